@@ -1,0 +1,149 @@
+"""What the controller and a host agent say to each other, as values.
+
+The agent dials the controller and opens one bidirectional gRPC stream, ``/headway.Agents/Attach``. Each message is
+one JSON object with a ``kind`` field (see docs/decisions/0002). Down come ``Allocations``, repeated at least every
+third of the lease; up go ``Hello`` once, ``Applied`` after each new epoch is in the kernel, ``Telemetry`` each second.
+"""
+
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+ATTACH_METHOD = "/headway.Agents/Attach"
+
+_STRICT = ConfigDict(extra="forbid", strict=False)
+
+
+class FlowClass(StrEnum):
+    """How the plan treats a flow. Source: Freemon 2013 section IV.B, and ``unplanned`` for all the rest."""
+
+    PREDICTABLE = "predictable"
+    URGENT = "urgent"
+    BACKGROUND = "background"
+    UNPLANNED = "unplanned"
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Allocation:
+    """One entry of the plan: what one host may send to one destination, all matching connections together.
+
+    Attributes:
+        name: unique within the plan, e.g. ``urgent/base20``.
+        flow_class: the class the flow belongs to.
+        dest: destination prefix; the longest match wins.
+        dest_port: remote TCP port, 0 for any.
+        local_port: local TCP port, 0 for any.
+        rate_bps: TCP payload, bit/s, all matching connections together.
+        window_segments: congestion window, segments, all matching connections together.
+        dscp: DiffServ code point for the packets.
+    """
+
+    name: str
+    flow_class: FlowClass
+    dest: IPv4Network | IPv6Network
+    rate_bps: Annotated[int, Field(gt=0)]
+    window_segments: Annotated[int, Field(gt=0)]
+    dest_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    local_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    dscp: Annotated[int, Field(ge=0, le=63)] = 0
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Allocations:
+    """All that one host may do now. Replaces what was; the same epoch again renews the lease.
+
+    Attributes:
+        epoch: number of the plan; only grows.
+        lease_ms: how long the entries hold without another message.
+        entries: the host's allocations, none if it has no part in the plan.
+        receive_window_bytes: the window its receiving sockets must be able to open; 0 leaves the host's own setting.
+    """
+
+    epoch: int
+    lease_ms: Annotated[int, Field(gt=0)]
+    entries: tuple[Allocation, ...] = ()
+    receive_window_bytes: Annotated[int, Field(ge=0)] = 0
+    kind: Literal["allocations"] = "allocations"
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Hello:
+    """The agent's first message: who it is and what it can do."""
+
+    host: str
+    version: str
+    kernel: str
+    kind: Literal["hello"] = "hello"
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Applied:
+    """``epoch`` is in force in the kernel: no connection sends by an older one from its next ACK on."""
+
+    epoch: int
+    kind: Literal["applied"] = "applied"
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class EntryTelemetry:
+    """One allocation as the kernel sees it. Counters only grow while the entry exists.
+
+    Attributes:
+        name: the allocation's name.
+        connections: matching connections open now.
+        active: of these, how many share the rate now.
+        delivered_bytes: payload confirmed by the receiver, cumulative.
+        sent_segments: segments sent, retransmissions included, cumulative.
+        retransmitted_segments: segments sent again, cumulative.
+        rtt_us: smoothed round-trip time of the connection that was served last, 0 if none yet.
+    """
+
+    name: str
+    connections: int
+    active: int
+    delivered_bytes: int
+    sent_segments: int
+    retransmitted_segments: int
+    rtt_us: int
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Telemetry:
+    """What the kernel holds and has done, once a second."""
+
+    epoch: int
+    lease_left_ms: int
+    entries: tuple[EntryTelemetry, ...] = ()
+    kind: Literal["telemetry"] = "telemetry"
+
+
+FromAgent = Annotated[Hello | Applied | Telemetry, Field(discriminator="kind")]
+
+_DOWN: TypeAdapter[Allocations] = TypeAdapter(Allocations)
+_UP: TypeAdapter[Hello | Applied | Telemetry] = TypeAdapter(FromAgent)
+
+
+def to_bytes(message: Allocations | Hello | Applied | Telemetry) -> bytes:
+    """Return the message as it goes over the stream."""
+    return TypeAdapter(type(message)).dump_json(message)
+
+
+def parsed_allocations(data: bytes) -> Allocations:
+    """Return the controller's message.
+
+    Raises:
+        ValueError: not a valid message (pydantic names the field).
+    """
+    return _DOWN.validate_json(data)
+
+
+def parsed_from_agent(data: bytes) -> Hello | Applied | Telemetry:
+    """Return the agent's message.
+
+    Raises:
+        ValueError: not a valid message (pydantic names the field).
+    """
+    return _UP.validate_json(data)

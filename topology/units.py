@@ -1,0 +1,86 @@
+"""Quantities as people write them, read into integers of base units; and back."""
+
+import re
+from decimal import Decimal
+
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
+_PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_RATES = {f"{p}{unit}": n for p, n in _PREFIX.items() for unit in ("bit/s", "bps", "bit")}
+_SIZES = {f"{p}B": n for p, n in _PREFIX.items()} | {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "": 1}
+_DURATIONS_US = {"us": 1, "µs": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
+_FRACTIONS_PPM = {"%": 10**4, "ppm": 1, "": 10**6}
+
+
+def _parsed(text: str, units: dict[str, int], kind: str, example: str) -> int:
+    """Return ``text`` in base units; the number must come out whole.
+
+    Raises:
+        ValueError: with the hint ``try "<example>"``.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in units:
+        raise ValueError(f'"{text}" is not {kind}, try "{example}"')
+    value = Decimal(match[1]) * units[match[2]]
+    if value != value.to_integral_value():
+        raise ValueError(f'"{text}" is finer than the smallest unit of {kind}, try "{example}"')
+    return int(value)
+
+
+def rate_bps(text: str) -> int:
+    """Return a rate in bit/s.
+
+    >>> rate_bps("1 Gbit/s"), rate_bps("2.5Gbps"), rate_bps("800 kbit/s")
+    (1000000000, 2500000000, 800000)
+
+    Raises:
+        ValueError: not a rate.
+    """
+    return _parsed(text, _RATES, "a rate", "10 Gbit/s")
+
+
+def size_bytes(text: str) -> int:
+    """Return a size in bytes; kB, MB, GB are decimal, KiB, MiB, GiB binary.
+
+    >>> size_bytes("2.7GB"), size_bytes("1344012290")
+    (2700000000, 1344012290)
+
+    Raises:
+        ValueError: not a size.
+    """
+    return _parsed(text, _SIZES, "a size", "2.7 GB")
+
+
+def duration_us(text: str) -> int:
+    """Return a duration in microseconds.
+
+    >>> duration_us("90 ms"), duration_us("2.5s")
+    (90000, 2500000)
+
+    Raises:
+        ValueError: not a duration.
+    """
+    return _parsed(text, _DURATIONS_US, "a duration", "90 ms")
+
+
+def fraction_ppm(text: str) -> int:
+    """Return a fraction in parts per million.
+
+    >>> fraction_ppm("0.01%"), fraction_ppm("95%"), fraction_ppm("0.47")
+    (100, 950000, 470000)
+
+    Raises:
+        ValueError: not a fraction.
+    """
+    return _parsed(text, _FRACTIONS_PPM, "a fraction", "0.01%")
+
+
+def shown_rate(bps: int) -> str:
+    """Return a rate for people: at most three decimals, the largest prefix that leaves at least 1.
+
+    >>> shown_rate(941_482_444), shown_rate(10_000_000_000), shown_rate(0)
+    ('941.482 Mbit/s', '10 Gbit/s', '0 bit/s')
+    """
+    for prefix in ("T", "G", "M", "k"):
+        if bps >= _PREFIX[prefix]:
+            return f"{bps / _PREFIX[prefix]:.3f}".rstrip("0").rstrip(".") + f" {prefix}bit/s"
+    return f"{bps} bit/s"
