@@ -1,0 +1,55 @@
+"""Networks known by name."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address
+
+from topology.network import Host, Link, Network, Switch
+from topology.wire import Framing
+
+RECEIVER_NIC_TIMES = 10  # the receiver's port is faster than the circuit, so that the circuit is the bottleneck
+LAN_DELAY_US = 0  # the paper's whole delay is the WAN's
+WAN_BUFFER_US = 50_000  # of the circuit's rate, which is what a usual edge switch port can hold
+
+
+def chile_illinois(
+    rate_bps: int = 1_000_000_000, delay_us: int = 90_000, loss_ppm: int = 100, mtu_bytes: int = 1500
+) -> Network:
+    """Return the path of the LSST benchmark: four senders in La Serena, one receiver in Champaign.
+
+    Source: Freemon 2013 section IV.A and figure 1: base20 to base23 behind one switch, a router with netem
+    (90 ms and 0.01% loss each way), the receiver "Arch". Each sender's interface has the circuit's rate.
+
+    Args:
+        rate_bps: the circuit's rate on the wire, each way.
+        delay_us: one-way delay of the circuit.
+        loss_ppm: packets the circuit loses at random, each way.
+        mtu_bytes: largest IP packet on the whole path.
+    """
+    chile, illinois = Switch("ls1", "la-serena", 1), Switch("ch1", "champaign", 2)
+    senders = tuple(
+        Host(f"base{n}", "la-serena", IPv4Address(f"10.20.20.{n}"), f"02:00:00:00:20:{n}") for n in range(20, 24)
+    )
+    receiver = Host("arch", "champaign", IPv4Address("10.20.20.100"), "02:00:00:00:20:64")
+    network = Network("chile-illinois", Framing(mtu_bytes), (chile, illinois, *senders, receiver))
+    for port_no, host in enumerate(senders, start=1):
+        _add_lan(network, host.name, chile.name, port_no, rate_bps)
+    _add_lan(network, receiver.name, illinois.name, 1, rate_bps * RECEIVER_NIC_TIMES)
+    buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
+    network.add_trunk(
+        chile.name,
+        illinois.name,
+        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ls1-wan", "chile-illinois"),
+        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ch1-wan", "chile-illinois"),
+    )
+    return network
+
+
+def _add_lan(network: Network, host: str, switch: str, port_no: int, rate_bps: int) -> None:
+    """Join a host to its switch at the rate of the host's interface."""
+    buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
+    up = Link(rate_bps, LAN_DELAY_US, 0, buffer_bytes, 0, f"{host}-eth0")
+    down = Link(rate_bps, LAN_DELAY_US, 0, buffer_bytes, port_no, f"{switch}-eth{port_no}")
+    network.add_trunk(host, switch, up, down)
+
+
+NAMED: dict[str, Callable[..., Network]] = {"chile-illinois": chile_illinois}

@@ -1,0 +1,156 @@
+"""A network as data: hosts, switches and the links between them, held in a networkx graph.
+
+One object of this kind is what the controller plans from and what Mininet realises; nothing about a network is
+written down twice. A link has a direction; the trunk between two nodes is the pair of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from itertools import chain, pairwise
+
+import networkx as nx
+
+from topology.wire import Framing
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A data transfer node.
+
+    Attributes:
+        name: as in the agent's configuration.
+        site: where it stands.
+        ip: its address on the data network.
+        mac: its hardware address there.
+    """
+
+    name: str
+    site: str
+    ip: IPv4Address
+    mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """An OpenFlow switch at the edge of a site."""
+
+    name: str
+    site: str
+    dpid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One direction between two neighbours, with the port it leaves by.
+
+    Attributes:
+        rate_bps: what the line carries, counted on the wire, bit/s.
+        delay_us: one-way delay.
+        loss_ppm: packets lost at random, parts per million.
+        buffer_bytes: what the sending port can hold.
+        port_no: OpenFlow number of the sending port.
+        port_name: interface name of the sending port.
+        circuit: name of the guaranteed-bandwidth circuit this link is, or None on the site's own network.
+    """
+
+    rate_bps: int
+    delay_us: int
+    loss_ppm: int
+    buffer_bytes: int
+    port_no: int
+    port_name: str
+    circuit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A guaranteed-bandwidth circuit: its two switches and the rate in each direction."""
+
+    name: str
+    a_end: str
+    z_end: str
+    rate_bps: int
+
+
+class UnknownNode(ValueError):
+    """A name that is not in the network."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        self.name = name
+        self.known = known
+        super().__init__(f'"{name}" is not in the network; there are {", ".join(known)}')
+
+
+class Network:
+    """Hosts, switches and directed links. Built once, then only read."""
+
+    def __init__(self, name: str, framing: Framing, nodes: tuple[Host | Switch, ...]) -> None:
+        self.name = name
+        self.framing = framing
+        self.graph: nx.DiGraph[str] = nx.DiGraph()
+        for node in nodes:
+            self.graph.add_node(node.name, node=node)
+
+    def add_trunk(self, a_end: str, z_end: str, az: Link, za: Link) -> None:
+        """Join two nodes by a link in each direction."""
+        self.graph.add_edge(a_end, z_end, link=az)
+        self.graph.add_edge(z_end, a_end, link=za)
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """All hosts, in the order they were added."""
+        return tuple(n for _, n in self.graph.nodes(data="node") if isinstance(n, Host))
+
+    @property
+    def switches(self) -> tuple[Switch, ...]:
+        """All switches, in the order they were added."""
+        return tuple(n for _, n in self.graph.nodes(data="node") if isinstance(n, Switch))
+
+    def host(self, name: str) -> Host:
+        """Return a host by name.
+
+        Raises:
+            UnknownNode: no host has this name.
+        """
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        raise UnknownNode(name, tuple(h.name for h in self.hosts))
+
+    def links(self) -> Iterator[tuple[str, str, Link]]:
+        """Yield (from, to, link) for every direction."""
+        yield from self.graph.edges(data="link")
+
+    def link(self, tail: str, head: str) -> Link:
+        """Return the link from ``tail`` to ``head``.
+
+        Raises:
+            KeyError: they are not neighbours.
+        """
+        link: Link = self.graph.edges[tail, head]["link"]
+        return link
+
+    @property
+    def circuits(self) -> tuple[Circuit, ...]:
+        """Every circuit once, seen from its A-end (the end whose direction was added first)."""
+        seen: dict[str, Circuit] = {}
+        for tail, head, link in self.links():
+            if link.circuit is not None and link.circuit not in seen:
+                seen[link.circuit] = Circuit(link.circuit, tail, head, link.rate_bps)
+        return tuple(seen.values())
+
+    def path(self, source: str, target: str) -> tuple[str, ...]:
+        """Return the nodes of the path with the least delay, ends included; ties go to the first in name order."""
+        paths = nx.all_shortest_paths(self.graph, source, target, weight=lambda _a, _z, d: d["link"].delay_us + 1)
+        return min(tuple(p) for p in paths)
+
+    def rtt_us(self, source: str, target: str) -> int:
+        """Return the round-trip time along the path without queueing, microseconds."""
+        there, back = self.path(source, target), self.path(target, source)
+        hops = chain(pairwise(there), pairwise(back))
+        return sum(self.link(tail, head).delay_us for tail, head in hops)
+
+    def next_hop(self, switch: str, target: str) -> Link:
+        """Return the link by which a switch sends on what is for ``target``."""
+        return self.link(switch, self.path(switch, target)[1])
