@@ -1,0 +1,1 @@
+"""The controller: one bandwidth plan, and what keeps it in the switches and the hosts."""

@@ -1,0 +1,1 @@
+"""The way in: REST for scripts and operators."""

@@ -1,0 +1,1 @@
+"""The bandwidth plan. Pure: values in, values out; the time is an argument."""

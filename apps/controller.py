@@ -1,0 +1,89 @@
+"""The controller process: the parts put together, started and stopped. No decision is made here."""
+
+import contextlib
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from apps.openflow import OpenFlowApp
+from controller.book import Book
+from controller.convergence import Convergence
+from controller.edge import Edge
+from controller.northbound.rest import api
+from controller.service import Service
+from controller.settings import Endpoint, Settings
+from controller.southbound import osken_hub
+from controller.southbound.hosts import HostSessions
+from controller.southbound.ovsdb import QueueWriter
+from controller.southbound.session import SwitchSessions
+
+log = structlog.get_logger()
+
+
+def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        OSError: a port is taken, or an address is not ours.
+    """
+    book = Book(settings.site, lambda: time.time_ns() // 1000)
+    service = Service(book)
+    hosts = HostSessions(service, settings.site.lease_ms)
+    sessions = SwitchSessions(lambda _: service.switch_changed(), lambda _: service.switch_changed())
+    writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
+    edge = Edge(settings.site, sessions, {switch: writers[remote] for switch, remote in settings.ovsdb.items()})
+    address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
+    stop = _stop_signal()
+    with contextlib.ExitStack() as parts:
+        parts.callback(hosts.stop)
+        hosts.start(str(settings.agents))
+        parts.enter_context(_web(api(service, settings.site.network), settings.rest))
+        parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
+        parts.enter_context(_converging(book, Convergence(book, edge, hosts)))
+        log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
+        stop.wait()
+        log.info("controller.stopping")
+    log.info("controller.down")
+
+
+def _stop_signal() -> threading.Event:
+    """Return what SIGTERM and SIGINT set."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+@contextlib.contextmanager
+def _web(app: FastAPI, endpoint: Endpoint) -> Iterator[None]:
+    """Serve the API in a thread; the port is bound before this returns."""
+    bound = socket.create_server((endpoint.host, endpoint.port))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=5)
+        bound.close()
+
+
+@contextlib.contextmanager
+def _converging(book: Book, convergence: Convergence) -> Iterator[None]:
+    """Carry the plan out in a thread."""
+    thread = threading.Thread(target=convergence.run, name="convergence", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with book.changed:
+            book.stopping = True
+            book.changed.notify_all()
+        thread.join(timeout=5)

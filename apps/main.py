@@ -1,0 +1,90 @@
+"""The command ``headway``."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apps import logs
+from topology import __version__
+
+EXIT_FAILED, EXIT_CONFIG = 1, 2
+
+app = typer.Typer(
+    name="headway",
+    help="One bandwidth plan for the circuit, the switches and the sending hosts of a site.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]
+
+
+def _failed(message: str, code: int) -> typer.Exit:
+    """Say what is wrong on standard error; return the exit to raise."""
+    for line in message.splitlines():
+        typer.echo(f"headway: {line}", err=True)
+    return typer.Exit(code)
+
+
+@app.command()
+def controller(
+    config: Config,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right.")] = False,  # noqa: FBT002
+) -> None:
+    """Run the controller: plan, switches, agents and the REST API.
+
+    Switches connect by OpenFlow 1.3, agents by gRPC. Example: headway controller --config /etc/headway/controller.yaml
+    """
+    # os-ken chooses its hub when it is imported, so this comes before the imports.
+    os.environ["OSKEN_HUB_TYPE"] = "native"
+    from controller.errors import ConfigError
+    from controller.settings import load
+
+    try:
+        settings = load(config)
+    except ConfigError as error:
+        raise _failed(str(error), EXIT_CONFIG) from error
+    if check:
+        typer.echo(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
+        return
+    from apps.controller import run
+    from controller.southbound.errors import SouthboundError
+
+    logs.configure()
+    try:
+        run(settings)
+    except (OSError, SouthboundError) as error:
+        raise _failed(str(error), EXIT_FAILED) from error
+
+
+@app.command()
+def agent(config: Config) -> None:
+    """Run the host agent on a data transfer node: holds the host's allocations in the kernel.
+
+    Example: headway agent --config /etc/headway/agent.yaml
+    """
+    from hostagent import agent as host_agent
+    from hostagent.settings import ConfigError, load
+
+    try:
+        settings = load(config)
+    except ConfigError as error:
+        raise _failed(str(error), EXIT_CONFIG) from error
+    logs.configure()
+    raise typer.Exit(host_agent.run(settings))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Run the command."""
+    from apps import client
+
+    app.registered_commands += client.app.registered_commands
+    app(prog_name="headway" if sys.argv[0].endswith("headway") else None)

@@ -1,0 +1,49 @@
+"""The site's switches as one: a plan goes to each of them, and to the database that has its queues."""
+
+from collections.abc import Mapping
+
+from controller.book import Site
+from controller.plan.plan import Plan
+from controller.southbound.desired import port_queues, switch_state
+from controller.southbound.ovsdb import PortQueues, QueueWriter
+from controller.southbound.session import SwitchSessions
+
+TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
+
+
+class Edge:
+    """Every switch of the site."""
+
+    def __init__(self, site: Site, sessions: SwitchSessions, writers: Mapping[str, QueueWriter]) -> None:
+        """Wire the switches.
+
+        Args:
+            site: the network and the policy.
+            sessions: the OpenFlow connections.
+            writers: by switch name, the writer of its queues; switches that share a database share a writer.
+        """
+        self._site = site
+        self._sessions = sessions
+        self._writers = writers
+
+    def put_meters(self, plan: Plan) -> None:
+        """Bring every switch's rules and meters to the plan.
+
+        Raises:
+            SouthboundError: a switch is gone, refused, or did not answer.
+        """
+        for switch in self._site.network.switches:
+            state = switch_state(self._site.network, switch, plan, self._site.policy)
+            self._sessions.apply(switch.dpid, state, TIMEOUT_S)
+
+    def put_queues(self, plan: Plan) -> None:
+        """Bring every circuit port's queues to the plan, one transaction a database.
+
+        Raises:
+            SouthboundError: a database is gone, refused, or the switch did not act on it.
+        """
+        by_writer: dict[QueueWriter, dict[str, PortQueues]] = {}
+        for switch in self._site.network.switches:
+            by_writer.setdefault(self._writers[switch.name], {}).update(port_queues(self._site.network, switch, plan))
+        for writer, ports in by_writer.items():
+            writer.apply(ports, TIMEOUT_S)

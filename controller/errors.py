@@ -1,0 +1,41 @@
+"""What can go wrong, as one tree.
+
+HeadwayError
+  ConfigError        the configuration is wrong: every problem with its path (exit 2)
+  NotKnown           no such thing (404)
+  NotAllowed         the request makes no sense here (422)
+A switch that did not do what it was told: controller.southbound.errors (502).
+A refusal for want of capacity is not an error but a value (controller.plan.announcements.Refused, 409).
+"""
+
+
+class HeadwayError(Exception):
+    """Root of the tree."""
+
+
+class ConfigError(HeadwayError):
+    """The configuration is wrong; ``problems`` has every one of them, each with its path."""
+
+    def __init__(self, source: str, problems: tuple[str, ...]) -> None:
+        self.source = source
+        self.problems = problems
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+
+
+class NotKnown(HeadwayError):
+    """There is no ``kind`` called ``name``."""
+
+    def __init__(self, kind: str, name: str, known: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = known
+        super().__init__(f'there is no {kind} "{name}"; there are: {", ".join(known) or "none"}')
+
+
+class NotAllowed(HeadwayError):
+    """A request that cannot be meant: ``field`` has a value that is not possible here."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        self.field = field
+        self.detail = detail
+        super().__init__(f"{field}: {detail}")

@@ -1,0 +1,65 @@
+"""The invariant: hosts <= meter <= queue <= circuit, per class and in total."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from topology.protocol import FlowClass
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What each layer lets through at one moment, all in bit/s of Ethernet frames.
+
+    Attributes:
+        hosts_bps: by class, the sum of what the hosts may send.
+        meters_bps: by class, the meter.
+        queues_bps: by class, the queue's guarantee.
+        circuit_bps: the circuit.
+    """
+
+    hosts_bps: Mapping[FlowClass, int]
+    meters_bps: Mapping[FlowClass, int]
+    queues_bps: Mapping[FlowClass, int]
+    circuit_bps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A layer that lets through more than the layer below it; ``flow_class`` None means in total."""
+
+    flow_class: FlowClass | None
+    upper: str
+    upper_bps: int
+    lower: str
+    lower_bps: int
+
+    def __str__(self) -> str:
+        """One line for the log: what, where, how much."""
+        where = self.flow_class or "in total"
+        return f"{where}: {self.upper} {self.upper_bps:,} bit/s > {self.lower} {self.lower_bps:,} bit/s"
+
+
+def violations(layers: Layers) -> tuple[Violation, ...]:
+    """Return every place where a layer lets through more than the one that must hold it."""
+    found = []
+    for flow_class in FlowClass:
+        hosts, meter, queue = (
+            by_class.get(flow_class, 0) for by_class in (layers.hosts_bps, layers.meters_bps, layers.queues_bps)
+        )
+        found += _above(flow_class, ("hosts", hosts), ("meter", meter)) + _above(
+            flow_class, ("meter", meter), ("queue", queue)
+        )
+    totals = [
+        ("hosts", sum(layers.hosts_bps.values())),
+        ("meters", sum(layers.meters_bps.values())),
+        ("queues", sum(layers.queues_bps.values())),
+        ("circuit", layers.circuit_bps),
+    ]
+    for upper, lower in pairwise(totals):
+        found += _above(None, upper, lower)
+    return tuple(found)
+
+
+def _above(flow_class: FlowClass | None, upper: tuple[str, int], lower: tuple[str, int]) -> list[Violation]:
+    return [Violation(flow_class, *upper, *lower)] if upper[1] > lower[1] else []

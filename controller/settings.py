@@ -1,0 +1,202 @@
+"""The controller's configuration: one YAML file, parsed once into frozen values, every problem reported at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from controller.book import Site
+from controller.errors import ConfigError, HeadwayError
+from controller.plan.plan import Flow
+from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
+from controller.service import flow_between
+from topology import units
+from topology.named import NAMED
+from topology.network import Network
+from topology.protocol import FlowClass
+
+
+Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
+Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
+Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
+
+
+class _Section(BaseModel):
+    """Unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _NetworkSection(_Section):
+    name: str
+    rate: Rate = Field(default=10**9, gt=0)
+    delay: Duration = Field(default=90_000, gt=0)
+    loss: Fraction = Field(default=100, ge=0, lt=10**6)
+    mtu_bytes: int = Field(default=1500, ge=576, le=9216)
+
+
+class _ClassSection(_Section):
+    guarantee: Fraction
+    cap: Fraction
+
+
+class _FlowSection(_Section):
+    name: str = Field(min_length=1)
+    flow_class: FlowClass = Field(alias="class")
+    sender: str = Field(alias="from")
+    target: str = Field(alias="to")
+
+
+class _ListenSection(_Section):
+    openflow: str = "127.0.0.1:6653"
+    rest: str = "127.0.0.1:8080"
+    agents: str = "127.0.0.1:50051"
+
+
+class _File(_Section):
+    network: _NetworkSection
+    listen: _ListenSection = _ListenSection()
+    ovsdb: dict[str, str] = Field(default_factory=dict)
+    lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
+    policy: dict[FlowClass, _ClassSection] = Field(default_factory=dict)
+    flows: tuple[_FlowSection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address to listen at."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """As it is written in the configuration."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that the configuration says.
+
+    Attributes:
+        site: network, policy, standing flows and lease.
+        openflow: where switches connect.
+        rest: where the API is served.
+        agents: where agents connect.
+        ovsdb: by switch, the OVSDB server that has its queues.
+    """
+
+    site: Site
+    openflow: Endpoint
+    rest: Endpoint
+    agents: Endpoint
+    ovsdb: dict[str, str]
+
+
+DEFAULT_OVSDB = "unix:/run/openvswitch/db.sock"
+
+
+def load(path: Path) -> Settings:
+    """Return the settings in a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or has problems; all of them are in the error.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(str(path), (f"cannot be read: {error.strerror}",)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), (f"is not YAML: {' '.join(str(error).split())}",)) from error
+    return parsed(data, str(path))
+
+
+def parsed(data: object, source: str) -> Settings:
+    """Return the settings in what YAML has read.
+
+    Raises:
+        ConfigError: with every problem and its path.
+    """
+    try:
+        file = _File.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(source, tuple(_shown(problem) for problem in error.errors())) from error
+    problems: list[str] = []
+    settings = _built(file, problems)
+    if settings is None or problems:
+        raise ConfigError(source, tuple(problems))
+    return settings
+
+
+def _shown(problem: Any) -> str:
+    """Return one of pydantic's problems as ``flows[2].class: what is wrong``."""
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = "there is no such key"
+    return f"{path or 'the file'}: {message}"
+
+
+def _built(file: _File, problems: list[str]) -> Settings | None:
+    """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
+    network = _network(file.network, problems)
+    policy = _policy(file.policy, problems)
+    endpoints = [_endpoint(f"listen.{key}", value, problems) for key, value in file.listen]
+    if network is None or policy is None or None in endpoints:
+        return None
+    flows = _flows(file.flows, network, problems)
+    switches = {s.name for s in network.switches}
+    problems += [f"ovsdb.{name}: there is no such switch" for name in file.ovsdb if name not in switches]
+    openflow, rest, agents = (e for e in endpoints if e is not None)
+    return Settings(
+        site=Site(network, policy, flows, file.lease // 1000),
+        openflow=openflow,
+        rest=rest,
+        agents=agents,
+        ovsdb={name: file.ovsdb.get(name, DEFAULT_OVSDB) for name in switches},
+    )
+
+
+def _network(section: _NetworkSection, problems: list[str]) -> Network | None:
+    if section.name not in NAMED:
+        problems.append(f'network.name: there is no network "{section.name}"; there are {", ".join(NAMED)}')
+        return None
+    return NAMED[section.name](section.rate, section.delay, section.loss, section.mtu_bytes)
+
+
+def _policy(sections: dict[FlowClass, _ClassSection], problems: list[str]) -> Policy | None:
+    classes = dict(DEFAULT_POLICY.classes)
+    for flow_class, section in sections.items():
+        known = classes[flow_class]
+        classes[flow_class] = ClassPolicy(section.guarantee, section.cap, known.priority, known.dscp)
+    try:
+        return Policy(classes)
+    except ValueError as error:
+        problems.append(f"policy: {error}")
+        return None
+
+
+def _flows(sections: tuple[_FlowSection, ...], network: Network, problems: list[str]) -> tuple[Flow, ...]:
+    flows: list[Flow] = []
+    for i, section in enumerate(sections):
+        try:
+            flow = flow_between(network, section.name, section.flow_class, (section.sender, section.target))
+        except HeadwayError as error:
+            problems.append(f"flows[{i}]: {error}")
+            continue
+        if flow.name in {f.name for f in flows}:
+            problems.append(f'flows[{i}].name: there is already a flow "{flow.name}"')
+        if (flow.host, flow.target) in {(f.host, f.target) for f in flows}:
+            problems.append(f"flows[{i}]: {flow.host} already sends to {flow.target}")
+        flows.append(flow)
+    return tuple(flows)
+
+
+def _endpoint(path: str, text: str, problems: list[str]) -> Endpoint | None:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        problems.append(f'{path}: "{text}" is not an address to listen at, try "127.0.0.1:8080"')
+        return None
+    return Endpoint(host, int(port))

@@ -1,0 +1,178 @@
+"""A running site: Open vSwitch, the network in Mininet, the controller and every agent, as an operator starts them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+import yaml
+from eventually import eventually
+from openvswitch import Directories, PrivateOvs
+from topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, Realised, realise
+
+from topology.network import Network
+
+HEADWAY = Path(sys.executable).parent / "headway"
+UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is what takes long in the lab
+END_WITHIN_S = 10.0
+REST_URL = "http://127.0.0.1:8080"
+AGENTS_PORT = 50051
+
+
+@dataclass(slots=True)
+class Emulation:
+    """What a scenario works with.
+
+    Attributes:
+        realised: the network.
+        directory: where configurations and logs are.
+        api: the controller's REST API.
+        processes: everything started, by name.
+    """
+
+    realised: Realised
+    directory: Path
+    api: httpx.Client
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def spawn(
+        self, name: str, command: list[str], *, host: str | None = None, stdin: int | IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a program, on a host or on the controller's machine; its output goes to ``logs/<name>.log``."""
+        prefix = ["mnexec", "-a", str(self.realised.net[host].pid)] if host else []
+        with (self.directory / "logs" / f"{name}.log").open("wb") as log:
+            started = subprocess.Popen([*prefix, *command], stdin=stdin or subprocess.DEVNULL, stdout=log, stderr=log)
+        self.processes[name] = started
+        return started
+
+    def get(self, path: str) -> Any:
+        """Return what the API answers, None while it does not."""
+        try:
+            answer = self.api.get(path)
+        except httpx.TransportError:
+            return None
+        return answer.json()
+
+    def ended(self) -> list[str]:
+        """Return the names of programs that have ended with an error, each with the end of its log."""
+        return [f"{name} (exit {p.returncode}): {self.tail(name)}" for name, p in self.processes.items() if p.poll()]
+
+    def tail(self, name: str) -> str:
+        """Return the last lines of a program's log."""
+        return "\n".join((self.directory / "logs" / f"{name}.log").read_text(errors="replace").splitlines()[-5:])
+
+    def stop(self, name: str) -> None:
+        """End a program by SIGTERM, by SIGKILL if it does not."""
+        process = self.processes[name]
+        process.terminate()
+        try:
+            process.wait(END_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str, Any]:
+    """Return the controller's configuration for a network that is known by name."""
+    circuit = next(link for _, _, link in network.links() if link.circuit)
+    return {
+        "network": {
+            "name": network.name,
+            "rate": f"{circuit.rate_bps} bit/s",
+            "delay": f"{circuit.delay_us} us",
+            "loss": f"{circuit.loss_ppm} ppm",
+            "mtu_bytes": network.framing.mtu_bytes,
+        },
+        "listen": {
+            "openflow": f"127.0.0.1:{OPENFLOW_PORT}",
+            "rest": REST_URL.removeprefix("http://"),
+            "agents": f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}",
+        },
+        "flows": flows,
+    }
+
+
+def agent_config(host: str) -> dict[str, Any]:
+    """Return a host's agent's configuration."""
+    return {"host": host, "controllers": [f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}"]}
+
+
+@contextmanager
+def emulation(
+    network: Network, flows: list[dict[str, str]], directory: Path, *, single_packets: bool
+) -> Iterator[Emulation]:
+    """Give a running site; end all of it afterwards.
+
+    To be called inside namespaces of our own (``isolated.py``), whose end takes with it whatever this could not end.
+
+    Args:
+        network: what to build; known by name to the controller too.
+        flows: the standing flows, as the configuration has them.
+        directory: where configurations and logs go.
+        single_packets: see :func:`topos.realise`.
+    """
+    for folder in ("logs", "config"):
+        (directory / folder).mkdir(parents=True, exist_ok=True)
+    with ExitStack() as parts:
+        ovs = parts.enter_context(PrivateOvs(Directories.standard()))
+        realised = realise(network, single_packets=single_packets)
+        parts.callback(realised.net.stop)
+        api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
+        site = Emulation(realised, directory, api)
+        parts.callback(_end_all, site)
+        _start(site, "controller", controller_config(network, flows), None)
+        eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
+        for host in network.hosts:
+            _start(site, "agent", agent_config(host.name), host.name)
+        eventually(lambda: _all_up(site), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
+        parts.callback(_keep_logs, ovs, directory)
+        yield site
+
+
+def _start(site: Emulation, kind: str, config: dict[str, Any], host: str | None) -> None:
+    """Write a configuration and start ``headway controller`` or ``headway agent`` on it."""
+    name = f"{kind}-{host}" if host else kind
+    path = site.directory / "config" / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    site.spawn(name, [str(HEADWAY), kind, "--config", str(path)], host=host)
+
+
+def _all_up(site: Emulation) -> bool:
+    """Return whether the plan is in force everywhere; a program that has ended ends the wait.
+
+    Raises:
+        RuntimeError: a program has ended.
+    """
+    ended = site.ended()
+    if ended:
+        raise RuntimeError("; ".join(ended))
+    health = site.get("/healthz") or {}
+    return bool(health.get("ok") and not health["hosts_missing"] and not health["hosts_unconfirmed"])
+
+
+def _end_all(site: Emulation) -> None:
+    """End every program, the latest first."""
+    for name in reversed(site.processes):
+        site.stop(name)
+
+
+def _keep_logs(ovs: PrivateOvs, directory: Path) -> None:
+    """Copy Open vSwitch's logs beside ours."""
+    for log in ovs.directories.log.glob("*.log"):
+        (directory / "logs" / log.name).write_bytes(log.read_bytes())
+
+
+def now_us() -> int:
+    """Return the Unix time in microseconds, the clock of all samples."""
+    return time.time_ns() // 1000
+
+
+def in_lab() -> bool:
+    """Return whether this is the lab's virtual machine."""
+    return os.environ.get("HEADWAY_LAB") == "1"

@@ -1,0 +1,282 @@
+"""Freemon 2013, figure 2, for real: background and database traffic run, an image is announced, sent and released.
+
+Run inside ``isolated.sh``. Writes what it saw to ``run.json``; ``report.py`` makes figures of it. It does not know
+whether it is in the lab.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from emulation import Emulation, emulation, now_us
+from eventually import eventually
+from measure import Sampler
+from sockets import ALL_CONFIRMED_STATES, Connection
+from topos import line_drops, port_drops
+
+from topology.named import chile_illinois
+from topology.units import rate_bps
+
+RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
+SENDERS = ("base20", "base21", DATABASE, BACKGROUND)
+IMAGE_PORTS = {"base20": 5101, "base21": 5201}  # as in the paper's commands
+STANDING_PORTS = {DATABASE: 5301, BACKGROUND: 5302}
+FLOWS = [
+    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
+    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
+]
+PART_BYTES = 1_344_012_290  # Freemon 2013 section IV.C: sent by each of base20 and base21
+MOVER_WAITS_S = 30  # nuttcp's server gives up on a connection that is idle for longer
+PIPE_BYTES = 1 << 20
+CONFIRMED_WITHIN_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What to run.
+
+    Attributes:
+        rate_bps: the circuit, on the wire.
+        part_bytes: what each of the two senders of the image sends.
+        lead_s: how long the standing flows run before the announcement, once they are at their shares.
+        tail_s: how long they run after the release.
+        single_packets: see :func:`topos.realise`.
+    """
+
+    rate_bps: int
+    part_bytes: int
+    lead_s: float
+    tail_s: float
+    single_packets: bool
+
+
+def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
+    """Return all that was seen of one run.
+
+    Raises:
+        AssertionError: something did not come about in time.
+        RuntimeError: a program ended with an error.
+    """
+    network = chile_illinois(rate_bps=scenario.rate_bps)
+    say("starting Open vSwitch, the network, the controller and five agents")
+    with emulation(network, FLOWS, directory, single_packets=scenario.single_packets) as site:
+        with Sampler(site, SENDERS, RECEIVER) as sampler:
+            marks = {"start_us": now_us()}
+            try:
+                _play(site, sampler, scenario, marks)
+            finally:
+                marks["end_us"] = now_us()
+        drops = {"line": line_drops(site.realised, "chile-illinois"), "edge": port_drops(site.realised)}
+        steps = site.get("/v1/transitions")
+    return {
+        "scenario": asdict(scenario),
+        "marks": marks,
+        "drops_packets": drops,
+        "transitions": steps,
+        **_plain(sampler),
+    }
+
+
+def _play(site: Emulation, sampler: Sampler, scenario: Scenario, marks: dict[str, int]) -> None:
+    """Run the scenario; ``marks`` gets the time of each event."""
+    for host, port in STANDING_PORTS.items():
+        site.spawn(f"iperf3-server-{host}", ["iperf3", "--server", "--port", str(port)], host=RECEIVER)
+    for host, port in IMAGE_PORTS.items():
+        site.spawn(f"nuttcp-server-{host}", ["nuttcp", "-1", "-P", str(port - 1)], host=RECEIVER)
+    address = str(site.realised.network.host(RECEIVER).ip)
+    for host, port in STANDING_PORTS.items():
+        command = ["iperf3", "--client", address, "--port", str(port), "--time", "3600", "--json"]
+        _until_connected(site, sampler, host, port, lambda h=host, c=command: site.spawn(f"iperf3-{h}", c, host=h))
+    say("background and database run; waiting until they fill the circuit")
+    eventually(lambda: _full(sampler, site), within_s=60, what="the standing flows reach 97% of the circuit")
+    feeds = {host: _mover(site, sampler, host, port, address) for host, port in IMAGE_PORTS.items()}
+    marks["steady_us"] = now_us()
+    _watch(site, scenario.lead_s, "standing flows alone")
+    promise = _announced(site, scenario, marks)
+    say(f"image announced: promised in {promise['promised_in_s']:.2f} s")
+    _fed(feeds, scenario.part_bytes)
+    _until_confirmed(site, sampler, scenario, marks)
+    site.api.delete("/v1/announcements/image").raise_for_status()
+    marks["released_us"] = now_us()
+    say(f"image confirmed after {(marks['confirmed_us'] - marks['announced_us']) / 1e6:.2f} s, released")
+    _watch(site, scenario.tail_s, "standing flows alone again")
+
+
+def _until_connected(site: Emulation, sampler: Sampler, host: str, port: int, start: Callable[[], Any]) -> Connection:
+    """Start a sender, once more if its server was not there yet; return its connection."""
+    start()
+
+    def connection() -> Connection | None:
+        if any(name.endswith(f"-{host}") and "server" not in name and p.poll() for name, p in site.processes.items()):
+            start()
+        return _connection(sampler, host, port)
+
+    return eventually(connection, within_s=60, what=f"{host} connects to port {port}")
+
+
+def _connection(sampler: Sampler, host: str, port: int) -> Connection | None:
+    """Return a host's latest-seen connection to a port of the receiver, if it is established or was."""
+    if not sampler.samples.connections:
+        return None
+    _, by_host = sampler.samples.connections[-1]
+    return next((c for c in by_host[host] if c.remote_port == port and c.state != 2), None)  # 2: SYN sent
+
+
+def _mover(site: Emulation, sampler: Sampler, host: str, port: int, address: str) -> int:
+    """Start nuttcp on a host, its connection open and waiting; return the descriptor its bytes go into."""
+    read_end, write_end = os.pipe()
+    command = ["nuttcp", "-t", "-s", "-fparse", "-p", str(port), "-P", str(port - 1), address]
+
+    def start() -> None:
+        site.spawn(f"nuttcp-{host}", command, host=host, stdin=read_end)
+
+    _until_connected(site, sampler, host, port, start)
+    os.close(read_end)
+    return write_end
+
+
+def _announced(site: Emulation, scenario: Scenario, marks: dict[str, int]) -> Any:
+    """Announce the image; return the promise."""
+    marks["announced_us"] = now_us()
+    body = {"id": "image", "bytes": 2 * scenario.part_bytes, "from": list(IMAGE_PORTS), "to": RECEIVER}
+    answer = site.api.post("/v1/announcements", json=body)
+    answer.raise_for_status()
+    marks["promised_us"] = now_us()
+    return answer.json()
+
+
+def _fed(feeds: dict[str, int], part_bytes: int) -> None:
+    """Let the image's bytes flow into the movers that wait for them."""
+    for write_end in feeds.values():
+        subprocess.Popen(["head", "-c", str(part_bytes), "/dev/zero"], stdout=write_end)
+        os.close(write_end)
+
+
+def _until_confirmed(site: Emulation, sampler: Sampler, scenario: Scenario, marks: dict[str, int]) -> None:
+    """Wait until the last byte of each part is confirmed; ``marks`` gets the times."""
+    first = len(sampler.samples.connections)
+    confirmed: dict[str, int] = {}
+
+    def all_confirmed() -> bool:
+        nonlocal first
+        for at_us, by_host in sampler.samples.connections[first:]:
+            first += 1
+            for host, port in IMAGE_PORTS.items():
+                if host not in confirmed and _is_confirmed(by_host[host], port, scenario.part_bytes):
+                    confirmed[host] = at_us
+        _say_progress(sampler, scenario)
+        return len(confirmed) == len(IMAGE_PORTS)
+
+    eventually(all_confirmed, within_s=CONFIRMED_WITHIN_S, what="the image is confirmed")
+    marks |= {f"confirmed_{host}_us": at_us for host, at_us in confirmed.items()}
+    marks["confirmed_us"] = max(confirmed.values())
+    ended = [text for text in site.ended() if "nuttcp" in text]
+    if ended:
+        raise RuntimeError("; ".join(ended))
+
+
+def _is_confirmed(connections: list[Connection], port: int, part_bytes: int) -> bool:
+    """Return whether a part has been confirmed whole: by count, or because its connection has ended in good order."""
+    to_port = [c for c in connections if c.remote_port == port]
+    return not to_port or any(c.acked_bytes >= part_bytes or c.state in ALL_CONFIRMED_STATES for c in to_port)
+
+
+def _full(sampler: Sampler, site: Emulation) -> bool:
+    """Return whether the standing flows have filled 97% of the circuit for the last second."""
+    received = sampler.samples.received[-100:]
+    if len(received) < 50:
+        return False
+    (from_us, before), (to_us, after) = received[0], received[-1]
+    moved = sum(after[h].payload_bytes - before[h].payload_bytes for h in after)
+    limit_bps = site.realised.network.circuits[0].rate_bps * 1448 / 1538
+    return moved * 8e6 / (to_us - from_us) > 0.97 * limit_bps
+
+
+_said_s = 0.0
+
+
+def _say_progress(sampler: Sampler, scenario: Scenario) -> None:
+    """Say once every few seconds how much of the image has arrived."""
+    global _said_s  # noqa: PLW0603 the time of the last line said, nothing else
+    if time.monotonic() - _said_s > 2:
+        _said_s = time.monotonic()
+        _, counts = sampler.samples.received[-1]
+        moved = sum(counts[host].payload_bytes for host in IMAGE_PORTS)
+        say(f"image {100 * moved / (2 * scenario.part_bytes):3.0f}%")
+
+
+def _watch(site: Emulation, duration_s: float, what: str) -> None:
+    """Let the scenario run for a while; end it if a program has ended."""
+    say(f"{what}, {duration_s:g} s")
+    until_s = time.monotonic() + duration_s
+    while time.monotonic() < until_s:
+        time.sleep(min(0.5, max(0.0, until_s - time.monotonic())))
+        ended = [text for text in site.ended() if "server" not in text]
+        if ended:
+            raise RuntimeError("; ".join(ended))
+
+
+def _plain(sampler: Sampler) -> dict[str, Any]:
+    """Return the samples as JSON can hold them."""
+    samples = sampler.samples
+    return {
+        "received": [[t, {h: [c.size_bytes, c.packets] for h, c in counts.items()}] for t, counts in samples.received],
+        "connections": [
+            [t, {h: [asdict(c) for c in cs] for h, cs in by.items()}] for t, by in samples.connections[::10]
+        ],
+        "last_connections": {h: [asdict(c) for c in _longest(samples.connections, h)] for h in SENDERS},
+        "plan": samples.plan,
+        "cpu": samples.cpu,
+    }
+
+
+def _longest(connections: list[tuple[int, dict[str, list[Connection]]]], host: str) -> list[Connection]:
+    """Return the last that was seen of each of a host's connections while it had counters."""
+    seen: dict[tuple[int, int], Connection] = {}
+    for _, by_host in connections:
+        for c in by_host[host]:
+            if c.sent_segments:
+                seen[c.local_port, c.remote_port] = c
+    return list(seen.values())
+
+
+def say(text: str) -> None:
+    """Show progress."""
+    print(f"[{time.monotonic():8.1f} s] {text}", flush=True)
+
+
+def main() -> int:
+    """Run the scenario that the command line describes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=rate_bps, default=10**9, help="the circuit, e.g. '1 Gbit/s'")
+    parser.add_argument("--part-bytes", type=int, default=PART_BYTES, help="bytes each of the two senders sends")
+    parser.add_argument("--lead", type=float, default=5.0, metavar="S", help="seconds before the announcement")
+    parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
+    parser.add_argument("--exact", action="store_true", help="every packet on its own")
+    parser.add_argument("--out", type=Path, required=True, help="folder for run.json and logs")
+    args = parser.parse_args()
+    scenario = Scenario(args.rate, args.part_bytes, args.lead, args.tail, args.exact)
+    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
+    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
+        try:
+            seen = run(scenario, Path(scratch))
+            (Path(scratch) / "run.json").write_text(json.dumps(seen))
+        except (AssertionError, RuntimeError) as error:
+            print(f"figure2: {error}", file=sys.stderr, flush=True)
+            return 1
+        finally:
+            args.out.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

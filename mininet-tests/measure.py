@@ -1,0 +1,106 @@
+"""Samples of a running site, each with its time: received payload, connections, the plan's layers, the CPU's idle time."""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from counters import Count, Counters, install
+from emulation import Emulation, now_us
+from saturation import read_cpu_times
+from sockets import Connection, Connections
+
+RECEIVED_EVERY_S = 0.01
+CONNECTIONS_EVERY_S = 0.01
+PLAN_EVERY_S = 0.1
+IDLE_EVERY_S = 1.0
+
+
+@dataclass(slots=True)
+class Samples:
+    """What was seen; all times Unix microseconds.
+
+    Attributes:
+        received: (time, payload bytes and packets received so far, by sending host).
+        connections: (time, connections by sending host).
+        plan: (time, what the API said of the plan).
+        cpu: (time, cumulative CPU times as /proc/stat has them).
+    """
+
+    received: list[tuple[int, dict[str, Count]]] = field(default_factory=list)
+    connections: list[tuple[int, dict[str, list[Connection]]]] = field(default_factory=list)
+    plan: list[tuple[int, Any]] = field(default_factory=list)
+    cpu: list[tuple[int, Any]] = field(default_factory=list)
+
+
+def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
+    """Return what ``make`` makes inside the network namespace of a process; a socket stays in the one it was made in."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    made: list[Any] = []
+
+    def enter() -> None:
+        with Path(f"/proc/{pid}/ns/net").open() as namespace:
+            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
+                raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
+        made.append(make())
+
+    thread = threading.Thread(target=enter)  # setns moves one thread only
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+class Sampler:
+    """Samples in threads of its own from ``with`` to its end."""
+
+    def __init__(self, site: Emulation, senders: tuple[str, ...], receiver: str) -> None:
+        network, net = site.realised.network, site.realised.net
+        install(net[receiver].pid, {name: str(network.host(name).ip) for name in senders})
+        self._counters: Counters = in_namespace(net[receiver].pid, Counters)
+        self._diag: dict[str, Connections] = {name: in_namespace(net[name].pid, Connections) for name in senders}
+        self._site = site
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.samples = Samples()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        for every_s, take in (
+            (RECEIVED_EVERY_S, self._received),
+            (CONNECTIONS_EVERY_S, self._connections),
+            (PLAN_EVERY_S, self._plan),
+            (IDLE_EVERY_S, self._cpu),
+        ):
+            thread = threading.Thread(target=self._repeat, args=(every_s, take), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; every thread takes a last sample."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _repeat(self, every_s: float, take: Callable[[], None]) -> None:
+        due_s = time.monotonic()
+        while not self._stop.is_set():
+            take()
+            due_s = max(due_s + every_s, time.monotonic())
+            self._stop.wait(due_s - time.monotonic())
+        take()
+
+    def _received(self) -> None:
+        self.samples.received.append((now_us(), self._counters.read()))
+
+    def _connections(self) -> None:
+        self.samples.connections.append((now_us(), {name: diag.read() for name, diag in self._diag.items()}))
+
+    def _plan(self) -> None:
+        self.samples.plan.append((now_us(), self._site.get("/v1/plan")))
+
+    def _cpu(self) -> None:
+        self.samples.cpu.append((now_us(), read_cpu_times()))
