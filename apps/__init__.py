@@ -1,0 +1,1 @@
+"""The entry points and the os-ken application. Wiring only."""

@@ -31,7 +31,7 @@ def _failed(message: str, code: int) -> typer.Exit:
 @app.command()
 def controller(
     config: Config,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right.")] = False,  # noqa: FBT002
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right.")] = False,
 ) -> None:
     """Run the controller: plan, switches, agents and the REST API.
 
@@ -65,15 +65,16 @@ def agent(config: Config) -> None:
 
     Example: headway agent --config /etc/headway/agent.yaml
     """
-    from hostagent import agent as host_agent
-    from hostagent.settings import ConfigError, load
+    from hostagent.agent import run
+    from hostagent.errors import ConfigError
+    from hostagent.settings import loaded
 
     try:
-        settings = load(config)
+        settings = loaded(config)
     except ConfigError as error:
-        raise _failed(str(error), EXIT_CONFIG) from error
+        raise _failed("\n".join(f"{config}: {problem}" for problem in error.problems), EXIT_CONFIG) from error
     logs.configure()
-    raise typer.Exit(host_agent.run(settings))
+    raise typer.Exit(run(settings))
 
 
 @app.command()

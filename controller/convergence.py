@@ -50,14 +50,23 @@ class Convergence:
                 book.changed.wait_for(lambda: book.stopping or self._work_to_do(), timeout=RETRY_S)
                 if book.stopping:
                     return
-                self._lapse()
-                if not self._work_to_do():
-                    continue
-                steps, book.switches_suspect = self._steps(), False
-            if not all(self._carried_out(step) for step in steps):
+            if not self.step():
                 with book.changed:
-                    book.switches_suspect = True
                     book.changed.wait_for(lambda: book.stopping, timeout=RETRY_S)
+
+    def step(self) -> bool:
+        """Carry out what is to do now; return False if a layer failed, which is then to be tried again."""
+        book = self._book
+        with book.changed:
+            self._lapse()
+            if not self._work_to_do():
+                return True
+            steps, book.switches_suspect = self._steps(), False
+        done = all(self._carried_out(step) for step in steps)
+        if not done:
+            with book.changed:
+                book.switches_suspect = True
+        return done
 
     def _work_to_do(self) -> bool:
         """Return whether a layer is not as desired; a host may have come between two steps."""
@@ -105,9 +114,11 @@ class Convergence:
     def _note(self, step: Step, done: StepDone) -> None:
         """Write a step into the book, and check the invariant."""
         installed = self._book.installed
+        repeated = bool(installed.steps) and done.error == installed.steps[-1].error
         installed.steps.append(done)
         if done.error:
-            log.error("transition.failed", epoch=done.epoch, place=done.place.value, error=done.error)
+            if not repeated:  # it is tried again each second; one line is enough for the night
+                log.error("transition.failed", epoch=done.epoch, place=done.place.value, error=done.error)
             return
         if step.place is Place.METERS:
             installed.meters = step.plan

@@ -35,7 +35,7 @@ class NotKnown(HeadwayError):
 class NotAllowed(HeadwayError):
     """A request that cannot be meant: ``field`` has a value that is not possible here."""
 
-    def __init__(self, field: str, detail: str) -> None:
+    def __init__(self, field: str, why: str) -> None:
         self.field = field
-        self.detail = detail
-        super().__init__(f"{field}: {detail}")
+        self.why = why
+        super().__init__(f"{field}: {why}")

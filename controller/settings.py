@@ -10,13 +10,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from controller.book import Site
 from controller.errors import ConfigError, HeadwayError
 from controller.plan.plan import Flow
-from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
+from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.service import flow_between
 from topology import units
 from topology.named import NAMED
 from topology.network import Network
 from topology.protocol import FlowClass
-
 
 Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
 Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
@@ -95,6 +94,7 @@ class Settings:
     ovsdb: dict[str, str]
 
 
+LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s of frames; a little more on the wire
 DEFAULT_OVSDB = "unix:/run/openvswitch/db.sock"
 
 
@@ -143,6 +143,8 @@ def _built(file: _File, problems: list[str]) -> Settings | None:
     """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
     network = _network(file.network, problems)
     policy = _policy(file.policy, problems)
+    if network is not None and policy is not None:
+        problems += _too_small(network, policy)
     endpoints = [_endpoint(f"listen.{key}", value, problems) for key, value in file.listen]
     if network is None or policy is None or None in endpoints:
         return None
@@ -176,6 +178,17 @@ def _policy(sections: dict[FlowClass, _ClassSection], problems: list[str]) -> Po
     except ValueError as error:
         problems.append(f"policy: {error}")
         return None
+
+
+def _too_small(network: Network, policy: Policy) -> list[str]:
+    """Return a problem for each class whose guarantee is less than a queue can be given."""
+    return [
+        f"policy.{flow_class}.guarantee: {limits.guarantee_ppm / 10_000:g}% of {units.shown_rate(circuit.rate_bps)} is "
+        f"less than {units.shown_rate(LEAST_QUEUE_WIRE_BPS)}, the least that a queue of Open vSwitch can be given"
+        for circuit in network.circuits
+        for flow_class, limits in policy.classes.items()
+        if circuit.rate_bps * limits.guarantee_ppm // PPM < LEAST_QUEUE_WIRE_BPS
+    ]
 
 
 def _flows(sections: tuple[_FlowSection, ...], network: Network, problems: list[str]) -> tuple[Flow, ...]:

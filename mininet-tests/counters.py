@@ -35,7 +35,8 @@ def ruleset(addresses: dict[str, str]) -> str:
     """Return the nftables rules that count what comes from each address, under its name."""
     counters = "\n".join(f"  counter {name} {{ }}" for name in addresses)
     rules = "\n".join(f"    ip saddr {address} counter name {name}" for name, address in addresses.items())
-    return f"table inet headway {{\n{counters}\n  chain received {{\n    type filter hook prerouting priority -300;\n{rules}\n  }}\n}}\n"
+    chain = f"  chain received {{\n    type filter hook prerouting priority -300;\n{rules}\n  }}"
+    return f"table inet headway {{\n{counters}\n{chain}\n}}\n"
 
 
 def install(pid: int, addresses: dict[str, str]) -> None:

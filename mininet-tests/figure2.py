@@ -19,6 +19,7 @@ from typing import Any
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
 from measure import Sampler
+from saturation import IdleMeter
 from sockets import ALL_CONFIRMED_STATES, Connection
 from topos import line_drops, port_drops
 
@@ -68,12 +69,12 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
     network = chile_illinois(rate_bps=scenario.rate_bps)
     say("starting Open vSwitch, the network, the controller and five agents")
     with emulation(network, FLOWS, directory, single_packets=scenario.single_packets) as site:
+        marks = {"start_us": now_us()}
         with Sampler(site, SENDERS, RECEIVER) as sampler:
-            marks = {"start_us": now_us()}
-            try:
-                _play(site, sampler, scenario, marks)
-            finally:
-                marks["end_us"] = now_us()
+            feeds = _prepared(site, sampler)
+            with IdleMeter() as idle:
+                _play(site, sampler, scenario, feeds, marks)
+        marks["end_us"] = sampler.samples.received[-1][0]
         drops = {"line": line_drops(site.realised, "chile-illinois"), "edge": port_drops(site.realised)}
         steps = site.get("/v1/transitions")
     return {
@@ -81,12 +82,13 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
         "marks": marks,
         "drops_packets": drops,
         "transitions": steps,
+        "cpu_idle_shares": idle.shares,
         **_plain(sampler),
     }
 
 
-def _play(site: Emulation, sampler: Sampler, scenario: Scenario, marks: dict[str, int]) -> None:
-    """Run the scenario; ``marks`` gets the time of each event."""
+def _prepared(site: Emulation, sampler: Sampler) -> dict[str, int]:
+    """Start every server and the standing flows, and the movers; return what the image's bytes go into, by host."""
     for host, port in STANDING_PORTS.items():
         site.spawn(f"iperf3-server-{host}", ["iperf3", "--server", "--port", str(port)], host=RECEIVER)
     for host, port in IMAGE_PORTS.items():
@@ -97,7 +99,11 @@ def _play(site: Emulation, sampler: Sampler, scenario: Scenario, marks: dict[str
         _until_connected(site, sampler, host, port, lambda h=host, c=command: site.spawn(f"iperf3-{h}", c, host=h))
     say("background and database run; waiting until they fill the circuit")
     eventually(lambda: _full(sampler, site), within_s=60, what="the standing flows reach 97% of the circuit")
-    feeds = {host: _mover(site, sampler, host, port, address) for host, port in IMAGE_PORTS.items()}
+    return {host: _mover(site, sampler, host, port, address) for host, port in IMAGE_PORTS.items()}
+
+
+def _play(site: Emulation, sampler: Sampler, scenario: Scenario, feeds: dict[str, int], marks: dict[str, int]) -> None:
+    """Run the scenario; ``marks`` gets the time of each event."""
     marks["steady_us"] = now_us()
     _watch(site, scenario.lead_s, "standing flows alone")
     promise = _announced(site, scenario, marks)
@@ -149,8 +155,9 @@ def _announced(site: Emulation, scenario: Scenario, marks: dict[str, int]) -> An
     body = {"id": "image", "bytes": 2 * scenario.part_bytes, "from": list(IMAGE_PORTS), "to": RECEIVER}
     answer = site.api.post("/v1/announcements", json=body)
     answer.raise_for_status()
-    marks["promised_us"] = now_us()
-    return answer.json()
+    promise = answer.json()
+    marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
+    return promise
 
 
 def _fed(feeds: dict[str, int], part_bytes: int) -> None:
@@ -184,9 +191,9 @@ def _until_confirmed(site: Emulation, sampler: Sampler, scenario: Scenario, mark
 
 
 def _is_confirmed(connections: list[Connection], port: int, part_bytes: int) -> bool:
-    """Return whether a part has been confirmed whole: by count, or because its connection has ended in good order."""
+    """Return whether a part has been confirmed whole: by count (the SYN is one of it), or by an end in good order."""
     to_port = [c for c in connections if c.remote_port == port]
-    return not to_port or any(c.acked_bytes >= part_bytes or c.state in ALL_CONFIRMED_STATES for c in to_port)
+    return not to_port or any(c.acked_bytes > part_bytes or c.state in ALL_CONFIRMED_STATES for c in to_port)
 
 
 def _full(sampler: Sampler, site: Emulation) -> bool:
@@ -234,7 +241,6 @@ def _plain(sampler: Sampler) -> dict[str, Any]:
         ],
         "last_connections": {h: [asdict(c) for c in _longest(samples.connections, h)] for h in SENDERS},
         "plan": samples.plan,
-        "cpu": samples.cpu,
     }
 
 

@@ -1,4 +1,4 @@
-"""Samples of a running site, each with its time: received payload, connections, the plan's layers, the CPU's idle time."""
+"""Samples of a running site, each with its time: received payload, connections, the plan."""
 
 import ctypes
 import threading
@@ -10,13 +10,11 @@ from typing import Any, Self
 
 from counters import Count, Counters, install
 from emulation import Emulation, now_us
-from saturation import read_cpu_times
 from sockets import Connection, Connections
 
 RECEIVED_EVERY_S = 0.01
 CONNECTIONS_EVERY_S = 0.01
 PLAN_EVERY_S = 0.1
-IDLE_EVERY_S = 1.0
 
 
 @dataclass(slots=True)
@@ -27,17 +25,15 @@ class Samples:
         received: (time, payload bytes and packets received so far, by sending host).
         connections: (time, connections by sending host).
         plan: (time, what the API said of the plan).
-        cpu: (time, cumulative CPU times as /proc/stat has them).
     """
 
     received: list[tuple[int, dict[str, Count]]] = field(default_factory=list)
     connections: list[tuple[int, dict[str, list[Connection]]]] = field(default_factory=list)
     plan: list[tuple[int, Any]] = field(default_factory=list)
-    cpu: list[tuple[int, Any]] = field(default_factory=list)
 
 
 def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
-    """Return what ``make`` makes inside the network namespace of a process; a socket stays in the one it was made in."""
+    """Return what ``make`` makes in the network namespace of a process; a socket stays where it was made."""
     libc = ctypes.CDLL(None, use_errno=True)
     made: list[Any] = []
 
@@ -72,7 +68,6 @@ class Sampler:
             (RECEIVED_EVERY_S, self._received),
             (CONNECTIONS_EVERY_S, self._connections),
             (PLAN_EVERY_S, self._plan),
-            (IDLE_EVERY_S, self._cpu),
         ):
             thread = threading.Thread(target=self._repeat, args=(every_s, take), daemon=True)
             thread.start()
@@ -101,6 +96,3 @@ class Sampler:
 
     def _plan(self) -> None:
         self.samples.plan.append((now_us(), self._site.get("/v1/plan")))
-
-    def _cpu(self) -> None:
-        self.samples.cpu.append((now_us(), read_cpu_times()))

@@ -97,15 +97,18 @@ class Network:
         self.graph.add_edge(a_end, z_end, link=az)
         self.graph.add_edge(z_end, a_end, link=za)
 
+    def _nodes(self) -> tuple[Host | Switch, ...]:
+        return tuple(attributes["node"] for _, attributes in self.graph.nodes(data=True))
+
     @property
     def hosts(self) -> tuple[Host, ...]:
         """All hosts, in the order they were added."""
-        return tuple(n for _, n in self.graph.nodes(data="node") if isinstance(n, Host))
+        return tuple(node for node in self._nodes() if isinstance(node, Host))
 
     @property
     def switches(self) -> tuple[Switch, ...]:
         """All switches, in the order they were added."""
-        return tuple(n for _, n in self.graph.nodes(data="node") if isinstance(n, Switch))
+        return tuple(node for node in self._nodes() if isinstance(node, Switch))
 
     def host(self, name: str) -> Host:
         """Return a host by name.

@@ -58,7 +58,7 @@ def api(service: Service, network: Network) -> FastAPI:
     @app.exception_handler(HeadwayError)
     def _headway_error(_: Request, error: HeadwayError) -> Response:
         status = next((s for kind, s in STATUS.items() if isinstance(error, kind)), 500)
-        fields = {k: v for k, v in vars(error).items() if k not in {"args"}}
+        fields = vars(error)
         return _problem(status, render.kebab(type(error).__name__), str(error), fields)
 
     @app.exception_handler(RequestValidationError)

@@ -60,7 +60,7 @@ class Policy:
 DEFAULT_POLICY = Policy(
     {
         FlowClass.PREDICTABLE: ClassPolicy(guarantee_ppm=50_000, cap_ppm=50_000, priority=0, dscp=26),
-        FlowClass.URGENT: ClassPolicy(guarantee_ppm=100, cap_ppm=PPM, priority=1, dscp=46),
+        FlowClass.URGENT: ClassPolicy(guarantee_ppm=200, cap_ppm=PPM, priority=1, dscp=46),
         FlowClass.BACKGROUND: ClassPolicy(guarantee_ppm=10_000, cap_ppm=PPM, priority=2, dscp=1),
         FlowClass.UNPLANNED: ClassPolicy(guarantee_ppm=1_000, cap_ppm=1_000, priority=3, dscp=0),
     }

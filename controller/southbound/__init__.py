@@ -1,0 +1,1 @@
+"""What carries the plan out: switches by OpenFlow, queues by OVSDB, hosts by their agents."""

@@ -1,0 +1,291 @@
+"""Switch state as values, and the smallest ordered list of messages from one state to another. Pure.
+
+What is ours: rules whose cookie starts with ``COOKIE_OURS``, and meters numbered in ``METER_IDS``. Nothing else is ever
+named in a message. Desired and installed state are both :class:`SwitchState`; ``session.py`` puts messages on the wire.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from controller.southbound.errors import NotExpressible, NotSettable
+
+COOKIE_OURS = 0x4857_0000_0000_0000  # "HW" in ASCII; the low 48 bits name the circuit or the allocation
+COOKIE_MASK = 0xFFFF_0000_0000_0000
+METER_IDS = range(1000, 10_000)  # meters have no cookie, so ours are known by number; other programs keep out of these
+
+MatchValue = int | str | tuple[int, int] | tuple[str, str]  # a value, or (value, mask), as os-ken spells OXM fields
+Match = tuple[tuple[str, MatchValue], ...]
+RuleKey = tuple[int, int, Match]
+
+_UINT32_MAX = 2**32 - 1  # rate and burst of ofp_meter_band_drop
+_IPV4_FIELDS = ("ipv4_src", "ipv4_dst", "arp_spa", "arp_tpa")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One flow entry: what it matches, and what becomes of the packet, in this order.
+
+    Attributes:
+        table_id: the table it stands in.
+        priority: the highest that matches wins.
+        match: sorted pairs of OXM name and value, from :func:`match`.
+        cookie: from :func:`cookie`; says that the rule is ours and which circuit it serves.
+        meter_id: the meter that polices it, if any.
+        dscp: differentiated services code point written into the packet, if any (RFC 2474).
+        queue_id: queue of the output port, if any; it keeps for later tables.
+        output_port: port number or an ``OFPP_`` constant; neither this nor ``goto_table`` drops the packet.
+        goto_table: table that goes on with the packet, if any.
+        extra: what the switch showed and Headway never writes; only in read-back state, where it makes the rule
+            differ from every desired one, so that it is put right.
+    """
+
+    table_id: int
+    priority: int
+    match: Match
+    cookie: int
+    meter_id: int | None = None
+    dscp: int | None = None
+    queue_id: int | None = None
+    output_port: int | None = None
+    goto_table: int | None = None
+    extra: str = ""
+
+    @property
+    def key(self) -> RuleKey:
+        """What makes it the same entry for the switch (OpenFlow 1.3 section 5.2)."""
+        return self.table_id, self.priority, self.match
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        steps = {
+            "meter": self.meter_id,
+            "dscp": self.dscp,
+            "queue": self.queue_id,
+            "output": self.output_port,
+            "table": self.goto_table,
+        }
+        what = ",".join(f"{name}={value}" for name, value in self.match) or "all"
+        does = ", ".join(f"{name} {value}" for name, value in steps.items() if value is not None) or "drop"
+        return f"table {self.table_id} priority {self.priority} {what} -> {does}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropMeter:
+    """A token bucket that drops what exceeds it, in the wire's units; make it with :func:`drop_meter`.
+
+    Attributes:
+        meter_id: its number on the switch.
+        rate_kbps: rate, kbit/s of Ethernet frames without FCS. 0 only in read-back state: a meter of another kind.
+        burst_kbit: depth of the bucket, kbit.
+    """
+
+    meter_id: int
+    rate_kbps: int
+    burst_kbit: int
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"meter {self.meter_id}: {self.rate_kbps:,} kbit/s, burst {self.burst_kbit:,} kbit"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchState:
+    """All that is ours on a switch."""
+
+    rules: frozenset[Rule] = frozenset()
+    meters: frozenset[DropMeter] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PutMeter:
+    """Add ``meter``, or change it in place if ``exists``."""
+
+    meter: DropMeter
+    exists: bool
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"put {self.meter}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMeter:
+    """Delete a meter; the switch deletes the rules that still use it (OpenFlow 1.3 section 6.4)."""
+
+    meter: DropMeter
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"delete {self.meter}"
+
+
+@dataclass(frozen=True, slots=True)
+class PutRule:
+    """Add ``rule``, or replace in one step the one with the same key.
+
+    ADD and not MODIFY: an ADD over an identical match and priority replaces the entry at once (OpenFlow 1.3 section
+    6.4), changes the cookie too, and is not silently lost when somebody deleted the entry meanwhile.
+    """
+
+    rule: Rule
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"put {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRule:
+    """Delete the one rule with this key, if its cookie is ours."""
+
+    rule: Rule
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"delete {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All before is confirmed before anything after is sent."""
+
+
+Message = PutMeter | DeleteMeter | PutRule | DeleteRule | Barrier
+
+
+def cookie(circuit: int) -> int:
+    """Return the cookie of the rules that serve ``circuit``, a number of at most 48 bits.
+
+    Raises:
+        NotExpressible: the number is negative or longer.
+    """
+    if not 0 <= circuit <= ~COOKIE_MASK & 2**64 - 1:
+        raise NotExpressible("cookie", circuit, "", "a number of 48 bits")
+    return COOKIE_OURS | circuit
+
+
+def match(fields: Mapping[str, MatchValue]) -> Match:
+    """Return a match in the one form that the switch reads back too: sorted, networks as address and mask.
+
+    >>> match({"ipv4_dst": "10.1.0.0/16", "eth_type": 0x0800, "ipv4_src": "10.2.0.1/32"})
+    (('eth_type', 2048), ('ipv4_dst', ('10.1.0.0', '255.255.0.0')), ('ipv4_src', '10.2.0.1'))
+
+    Args:
+        fields: OXM names and values as os-ken spells them; IPv4 fields may be written ``address/length``.
+
+    Raises:
+        ValueError: not a network, or bits set outside its mask, which a switch would drop without a word.
+    """
+    pairs: list[tuple[str, MatchValue]] = []
+    for name, value in fields.items():
+        if name not in _IPV4_FIELDS:
+            pairs.append((name, value))
+            continue
+        network = IPv4Network("/".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        if network.prefixlen == 32:
+            pairs.append((name, str(network.network_address)))
+        elif network.prefixlen:  # a mask of no bits is no condition; the switch does not show it
+            pairs.append((name, (str(network.network_address), str(network.netmask))))
+    return tuple(sorted(pairs))
+
+
+def drop_meter(meter_id: int, cir_bps: int, cbs_bits: int) -> DropMeter:
+    """Return the meter that polices a class to CIR with burst CBS.
+
+    OpenFlow 1.3 ``ofp_meter_band_drop`` counts the rate in kbit/s and the burst in kbit. CIR must be a multiple of
+    1000 bit/s; CBS is rounded up, so that a conforming burst never drops.
+
+    >>> drop_meter(1000, 984_395_000, 2_000_001)
+    DropMeter(meter_id=1000, rate_kbps=984395, burst_kbit=2001)
+
+    Args:
+        meter_id: one of ``METER_IDS``.
+        cir_bps: committed information rate, bit/s of Ethernet frames (``topology.wire.Layer.FRAME``).
+        cbs_bits: committed burst size, bits. TCP through a policer collapses below about 200 ms of the rate.
+
+    Raises:
+        NotSettable: the number is not one of ours.
+        NotExpressible: a rate or a burst that the field cannot carry.
+    """
+    if meter_id not in METER_IDS:
+        raise NotSettable(f"our meters are {METER_IDS.start} to {METER_IDS.stop - 1}", meter_id)
+    rate_kbps, rest_bps = divmod(cir_bps, 1000)
+    if rest_bps or not 0 < rate_kbps <= _UINT32_MAX:
+        raise NotExpressible("meter rate", cir_bps, "bit/s", "a positive multiple of 1000 bit/s, at most 4.29 Tbit/s")
+    burst_kbit = -(-cbs_bits // 1000)
+    if not 0 < burst_kbit <= _UINT32_MAX:
+        raise NotExpressible("meter burst", cbs_bits, "bit", "1 bit to 4.29 Tbit")
+    return DropMeter(meter_id, rate_kbps, burst_kbit)
+
+
+def is_ours(rule_cookie: int) -> bool:
+    """Return whether a rule with this cookie is Headway's."""
+    return rule_cookie & COOKIE_MASK == COOKIE_OURS
+
+
+def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...]:
+    """Return the smallest ordered difference that turns ``installed`` into ``desired``; nothing if they are equal.
+
+    Four phases, a barrier between them, so that a refusal stops what depends on it:
+
+    1. Meters that shrink. 2. New meters, then rules put: make before break, no packet is ever without its rule.
+    3. Rules deleted, then meters that nobody uses any more. 4. Meters that grow.
+
+    So over the meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside one that
+    goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
+
+    Raises:
+        NotSettable: ``desired`` names what is not ours, or contradicts itself.
+    """
+    _check(desired)
+    old_meters = {meter.meter_id: meter for meter in installed.meters}
+    new_meters = {meter.meter_id: meter for meter in desired.meters}
+    changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters and meter != old_meters[id_]]
+    shrinks = [meter for meter in changed if _size(meter) < _size(old_meters[meter.meter_id])]
+    kept = {rule.key for rule in desired.rules}
+    phases: tuple[list[Message], ...] = (
+        [PutMeter(meter, exists=True) for meter in shrinks],
+        [
+            *(PutMeter(meter, exists=False) for id_, meter in sorted(new_meters.items()) if id_ not in old_meters),
+            *(PutRule(rule) for rule in _ordered(desired.rules - installed.rules)),
+        ],
+        [
+            *(DeleteRule(rule) for rule in _ordered(installed.rules) if rule.key not in kept),
+            *(DeleteMeter(meter) for id_, meter in sorted(old_meters.items()) if id_ not in new_meters),
+        ],
+        [PutMeter(meter, exists=True) for meter in changed if meter not in shrinks],
+    )
+    ordered: list[Message] = []
+    for phase in filter(None, phases):
+        ordered += [Barrier(), *phase] if ordered else phase
+    return tuple(ordered)
+
+
+def _size(meter: DropMeter) -> tuple[int, int]:
+    """Return what decides between shrinking and growing: the rate, then the burst."""
+    return meter.rate_kbps, meter.burst_kbit
+
+
+def _ordered(rules: Iterable[Rule]) -> list[Rule]:
+    """Return rules from the last table to the first, the highest priority first.
+
+    A packet then never meets a rule whose next table, or whose exception of higher priority, is not there yet.
+    """
+    return sorted(rules, key=lambda rule: (-rule.table_id, -rule.priority, repr(rule.match)))
+
+
+def _check(desired: SwitchState) -> None:
+    """Refuse a state that is not ours to set, or that contradicts itself."""
+    meter_ids = {meter.meter_id for meter in desired.meters}
+    for meter_id in meter_ids - set(METER_IDS):
+        raise NotSettable("a desired meter must be one of ours", meter_id)
+    for rule in desired.rules:
+        if not is_ours(rule.cookie):
+            raise NotSettable("a desired rule must have our cookie", rule.cookie)
+        if rule.meter_id is not None and rule.meter_id not in meter_ids:
+            raise NotSettable("a desired rule uses a meter that is not desired", rule.meter_id)
+    if repeated := len(desired.meters) - len(meter_ids):
+        raise NotSettable("two desired meters of one number", repeated)
+    if repeated := len(desired.rules) - len({rule.key for rule in desired.rules}):
+        raise NotSettable("two desired rules for the same table, priority and match", repeated)

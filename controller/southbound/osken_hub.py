@@ -1,0 +1,293 @@
+"""os-ken without its command line, and the repairs of its native hub that a controller cannot run without.
+
+Each repair replaces one name of os-ken by a small class of ours, says which defect it mends, and has one test in
+``tests/test_osken_hub.py`` that fails without it. ``docs/decisions/0001-os-ken-native-hub.md`` has the reasons.
+"""
+
+import contextlib
+import itertools
+import select
+import socket
+import ssl
+import threading
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+from os_ken import cfg
+from os_ken.base import app_manager  # must come before os_ken.controller.controller: they import each other
+from os_ken.controller import controller, ofp_handler
+from os_ken.lib import hub
+
+from controller.southbound.errors import FrameworkUnknown
+from controller.southbound.tls import Tls
+
+KNOWN_VERSIONS = ("4.2.0", "4.2.1", "4.2.2")  # the repair tests have passed on these
+_HANDSHAKE_TIMEOUT_S = 10.0
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where we listen for switches.
+
+    Attributes:
+        host: IPv4 or IPv6 address; empty for all.
+        port: TCP port; 0 lets the system choose one.
+        tls: mutual TLS, or None for plain TCP.
+        echo_interval_s: time between two echo requests to a switch, seconds; a switch that leaves two unanswered is
+            gone. A closed connection is noticed at once and needs no echo.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 6653  # IANA: openflow
+    tls: Tls | None = None
+    echo_interval_s: float = 1.0
+
+
+class TaskExit(BaseException):
+    """Repair 1. ``hub.TaskExit`` was ``Exception``, so any exception in a handler ended the event loop in silence."""
+
+
+class DaemonThread(hub.HubThread):  # type: ignore[misc]
+    """Repair 2. Threads of the hub were not daemons and ``hub.kill`` does nothing: the process never ended."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take what ``HubThread`` takes."""
+        super().__init__(*args, **kwargs)
+        self.daemon = True
+
+
+class LockedTls:
+    """Repair 3. A TLS socket whose read and write never overlap.
+
+    os-ken reads in one thread and writes in another. CPython before 3.13.1 has no lock in an SSL object, and OpenSSL
+    breaks the connection. The socket underneath never blocks, so the lock is never held while waiting.
+    """
+
+    def __init__(self, wrapped: ssl.SSLSocket) -> None:
+        """Take over a connected TLS socket."""
+        self._wrapped = wrapped
+        self._lock = threading.Lock()
+        self._timeout_s: float | None = None
+        wrapped.setblocking(False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Leave all else to the socket."""
+        return getattr(self._wrapped, name)
+
+    def settimeout(self, timeout_s: float | None) -> None:
+        """Set how long ``recv`` and ``sendall`` wait, seconds; None is for ever."""
+        self._timeout_s = timeout_s
+
+    def recv(self, size_bytes: int) -> bytes:
+        """Return what has arrived, at most ``size_bytes``; nothing at the end of the stream.
+
+        Raises:
+            TimeoutError: nothing arrived in time.
+            ConnectionError: TLS is broken; os-ken would try again for ever on an SSLError.
+        """
+        while True:
+            try:
+                with self._lock:
+                    return self._wrapped.recv(size_bytes)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as want:
+                self._wait(want)
+            except ssl.SSLError as broken:
+                raise ConnectionError(str(broken)) from broken
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of ``data``.
+
+        Raises:
+            TimeoutError: the other end took nothing in time.
+        """
+        rest = memoryview(data)
+        while rest:
+            try:
+                with self._lock:
+                    rest = rest[self._wrapped.send(rest) :]
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as want:
+                self._wait(want)
+
+    def _wait(self, want: ssl.SSLError) -> None:
+        """Wait, outside the lock, for what TLS wants."""
+        poll = select.poll()
+        poll.register(self._wrapped, select.POLLIN if isinstance(want, ssl.SSLWantReadError) else select.POLLOUT)
+        if not poll.poll(None if self._timeout_s is None else self._timeout_s * 1000):
+            raise TimeoutError("timed out")
+
+
+class Datapath(controller.Datapath):  # type: ignore[misc]
+    """A connection that ends when it ends.
+
+    Repair 4. The send loop slept for ever on its queue after the switch had gone, so nobody was told that it had, and
+    a thread was lost each time. Repair 5. Two threads could draw the same transaction id, by which we match errors.
+    """
+
+    def __init__(self, connected: Any, address: Any) -> None:
+        """Take what os-ken's ``Datapath`` takes."""
+        self._xids = itertools.count(1)  # next() on it is atomic
+        super().__init__(LockedTls(connected) if isinstance(connected, ssl.SSLSocket) else connected, address)
+
+    def set_xid(self, msg: Any) -> int:
+        """Give ``msg`` a transaction id of its own."""
+        xid: int = next(self._xids) & self.ofproto.MAX_XID
+        msg.set_xid(xid)
+        return xid
+
+    def send(self, buf: bytes, close_socket: bool = False) -> bool:
+        """Queue ``buf``; return whether the connection still took it."""
+        self._send_q_sem.acquire()
+        send_queue = self.send_q  # read once: the send loop sets it to None when it ends
+        if send_queue is None:
+            self._send_q_sem.release()
+            return False
+        send_queue.put((buf, close_socket))
+        return True
+
+    def close(self) -> None:
+        """Announce the end, and wake the send loop so that its thread ends too."""
+        super().close()
+        send_queue = self.send_q
+        if send_queue is not None and self._send_q_sem.acquire(blocking=False):  # a full queue wakes it by itself
+            send_queue.put((b"", True))
+
+    def _recv_loop(self) -> None:
+        try:
+            super()._recv_loop()
+        finally:
+            self.close()
+
+
+class Listener:
+    """Repair 7. Our own listening socket in place of os-ken's ``OpenFlowController``.
+
+    os-ken binds in a thread, so a port in use leaves a deaf controller that looks healthy; it cannot stop listening;
+    and it also opens the old port 6633. This one binds before it returns, and closes.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Bind.
+
+        Raises:
+            OSError: the address is in use, or not ours.
+        """
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        self._tls = address.tls.server_context() if address.tls else None
+        self._open: set[socket.socket] = set()
+        self._closing = threading.Event()
+        self._server = socket.create_server((address.host, address.port), family=family, backlog=128)
+        self.host, self.port = self._server.getsockname()[:2]
+
+    def __call__(self) -> None:
+        """Serve each switch in a thread of its own, until closed."""
+        while not self._closing.is_set():
+            try:
+                connected, peer = self._server.accept()
+            except OSError as error:
+                if not self._closing.is_set():  # such as no file descriptor left: the next may succeed
+                    _log.error("openflow.accept_failed", error=str(error))
+                    self._closing.wait(0.1)
+                continue
+            hub.spawn(self._serve, connected, peer)
+
+    def close(self) -> None:
+        """Stop listening and end all connections."""
+        self._closing.set()
+        self._server.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() alone does not
+        self._server.close()
+        for connected in list(self._open):
+            _shut(connected)
+
+    def _serve(self, connected: socket.socket, peer: Any) -> None:
+        """Serve one connection to its end."""
+        self._open.add(connected)
+        try:
+            if self._tls is not None:
+                connected.settimeout(_HANDSHAKE_TIMEOUT_S)
+                plain, connected = connected, self._tls.wrap_socket(connected, server_side=True)
+                self._open ^= {plain, connected}
+            with contextlib.closing(Datapath(connected, peer)) as datapath:
+                datapath.serve()
+        except OSError as error:  # includes ssl.SSLError: a stranger, or a handshake that took too long
+            _log.warning("openflow.connection_failed", peer=peer, error=str(error))
+        finally:
+            self._open.discard(connected)
+            connected.close()
+
+
+def _shut(connected: socket.socket) -> None:
+    """End a connection that may have ended already."""
+    try:
+        connected.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        _log.debug("openflow.already_closed")
+
+
+def repair() -> None:
+    """Put the repairs in place; twice does no harm.
+
+    Raises:
+        FrameworkUnknown: os-ken, or its hub, is not one that the repairs were tried on.
+    """
+    found = version("os-ken")
+    if found not in KNOWN_VERSIONS:
+        raise FrameworkUnknown(f"os-ken {found}", f"os-ken {' or '.join(KNOWN_VERSIONS)}")
+    if hub.HUB_TYPE != "native":
+        raise FrameworkUnknown(f"os-ken with its {hub.HUB_TYPE} hub", "OSKEN_HUB_TYPE=native")
+    hub.TaskExit = TaskExit
+    hub.HubThread = DaemonThread
+    hub.Event = threading.Event  # repair 6: wait(timeout) of the hub's own never timed out
+    hub.getcurrent = threading.current_thread  # it was one thread, not the function
+
+
+class Framework:
+    """A running os-ken: the listening socket and one application."""
+
+    def __init__(self, listener: Listener, manager: Any) -> None:
+        """Made by :func:`start`."""
+        self._listener = listener
+        self._manager = manager
+        self.port = listener.port
+
+    def run(self, handler: type[Any], app: type[Any], **context: Any) -> None:
+        """Start os-ken's own handler of OpenFlow and the application."""
+        running = [self._manager.instantiate(handler), self._manager.instantiate(app, **context)]
+        for each in reversed(running):  # the one that listens last: no event finds nobody
+            each.start()
+
+    def stop(self) -> None:
+        """Stop listening, end all connections and all threads."""
+        self._listener.close()
+        self._manager.close()
+
+
+def start(app: type[Any], address: Address, **context: Any) -> Framework:
+    """Start os-ken with one application; return once it listens.
+
+    Args:
+        app: the application's class.
+        address: where to listen.
+        context: handed to the application's ``__init__``.
+
+    Raises:
+        FrameworkUnknown: os-ken is not one that the repairs were tried on.
+        OSError: the address cannot be listened on.
+    """
+    repair()
+    cfg.CONF(args=[], project="headway", default_config_files=[], default_config_dirs=[])
+    cfg.CONF.set_override("echo_request_interval", address.echo_interval_s)
+    cfg.CONF.set_override("maximum_unreplied_echo_requests", 1)
+    listener = Listener(address)
+    ofp_handler.OpenFlowController = lambda: listener
+    framework = Framework(listener, app_manager.AppManager())
+    try:
+        framework.run(ofp_handler.OFPHandler, app, **context)
+    except BaseException:
+        framework.stop()
+        raise
+    _log.info("openflow.listening", host=listener.host, port=listener.port, tls=address.tls is not None)
+    return framework

@@ -1,0 +1,127 @@
+"""A switch in memory: applies our messages as OpenFlow 1.3 says, and answers what becomes of a packet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+from controller.southbound.openflow import (
+    METER_IDS,
+    Barrier,
+    DeleteMeter,
+    DeleteRule,
+    DropMeter,
+    MatchValue,
+    Message,
+    PutMeter,
+    PutRule,
+    Rule,
+    RuleKey,
+    SwitchState,
+    is_ours,
+)
+
+Packet = Mapping[str, int | str]  # OXM names and values
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of a packet.
+
+    Attributes:
+        rules: the rules it met, table by table.
+        meter_ids: the meters that counted it.
+        dscp: code point written into it, or None.
+        queue_id: queue it leaves by.
+        output_port: port it leaves by; None: dropped.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    meter_ids: tuple[int, ...] = ()
+    dscp: int | None = None
+    queue_id: int | None = None
+    output_port: int | None = None
+
+
+class RefusedByFake(Exception):
+    """A message that a real switch answers with OFPErrorMsg."""
+
+
+class FakeSwitch:
+    """Rules by key and meters by number; those of others too."""
+
+    def __init__(self, rules: frozenset[Rule] = frozenset(), meters: frozenset[DropMeter] = frozenset()) -> None:
+        """Start with what somebody has set."""
+        self.rules: dict[RuleKey, Rule] = {rule.key: rule for rule in rules}
+        self.meters: dict[int, DropMeter] = {meter.meter_id: meter for meter in meters}
+
+    def ours(self) -> SwitchState:
+        """Return what a read-back would show."""
+        return SwitchState(
+            frozenset(rule for rule in self.rules.values() if is_ours(rule.cookie)),
+            frozenset(meter for meter in self.meters.values() if meter.meter_id in METER_IDS),
+        )
+
+    def others(self) -> SwitchState:
+        """Return what is not ours."""
+        return SwitchState(
+            frozenset(self.rules.values()) - self.ours().rules, frozenset(self.meters.values()) - self.ours().meters
+        )
+
+    def apply(self, message: Message) -> None:
+        """Do what a switch does.
+
+        Raises:
+            RefusedByFake: as a switch would (OpenFlow 1.3 sections 6.4 and 6.5).
+        """
+        match message:
+            case PutMeter(meter, exists):
+                if exists is not (meter.meter_id in self.meters):
+                    raise RefusedByFake(f"OFPMMFC_UNKNOWN_METER or OFPMMFC_METER_EXISTS: {message}")
+                self.meters[meter.meter_id] = meter
+            case DeleteMeter(meter):
+                self.meters.pop(meter.meter_id, None)
+                self.rules = {key: rule for key, rule in self.rules.items() if rule.meter_id != meter.meter_id}
+            case PutRule(rule):
+                if rule.meter_id is not None and rule.meter_id not in self.meters:
+                    raise RefusedByFake(f"OFPMMFC_UNKNOWN_METER: {message}")
+                self.rules[rule.key] = rule
+            case DeleteRule(rule):
+                if rule.key in self.rules and is_ours(self.rules[rule.key].cookie):
+                    del self.rules[rule.key]
+            case Barrier():
+                pass
+
+    def fate(self, packet: Packet) -> Fate:
+        """Return what becomes of a packet that enters table 0."""
+        fate, table_id = Fate(), 0
+        while True:
+            rule = self._hit(table_id, packet)
+            if rule is None:
+                return Fate(fate.rules, fate.meter_ids)
+            fate = Fate(
+                (*fate.rules, rule),
+                fate.meter_ids if rule.meter_id is None else (*fate.meter_ids, rule.meter_id),
+                fate.dscp if rule.dscp is None else rule.dscp,
+                fate.queue_id if rule.queue_id is None else rule.queue_id,
+                rule.output_port,
+            )
+            if rule.goto_table is None:
+                return fate
+            table_id = rule.goto_table
+
+    def _hit(self, table_id: int, packet: Packet) -> Rule | None:
+        hits = [rule for rule in self.rules.values() if rule.table_id == table_id and _matches(rule, packet)]
+        return max(hits, key=lambda rule: rule.priority, default=None)
+
+
+def _matches(rule: Rule, packet: Packet) -> bool:
+    return all(name in packet and _agrees(packet[name], value) for name, value in rule.match)
+
+
+def _agrees(actual: int | str, wanted: MatchValue) -> bool:
+    if not isinstance(wanted, tuple):
+        return actual == wanted
+    value, mask = wanted
+    if isinstance(value, int) and isinstance(mask, int):
+        return isinstance(actual, int) and actual & mask == value
+    return IPv4Address(actual) in IPv4Network(f"{value}/{mask}")

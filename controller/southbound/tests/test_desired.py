@@ -1,0 +1,93 @@
+"""What a plan means on a switch, asked of a switch: where does this packet go, through which meter and queue?"""
+
+import pytest
+
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, plan_of
+from controller.southbound.desired import METER_ID, QUEUE_ID, port_queues, switch_state
+from controller.southbound.openflow import SwitchState, messages
+from controller.southbound.queues import check
+from controller.southbound.tests.fake_switch import FakeSwitch
+from topology.named import chile_illinois
+from topology.protocol import FlowClass
+
+NETWORK = chile_illinois()
+CHILE, ILLINOIS = NETWORK.switches
+WAN_PORT = 9
+
+
+def switch(which=CHILE, flows=(DATABASE, RAW_IMAGES)):
+    """A switch that holds the plan for these flows."""
+    fake = FakeSwitch()
+    for message in messages(switch_state(NETWORK, which, plan_of(*flows), DEFAULT_POLICY), SwitchState()):
+        fake.apply(message)
+    return fake
+
+
+def packet(source, target, port=1, **more):
+    """An IP packet between two hosts, or from an address nobody knows."""
+    addresses = {h.name: str(h.ip) for h in NETWORK.hosts}
+    fields = {"in_port": port, "eth_type": 0x0800, "ipv4_src": addresses.get(source, source)}
+    return fields | {"ipv4_dst": addresses.get(target, target), "ip_proto": 6, "tcp_src": 4000, "tcp_dst": 5001} | more
+
+
+@pytest.mark.parametrize(
+    ("host", "flow_class"), [("base22", FlowClass.PREDICTABLE), ("base23", FlowClass.BACKGROUND)], ids=str
+)
+def test_an_allocated_flow_crosses_the_circuit_in_its_class(host, flow_class):
+    fate = switch().fate(packet(host, "arch"))
+    assert (fate.output_port, fate.queue_id, fate.meter_ids, fate.dscp) == (
+        WAN_PORT,
+        QUEUE_ID[flow_class],
+        (METER_ID[flow_class],),
+        DEFAULT_POLICY.classes[flow_class].dscp,
+    )
+
+
+def test_an_announced_image_is_urgent_and_before_it_is_announced_it_is_not():
+    assert switch().fate(packet("base20", "arch")).queue_id == QUEUE_ID[FlowClass.UNPLANNED]
+    assert switch(flows=IMAGE).fate(packet("base20", "arch")).queue_id == QUEUE_ID[FlowClass.URGENT]
+
+
+def test_a_dscp_that_a_host_sets_itself_buys_nothing():
+    fate = switch().fate(packet("base21", "arch", ip_dscp=46))
+    assert (fate.queue_id, fate.dscp) == (QUEUE_ID[FlowClass.UNPLANNED], 0)
+
+
+def test_a_stranger_is_unplanned_and_policed():
+    fate = switch().fate(packet("10.20.20.77", "arch"))
+    assert fate.meter_ids == (METER_ID[FlowClass.UNPLANNED],)
+
+
+def test_answers_ride_in_the_class_of_their_flow():
+    fate = switch(ILLINOIS).fate(packet("arch", "base23"))
+    assert (fate.output_port, fate.queue_id) == (WAN_PORT, QUEUE_ID[FlowClass.BACKGROUND])
+
+
+def test_what_another_edge_has_policed_passes_to_its_host_untouched():
+    fate = switch(ILLINOIS).fate(packet("base23", "arch", port=WAN_PORT))
+    assert (fate.output_port, fate.meter_ids, fate.dscp) == (1, (), None)
+
+
+def test_traffic_inside_the_site_is_nobodys_business():
+    fate = switch().fate(packet("base20", "base21"))
+    assert (fate.output_port, fate.meter_ids) == (2, ())
+
+
+def test_arp_reaches_the_host_that_is_asked_for():
+    asked = {"in_port": 1, "eth_type": 0x0806, "arp_tpa": str(NETWORK.host("arch").ip)}
+    assert switch().fate(asked).output_port == WAN_PORT
+
+
+def test_what_is_neither_ip_nor_arp_ends_here():
+    assert switch().fate({"in_port": 1, "eth_type": 0x86DD}).output_port is None
+
+
+def test_the_queues_of_the_circuit_port_can_be_set_and_sum_to_no_more_than_the_port():
+    (queues,) = port_queues(NETWORK, CHILE, plan_of(DATABASE, RAW_IMAGES, *IMAGE)).values()
+    check(queues)
+    assert sum(q.min_bps for q in queues.queues) <= queues.port_max_bps
+
+
+def test_only_circuit_ports_have_queues():
+    assert list(port_queues(NETWORK, ILLINOIS, plan_of())) == ["ch1-wan"]

@@ -1,0 +1,186 @@
+"""OpenFlow 1.3 as os-ken spells it: our values to wire messages, and the switch's answers to our values."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from controller.southbound import openflow
+from controller.southbound.openflow import COOKIE_MASK, COOKIE_OURS, METER_IDS, DropMeter, Message, Rule
+
+
+def to_wire(datapath: Any, message: Message) -> Any:
+    """Return the os-ken message that carries ``message``.
+
+    Raises:
+        TypeError: a barrier, which stands between messages and has none of its own here.
+    """
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    match message:
+        case openflow.PutMeter(meter, exists):
+            band = parser.OFPMeterBandDrop(rate=meter.rate_kbps, burst_size=meter.burst_kbit)
+            command = ofp.OFPMC_MODIFY if exists else ofp.OFPMC_ADD
+            return parser.OFPMeterMod(datapath, command, _meter_flags(ofp), meter.meter_id, [band])
+        case openflow.DeleteMeter(meter):
+            return parser.OFPMeterMod(datapath, ofp.OFPMC_DELETE, meter_id=meter.meter_id)
+        case openflow.PutRule(rule):
+            return _flow_mod(datapath, ofp.OFPFC_ADD, rule)
+        case openflow.DeleteRule(rule):
+            return _flow_mod(datapath, ofp.OFPFC_DELETE_STRICT, rule)
+    raise TypeError(f"{message} is not one message on the wire")
+
+
+def barrier(datapath: Any) -> Any:
+    """Return a barrier request."""
+    return datapath.ofproto_parser.OFPBarrierRequest(datapath)
+
+
+def our_flows_request(datapath: Any) -> Any:
+    """Return the question for all flow entries with our cookie."""
+    ofp = datapath.ofproto
+    return datapath.ofproto_parser.OFPFlowStatsRequest(
+        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, COOKIE_OURS, COOKIE_MASK
+    )
+
+
+def flows_like_request(datapath: Any, rule: Rule) -> Any:
+    """Return the question for the entries, whoever's, that match what ``rule`` matches or a part of it."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    return parser.OFPFlowStatsRequest(
+        datapath, 0, rule.table_id, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0, parser.OFPMatch(**dict(rule.match))
+    )
+
+
+def meters_request(datapath: Any) -> Any:
+    """Return the question for the configuration of all meters."""
+    return datapath.ofproto_parser.OFPMeterConfigStatsRequest(datapath, 0, datapath.ofproto.OFPM_ALL)
+
+
+def is_error(msg: Any) -> bool:
+    """Return whether an answer is an OFPErrorMsg."""
+    return bool(msg.msg_type == msg.datapath.ofproto.OFPT_ERROR)
+
+
+def is_multipart(msg: Any) -> bool:
+    """Return whether an answer is a part of a multipart reply."""
+    return bool(msg.msg_type == msg.datapath.ofproto.OFPT_MULTIPART_REPLY)
+
+
+def has_more(msg: Any) -> bool:
+    """Return whether more parts of a multipart reply follow."""
+    return bool(msg.flags & msg.datapath.ofproto.OFPMPF_REPLY_MORE)
+
+
+def has_answer(msg: Any) -> bool:
+    """Return whether a request of ours is answered even when all is well."""
+    ofp = msg.datapath.ofproto
+    return msg.cls_msg_type in (ofp.OFPT_BARRIER_REQUEST, ofp.OFPT_MULTIPART_REQUEST)
+
+
+def error_of(msg: Any) -> tuple[int, int, str]:
+    """Return an error's type and code, and both as OpenFlow names them."""
+    ofp = msg.datapath.ofproto
+    if msg.type == ofp.OFPET_EXPERIMENTER:
+        return msg.type, msg.exp_type, f"OFPET_EXPERIMENTER of {msg.experimenter:#x}, type {msg.exp_type}"
+    return msg.type, msg.code, f"{ofp.ofp_error_type_to_str(msg.type)}, {ofp.ofp_error_code_to_str(msg.type, msg.code)}"
+
+
+def to_rule(datapath: Any, entry: Any) -> Rule:
+    """Return an OFPFlowStats entry as a rule; what Headway never writes goes into ``extra``."""
+    parts: dict[str, int] = {}
+    extra = [f"{name}={value}" for name in ("idle_timeout", "hard_timeout", "flags") if (value := getattr(entry, name))]
+    for instruction in entry.instructions:
+        for step in _steps(datapath.ofproto, instruction):
+            part = _part(datapath, step)
+            if part is None or part[0] in parts:
+                extra.append(str(step))
+            else:
+                parts[part[0]] = part[1]
+    return Rule(entry.table_id, entry.priority, _match(entry), entry.cookie, **parts, extra=" ".join(extra))
+
+
+def to_meters(datapath: Any, configs: Iterable[Any]) -> frozenset[DropMeter]:
+    """Return the meters of our range; one of another kind than ours has rate 0, so that it is put right."""
+    ours = [config for config in configs if config.meter_id in METER_IDS]
+    return frozenset(DropMeter(config.meter_id, *_rate_and_burst(datapath.ofproto, config)) for config in ours)
+
+
+def _match(entry: Any) -> openflow.Match:
+    """Return what an entry matches; as the switch shows it, if it is of a form that Headway never writes."""
+    fields = dict(entry.match.items())
+    try:
+        return openflow.match(fields)
+    except ValueError:
+        return tuple(sorted(fields.items()))
+
+
+def _meter_flags(ofp: Any) -> int:
+    """Return the flags of our meters: kbit/s, a burst, counters."""
+    return int(ofp.OFPMF_KBPS | ofp.OFPMF_BURST | ofp.OFPMF_STATS)
+
+
+def _rate_and_burst(ofp: Any, config: Any) -> tuple[int, int]:
+    """Return rate in kbit/s and burst in kbit of a meter like ours, else zeros."""
+    like_ours = config.flags == _meter_flags(ofp) and [band.type for band in config.bands] == [ofp.OFPMBT_DROP]
+    return (config.bands[0].rate, config.bands[0].burst_size) if like_ours else (0, 0)
+
+
+def _flow_mod(datapath: Any, command: int, rule: Rule) -> Any:
+    """Return the flow-mod for one rule.
+
+    The cookie mask keeps a deletion to entries that are ours; a switch ignores it in an ADD.
+    """
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=rule.cookie,
+        cookie_mask=COOKIE_MASK if command == ofp.OFPFC_DELETE_STRICT else 0,
+        table_id=rule.table_id,
+        command=command,
+        priority=rule.priority,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(**dict(rule.match)),
+        instructions=_instructions(datapath, rule) if command == ofp.OFPFC_ADD else [],
+    )
+
+
+def _instructions(datapath: Any, rule: Rule) -> list[Any]:
+    """Return what the switch does with a packet of ``rule``: meter first, then mark, queue, output, next table."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    actions = []
+    if rule.dscp is not None:
+        actions.append(parser.OFPActionSetField(ip_dscp=rule.dscp))
+    if rule.queue_id is not None:
+        actions.append(parser.OFPActionSetQueue(rule.queue_id))
+    if rule.output_port is not None:
+        actions.append(parser.OFPActionOutput(rule.output_port, ofp.OFPCML_NO_BUFFER))
+    instructions = []
+    if rule.meter_id is not None:
+        instructions.append(parser.OFPInstructionMeter(rule.meter_id))
+    if actions:
+        instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
+    if rule.goto_table is not None:
+        instructions.append(parser.OFPInstructionGotoTable(rule.goto_table))
+    return instructions
+
+
+def _steps(ofp: Any, instruction: Any) -> list[Any]:
+    """Return the actions of an apply-actions instruction; any other instruction itself."""
+    return list(instruction.actions) if instruction.type == ofp.OFPIT_APPLY_ACTIONS else [instruction]
+
+
+def _part(datapath: Any, step: Any) -> tuple[str, int] | None:
+    """Return the field of :class:`Rule` that an action or instruction sets, and its value; None if there is none."""
+    parser = datapath.ofproto_parser
+    match step:
+        case parser.OFPInstructionMeter():
+            return "meter_id", step.meter_id
+        case parser.OFPInstructionGotoTable():
+            return "goto_table", step.table_id
+        case parser.OFPActionSetQueue():
+            return "queue_id", step.queue_id
+        case parser.OFPActionOutput():
+            return "output_port", step.port
+        case parser.OFPActionSetField(key="ip_dscp"):
+            return "dscp", step.value
+        case _:
+            return None

@@ -1,0 +1,100 @@
+"""A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
+
+from controller.book import Book, Site
+from controller.convergence import Convergence
+from controller.plan.plan import Plan
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.service import Asked, Service
+from controller.southbound.errors import SwitchGone
+from topology.named import chile_illinois
+from topology.protocol import Allocations, Applied, FlowClass, Hello
+
+START_US = 1_767_225_600_000_000
+LEASE_MS = 300
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self):
+        self.now_us = START_US
+
+    def __call__(self):
+        """Return the time."""
+        return self.now_us
+
+
+class FakeSwitches:
+    """Takes every plan at once; refuses while ``gone``."""
+
+    def __init__(self):
+        self.log: list[tuple[str, Plan]] = []
+        self.gone = False
+
+    def put_meters(self, plan):
+        """Take rules and meters."""
+        self._take("meters", plan)
+
+    def put_queues(self, plan):
+        """Take queues."""
+        self._take("queues", plan)
+
+    def _take(self, place, plan):
+        if self.gone:
+            raise SwitchGone(dpid=1)
+        self.log.append((place, plan))
+
+
+class FakeHosts:
+    """Agents that confirm at once, unless told to be silent."""
+
+    def __init__(self, service: Service):
+        self._service = service
+        self.silent: set[str] = set()
+        self.sent: list[tuple[str, Allocations]] = []
+
+    def send(self, host, allocations):
+        """Take a message, and confirm it."""
+        self.sent.append((host, allocations))
+        if host not in self.silent:
+            self._service.host_applied(host, Applied(allocations.epoch))
+
+
+class FakeSite:
+    """All of it, wired as the controller's process does."""
+
+    def __init__(self):
+        self.clock = Clock()
+        site = Site(chile_illinois(), DEFAULT_POLICY, (DATABASE, RAW_IMAGES), LEASE_MS)
+        self.book = Book(site, self.clock)
+        self.service = Service(self.book)
+        self.switches = FakeSwitches()
+        self.hosts = FakeHosts(self.service)
+        self.convergence = Convergence(self.book, self.switches, self.hosts)
+
+    def attach(self, *hosts):
+        """Let agents say hello and confirm what they are told."""
+        for host in hosts:
+            told = self.service.host_up(Hello(host, "0", "6.12"))
+            self.service.host_applied(host, Applied(told.epoch))
+
+    def attach_all(self):
+        """Let every agent of the network say hello."""
+        self.attach(*(h.name for h in self.book.site.network.hosts))
+
+    def converge(self):
+        """Carry out what is to do, once."""
+        self.convergence.step()
+
+
+def image(name="image", **changes):
+    """An announcement of the LSST image."""
+    fields = {
+        "announcement_id": name,
+        "flow_class": FlowClass.URGENT,
+        "size_bytes": 2_688_024_580,
+        "senders": ("base20", "base21"),
+        "target": "arch",
+    }
+    return Asked(**(fields | changes))

@@ -1,0 +1,141 @@
+"""The use cases, on a site without switches and agents."""
+
+import pytest
+
+from controller.errors import NotAllowed, NotKnown
+from controller.plan.announcements import Announcement, Refused
+from controller.plan.invariant import violations
+from controller.plan.transitions import Place
+from controller.tests.fakes import LEASE_MS, FakeSite, image
+from topology.protocol import FlowClass, Hello
+
+
+@pytest.fixture
+def site():
+    """A site whose first plan is in force, every agent attached."""
+    fake = FakeSite()
+    fake.attach_all()
+    fake.converge()
+    return fake
+
+
+def share(view, flow_class):
+    """What a class's hosts may send, as a part of the circuit."""
+    return view.layers.hosts_bps[flow_class] / view.layers.circuit_bps
+
+
+def test_the_first_plan_reaches_switches_and_hosts(site):
+    view = site.service.view()
+    assert view.installed == view.desired
+    assert share(view, FlowClass.BACKGROUND) > 0.94
+
+
+def test_an_announcement_takes_the_background_down_before_the_image_comes_up(site):
+    site.service.announce(image())
+    site.converge()
+    order = [(host, len(told.entries)) for host, told in site.hosts.sent[-3:]]
+    assert order == [("base23", 1), ("base20", 1), ("base21", 1)]
+    view = site.service.view()
+    assert share(view, FlowClass.URGENT) > 0.93
+    assert share(view, FlowClass.BACKGROUND) < 0.011
+    assert not violations(view.layers)
+
+
+def test_a_release_gives_the_background_everything_back(site):
+    before = site.service.view().layers
+    site.service.announce(image())
+    site.converge()
+    site.service.release("image")
+    site.converge()
+    assert site.service.view().layers == before
+
+
+def test_no_step_of_a_transition_goes_above_a_layer(site):
+    site.service.announce(image())
+    site.converge()
+    steps = [s.place for s in site.service.steps()[-5:]]
+    assert steps == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
+
+
+def test_a_host_that_does_not_confirm_holds_the_others_up_until_its_lease_is_over(site):
+    site.hosts.silent = {"base23"}
+    site.service.announce(image())
+    site.converge()  # waits a real lease of 0.3 s
+    assert share(site.service.view(), FlowClass.BACKGROUND) > 0.94  # not confirmed: counted with what it had
+    site.clock.now_us += LEASE_MS * 1000 + 1
+    assert share(site.service.view(), FlowClass.BACKGROUND) < 0.011
+
+
+def test_a_host_that_is_gone_counts_until_its_lease_is_over(site):
+    site.service.host_down("base23")
+    assert share(site.service.view(), FlowClass.BACKGROUND) > 0.94
+    site.clock.now_us += LEASE_MS * 1000 + 1
+    assert share(site.service.view(), FlowClass.BACKGROUND) == 0
+
+
+def test_a_host_that_comes_back_gets_its_allocation_again(site):
+    site.service.host_down("base23")
+    assert [e.name for e in site.service.host_up(Hello("base23", "0", "6.12")).entries] == ["background/base23"]
+
+
+def test_a_host_of_another_network_is_not_let_in(site):
+    assert site.service.host_up(Hello("intruder", "0", "6.12")) is None
+
+
+def test_a_switch_that_is_gone_is_reported_and_tried_again(site):
+    site.switches.gone = True
+    site.service.announce(image())
+    site.converge()
+    assert "SwitchGone" in site.service.view().error
+    site.switches.gone = False
+    site.converge()
+    view = site.service.view()
+    assert (view.error, view.installed) == ("", view.desired)
+
+
+def test_an_image_that_cannot_be_due_is_refused_and_changes_nothing(site):
+    before = site.service.view().desired
+    answer = site.service.announce(image(deadline_us=5_000_000))
+    assert isinstance(answer, Refused)
+    assert site.service.view().desired == before
+
+
+def test_an_announcement_nobody_releases_lapses(site):
+    promise = site.service.announce(image())
+    assert isinstance(promise, Announcement)
+    site.clock.now_us = promise.lapses_us
+    site.converge()
+    assert site.service.announcements() == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"flow_class": FlowClass.PREDICTABLE}, "class"),
+        ({"size_bytes": 0}, "bytes"),
+        ({"senders": ()}, "from"),
+        ({"senders": ("base20", "base20")}, "from"),
+        ({"senders": ("base23",)}, "from"),
+        ({"target": "base22"}, "to"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, field):
+    with pytest.raises(NotAllowed) as refusal:
+        site.service.announce(image(**changes))
+    assert refusal.value.field == field
+
+
+def test_a_host_nobody_knows_is_answered_with_those_there_are(site):
+    with pytest.raises(NotKnown, match='no host "base99"; there are: base20'):
+        site.service.announce(image(senders=("base99",)))
+
+
+def test_the_same_name_twice_is_refused(site):
+    site.service.announce(image())
+    with pytest.raises(NotAllowed, match="already an announcement"):
+        site.service.announce(image())
+
+
+def test_releasing_what_is_not_there_says_so(site):
+    with pytest.raises(NotKnown):
+        site.service.release("image")

@@ -1,0 +1,115 @@
+"""The LSST scenario with one command: run it here or in the lab, then print the table and draw the figure.
+
+It runs right here if this machine's kernel has Open vSwitch and netem and we are root; otherwise in the lab, a real
+kernel in virtual time, which gives exact figures on any machine.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from capability import native_problem
+from figure import drawn, printed
+from report import report
+
+from topology.named import chile_illinois
+from topology.units import rate_bps, shown_rate
+
+HERE = Path(__file__).parent
+# Guest seconds of CPU for each second of the lab's virtual processor. 1 Gbit/s of super-packets leaves it mostly idle
+# at 2; single packets are forty times as many.
+DILATION = {False: 2, True: 8}
+EXIT_FAILED, EXIT_USAGE = 1, 2
+
+
+def arguments(argv: list[str]) -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--lab", action="store_true", help="in the lab, even if this machine could")
+    where.add_argument("--native", action="store_true", help="right here, or fail and say why not")
+    parser.add_argument(
+        "--rate", type=_rate, default="1 Gbit/s", metavar="RATE", help="the circuit (default: %(default)s)"
+    )
+    parser.add_argument("--part-bytes", type=int, default=1_344_012_290, help="what each of two senders sends")
+    parser.add_argument("--lead", type=float, default=5.0, metavar="S", help="seconds before the announcement")
+    parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
+    parser.add_argument("--exact", action="store_true", help="every packet on its own: slower, exact for loss")
+    parser.add_argument("--dilation", type=int, help="the lab's; default 2, with --exact 8, times the rate in Gbit/s")
+    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder (default: %(default)s)")
+    return parser.parse_args(argv)
+
+
+def _rate(text: str) -> int:
+    try:
+        return rate_bps(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def main(argv: list[str]) -> int:
+    """Run, report; return the exit code: 0, 1 if the run failed or was invalid, 2 for a wrong command line."""
+    args = arguments(argv)
+    problem = native_problem()
+    if args.native and problem is not None:
+        print(f"demo: cannot run here: {problem}; leave --native out to run in the lab", file=sys.stderr)
+        return EXIT_FAILED
+    in_lab = args.lab or problem is not None
+    dilation = args.dilation or max(1, round(DILATION[args.exact] * args.rate / 1e9))
+    out = args.out.absolute()
+    print(f"running in the lab, dilation {dilation}: {problem or 'asked for'}" if in_lab else "running on this machine")
+    code = subprocess.run([*(_lab(out, dilation) if in_lab else []), *_scenario(args, out)], check=False).returncode
+    if code:
+        print(f"demo: the scenario ended with {code}; logs are in {out / 'logs'}", file=sys.stderr)
+        return EXIT_FAILED
+    return _reported(args, out, "lab" if in_lab else "native", dilation if in_lab else None)
+
+
+def _lab(out: Path, dilation: int) -> list[str]:
+    return [str(HERE / "lab"), "--dilation", str(dilation), "--out", str(out), "--"]
+
+
+def _scenario(args: argparse.Namespace, out: Path) -> list[str]:
+    """Return the command that runs the scenario in namespaces of its own; the same here and in the lab."""
+    out.mkdir(parents=True, exist_ok=True)
+    return [
+        str(HERE / "isolated.sh"), sys.executable, str(HERE / "figure2.py"), "--rate", f"{args.rate} bit/s",
+        "--part-bytes", str(args.part_bytes), "--lead", str(args.lead), "--tail", str(args.tail),
+        *(["--exact"] if args.exact else []), "--out", str(out),
+    ]  # fmt: skip
+
+
+def _reported(args: argparse.Namespace, out: Path, mode: str, dilation: int | None) -> int:
+    """Write report and figure, print the table; a run in which the CPU was full is refused."""
+    run = json.loads((out / "run.json").read_text())
+    network = chile_illinois(rate_bps=args.rate)
+    link = next(link for _, _, link in network.links() if link.circuit)
+    facts = {
+        "mode": mode,
+        "dilation": dilation,
+        "seed": run["seed"],
+        "rtt_ms": network.rtt_us("base20", "arch") / 1000,
+        "loss_set": link.loss_ppm / 1e6,
+    }
+    result = report(run, facts)
+    (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    if not result["valid"]:
+        cpu = result["cpu"]
+        print(
+            f"demo: invalid: the CPU was idle for only {cpu['least_idle_share']:.1%} of some second, so packets waited "
+            f"for it and not for the line of {shown_rate(args.rate)}; try a larger --dilation",
+            file=sys.stderr,
+        )
+        return EXIT_FAILED
+    drawn(run, result, out / "figure.png")
+    printed(result)
+    print(f"report: {out / 'report.json'}\nfigure: {out / 'figure.png'}\nlogs:   {out / 'logs'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
