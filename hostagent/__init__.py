@@ -1,0 +1,1 @@
+"""The daemon on a data transfer node: holds the plan's allocations in the kernel."""

@@ -1,0 +1,295 @@
+"""The agent: takes its allocations from a controller, holds them in the kernel, reports.
+
+Threads: the main one waits for a signal; ``agent`` dials and applies; ``report`` sends the counters. A lost controller
+needs no action: the kernel part counts the lease down itself.
+"""
+
+import contextlib
+import itertools
+import os
+import queue
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import structlog
+
+from hostagent import plan, probe
+from hostagent.errors import AgentError, EnvironmentLacking, NotExpressible
+from hostagent.kernel import Kernel
+from hostagent.leftovers import Namespace
+from hostagent.plan import KernelPlan
+from hostagent.receive_window import TcpBuffers
+from hostagent.settings import Settings
+from topology import __version__
+from topology.protocol import (
+    ATTACH_METHOD,
+    Allocations,
+    Applied,
+    EntryTelemetry,
+    Hello,
+    Telemetry,
+    parsed_allocations,
+    to_bytes,
+)
+
+REPORT_S = 1.0
+FIRST_BACKOFF_S = 0.2
+LONGEST_BACKOFF_S = 5.0
+EXIT_OK, EXIT_ENVIRONMENT = 0, 1
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# A channel of its own for each attempt: a shared one would keep gRPC's own, longer, backoff.
+_CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
+
+log = structlog.get_logger()
+
+Outbox = queue.SimpleQueue[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The plan the kernel holds, and until when."""
+
+    plan: KernelPlan
+    epoch: int = 0
+    lease_ms: int = 0
+    expires_ns: int = 0
+
+    def lease_left_ms(self, now_ns: int) -> int:
+        """Return how long the lease still runs, ms, 0 if it is over."""
+        return max(0, self.expires_ns - now_ns) // 1_000_000
+
+
+def backoff_s(failures: int, jitter: float) -> float:
+    """Return how long to wait before dialling again, seconds: doubling, with up to half of it taken off.
+
+    The jitter keeps the agents of a restarted controller from coming back all at once.
+
+    >>> backoff_s(0, 0.0), backoff_s(1, 0.0), backoff_s(20, 1.0)
+    (0.2, 0.4, 2.5)
+
+    Args:
+        failures: attempts that have failed since the last success, from 0.
+        jitter: a random number in [0, 1].
+    """
+    longest_s: float = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(failures, 16))
+    return longest_s * (1 - jitter / 2)
+
+
+class Agent:
+    """One host's agent."""
+
+    def __init__(self, settings: Settings, kernel: Kernel, buffers: TcpBuffers | None) -> None:
+        self._settings = settings
+        self._kernel = kernel
+        self._buffers = buffers
+        self._in_force = InForce(KernelPlan())
+        self._lapse_said = True
+        self._lock = threading.Lock()  # of the kernel and of what is in force
+        self._stopping = threading.Event()
+        self._call: Any = None
+
+    def serve(self) -> None:
+        """Stay attached to one of the controllers until ``stop``.
+
+        Raises:
+            BpfError: the kernel refused something; what is in force runs out with its lease.
+        """
+        failures = 0
+        for controller in itertools.cycle(self._settings.controllers):
+            if self._stopping.is_set():
+                return
+            heard = self._attach(controller)
+            failures = 0 if heard else failures + 1
+            self._note_lapse()
+            jitter = random.random()  # noqa: S311 (spreads load, guards nothing)
+            self._stopping.wait(backoff_s(failures, jitter))
+
+    def stop(self) -> None:
+        """End ``serve``, from another thread."""
+        self._stopping.set()
+        call = self._call
+        if call is not None:
+            call.cancel()
+
+    def _attach(self, controller: str) -> bool:
+        """Serve one stream until it ends; return whether the controller said anything."""
+        outbox: Outbox = queue.SimpleQueue()
+        outbox.put(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
+        ended = threading.Event()
+        heard = False
+        epoch_said: int | None = None
+        with grpc.insecure_channel(controller, options=_CHANNEL_OPTIONS) as channel:
+            self._call = call = channel.stream_stream(ATTACH_METHOD)(iter(outbox.get, None))
+            if self._stopping.is_set():
+                call.cancel()
+            reporter = threading.Thread(target=self._report, args=(outbox, call, ended), name="report", daemon=True)
+            reporter.start()
+            try:
+                for data in call:
+                    if not heard:
+                        log.info("agent.attached", controller=controller)
+                        heard = True
+                    epoch = self._obeyed(data)
+                    if epoch is not None and epoch != epoch_said:
+                        outbox.put(to_bytes(Applied(epoch)))
+                        epoch_said = epoch
+            except grpc.RpcError as error:
+                if not self._stopping.is_set():
+                    log.warning("agent.lost", controller=controller, why=_why(error))
+            finally:
+                ended.set()
+                outbox.put(None)
+                reporter.join()
+        return heard
+
+    def _obeyed(self, data: bytes) -> int | None:
+        """Bring one message into force and return its epoch; None if it was refused."""
+        began_ns = time.monotonic_ns()
+        try:
+            told = parsed_allocations(data)
+        except ValueError as error:
+            log.warning("agent.nonsense", why=" ".join(str(error).split()))
+            return None
+        before = self._in_force
+        if told.epoch < before.epoch and before.lease_left_ms(began_ns):
+            log.warning("agent.old_epoch", epoch=told.epoch, in_force=before.epoch)
+            return None
+        try:
+            change = plan.change_to(told.entries, before.plan)
+        except NotExpressible as error:
+            log.warning("agent.not_expressible", epoch=told.epoch, names=error.names, why=error.why)
+            return None
+        self._fit_buffers(told)
+        expires_ns = began_ns + told.lease_ms * 1_000_000
+        with self._lock:
+            self._kernel.apply(change, expires_ns)
+            self._in_force = InForce(change.plan, told.epoch, told.lease_ms, expires_ns)
+        self._lapse_said = False
+        if told.epoch != before.epoch:
+            took_us = (time.monotonic_ns() - began_ns) // 1000
+            log.info("agent.applied", epoch=told.epoch, entries=len(told.entries), took_us=took_us)
+        return told.epoch
+
+    def _fit_buffers(self, told: Allocations) -> None:
+        """Make room for the windows; without it the plan still holds, only slower at first."""
+        if self._buffers is None:
+            return
+        segments = max((entry.window_segments for entry in told.entries), default=0)
+        try:
+            self._buffers.fit(told.receive_window_bytes, segments)
+        except OSError as error:
+            log.warning("buffers.refused", why=str(error))
+
+    def _report(self, outbox: Outbox, call: Any, ended: threading.Event) -> None:
+        """Send the counters each second; give a controller up that has been silent for a whole lease."""
+        while not ended.wait(REPORT_S):
+            try:
+                telemetry = self.telemetry()
+            except AgentError:
+                log.exception("agent.no_counters")
+                call.cancel()
+                return
+            outbox.put(to_bytes(telemetry))
+            self._note_lapse()
+            if self._in_force.lease_ms and not telemetry.lease_left_ms:
+                call.cancel()
+
+    def telemetry(self) -> Telemetry:
+        """Return what the kernel holds and has done."""
+        now_ns = time.monotonic_ns()
+        with self._lock:
+            in_force = self._in_force
+            counters = self._kernel.counters(held.slot for held in in_force.plan.held.values())
+        entries = tuple(
+            EntryTelemetry(
+                name=name,
+                connections=seen.connections,
+                active=seen.active(now_ns),
+                delivered_bytes=seen.delivered_bytes,
+                sent_segments=seen.sent_segments,
+                retransmitted_segments=seen.retransmitted_segments,
+                rtt_us=seen.rtt_us,
+            )
+            for name, seen in zip(in_force.plan.held, counters, strict=True)
+        )
+        return Telemetry(in_force.epoch, in_force.lease_left_ms(now_ns), entries)
+
+    def _note_lapse(self) -> None:
+        """Say once that the lease is over."""
+        in_force = self._in_force
+        if not self._lapse_said and not in_force.lease_left_ms(time.monotonic_ns()):
+            self._lapse_said = True
+            log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
+
+
+def _why(error: grpc.RpcError) -> str:
+    """Return gRPC's reason in one line."""
+    if isinstance(error, grpc.Call):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)
+
+
+def run(settings: Settings) -> int:
+    """Run the agent until SIGTERM or SIGINT; return the exit code: 0, or 1 with the reasons on stderr."""
+    # Blocked before any thread starts, so that the signal waits for the main thread.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    try:
+        with contextlib.ExitStack() as undo:
+            agent = _started(settings, undo)
+            return _served(agent)
+    except EnvironmentLacking as error:
+        print(*(f"headway agent: {line}" for line in error.lines), sep="\n", file=sys.stderr)
+    except (AgentError, OSError) as error:
+        print(f"headway agent: {error}", file=sys.stderr)
+    return EXIT_ENVIRONMENT
+
+
+def _started(settings: Settings, undo: contextlib.ExitStack) -> Agent:
+    """Return an agent with its kernel part loaded.
+
+    Raises:
+        EnvironmentLacking: the host lacks something.
+        AgentError: another agent runs here, or the kernel refused something.
+        OSError: a file of the system's or of the run directory cannot be used.
+    """
+    lacks = probe.lacking(probe.facts(settings.cgroup))
+    if lacks:
+        raise EnvironmentLacking(tuple(str(lack) for lack in lacks))
+    namespace = Namespace.of_this_process()
+    kernel = Kernel(namespace, settings.cgroup, settings.run_dir)
+    undo.callback(kernel.close)
+    buffers: TcpBuffers | None = None
+    if settings.receive_window:
+        buffers = TcpBuffers(settings.run_dir / f"buffers-{namespace.id}.json")
+        undo.callback(buffers.close)
+    log.info("agent.started", host=settings.host, algorithm=namespace.algorithm)
+    return Agent(settings, kernel, buffers)
+
+
+def _served(agent: Agent) -> int:
+    """Serve until a signal comes or the agent fails; return the exit code."""
+    failed = threading.Event()
+    thread = threading.Thread(target=_guarded, args=(agent.serve, failed), name="agent")
+    thread.start()
+    got = signal.sigwait(_STOP_SIGNALS)
+    log.info("agent.stopping", signal=signal.Signals(got).name, failed=failed.is_set())
+    agent.stop()
+    thread.join()
+    return EXIT_ENVIRONMENT if failed.is_set() else EXIT_OK
+
+
+def _guarded(serve: Callable[[], None], failed: threading.Event) -> None:
+    """Serve; a failure is logged and ends the process in order, so that the sockets are given back."""
+    try:
+        serve()
+    except Exception:
+        log.exception("agent.failed")
+        failed.set()
+        os.kill(os.getpid(), signal.SIGTERM)

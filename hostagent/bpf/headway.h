@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the kernel part and the daemon share. hostagent/layout.py says the same in Python: change both together. */
+#ifndef HEADWAY_H
+#define HEADWAY_H
+
+#define HEADWAY_MAX_ENTRIES 1024
+#define HEADWAY_EPOCH_NS 200000000ULL /* activity is counted over this, or over one RTT if that is longer */
+#define HEADWAY_NAME_BYTES 16         /* TCP_CA_NAME_MAX */
+
+/* Set before the object is loaded, constant after. */
+struct host {
+	__u64 netns_cookie;                /* only sockets of this network namespace are ours */
+	char algorithm[HEADWAY_NAME_BYTES]; /* our name in the kernel-wide list of congestion controls */
+	char fallback[HEADWAY_NAME_BYTES];  /* the namespace's own default, for a socket whose past is unknown */
+};
+
+/* Key of the plan, a longest-prefix trie. The ports come first and are always compared: 32 + prefix bits. */
+struct match {
+	__u32 prefixlen;
+	__be16 dest_port;  /* 0: any */
+	__be16 local_port; /* 0: any */
+	__u8 addr[16];     /* IPv4 as ::ffff:a.b.c.d */
+};
+
+struct matched {
+	__u32 slot;        /* index into entries and counters */
+	__u32 prefix_bits; /* of the 128 */
+};
+
+/* One for the whole plan. Written last, so that a new generation is seen only when its keys and entries are there. */
+struct control {
+	__u64 generation; /* a socket looks its entry up again when this changes */
+	__u64 expires_ns; /* CLOCK_MONOTONIC; afterwards nothing of the plan holds */
+};
+
+/* One allocation, all matching connections together. */
+struct entry {
+	__u64 rate_bytes_per_s; /* payload */
+	__u32 window_segments;
+	__u32 dscp;
+};
+
+/* What the connections of one allocation have done; written by the kernel part only. */
+struct counters {
+	__u64 delivered_bytes;
+	__u64 sent_segments;
+	__u64 retransmitted_segments;
+	__u64 epoch_start_ns;
+	__u32 active_now;    /* connections seen active in this epoch */
+	__u32 active_before; /* in the epoch before */
+	__u32 connections;
+	__u32 rtt_us; /* smoothed, of the connection served last */
+};
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The plan in maps, what is kept of each socket, and the way from a socket to its entry. */
+#ifndef HEADWAY_PLAN_H
+#define HEADWAY_PLAN_H
+
+#define NO_SLOT 0xffffffffU
+#define PORTS_BITS 32          /* of struct match, before the address */
+#define ADDR_BITS 128
+
+/* What we know of one socket. */
+struct conn {
+	__u64 generation;     /* of the plan that slot was looked up in */
+	__u64 epoch_start_ns; /* the epoch in which it was last counted as active */
+	__u64 bytes_acked;    /* accounted so far, as the next two */
+	__u32 data_segs_out;
+	__u32 total_retrans;
+	__u32 slot;
+	__u32 previous_tos;
+	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
+	__u8 held;                         /* runs our algorithm, is counted in its slot */
+	__u8 paced;                        /* we switched the pacing on */
+};
+
+const volatile struct host host SEC(".rodata.host") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, HEADWAY_MAX_ENTRIES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct match);
+	__type(value, struct matched);
+} hw_plan SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control);
+} hw_control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HEADWAY_MAX_ENTRIES);
+	__type(key, __u32);
+	__type(value, struct entry);
+} hw_entries SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HEADWAY_MAX_ENTRIES);
+	__type(key, __u32);
+	__type(value, struct counters);
+} hw_counters SEC(".maps");
+
+/* A new agent adopts this map from one that died, to know what its sockets had before. The number in the name is the
+ * version of struct conn. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} hw_conns_1 SEC(".maps");
+
+/* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
+static __always_inline void copy_name(char *to, const volatile char *from)
+{
+	((__u64 *)to)[0] = ((const volatile __u64 *)from)[0];
+	((__u64 *)to)[1] = ((const volatile __u64 *)from)[1];
+}
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct control *leased(void)
+{
+	__u32 zero = 0;
+	struct control *control = bpf_map_lookup_elem(&hw_control, &zero);
+
+	return control && bpf_ktime_get_ns() < control->expires_ns ? control : NULL;
+}
+
+static __always_inline void consider(struct match *match, __be16 dest_port, __be16 local_port, struct matched *best)
+{
+	struct matched *found;
+
+	match->dest_port = dest_port;
+	match->local_port = local_port;
+	found = bpf_map_lookup_elem(&hw_plan, match);
+	if (found && (best->slot == NO_SLOT || found->prefix_bits > best->prefix_bits))
+		*best = *found;
+}
+
+/* The socket's slot: longest prefix; with equal prefixes the one that names more, the destination's port first. */
+static __noinline __u32 slot_of(const struct sock_common *skc)
+{
+	struct match match = {.prefixlen = PORTS_BITS + ADDR_BITS};
+	struct matched best = {.slot = NO_SLOT};
+	__be16 dest_port, local_port;
+	__u32 *addr = (__u32 *)match.addr;
+
+	if (!skc)
+		return NO_SLOT;
+	dest_port = skc->skc_dport;
+	local_port = bpf_htons(skc->skc_num);
+	if (skc->skc_family == AF_INET6) {
+		addr[0] = skc->skc_v6_daddr.in6_u.u6_addr32[0];
+		addr[1] = skc->skc_v6_daddr.in6_u.u6_addr32[1];
+		addr[2] = skc->skc_v6_daddr.in6_u.u6_addr32[2];
+		addr[3] = skc->skc_v6_daddr.in6_u.u6_addr32[3];
+	} else {
+		addr[2] = bpf_htonl(0xffff);
+		addr[3] = skc->skc_daddr;
+	}
+	consider(&match, dest_port, local_port, &best);
+	consider(&match, dest_port, 0, &best);
+	consider(&match, 0, local_port, &best);
+	consider(&match, 0, 0, &best);
+	return best.slot;
+}
+
+#endif

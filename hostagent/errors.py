@@ -1,0 +1,75 @@
+"""What can go wrong on the host.
+
+- AgentError: everything an operator can read in one line
+    - ConfigError: the configuration file; all its problems together
+    - EnvironmentLacking: the host lacks something the agent needs
+    - AlreadyRunning: another agent holds this network namespace
+    - NotExpressible: a plan that the kernel part cannot hold
+    - BpfError: the kernel or libbpf refused a call
+"""
+
+import os
+from pathlib import Path
+
+
+class AgentError(Exception):
+    """Base of all errors of the agent."""
+
+
+class ConfigError(AgentError):
+    """The configuration has problems; nothing was started."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class EnvironmentLacking(AgentError):
+    """The host lacks something; each line says what, where and what to do."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+class AlreadyRunning(AgentError):
+    """Another agent holds this network namespace."""
+
+    def __init__(self, namespace_id: str, evidence: str) -> None:
+        super().__init__(f"another agent runs in this network namespace (id {namespace_id}): {evidence}")
+        self.namespace_id = namespace_id
+        self.evidence = evidence
+
+
+class NotExpressible(AgentError):
+    """Allocations that the kernel part cannot hold as they are; what was in force stays."""
+
+    def __init__(self, names: tuple[str, ...], why: str) -> None:
+        super().__init__(f"{', '.join(names)}: {why}")
+        self.names = names
+        self.why = why
+
+
+class BpfError(AgentError):
+    """The kernel or libbpf refused a call.
+
+    Attributes:
+        doing: what was tried.
+        errno: the system's error number.
+        log: what libbpf printed meanwhile, the verifier's words included.
+    """
+
+    def __init__(self, doing: str, errno: int, log: tuple[str, ...] = ()) -> None:
+        said = "".join(f"\n    {line}" for line in log)
+        super().__init__(f"{doing}: {os.strerror(errno)} (errno {errno}){said}")
+        self.doing = doing
+        self.errno = errno
+        self.log = log
+
+
+class NoSuchFile(AgentError):
+    """A file of the agent's own is missing: the installation is broken."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is missing; reinstall the package or run: make -C hostagent/bpf")
+        self.path = path

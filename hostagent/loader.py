@@ -1,0 +1,241 @@
+"""libbpf.so.1 by ctypes: an object file opened, loaded and attached. Every failure carries what libbpf printed.
+
+Debian's libbpf 1.1 is enough. Every distribution with a kernel that we support ships the library.
+"""
+
+import ctypes as c
+import errno
+import os
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hostagent.errors import BpfError
+
+LIBRARY = "libbpf.so.1"
+BPF_ANY = 0
+LOG_LINES = 40  # the end of a verifier's log says why
+_DEBUG = 2  # enum libbpf_print_level
+_PRINT = c.CFUNCTYPE(c.c_int, c.c_int, c.c_char_p, c.c_void_p)
+_POINTERS = (
+    "bpf_object__open_mem",
+    "bpf_object__find_map_by_name",
+    "bpf_object__find_program_by_name",
+    "bpf_map__attach_struct_ops",
+    "bpf_program__attach_cgroup",
+    "bpf_program__attach_iter",
+)
+_NAME_BYTES = 16
+
+
+class MapInfo(c.Structure):
+    """The beginning of the kernel's ``struct bpf_map_info``."""
+
+    _fields_ = (
+        ("type", c.c_uint32),
+        ("id", c.c_uint32),
+        ("key_bytes", c.c_uint32),
+        ("value_bytes", c.c_uint32),
+        ("max_entries", c.c_uint32),
+        ("flags", c.c_uint32),
+        ("name", c.c_char * _NAME_BYTES),
+    )
+
+
+class ProgramInfo(c.Structure):
+    """The beginning of the kernel's ``struct bpf_prog_info``."""
+
+    _fields_ = (
+        ("type", c.c_uint32),
+        ("id", c.c_uint32),
+        ("tag", c.c_uint8 * 8),
+        ("jited_bytes", c.c_uint32),
+        ("translated_bytes", c.c_uint32),
+        ("jited", c.c_uint64),
+        ("translated", c.c_uint64),
+        ("loaded_ns", c.c_uint64),
+        ("uid", c.c_uint32),
+        ("map_count", c.c_uint32),
+        ("map_ids", c.c_uint64),
+        ("name", c.c_char * _NAME_BYTES),
+    )
+
+
+class Libbpf:
+    """The library, with its errors turned into ``BpfError``."""
+
+    def __init__(self) -> None:
+        self._so = c.CDLL(LIBRARY, use_errno=True)
+        for name in _POINTERS:
+            getattr(self._so, name).restype = c.c_void_p
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        libc = c.CDLL(None)
+
+        def printed(level: int, text: bytes, arguments: int) -> int:
+            if level < _DEBUG:
+                line = c.create_string_buffer(4096)
+                libc.vsnprintf(line, c.c_size_t(len(line)), text, c.c_void_p(arguments))
+                self._log.extend(line.value.decode(errors="replace").splitlines())
+            return 0
+
+        self._printed = _PRINT(printed)  # kept: libbpf calls it for as long as it is loaded
+        self._so.libbpf_set_print(self._printed)
+
+    def number(self, function: str, *arguments: Any, doing: str) -> int:
+        """Call a function that answers an int, negative on error.
+
+        Raises:
+            BpfError: it failed.
+        """
+        self._log.clear()
+        answer = int(getattr(self._so, function)(*arguments))
+        if answer < 0:
+            raise BpfError(doing, -answer, tuple(self._log))
+        return answer
+
+    def pointer(self, function: str, *arguments: Any, doing: str) -> c.c_void_p:
+        """Call a function that answers a pointer, NULL on error.
+
+        Raises:
+            BpfError: it failed.
+        """
+        self._log.clear()
+        answer = getattr(self._so, function)(*arguments)
+        if not answer:
+            raise BpfError(doing, c.get_errno(), tuple(self._log))
+        return c.c_void_p(answer)
+
+    def free_object(self, pointer: c.c_void_p) -> None:
+        """Free an object that was opened."""
+        self._so.bpf_object__close(pointer)
+
+    def ids(self, kind: str) -> Iterator[int]:
+        """Yield the ids of all the kernel's objects of a kind, ``map`` or ``prog``; needs CAP_SYS_ADMIN.
+
+        Raises:
+            BpfError: the kernel does not let us look.
+        """
+        found = c.c_uint32(0)
+        while True:
+            try:
+                self.number(f"bpf_{kind}_get_next_id", found, c.byref(found), doing=f"listing BPF {kind}s")
+            except BpfError as error:
+                if error.errno == errno.ENOENT:
+                    return
+                raise
+            yield found.value
+
+
+@dataclass(frozen=True, slots=True)
+class BpfMap:
+    """A map by its descriptor."""
+
+    lib: Libbpf
+    name: str
+    fd: int
+    value_bytes: int
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write one element.
+
+        Raises:
+            BpfError: the kernel refused it.
+        """
+        doing = f"writing to map {self.name}"
+        self.lib.number("bpf_map_update_elem", self.fd, key, value, c.c_uint64(BPF_ANY), doing=doing)
+
+    def value(self, key: bytes) -> bytes:
+        """Return one element.
+
+        Raises:
+            BpfError: there is none.
+        """
+        found = c.create_string_buffer(self.value_bytes)
+        self.lib.number("bpf_map_lookup_elem", self.fd, key, found, doing=f"reading map {self.name}")
+        return found.raw
+
+    def delete(self, key: bytes) -> None:
+        """Remove one element.
+
+        Raises:
+            BpfError: there is none.
+        """
+        self.lib.number("bpf_map_delete_elem", self.fd, key, doing=f"deleting from map {self.name}")
+
+
+class BpfObject:
+    """An object file in memory; after ``load`` it is in the kernel for as long as this lives or something is attached.
+
+    Close it to detach everything. The order of use: constants, adopt, load, then maps and attachments.
+    """
+
+    def __init__(self, lib: Libbpf, image: bytes) -> None:
+        self._lib = lib
+        self._image = image  # libbpf reads it until the object is loaded
+        size = c.c_size_t(len(image))
+        self._object = lib.pointer("bpf_object__open_mem", image, size, None, doing="opening the BPF object")
+        self._links: list[c.c_void_p] = []
+
+    def _map(self, name: str) -> c.c_void_p:
+        return self._lib.pointer("bpf_object__find_map_by_name", self._object, name.encode(), doing=f"map {name}")
+
+    def _program(self, name: str) -> c.c_void_p:
+        find = "bpf_object__find_program_by_name"
+        return self._lib.pointer(find, self._object, name.encode(), doing=f"program {name}")
+
+    def set_constants(self, map_name: str, data: bytes) -> None:
+        """Set the constants of one read-only section."""
+        doing = f"setting {map_name}"
+        size = c.c_size_t(len(data))
+        self._lib.number("bpf_map__set_initial_value", self._map(map_name), data, size, doing=doing)
+
+    def adopt(self, map_name: str, fd: int) -> None:
+        """Use a map that exists already in place of a new one."""
+        self._lib.number("bpf_map__reuse_fd", self._map(map_name), fd, doing=f"adopting {map_name}")
+
+    def load(self) -> None:
+        """Create the maps and have the programs verified.
+
+        Raises:
+            BpfError: with the verifier's words.
+        """
+        self._lib.number("bpf_object__load", self._object, doing="loading the BPF object")
+
+    def map(self, name: str) -> BpfMap:
+        """Return a map of the loaded object."""
+        found = self._map(name)
+        fd = self._lib.number("bpf_map__fd", found, doing=f"map {name}")
+        return BpfMap(self._lib, name, fd, self._lib.number("bpf_map__value_size", found, doing=f"map {name}"))
+
+    def register(self, map_name: str) -> None:
+        """Register the operations in a struct_ops map with the kernel."""
+        doing = "registering the congestion control"
+        self._links.append(self._lib.pointer("bpf_map__attach_struct_ops", self._map(map_name), doing=doing))
+
+    def attach_cgroup(self, program: str, cgroup_fd: int) -> None:
+        """Attach a program to a cgroup; others that are attached there stay."""
+        attach = "bpf_program__attach_cgroup"
+        doing = f"attaching {program} to the cgroup"
+        self._links.append(self._lib.pointer(attach, self._program(program), cgroup_fd, doing=doing))
+
+    def attach_iterator(self, program: str) -> int:
+        """Return the descriptor of an iterator's link, for ``walk``."""
+        link = self._lib.pointer("bpf_program__attach_iter", self._program(program), None, doing=f"attaching {program}")
+        self._links.append(link)
+        return self._lib.number("bpf_link__fd", link, doing=program)
+
+    def walk(self, link_fd: int) -> None:
+        """Run an iterator once over all sockets of this process's network namespace."""
+        fd = self._lib.number("bpf_iter_create", link_fd, doing="walking the open sockets")
+        try:
+            while os.read(fd, 4096):
+                pass
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Detach, unregister and free everything."""
+        while self._links:
+            self._lib.number("bpf_link__destroy", self._links.pop(), doing="detaching")
+        self._lib.free_object(self._object)

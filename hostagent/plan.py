@@ -1,0 +1,154 @@
+"""The controller's allocations as the kernel part holds them, and the steps from one plan to the next. Pure.
+
+Each allocation has a slot: the index of its entry and of its counters. It keeps the slot for as long as its name is
+in the plan, so that its counters only grow. A match (destination and ports) leads to a slot.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
+
+from hostagent.errors import NotExpressible
+from topology.protocol import Allocation
+
+MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
+V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
+V4_MAPPED_BITS = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which sockets an allocation is for: destination prefix (IPv4 as ::ffff:a.b.c.d) and ports, 0 for any."""
+
+    dest: IPv6Network
+    dest_port: int
+    local_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What all connections of one allocation may do together; the rate is payload."""
+
+    rate_bytes_per_s: int
+    window_segments: int
+    dscp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One allocation in the kernel."""
+
+    slot: int
+    match: Match
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan:
+    """All allocations in the kernel, by name."""
+
+    held: dict[str, Held] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The steps from one kernel plan to the next, in the order of the fields.
+
+    Attributes:
+        plan: what the kernel holds afterwards.
+        fresh_slots: counters to set to zero.
+        entries: entries to write, those that shrink before those that grow.
+        puts: matches to write.
+        deletes: matches to remove; after the puts, so that no socket is without its entry meanwhile.
+        rescan: open sockets must be walked: which ones match, or their DSCP, has changed.
+    """
+
+    plan: KernelPlan
+    fresh_slots: tuple[int, ...] = ()
+    entries: tuple[tuple[int, Entry], ...] = ()
+    puts: tuple[tuple[Match, int], ...] = ()
+    deletes: tuple[Match, ...] = ()
+    rescan: bool = False
+
+
+def match_of(allocation: Allocation) -> Match:
+    """Return which sockets an allocation is for.
+
+    >>> from topology.protocol import FlowClass
+    >>> match_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
+    Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0)
+    """
+    dest = allocation.dest
+    if isinstance(dest, IPv4Network):
+        dest = IPv6Network((V4_MAPPED + int(dest.network_address), V4_MAPPED_BITS + dest.prefixlen))
+    return Match(dest, allocation.dest_port, allocation.local_port)
+
+
+def entry_of(allocation: Allocation) -> Entry:
+    """Return the kernel's entry; the rate is rounded down to whole bytes per second, never up.
+
+    Raises:
+        NotExpressible: less than one byte per second.
+    """
+    if allocation.rate_bps < 8:
+        raise NotExpressible((allocation.name,), f"{allocation.rate_bps} bit/s is less than one byte per second")
+    return Entry(allocation.rate_bps // 8, allocation.window_segments, allocation.dscp)
+
+
+def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> Change:
+    """Return the steps from ``old`` to exactly ``allocations``. Without a difference there are none.
+
+    A slot that becomes free is not given away in the same change: sockets may use it until the last step.
+
+    Raises:
+        NotExpressible: two allocations with one name or one match, too many, or a rate that rounds to nothing.
+    """
+    wanted = tuple(allocations)
+    _check(wanted)
+    taken = {held.slot for held in old.held.values()}
+    free = (slot for slot in range(MAX_ENTRIES) if slot not in taken)
+    held: dict[str, Held] = {}
+    for allocation in wanted:
+        before = old.held.get(allocation.name)
+        slot = before.slot if before else next(free, None)
+        if slot is None:
+            raise NotExpressible((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
+        held[allocation.name] = Held(slot, match_of(allocation), entry_of(allocation))
+    return _difference(old, KernelPlan(held))
+
+
+def _check(allocations: tuple[Allocation, ...]) -> None:
+    """Refuse what has no single meaning.
+
+    Raises:
+        NotExpressible: two allocations with one name or one match.
+    """
+    names: set[str] = set()
+    by_match: dict[Match, str] = {}
+    for allocation in allocations:
+        if allocation.name in names:
+            raise NotExpressible((allocation.name,), "the name occurs twice")
+        names.add(allocation.name)
+        other = by_match.setdefault(match_of(allocation), allocation.name)
+        if other != allocation.name:
+            raise NotExpressible((other, allocation.name), "the same destination and ports; which one holds?")
+
+
+def _difference(old: KernelPlan, new: KernelPlan) -> Change:
+    old_slots = {held.match: held.slot for held in old.held.values()}
+    new_slots = {held.match: held.slot for held in new.held.values()}
+    old_entries = {held.slot: held.entry for held in old.held.values()}
+    changed = [(h.slot, h.entry) for h in new.held.values() if old_entries.get(h.slot) != h.entry]
+    nothing = Entry(0, 0, 0)
+    changed.sort(key=lambda item: item[1].rate_bytes_per_s > old_entries.get(item[0], nothing).rate_bytes_per_s)
+    puts = tuple((match, slot) for match, slot in new_slots.items() if old_slots.get(match) != slot)
+    deletes = tuple(match for match in old_slots if match not in new_slots)
+    marked_anew = any(slot in old_entries and old_entries[slot].dscp != entry.dscp for slot, entry in changed)
+    return Change(
+        plan=new,
+        fresh_slots=tuple(held.slot for held in new.held.values() if held.slot not in old_entries),
+        entries=tuple(changed),
+        puts=puts,
+        deletes=deletes,
+        rescan=bool(puts or deletes or marked_anew),
+    )

@@ -1,0 +1,109 @@
+"""What the host lacks for the agent, each as one line: what, where, what to do."""
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hostagent import cgroup
+from hostagent.loader import LIBRARY
+
+LEAST_KERNEL = (6, 0)  # the first that lets a BPF congestion control set the pacing rate (commit 41c95dd6a604)
+BTF = Path("/sys/kernel/btf/vmlinux")
+STATUS = Path("/proc/self/status")
+_CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h; contains the two newer ones
+_CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38, "CAP_NET_ADMIN": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found on the host.
+
+    Attributes:
+        kernel: release, as in ``uname -r``.
+        capabilities: effective set, a bit mask.
+        btf: whether the kernel describes its types.
+        libbpf: whether the library can be loaded.
+        cgroup: whether there is a cgroup2 directory to attach to.
+    """
+
+    kernel: str
+    capabilities: int
+    btf: bool
+    libbpf: bool
+    cgroup: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """One thing that the host lacks."""
+
+    what: str
+    where: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Return the line for the operator."""
+        return f"{self.what} ({self.where}): {self.remedy}"
+
+
+def lacking(facts: Facts) -> tuple[Lack, ...]:
+    """Return all that is missing, nothing if the agent can run. Pure."""
+    lacks = []
+    version = re.match(r"(\d+)\.(\d+)", facts.kernel)
+    if version is None or (int(version[1]), int(version[2])) < LEAST_KERNEL:
+        lacks.append(Lack("the kernel is too old", f"uname -r: {facts.kernel}", "boot Linux 6.0 or newer"))
+    if not facts.btf:
+        lacks.append(Lack("the kernel has no type information", str(BTF), "boot one with CONFIG_DEBUG_INFO_BTF=y"))
+    missing = [name for name, bit in _CAPABILITIES.items() if not _has(facts.capabilities, name, bit)]
+    if missing:
+        names = " ".join(missing)
+        lacks.append(Lack(f"{names} missing", str(STATUS), f"run as root or with AmbientCapabilities={names}"))
+    if not facts.libbpf:
+        lacks.append(Lack(f"no {LIBRARY}", "the library path", "install libbpf (Debian: apt install libbpf1)"))
+    if not facts.cgroup:
+        remedy = "mount -t cgroup2 none /sys/fs/cgroup, or name a cgroup2 directory as `cgroup:` in the configuration"
+        lacks.append(Lack("no cgroup2 directory", "/proc/mounts", remedy))
+    return tuple(lacks)
+
+
+def facts(cgroup_dir: Path | None) -> Facts:
+    """Look at this host.
+
+    Args:
+        cgroup_dir: the configured directory, None to look for one.
+    """
+    return Facts(
+        kernel=os.uname().release,
+        capabilities=_effective(STATUS.read_text()),
+        btf=BTF.exists(),
+        libbpf=_loads(LIBRARY),
+        cgroup=_opens_cgroup(cgroup_dir),
+    )
+
+
+def _opens_cgroup(configured: Path | None) -> bool:
+    try:
+        os.close(cgroup.opened(configured))
+    except OSError:
+        return False
+    return True
+
+
+def _effective(status: str) -> int:
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return int(found[1], 16) if found else 0
+
+
+def _has(capabilities: int, name: str, bit: int) -> bool:
+    implied = name != "CAP_NET_ADMIN" and capabilities >> _CAP_SYS_ADMIN & 1
+    return bool(capabilities >> bit & 1 or implied)
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

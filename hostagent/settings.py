@@ -1,0 +1,97 @@
+"""The agent's configuration: one YAML file, read once into a frozen value; all its problems at once."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from hostagent.errors import ConfigError
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
+_SAME_MACHINE = re.compile(r"unix:/\S+")
+
+
+def _checked_address(text: str) -> str:
+    """Return ``host:port`` or ``unix:/path`` as it is.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if _SAME_MACHINE.fullmatch(text):
+        return text
+    if match is None or not 0 < int(match[2]) <= 65535:
+        raise ValueError(f'"{text}" is not an address and port, try "192.0.2.1:50051"')
+    return text
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class Settings:
+    """How one agent runs.
+
+    Attributes:
+        host: this host's name in the controller's topology.
+        controllers: ``host:port``, or ``unix:/path`` on the same machine; the next is tried when one is lost.
+        cgroup: the cgroup2 directory whose sockets are the agent's; None takes the first mount in /proc/mounts.
+        run_dir: where the lock and what was changed are kept; must not survive a reboot.
+        receive_window: whether the agent may widen the namespace's TCP buffers (tcp_rmem, tcp_wmem).
+    """
+
+    host: Annotated[str, Field(min_length=1)]
+    controllers: Annotated[tuple[Annotated[str, AfterValidator(_checked_address)], ...], Field(min_length=1)]
+    cgroup: Path | None = None
+    run_dir: Path = Path("/run/headway")
+    receive_window: bool = True
+
+
+def loaded(path: Path) -> Settings:
+    """Return the configuration in a file.
+
+    Raises:
+        ConfigError: with all the problems.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigError((f"{path}: {error.strerror}",)) from error
+    return parsed(text)
+
+
+def parsed(text: str) -> Settings:
+    """Return the configuration in a YAML text.
+
+    Raises:
+        ConfigError: with all the problems.
+    """
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError((f"not YAML: {' '.join(str(error).split())}",)) from error
+    if not isinstance(tree, dict):
+        raise ConfigError(('expected keys and values, try "host: dtn1"',))
+    try:
+        return TypeAdapter(Settings).validate_python(tree)
+    except ValidationError as error:
+        problems = (f"{_path(e['loc'])}: {_words(e['type'], e['msg'])}" for e in error.errors())
+        raise ConfigError(tuple(problems)) from error
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """Return a location as people write it.
+
+    >>> _path(("controllers", 0))
+    'controllers[0]'
+    """
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location).lstrip(".")
+
+
+def _words(kind: str, message: str) -> str:
+    """Return pydantic's message in the operator's words."""
+    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+        return "no such key"
+    if kind in ("missing", "missing_argument"):
+        return "is missing"
+    return message.removeprefix("Value error, ")

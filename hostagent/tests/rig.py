@@ -1,0 +1,329 @@
+"""Two hosts on this kernel: network namespaces joined by a veth, real sockets, a real agent, a fake controller."""
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import queue
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+from eventually import eventually
+
+from topology.protocol import (
+    ATTACH_METHOD,
+    Allocation,
+    Allocations,
+    Applied,
+    EntryTelemetry,
+    FlowClass,
+    Hello,
+    Telemetry,
+    parsed_from_agent,
+    to_bytes,
+)
+
+T = TypeVar("T")
+MBIT = 1_000_000
+REPOSITORY = Path(__file__).parents[2]
+CLONE_NEWNET = 0x40000000
+TCP_CONGESTION = 13
+START = (
+    "import sys; from pathlib import Path; from hostagent import agent, settings;"
+    "sys.exit(agent.run(settings.loaded(Path(sys.argv[1]))))"
+)
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class TcpInfo:
+    """What the kernel says of one sending socket."""
+
+    rtt_us: int
+    cwnd_segments: int
+    bytes_acked: int
+
+
+class Host:
+    """A network namespace with one address of each family on a veth."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.address = f"10.77.0.{number}"
+        self.address6 = f"fd77::{number}"
+        self.interface = f"v{number}"
+        _ip("netns", "add", name)
+
+    def set_up(self) -> None:
+        for command in (
+            f"address add {self.address}/24 dev {self.interface}",
+            f"address add {self.address6}/64 dev {self.interface} nodad",
+            f"link set {self.interface} up",
+            "link set lo up",
+        ):
+            _ip("-n", self.name, *command.split())
+
+    def inside(self, act: Callable[[], T]) -> T:
+        """Return ``act()``, called by a thread in this namespace."""
+        with futures.ThreadPoolExecutor(1) as pool:
+            return pool.submit(self._entered, act).result()
+
+    def _entered(self, act: Callable[[], T]) -> T:
+        with Path(f"/run/netns/{self.name}").open() as namespace:
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+        return act()
+
+    def sysctl(self, name: str) -> str:
+        """Return a net.ipv4 setting of this namespace."""
+        path = Path("/proc/sys/net/ipv4") / name
+        return " ".join(self.inside(path.read_text).split())
+
+    def remove(self) -> None:
+        _ip("netns", "delete", self.name)
+
+
+class Bulk:
+    """One connection that sends as fast as it may: from ``source`` to ``sink``; the connecting side is chosen.
+
+    With ``mapped`` the accepting socket is an IPv6 one that sees the IPv4 peer as ::ffff:a.b.c.d.
+    """
+
+    def __init__(
+        self,
+        source: Host,
+        sink: Host,
+        *,
+        sender_connects: bool = True,
+        family: int = socket.AF_INET,
+        mapped: bool = False,
+    ) -> None:
+        connecting, listening = (source, sink) if sender_connects else (sink, source)
+        address = listening.address if family == socket.AF_INET else listening.address6
+        listener = listening.inside(
+            lambda: (
+                socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+                if mapped
+                else socket.create_server((address, 0), family=family)
+            )
+        )
+        self.port: int = listener.getsockname()[1]
+        connected = connecting.inside(lambda: socket.create_connection((address, self.port)))
+        accepted, _ = listener.accept()
+        listener.close()
+        self.sender, self.receiver = (connected, accepted) if sender_connects else (accepted, connected)
+        self._threads = [threading.Thread(target=self._drain)]
+        self._threads[0].start()
+
+    def start(self) -> "Bulk":
+        self._threads.append(threading.Thread(target=self._fill))
+        self._threads[-1].start()
+        return self
+
+    def _fill(self) -> None:
+        block = bytes(1 << 18)
+        try:
+            while True:
+                self.sender.sendall(block)
+        except OSError:
+            return
+
+    def _drain(self) -> None:
+        block = bytearray(1 << 20)
+        try:
+            while self.receiver.recv_into(block):
+                pass
+        except OSError:
+            return
+
+    @property
+    def algorithm(self) -> str:
+        """The sender's congestion control."""
+        return self.sender.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).split(b"\0")[0].decode()
+
+    @algorithm.setter
+    def algorithm(self, name: str) -> None:
+        self.sender.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, name.encode())
+
+    @property
+    def tos(self) -> int:
+        return self.sender.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
+
+    @property
+    def info(self) -> TcpInfo:
+        data = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+        words = struct.unpack_from("=16I", data, 68)
+        return TcpInfo(words[0], words[3], struct.unpack_from("=Q", data, 120)[0])
+
+    def close(self) -> None:
+        for end in (self.sender, self.receiver):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        self.sender.close()
+        self.receiver.close()
+
+
+class FakeController:
+    """A gRPC server that speaks the agents' protocol to one agent and keeps what it hears."""
+
+    def __init__(self, path: Path) -> None:
+        self.address = f"unix:{path}"
+        self.heard: list[Hello | Applied | Telemetry] = []
+        self.applied_at_s: dict[int, float] = {}
+        self.sent_at_s: dict[int, float] = {}
+        self._outbox: queue.SimpleQueue[Allocations | None] = queue.SimpleQueue()
+        self._repeated: Allocations | None = None
+        self._server: Any = None
+        self.start()
+
+    def start(self) -> None:
+        service, method = ATTACH_METHOD.lstrip("/").split("/")
+        handler = grpc.method_handlers_generic_handler(
+            service, {method: grpc.stream_stream_rpc_method_handler(self._attach)}
+        )
+        self._server = grpc.server(futures.ThreadPoolExecutor(8))
+        self._server.add_generic_rpc_handlers((handler,))
+        self._server.add_insecure_port(self.address)
+        self._server.start()
+
+    def send(self, message: Allocations) -> None:
+        self._outbox.put(message)
+
+    def stop(self) -> None:
+        self._outbox.put(None)
+        self._server.stop(0).wait()
+        self._outbox = queue.SimpleQueue()
+
+    def all_of(self, kind: type[T]) -> list[T]:
+        return [message for message in self.heard if isinstance(message, kind)]
+
+    def applied(self, epoch: int) -> bool:
+        return Applied(epoch) in self.heard
+
+    def entry(self, name: str) -> EntryTelemetry | None:
+        """The newest counters of one allocation."""
+        told = self.all_of(Telemetry)
+        return next((e for e in told[-1].entries if e.name == name), None) if told else None
+
+    def _attach(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        outbox = self._outbox
+        threading.Thread(target=self._read, args=(requests,), daemon=True).start()
+        while context.is_active():
+            try:
+                following = outbox.get(timeout=0.3)
+            except queue.Empty:
+                following = self._repeated
+                if following is None:
+                    continue
+            if following is None:
+                return
+            self._repeated = following
+            self.sent_at_s.setdefault(following.epoch, time.monotonic())
+            yield to_bytes(following)
+
+    def _read(self, requests: Iterator[bytes]) -> None:
+        try:
+            for request in requests:
+                message = parsed_from_agent(request)
+                self.heard.append(message)
+                if isinstance(message, Applied):
+                    self.applied_at_s.setdefault(message.epoch, time.monotonic())
+        except grpc.RpcError:
+            return
+
+
+class RunningAgent:
+    """An agent as a process of its own in a host's namespace, with its controller."""
+
+    def __init__(self, host: Host, folder: Path) -> None:
+        self.host = host
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.controller = FakeController(folder / "c.sock")
+        self._config = folder / "agent.yaml"
+        self._config.write_text(
+            json.dumps({"host": host.name, "controllers": [self.controller.address], "run_dir": str(folder.parent)})
+        )
+        self.process = self._started()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        command = ["ip", "netns", "exec", self.host.name, sys.executable, "-c", START, str(self._config)]
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, cwd=REPOSITORY, stdout=log, stderr=log)
+        heard = len(self.controller.all_of(Hello))
+
+        def attached() -> bool:
+            assert process.poll() is None, self.log
+            return len(self.controller.all_of(Hello)) > heard
+
+        eventually(attached, within_s=30, what="the agent says hello")
+        return process
+
+    def restart(self) -> None:
+        self.process = self._started()
+
+    def obey(self, message: Allocations) -> None:
+        """Send a plan and wait until it is in force."""
+        self.controller.send(message)
+        eventually(lambda: self.controller.applied(message.epoch), within_s=10, what=f"epoch {message.epoch} in force")
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self) -> int:
+        """End the agent in order; return its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(timeout=20)
+
+    def close(self) -> None:
+        self.terminate()
+        self.controller.stop()
+
+
+def two_hosts() -> tuple[Host, Host]:
+    """Return two new hosts joined by a veth."""
+    number = next(_numbers)
+    left, right = Host(f"hw{os.getpid()}l{number}", 1), Host(f"hw{os.getpid()}r{number}", 2)
+    _ip("link", "add", left.interface, "netns", left.name, "type", "veth", "peer", right.interface, "netns", right.name)
+    left.set_up()
+    right.set_up()
+    return left, right
+
+
+def allocation(dest: str, rate_mbps: int, window_segments: int = 400, **ports: int) -> Allocation:
+    """Return one allocation named after its destination."""
+    dest_net = ip_network(dest)
+    return Allocation(dest, FlowClass.URGENT, dest_net, rate_mbps * MBIT, window_segments, **ports)
+
+
+def measured_bps(bulks: list[Bulk], over_s: float) -> float:
+    """Return the payload rate that receivers confirmed, all connections together, bit/s."""
+    began_s, before = time.monotonic(), sum(bulk.info.bytes_acked for bulk in bulks)
+    eventually(lambda: time.monotonic() - began_s >= over_s, within_s=over_s + 5, what="the measurement")
+    took_s, after = time.monotonic() - began_s, sum(bulk.info.bytes_acked for bulk in bulks)
+    return (after - before) * 8 / took_s
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True)

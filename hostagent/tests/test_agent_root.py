@@ -1,0 +1,253 @@
+"""The agent on this machine's kernel: real sockets between two network namespaces, a fake controller."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from eventually import eventually
+
+from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, allocation, measured_bps, two_hosts
+from topology.protocol import Allocations, Applied, Hello, Telemetry
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+LEASE_MS = 1500
+RATE_MARGIN = 0.02  # internal pacing keeps its rate within 0.8%; the rest is the measurement
+
+
+@pytest.fixture
+def cleanup() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
+    left, right = two_hosts()
+    cleanup.callback(left.remove)
+    cleanup.callback(right.remove)
+    return left, right
+
+
+@pytest.fixture
+def agent(hosts: tuple[Host, Host], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
+    running = RunningAgent(hosts[0], tmp_path / "agent")
+    cleanup.callback(running.close)
+    return running
+
+
+def started(cleanup: ExitStack, *bulks: Bulk) -> list[Bulk]:
+    for bulk in bulks:
+        cleanup.callback(bulk.close)
+        bulk.start()
+    return list(bulks)
+
+
+def assert_rate(bulks: list[Bulk], planned_bps: int, over_s: float = 2.0) -> None:
+    """Never above the plan; below it only while this machine is too busy to keep its timers, so up to three tries."""
+    low_bps, high_bps = planned_bps * (1 - RATE_MARGIN), planned_bps * (1 + RATE_MARGIN)
+    seen_mbps = []
+    for _ in range(3):
+        rate_bps = measured_bps(bulks, over_s)
+        seen_mbps.append(round(rate_bps / MBIT, 2))
+        if rate_bps >= low_bps:
+            break
+    assert low_bps <= rate_bps <= high_bps, (
+        f"planned {planned_bps / MBIT:.1f} Mbit/s, measured {seen_mbps}, "
+        f"bounds {low_bps / MBIT:.1f} to {high_bps / MBIT:.1f}, {len(bulks)} connections"
+    )
+
+
+def ours(bulk: Bulk) -> bool:
+    return bulk.algorithm.startswith("headway")
+
+
+def test_one_connection_has_the_planned_rate_and_window(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 200),)))
+    bulks = started(cleanup, Bulk(*hosts))
+    eventually(lambda: bulks[0].info.bytes_acked > 10_000_000, within_s=5, what="data flows")
+    assert_rate(bulks, 200 * MBIT)
+    assert bulks[0].info.cwnd_segments == 400
+
+
+def test_four_connections_share_the_aggregate(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 200),)))
+    idle = Bulk(*hosts)
+    cleanup.callback(idle.close)
+    bulks = started(cleanup, *(Bulk(*hosts) for _ in range(4)))
+    eventually(lambda: all(b.info.cwnd_segments == 100 for b in bulks), within_s=5, what="a quarter of the window each")
+    assert_rate(bulks, 200 * MBIT)
+    entry = eventually(lambda: agent.controller.entry("10.77.0.0/24"), within_s=3, what="telemetry")
+    assert (entry.connections, entry.active) == (5, 4), "the idle one is counted as open, not as active"
+
+
+def test_when_connections_end_the_rest_gets_their_share(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 100),)))
+    bulks = started(cleanup, *(Bulk(*hosts) for _ in range(2)))
+    eventually(lambda: all(b.info.cwnd_segments == 200 for b in bulks), within_s=5, what="half of the window each")
+    bulks[1].close()
+    eventually(lambda: bulks[0].info.cwnd_segments == 400, within_s=3, what="the whole window")
+    assert_rate(bulks[:1], 100 * MBIT)
+
+
+@pytest.mark.parametrize(
+    ("dest", "how"),
+    [("10.77.0.0/24", {}), ("fd77::/64", {"family": socket.AF_INET6}), ("10.77.0.0/24", {"mapped": True})],
+    ids=["IPv4", "IPv6", "IPv4 on an IPv6 socket"],
+)
+def test_an_accepted_connection_that_sends_is_matched_by_its_local_port(hosts, agent, cleanup, dest, how):
+    waiting = Bulk(*hosts, sender_connects=False, **how)
+    cleanup.callback(waiting.close)
+    agent.obey(Allocations(1, LEASE_MS, (allocation(dest, 150, local_port=waiting.port),)))
+    waiting.start()
+    eventually(lambda: ours(waiting), within_s=2, what="taken over")
+    assert_rate([waiting], 150 * MBIT)
+
+
+def test_an_unmatched_destination_keeps_its_congestion_control(hosts, agent, cleanup):
+    before, other_port = Bulk(*hosts), Bulk(*hosts)
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.9.0/24", 50), allocation("10.77.0.2/32", 50, dest_port=9))))
+    bulks = started(cleanup, before, other_port, Bulk(*hosts))
+    default = hosts[0].sysctl("tcp_congestion_control")
+    assert [bulk.algorithm for bulk in bulks] == [default] * 3
+    assert measured_bps(bulks, 1) > 300 * MBIT
+
+
+def test_an_open_connection_is_taken_over_and_handed_back_as_it_was(hosts, agent, cleanup):
+    bulk = Bulk(*hosts)
+    bulk.algorithm = "reno"
+    bulk.sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 8)
+    started(cleanup, bulk)
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 80, dscp=46),)))
+    assert ours(bulk)
+    assert bulk.tos == 46 << 2
+    assert_rate([bulk], 80 * MBIT)
+    agent.obey(Allocations(2, LEASE_MS, ()))
+    assert (bulk.algorithm, bulk.tos) == ("reno", 8)
+    assert measured_bps([bulk], 1) > 200 * MBIT, "and is paced no longer"
+
+
+def test_a_new_rate_is_in_force_on_a_live_connection(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
+    bulks = started(cleanup, Bulk(*hosts))
+    assert_rate(bulks, 100 * MBIT)
+    agent.obey(Allocations(2, LEASE_MS, (allocation("10.77.0.2/32", 250, window_segments=500),)))
+    assert_rate(bulks, 250 * MBIT)
+    assert bulks[0].info.cwnd_segments == 500
+
+
+def test_an_older_epoch_is_not_obeyed(hosts, agent, cleanup):
+    agent.obey(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
+    bulks = started(cleanup, Bulk(*hosts))
+    agent.controller.send(Allocations(4, LEASE_MS, (allocation("10.77.0.2/32", 30),)))
+    agent.controller.send(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
+    eventually(lambda: "agent.old_epoch" in agent.log, within_s=5, what="a log line")
+    assert_rate(bulks, 100 * MBIT)
+    assert not agent.controller.applied(4)
+
+
+def test_a_killed_agents_sockets_fall_back_and_the_next_agent_cleans_up(hosts, agent, cleanup):
+    plan = Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),))
+    bulk = Bulk(*hosts)
+    bulk.algorithm = "reno"
+    started(cleanup, bulk)
+    agent.obey(plan)
+    assert ours(bulk)
+    agent.kill()
+    assert ours(bulk), "the lease still runs"
+    eventually(lambda: bulk.algorithm == "reno", within_s=LEASE_MS / 1000 + 1, what="back on its own algorithm")
+    agent.controller.heard.clear()
+    agent.restart()
+    eventually(lambda: agent.controller.applied(1), within_s=10, what="the new agent obeys")
+    assert "agent.leftover_removed" in agent.log
+    assert ours(bulk)
+    assert_rate([bulk], 60 * MBIT)
+    assert agent.terminate() == 0
+    assert bulk.algorithm == "reno"
+
+
+def test_a_new_agent_knows_what_a_killed_agents_sockets_had(hosts, agent, cleanup):
+    bulk = Bulk(*hosts)
+    bulk.algorithm = "reno"
+    started(cleanup, bulk)
+    plan = Allocations(1, 60_000, (allocation("10.77.0.2/32", 60),))
+    agent.obey(plan)
+    agent.kill()
+    agent.controller.heard.clear()
+    agent.restart()
+    eventually(lambda: agent.controller.applied(1), within_s=10, what="the new agent obeys")
+    assert ours(bulk)
+    agent.obey(Allocations(2, LEASE_MS, ()))
+    assert bulk.algorithm == "reno"
+
+
+def test_a_lost_controller_ends_the_lease_and_its_return_brings_the_plan_back(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),)))
+    bulks = started(cleanup, Bulk(*hosts))
+    assert ours(bulks[0])
+    agent.controller.stop()
+    eventually(lambda: not ours(bulks[0]), within_s=LEASE_MS / 1000 + 1, what="the lease ends")
+    agent.controller.heard.clear()
+    agent.controller.start()
+    eventually(lambda: agent.controller.applied(1), within_s=10, what="applied again, on the new stream")
+    assert ours(bulks[0])
+    assert_rate(bulks, 60 * MBIT)
+
+
+def test_two_agents_on_one_kernel_leave_each_others_sockets_alone(hosts, agent, tmp_path, cleanup):
+    left, right = hosts
+    other = RunningAgent(right, tmp_path / "other")
+    cleanup.callback(other.close)
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 100),)))
+    rightwards = Bulk(left, right)
+    leftwards = Bulk(right, left)
+    assert (ours(rightwards), ours(leftwards)) == (True, False)
+    other.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 40),)))
+    started(cleanup, rightwards, leftwards)
+    assert rightwards.algorithm != leftwards.algorithm
+    assert_rate([rightwards], 100 * MBIT)
+    assert_rate([leftwards], 40 * MBIT)
+    assert other.terminate() == 0
+    assert (ours(rightwards), ours(leftwards)) == (True, False)
+
+
+def test_a_second_agent_in_the_same_namespace_refuses(hosts, agent, tmp_path):
+    with pytest.raises(AssertionError, match="another agent runs in this network namespace"):
+        RunningAgent(hosts[0], tmp_path / "second")
+
+
+def test_the_agent_says_hello_applied_and_telemetry(hosts, agent, cleanup):
+    agent.obey(Allocations(7, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
+    started(cleanup, Bulk(*hosts))
+    hello = agent.controller.all_of(Hello)[0]
+    assert hello.host == hosts[0].name
+    entry = eventually(
+        lambda: (seen := agent.controller.entry("10.77.0.2/32")) and seen.delivered_bytes > 20_000_000 and seen,
+        within_s=6,
+        what="counters that grow",
+    )
+    assert (entry.connections, entry.active) == (1, 1)
+    assert entry.rtt_us > 0
+    assert entry.sent_segments * 1448 >= entry.delivered_bytes
+    assert 0 < agent.controller.all_of(Telemetry)[-1].lease_left_ms <= LEASE_MS
+    assert agent.controller.all_of(Applied) == [Applied(7)]
+    took_ms = 1000 * (agent.controller.applied_at_s[7] - agent.controller.sent_at_s[7])
+    print(f"allocations to applied: {took_ms:.2f} ms")
+
+
+def test_the_buffers_are_opened_and_put_back(hosts, agent):
+    before = hosts[0].sysctl("tcp_rmem"), hosts[0].sysctl("tcp_wmem")
+    plan = Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 100, 10_000),), receive_window_bytes=40_000_000)
+    agent.obey(plan)
+    assert hosts[0].sysctl("tcp_rmem").split()[1:] == ["80000000", "80000000"]
+    assert int(hosts[0].sysctl("tcp_wmem").split()[2]) >= 2 * 2304 * 10_000
+    agent.kill()
+    agent.restart()
+    agent.obey(Allocations(2, LEASE_MS))
+    assert (hosts[0].sysctl("tcp_rmem"), hosts[0].sysctl("tcp_wmem")) == before
+    agent.obey(Allocations(3, LEASE_MS, receive_window_bytes=40_000_000))
+    assert agent.terminate() == 0
+    assert (hosts[0].sysctl("tcp_rmem"), hosts[0].sysctl("tcp_wmem")) == before

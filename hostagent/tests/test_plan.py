@@ -1,0 +1,155 @@
+"""From allocations to the kernel, and from one plan to the next."""
+
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostagent.errors import NotExpressible
+from hostagent.plan import MAX_ENTRIES, Change, Entry, KernelPlan, Match, change_to
+from topology.protocol import Allocation, FlowClass
+
+EMPTY = KernelPlan()
+
+dests = st.sampled_from(["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "2001:db8::/32"]).map(ip_network)
+ports = st.sampled_from([0, 443, 5001])
+names = st.sampled_from("abcdef")
+allocations = st.builds(
+    Allocation,
+    name=names,
+    flow_class=st.just(FlowClass.URGENT),
+    dest=dests,
+    rate_bps=st.integers(8, 10**11),
+    window_segments=st.integers(1, 10**6),
+    dest_port=ports,
+    local_port=ports,
+    dscp=st.integers(0, 63),
+)
+plans = st.lists(
+    allocations,
+    max_size=6,
+    unique_by=(lambda a: a.name, lambda a: (a.dest, a.dest_port, a.local_port)),
+).map(tuple)
+
+
+def an_allocation(name="a", dest="10.0.0.0/8", rate_bps=8_000, window_segments=10, **rest):
+    return Allocation(name, FlowClass.URGENT, ip_network(dest), rate_bps, window_segments, **rest)
+
+
+class FakeMaps:
+    """The kernel's maps, after each single step of a change."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, Entry] = {}
+        self.matches: dict[Match, int] = {}
+
+    def steps(self, change: Change):
+        for slot, entry in change.entries:
+            self.entries[slot] = entry
+            yield
+        for match, slot in change.puts:
+            self.matches[match] = slot
+            yield
+        for match in change.deletes:
+            del self.matches[match]
+            yield
+
+    def held(self) -> dict[Match, Entry]:
+        return {match: self.entries[slot] for match, slot in self.matches.items()}
+
+
+def meaning(plan: KernelPlan) -> dict[Match, Entry]:
+    return {held.match: held.entry for held in plan.held.values()}
+
+
+@given(st.lists(plans, min_size=1, max_size=5))
+def test_after_every_change_the_maps_hold_exactly_the_plan(told):
+    maps, plan = FakeMaps(), EMPTY
+    for wanted in told:
+        change = change_to(wanted, plan)
+        for _ in maps.steps(change):
+            pass
+        plan = change.plan
+        assert maps.held() == meaning(plan)
+        assert [held.entry.rate_bytes_per_s for held in plan.held.values()] == [a.rate_bps // 8 for a in wanted]
+
+
+@given(plans, plans)
+def test_at_no_step_is_a_match_of_both_plans_without_an_entry_of_either(first, second):
+    maps = FakeMaps()
+    start = change_to(first, EMPTY)
+    for _ in maps.steps(start):
+        pass
+    change = change_to(second, start.plan)
+    old, new = meaning(start.plan), meaning(change.plan)
+    in_both = old.keys() & new.keys()
+    allowed = {*old.values(), *new.values()}
+    for _ in maps.steps(change):
+        assert in_both <= maps.held().keys()
+        assert set(maps.held().values()) <= allowed
+
+
+@given(plans)
+def test_the_same_plan_again_changes_nothing(wanted):
+    once = change_to(wanted, EMPTY)
+    assert change_to(wanted, once.plan) == Change(once.plan)
+
+
+@given(plans, plans)
+def test_a_name_keeps_its_slot_and_a_freed_slot_is_not_given_away_at_once(first, second):
+    old = change_to(first, EMPTY).plan
+    change = change_to(second, old)
+    for name, held in change.plan.held.items():
+        if name in old.held:
+            assert held.slot == old.held[name].slot
+            assert held.slot not in change.fresh_slots
+        else:
+            assert held.slot not in {before.slot for before in old.held.values()}
+            assert held.slot in change.fresh_slots
+    assert len({held.slot for held in change.plan.held.values()}) == len(change.plan.held)
+
+
+@given(plans, plans)
+def test_what_shrinks_is_written_before_what_grows(first, second):
+    old = change_to(first, EMPTY).plan
+    rates = {held.slot: held.entry.rate_bytes_per_s for held in old.held.values()}
+    grows = [e.rate_bytes_per_s > rates.get(slot, 0) for slot, e in change_to(second, old).entries]
+    assert grows == sorted(grows)
+
+
+def test_a_new_rate_alone_needs_no_walk_over_the_sockets():
+    old = change_to([an_allocation()], EMPTY).plan
+    change = change_to([an_allocation(rate_bps=16_000)], old)
+    assert change.entries == ((0, Entry(2_000, 10, 0)),)
+    assert change == Change(change.plan, entries=change.entries)
+
+
+@pytest.mark.parametrize("other", [{"dscp": 46}, {"dest": "10.0.0.0/9"}, {"name": "b"}], ids=str)
+def test_another_dscp_or_match_needs_a_walk(other):
+    old = change_to([an_allocation()], EMPTY).plan
+    assert change_to([an_allocation(**other)], old).rescan
+
+
+def test_ipv4_is_held_as_mapped_ipv6():
+    held = change_to([an_allocation(dest="192.0.2.0/24")], EMPTY).plan.held["a"]
+    assert held.match.dest == IPv6Network("::ffff:192.0.2.0/120")
+    assert (
+        IPv4Network("0.0.0.0/0").prefixlen + 96
+        == change_to([an_allocation(dest="0.0.0.0/0")], EMPTY).plan.held["a"].match.dest.prefixlen
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ([an_allocation(), an_allocation(dest="10.9.0.0/16")], "occurs twice"),
+        ([an_allocation("a"), an_allocation("b")], "same destination and ports"),
+        ([an_allocation(rate_bps=7)], "less than one byte"),
+        ([an_allocation(str(n), f"10.{n >> 8}.{n & 255}.0/24") for n in range(MAX_ENTRIES + 1)], "no free slot"),
+    ],
+    ids=["name", "match", "rate", "number"],
+)
+def test_what_cannot_be_held_is_refused(wanted, why):
+    with pytest.raises(NotExpressible, match=why):
+        change_to(wanted, EMPTY)

@@ -1,0 +1,37 @@
+"""The configuration file."""
+
+from pathlib import Path
+
+import pytest
+
+from hostagent.errors import ConfigError
+from hostagent.settings import Settings, loaded, parsed
+
+GOOD = 'host: dtn1\ncontrollers: ["192.0.2.1:50051", "[2001:db8::1]:50051", "unix:/run/c.sock"]\n'
+
+
+def test_defaults_stand_for_what_is_not_said():
+    addresses = ("192.0.2.1:50051", "[2001:db8::1]:50051", "unix:/run/c.sock")
+    assert parsed(GOOD) == Settings("dtn1", addresses, None, Path("/run/headway"), True)
+
+
+def test_all_problems_are_told_at_once_with_their_paths():
+    with pytest.raises(ConfigError) as caught:
+        parsed('controllers: ["192.0.2.1:50051", "nonsense", "a:0"]\nreceive_windw: true\n')
+    assert set(caught.value.problems) == {
+        "host: is missing",
+        'controllers[1]: "nonsense" is not an address and port, try "192.0.2.1:50051"',
+        'controllers[2]: "a:0" is not an address and port, try "192.0.2.1:50051"',
+        "receive_windw: no such key",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "- a", "host: [", "host: ''\ncontrollers: ['a:1']", "host: a\ncontrollers: []"])
+def test_what_is_no_configuration_is_refused(text):
+    with pytest.raises(ConfigError):
+        parsed(text)
+
+
+def test_a_missing_file_is_a_problem_with_its_name(tmp_path):
+    with pytest.raises(ConfigError, match=r"agent\.yaml: No such file"):
+        loaded(tmp_path / "agent.yaml")
