@@ -167,20 +167,20 @@ class Book:
         return Allocations(
             epoch=epoch,
             lease_ms=self.site.lease_ms,
-            entries=tuple(_allocation(e, self.site.policy) for e in entries),
+            entries=tuple(_allocation(e) for e in entries),
             receive_window_bytes=_receive_window_bytes(self.site.path),
         )
 
 
-def _allocation(entry: Entry, policy: Policy) -> Allocation:
+def _allocation(entry: Entry) -> Allocation:
+    # No DSCP: the switch marks. A host that began to mark in mid-flow would send its next packets down Open vSwitch's
+    # slow path, since the switch's cached flows match the old value.
     return Allocation(
         name=entry.flow.name,
         flow_class=entry.flow.flow_class,
         dest=entry.flow.dest,
-        dest_port=entry.flow.dest_port,
         rate_bps=entry.payload_bps,
         window_segments=entry.window_segments,
-        dscp=policy.classes[entry.flow.flow_class].dscp,
     )
 
 

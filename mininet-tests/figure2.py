@@ -18,7 +18,7 @@ from typing import Any
 
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
-from measure import Sampler
+from measure import Sampler, Samples
 from saturation import IdleMeter
 from sockets import ALL_CONFIRMED_STATES, Connection
 from topos import line_drops, port_drops
@@ -30,6 +30,7 @@ RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
 SENDERS = ("base20", "base21", DATABASE, BACKGROUND)
 IMAGE_PORTS = {"base20": 5101, "base21": 5201}  # as in the paper's commands
 STANDING_PORTS = {DATABASE: 5301, BACKGROUND: 5302}
+PORTS = {*IMAGE_PORTS.values(), *STANDING_PORTS.values()}
 FLOWS = [
     {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
     {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
@@ -70,7 +71,7 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
     say("starting Open vSwitch, the network, the controller and five agents")
     with emulation(network, FLOWS, directory, single_packets=scenario.single_packets) as site:
         marks = {"start_us": now_us()}
-        with Sampler(site, SENDERS, RECEIVER) as sampler:
+        with Sampler(site, SENDERS, tuple(IMAGE_PORTS), RECEIVER) as sampler:
             feeds = _prepared(site, sampler)
             with IdleMeter() as idle:
                 _play(site, sampler, scenario, feeds, marks)
@@ -130,9 +131,10 @@ def _until_connected(site: Emulation, sampler: Sampler, host: str, port: int, st
 
 def _connection(sampler: Sampler, host: str, port: int) -> Connection | None:
     """Return a host's latest-seen connection to a port of the receiver, if it is established or was."""
-    if not sampler.samples.connections:
+    samples = sampler.samples.watched if host in IMAGE_PORTS else sampler.samples.connections
+    if not samples:
         return None
-    _, by_host = sampler.samples.connections[-1]
+    _, by_host = samples[-1]
     return next((c for c in by_host[host] if c.remote_port == port and c.state != 2), None)  # 2: SYN sent
 
 
@@ -169,12 +171,12 @@ def _fed(feeds: dict[str, int], part_bytes: int) -> None:
 
 def _until_confirmed(site: Emulation, sampler: Sampler, scenario: Scenario, marks: dict[str, int]) -> None:
     """Wait until the last byte of each part is confirmed; ``marks`` gets the times."""
-    first = len(sampler.samples.connections)
+    first = len(sampler.samples.watched)
     confirmed: dict[str, int] = {}
 
     def all_confirmed() -> bool:
         nonlocal first
-        for at_us, by_host in sampler.samples.connections[first:]:
+        for at_us, by_host in sampler.samples.watched[first:]:
             first += 1
             for host, port in IMAGE_PORTS.items():
                 if host not in confirmed and _is_confirmed(by_host[host], port, scenario.part_bytes):
@@ -239,19 +241,23 @@ def _plain(sampler: Sampler) -> dict[str, Any]:
         "connections": [
             [t, {h: [asdict(c) for c in cs] for h, cs in by.items()}] for t, by in samples.connections[::10]
         ],
-        "last_connections": {h: [asdict(c) for c in _longest(samples.connections, h)] for h in SENDERS},
+        "last_connections": {h: [asdict(c) for c in _latest(samples, h)] for h in SENDERS},
         "plan": samples.plan,
     }
 
 
-def _longest(connections: list[tuple[int, dict[str, list[Connection]]]], host: str) -> list[Connection]:
-    """Return the last that was seen of each of a host's connections while it had counters."""
+def _latest(samples: Samples, host: str) -> list[Connection]:
+    """Return the last that was seen of each of a host's connections to the receiver while it had counters."""
     seen: dict[tuple[int, int], Connection] = {}
-    for _, by_host in connections:
-        for c in by_host[host]:
-            if c.sent_segments:
-                seen[c.local_port, c.remote_port] = c
+    for _, by_host in [*samples.connections, *samples.watched]:
+        for c in by_host.get(host, ()):
+            if c.sent_segments and c.remote_port in PORTS:
+                seen[c.local_port, c.remote_port] = max(c, seen.get((c.local_port, c.remote_port), c), key=_progress)
     return list(seen.values())
+
+
+def _progress(connection: Connection) -> int:
+    return connection.sent_segments
 
 
 def say(text: str) -> None:

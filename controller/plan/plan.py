@@ -20,7 +20,6 @@ class Flow:
         host: the sending host.
         target: the receiving host.
         dest: the receiver's address as a prefix.
-        dest_port: remote TCP port, 0 for any.
     """
 
     name: str
@@ -28,7 +27,6 @@ class Flow:
     host: str
     target: str
     dest: IPv4Network
-    dest_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ it is. Whatever no allocation claims is unplanned. The answers of a planned flow
 
 from collections.abc import Iterator
 
-from controller.plan.plan import Entry, Plan
+from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow import Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
@@ -15,7 +15,7 @@ from topology.network import Host, Network, Switch
 from topology.protocol import FlowClass
 
 CLASSIFY_TABLE, FORWARD_TABLE = 0, 1
-PLANNED_PRIORITY, LOCAL_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 200, 100
+PAIR_PRIORITY, LOCAL_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 200, 100
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 METER_ID = {flow_class: 1000 + queue_id for flow_class, queue_id in QUEUE_ID.items()}
@@ -28,7 +28,7 @@ _COOKIE = cookie(1)
 
 def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
     """Return all rules and meters of a switch under a plan."""
-    rules = (*_planned(network, switch, plan, policy), *_unclaimed(network, switch, policy), *_forward(network, switch))
+    rules = (*_classified(network, switch, plan, policy), *_passed(network, switch), *_forward(network, switch))
     meters = (
         drop_meter(METER_ID[c], limits.meter_bps, _burst_bits(limits.meter_bps)) for c, limits in plan.classes.items()
     )
@@ -66,31 +66,29 @@ def _is_local(network: Network, switch: Switch, host: str) -> bool:
     return network.graph.has_edge(switch.name, host)
 
 
-def _planned(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
-    """Yield the rules that claim each allocation's packets, and its answers, where they enter a circuit."""
-    for entry in plan.entries:
-        if _is_local(network, switch, entry.flow.host):
-            yield _claim(_fields(network, entry, answers=False), entry.flow.flow_class, policy)
-        if _is_local(network, switch, entry.flow.target):
-            yield _claim(_fields(network, entry, answers=True), entry.flow.flow_class, policy)
+def _classified(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
+    """Yield the rules that say which class crosses a circuit here: one for each pair of hosts, planned or not.
+
+    The pairs are the same under every plan and only their classes change, so that Open vSwitch changes its cached
+    flows in place. Were a rule added for each new allocation, the cached flow would go, and the first packets of an
+    image would take the slow path through ovs-vswitchd and arrive late or never.
+    """
+    remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
+    for near in (h for h in network.hosts if _is_local(network, switch, h.name)):
+        for far in remote:
+            sent = [e.flow for e in plan.entries if (e.flow.host, e.flow.target) == (near.name, far.name)]
+            answered = [e.flow for e in plan.entries if (e.flow.target, e.flow.host) == (near.name, far.name)]
+            fields: dict[str, int | str] = {"eth_type": _IP, "ipv4_src": str(near.ip), "ipv4_dst": str(far.ip)}
+            flow_class = next((f.flow_class for f in (*sent, *answered)), FlowClass.UNPLANNED)
+            yield _claim(PAIR_PRIORITY, fields, flow_class, policy)
+    yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP}, FlowClass.UNPLANNED, policy)
 
 
-def _fields(network: Network, entry: Entry, *, answers: bool) -> dict[str, int | str]:
-    """Return what an allocation's packets, or its answers, look like."""
-    flow = entry.flow
-    ends = str(network.host(flow.host).ip), str(flow.dest)
-    source, target = reversed(ends) if answers else ends
-    fields: dict[str, int | str] = {"eth_type": _IP, "ipv4_src": source, "ipv4_dst": target}
-    if flow.dest_port:
-        fields |= {"ip_proto": 6, "tcp_src" if answers else "tcp_dst": flow.dest_port}
-    return fields
-
-
-def _claim(fields: dict[str, int | str], flow_class: FlowClass, policy: Policy) -> Rule:
+def _claim(priority: int, fields: dict[str, int | str], flow_class: FlowClass, policy: Policy) -> Rule:
     """Return the rule that puts matching packets into a class."""
     return Rule(
         table_id=CLASSIFY_TABLE,
-        priority=UNPLANNED_PRIORITY if flow_class is FlowClass.UNPLANNED else PLANNED_PRIORITY,
+        priority=priority,
         match=match(fields),
         cookie=_COOKIE,
         meter_id=METER_ID[flow_class],
@@ -100,8 +98,8 @@ def _claim(fields: dict[str, int | str], flow_class: FlowClass, policy: Policy) 
     )
 
 
-def _unclaimed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
-    """Yield the rules for what no allocation claims: local and transit traffic passes, the rest is unplanned."""
+def _passed(network: Network, switch: Switch) -> Iterator[Rule]:
+    """Yield the rules for what passes as it is: to hosts of the site itself, from other edges, and ARP."""
     for host in network.hosts:
         if _is_local(network, switch, host.name):
             yield _passes(LOCAL_PRIORITY, {"eth_type": _IP, "ipv4_dst": str(host.ip)})
@@ -109,7 +107,6 @@ def _unclaimed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rul
         if tail == switch.name and link.circuit is not None:
             yield _passes(TRANSIT_PRIORITY, {"in_port": link.port_no})
     yield _passes(TRANSIT_PRIORITY, {"eth_type": _ARP})
-    yield _claim({"eth_type": _IP}, FlowClass.UNPLANNED, policy)
 
 
 def _passes(priority: int, fields: dict[str, int | str]) -> Rule:
@@ -121,7 +118,7 @@ def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
     for host in network.hosts:
         for fields in _addressed_to(host):
             port_no = network.next_hop(switch.name, host.name).port_no
-            yield Rule(FORWARD_TABLE, PLANNED_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+            yield Rule(FORWARD_TABLE, PAIR_PRIORITY, match(fields), _COOKIE, output_port=port_no)
 
 
 def _addressed_to(host: Host) -> tuple[dict[str, int | str], ...]:
