@@ -1,0 +1,50 @@
+# Headway: two commands do everything on a Debian 12 machine, as root.
+#   make demo    the LSST scenario: table, report and figure in out/demo
+#   make test    lint, types, imports, unit, property and emulated tests
+# The others: make check (fast, no root), make bpf (build the kernel part again), make clean.
+
+PYTHON  := .venv/bin/python
+PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 ethtool libbpf1 procps util-linux
+
+.PHONY: demo test check unit root lab install bpf clean
+
+demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
+	$(PYTHON) mininet-tests/demo.py $(ARGS)
+
+test: check root lab
+
+check: install
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PYTHON) -m pytest -q
+
+root: install  ## real sockets, BPF and a userspace Open vSwitch in namespaces on this machine
+	$(PYTHON) -m pytest -q -m root
+
+lab: install  ## the emulation with a real kernel in virtual time
+	mininet-tests/lab --setup-only
+	$(PYTHON) -m pytest -q -m lab -s
+
+install: .venv/.installed
+
+.venv/.installed: setup.cfg pyproject.toml
+	@echo "== packages of Debian: $(PACKAGES)"
+	@missing=""; for package in $(PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q "ok installed" || missing="$$missing $$package"; done; \
+	if [ -n "$$missing" ]; then \
+	    if [ "$$(id -u)" != 0 ]; then echo "not root: install$$missing first, or run make as root" >&2; exit 1; fi; \
+	    echo "installing$$missing"; apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	@echo "== packages of Python, into .venv"
+	/usr/bin/python3 -m venv .venv
+	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation,test]'
+	.venv/bin/python -m compileall -q apps controller hostagent topology mininet-tests
+	@touch $@
+
+bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
+	$(MAKE) -C hostagent/bpf
+
+clean:
+	rm -rf .venv out build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,85 @@
+"""The command: wrong configurations, wrong environments, wrong controllers; one clear line and the right exit code."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEADWAY = str(Path(sys.executable).parent / "headway")
+CONFIG = """\
+network: {name: chile-illinois}
+listen: {rest: '127.0.0.1:PORT', openflow: '127.0.0.1:PORT', agents: '127.0.0.1:PORT'}
+"""
+
+
+def headway(*arguments):
+    """Run the command; return (exit code, standard error)."""
+    done = subprocess.run([HEADWAY, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A good configuration on free ports."""
+    text = CONFIG
+    for _ in range(3):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            text = text.replace("PORT", str(free.getsockname()[1]), 1)
+    file = tmp_path / "controller.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_right_configuration_is_said_to_be_right(config):
+    assert headway("controller", "--config", str(config), "--check") == (0, "")
+
+
+def test_every_problem_of_a_configuration_is_one_line_and_the_exit_code_is_2(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text("network: {name: chile-illinois, rate: 10g}\nlisten: {rset: x}\n")
+    code, said = headway("controller", "--config", str(file))
+    assert code == 2
+    assert said.splitlines() == [
+        f'headway: {file}: network.rate: "10g" is not a rate, try "10 Gbit/s"',
+        f"headway: {file}: listen.rset: there is no such key",
+    ]
+
+
+@pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
+def test_a_port_that_is_taken_is_named_and_the_exit_code_is_1(config, which):
+    import yaml
+
+    port = int(yaml.safe_load(config.read_text())["listen"][which].rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", port)):
+        code, said = headway("controller", "--config", str(config))
+    assert code == 1
+    assert str(port) in said.splitlines()[-1]
+
+
+def test_a_controller_that_is_not_there_is_one_line():
+    code, said = headway("plan", "--url", "http://127.0.0.1:1")
+    assert (code, len(said.splitlines())) == (1, 1)
+    assert "no controller at http://127.0.0.1:1" in said
+
+
+def test_a_size_without_a_meaning_is_refused_with_an_example():
+    code, said = headway("announce", "--from", "a", "--to", "b", "--bytes", "many")
+    assert code == 2
+    assert "2.7 GB" in said
+
+
+def test_an_agents_wrong_configuration_ends_with_2(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("hots: base20\n")
+    code, said = headway("agent", "--config", str(file))
+    assert code == 2
+    assert "hots" in said
+
+
+def test_the_commands_teach():
+    for command in ("controller", "agent", "announce", "release", "plan", "hosts"):
+        done = subprocess.run([HEADWAY, command, "--help"], capture_output=True, text=True, check=True)
+        assert "Usage: headway" in done.stdout
