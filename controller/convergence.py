@@ -41,6 +41,7 @@ class Convergence:
         self._book = book
         self._switches = switches
         self._hosts = hosts
+        self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
         """Work until the book says stop. Switches then keep forwarding as installed, and the hosts' leases run out."""
@@ -63,7 +64,9 @@ class Convergence:
                 return True
             steps, book.switches_suspect = self._steps(), False
         done = all(self._carried_out(step) for step in steps)
-        if not done:
+        if done:
+            self._said = ""
+        else:
             with book.changed:
                 book.switches_suspect = True
         return done
@@ -114,11 +117,11 @@ class Convergence:
     def _note(self, step: Step, done: StepDone) -> None:
         """Write a step into the book, and check the invariant."""
         installed = self._book.installed
-        repeated = bool(installed.steps) and done.error == installed.steps[-1].error
         installed.steps.append(done)
         if done.error:
-            if not repeated:  # it is tried again each second; one line is enough for the night
+            if done.error != self._said:  # it is tried again each second; one line is enough for the night
                 log.error("transition.failed", epoch=done.epoch, place=done.place.value, error=done.error)
+            self._said = done.error
             return
         if step.place is Place.METERS:
             installed.meters = step.plan

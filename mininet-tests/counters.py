@@ -5,17 +5,18 @@ TCP header, so payload = bytes - 52 x packets for segments with timestamps, what
 come twice count twice: this is what the line delivered.
 """
 
-import socket
 import struct
 import subprocess
 from dataclasses import dataclass
 
+from netlink import Netlink, attributes
+
 HEADERS_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
 NETLINK_NETFILTER = 12
-_DUMP = (10 << 8) | 19  # linux/netfilter/nfnetlink.h NFNL_SUBSYS_NFTABLES, nf_tables.h NFT_MSG_GETOBJ
+_GET_OBJECT = (10 << 8) | 19  # linux/netfilter/nfnetlink.h NFNL_SUBSYS_NFTABLES, nf_tables.h NFT_MSG_GETOBJ
+_NFGENMSG = struct.pack("=BBH", 1, 0, 0)  # struct nfgenmsg: NFPROTO_INET
 _NAME, _DATA = 2, 4  # NFTA_OBJ_NAME, NFTA_OBJ_DATA
 _BYTES, _PACKETS = 1, 2  # NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS
-_REQUEST, _WHOLE_DUMP, _DONE, _ERROR = 1, 0x300, 3, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,40 +53,14 @@ class Counters:
     """Reads the counters; made inside the namespace they are in."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
-        self._socket.bind((0, 0))
-        body = struct.pack("=BBH", 1, 0, 0)  # nfgenmsg: NFPROTO_INET
-        self._request = struct.pack("=IHHII", 16 + len(body), _DUMP, _REQUEST | _WHOLE_DUMP, 1, 0) + body
+        self._netlink = Netlink(NETLINK_NETFILTER)
 
     def read(self) -> dict[str, Count]:
         """Return every counter by name."""
-        self._socket.send(self._request)
-        counts: dict[str, Count] = {}
-        while True:
-            data = self._socket.recv(1 << 16)
-            at = 0
-            while at < len(data):
-                length, kind, _, _, _ = struct.unpack_from("=IHHII", data, at)
-                if kind in (_DONE, _ERROR):
-                    return counts
-                name, count = _counter(data[at + 20 : at + length])
-                counts[name] = count
-                at += (length + 3) & ~3
-
-
-def _attributes(data: bytes) -> dict[int, bytes]:
-    """Return netlink attributes by type."""
-    found = {}
-    at = 0
-    while at + 4 <= len(data):
-        length, kind = struct.unpack_from("=HH", data, at)
-        found[kind & 0x3FFF] = data[at + 4 : at + length]
-        at += (length + 3) & ~3
-    return found
-
-
-def _counter(data: bytes) -> tuple[str, Count]:
-    attributes = _attributes(data)
-    numbers = _attributes(attributes[_DATA])
-    size_bytes, packets = (struct.unpack(">Q", numbers[kind])[0] for kind in (_BYTES, _PACKETS))
-    return attributes[_NAME].rstrip(b"\0").decode(), Count(size_bytes, packets)
+        counts = {}
+        for answer in self._netlink.dump(_GET_OBJECT, _NFGENMSG):
+            shown = attributes(answer[len(_NFGENMSG) :])
+            numbers = attributes(shown[_DATA])
+            size_bytes, packets = (int.from_bytes(numbers[kind], "big") for kind in (_BYTES, _PACKETS))
+            counts[shown[_NAME].rstrip(b"\0").decode()] = Count(size_bytes, packets)
+        return counts

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 PICTURE_BIN_US = 250_000
-COLOURS = {"base20": "tab:blue", "base21": "tab:cyan", "base22": "tab:green", "base23": "tab:orange"}
+COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
 NAMES = {
     "base20": "image, first half (base20)",
     "base21": "image, second half (base21)",
@@ -27,12 +27,13 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     received, marks = series(run), run["marks"]
     start_us = marks["steady_us"]
     span = start_us, marks["end_us"]
-    figure, axes = plt.subplots(figsize=(11, 5.5), dpi=110)
+    figure, axes = plt.subplots(figsize=(11, 5.8), dpi=110)
     limit = report["payload_limit_bps"] / 8e6
     axes.axhline(limit, color="black", linewidth=0.8, linestyle=":", label=f"limit {limit:.1f} MB/s")
     _draw_plan(axes, run, start_us)
     for host, values in received.hosts.items():
-        _draw(axes, received, values, span, color=COLOURS[host], label=NAMES[host], linewidth=1.4)
+        style = "--" if host == "base21" else "-"  # the two halves run at the same rate: both are to be seen
+        _draw(axes, received, values, span, color=COLOURS[host], label=NAMES[host], linewidth=1.6, linestyle=style)
     _draw(axes, received, received.total(), span, color="black", label="all", linewidth=1.6)
     for name in ("announced", "confirmed"):
         at_s = (marks[f"{name}_us"] - start_us) / 1e6
@@ -45,7 +46,7 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         f"{report['rate_bps'] / 1e9:g} Gbit/s, {report['rtt_ms']:g} ms, {100 * report['loss_set']:g}% loss each way: "
         f"image in {report['urgent']['seconds']:.2f} s, {100 * report['utilisation']:.2f}% of the limit used"
     )
-    axes.legend(loc="center right", fontsize=8, framealpha=0.9)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=8, frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)

@@ -21,7 +21,7 @@ from eventually import eventually
 from measure import Sampler, Samples
 from saturation import IdleMeter
 from sockets import ALL_CONFIRMED_STATES, Connection
-from topos import line_drops, port_drops
+from topos import line_drops, port_drops, read_back, seed_lines
 
 from topology.named import chile_illinois
 from topology.units import rate_bps
@@ -51,6 +51,7 @@ class Scenario:
         lead_s: how long the standing flows run before the announcement, once they are at their shares.
         tail_s: how long they run after the release.
         single_packets: see :func:`topos.realise`.
+        seed: of the line's losses.
     """
 
     rate_bps: int
@@ -58,6 +59,7 @@ class Scenario:
     lead_s: float
     tail_s: float
     single_packets: bool
+    seed: int
 
 
 def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
@@ -70,20 +72,23 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
     network = chile_illinois(rate_bps=scenario.rate_bps)
     say("starting Open vSwitch, the network, the controller and five agents")
     with emulation(network, FLOWS, directory, single_packets=scenario.single_packets) as site:
-        marks = {"start_us": now_us()}
+        seed = seed_lines(site.realised, scenario.seed)
+        read: list[tuple[int, Any]] = []
         with Sampler(site, SENDERS, tuple(IMAGE_PORTS), RECEIVER) as sampler:
             feeds = _prepared(site, sampler)
             with IdleMeter() as idle:
-                _play(site, sampler, scenario, feeds, marks)
+                marks = _play(site, sampler, scenario, feeds, lambda: read.append((now_us(), read_back(site.realised))))
         marks["end_us"] = sampler.samples.received[-1][0]
         drops = {"line": line_drops(site.realised, "chile-illinois"), "edge": port_drops(site.realised)}
         steps = site.get("/v1/transitions")
     return {
         "scenario": asdict(scenario),
+        "seed": seed,
         "marks": marks,
         "drops_packets": drops,
         "transitions": steps,
         "cpu_idle_shares": idle.shares,
+        "read_back": read,
         **_plain(sampler),
     }
 
@@ -103,18 +108,39 @@ def _prepared(site: Emulation, sampler: Sampler) -> dict[str, int]:
     return {host: _mover(site, sampler, host, port, address) for host, port in IMAGE_PORTS.items()}
 
 
-def _play(site: Emulation, sampler: Sampler, scenario: Scenario, feeds: dict[str, int], marks: dict[str, int]) -> None:
-    """Run the scenario; ``marks`` gets the time of each event."""
-    marks["steady_us"] = now_us()
+def _play(
+    site: Emulation,
+    sampler: Sampler,
+    scenario: Scenario,
+    feeds: dict[str, int],
+    read: Callable[[], None],
+) -> dict[str, int]:
+    """Run the scenario; return the time of each event.
+
+    Args:
+        site: what runs.
+        sampler: watches it.
+        scenario: what to do.
+        feeds: what the image's bytes go into, by host.
+        read: takes down what switches and kernel hold; called before, during and after the image.
+    """
+    marks = {"steady_us": now_us()}
     _watch(site, scenario.lead_s, "standing flows alone")
-    promise = _announced(site, scenario, marks)
-    say(f"image announced: promised in {promise['promised_in_s']:.2f} s")
+    read()
+    marks["announced_us"] = now_us()
+    promise = _announced(site, scenario)
+    marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
     _fed(feeds, scenario.part_bytes)
-    _until_confirmed(site, sampler, scenario, marks)
+    say(f"image announced: promised in {promise['promised_in_s']:.2f} s")
+    _watch(site, 1.0, "image under way")
+    read()
+    marks["confirmed_us"] = _confirmed_us(site, sampler, scenario, marks["announced_us"])
     site.api.delete("/v1/announcements/image").raise_for_status()
     marks["released_us"] = now_us()
     say(f"image confirmed after {(marks['confirmed_us'] - marks['announced_us']) / 1e6:.2f} s, released")
     _watch(site, scenario.tail_s, "standing flows alone again")
+    read()
+    return marks
 
 
 def _until_connected(site: Emulation, sampler: Sampler, host: str, port: int, start: Callable[[], Any]) -> Connection:
@@ -151,15 +177,12 @@ def _mover(site: Emulation, sampler: Sampler, host: str, port: int, address: str
     return write_end
 
 
-def _announced(site: Emulation, scenario: Scenario, marks: dict[str, int]) -> Any:
+def _announced(site: Emulation, scenario: Scenario) -> Any:
     """Announce the image; return the promise."""
-    marks["announced_us"] = now_us()
     body = {"id": "image", "bytes": 2 * scenario.part_bytes, "from": list(IMAGE_PORTS), "to": RECEIVER}
     answer = site.api.post("/v1/announcements", json=body)
     answer.raise_for_status()
-    promise = answer.json()
-    marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
-    return promise
+    return answer.json()
 
 
 def _fed(feeds: dict[str, int], part_bytes: int) -> None:
@@ -169,27 +192,28 @@ def _fed(feeds: dict[str, int], part_bytes: int) -> None:
         os.close(write_end)
 
 
-def _until_confirmed(site: Emulation, sampler: Sampler, scenario: Scenario, marks: dict[str, int]) -> None:
-    """Wait until the last byte of each part is confirmed; ``marks`` gets the times."""
-    first = len(sampler.samples.watched)
+def _confirmed_us(site: Emulation, sampler: Sampler, scenario: Scenario, announced_us: int) -> int:
+    """Wait until the last byte of each part is confirmed; return when the later of the two was.
+
+    Raises:
+        RuntimeError: a mover ended with an error.
+    """
     confirmed: dict[str, int] = {}
 
     def all_confirmed() -> bool:
-        nonlocal first
-        for at_us, by_host in sampler.samples.watched[first:]:
-            first += 1
+        for at_us, by_host in sampler.samples.watched:
             for host, port in IMAGE_PORTS.items():
-                if host not in confirmed and _is_confirmed(by_host[host], port, scenario.part_bytes):
+                done = at_us > announced_us and _is_confirmed(by_host[host], port, scenario.part_bytes)
+                if done and host not in confirmed:
                     confirmed[host] = at_us
         _say_progress(sampler, scenario)
         return len(confirmed) == len(IMAGE_PORTS)
 
     eventually(all_confirmed, within_s=CONFIRMED_WITHIN_S, what="the image is confirmed")
-    marks |= {f"confirmed_{host}_us": at_us for host, at_us in confirmed.items()}
-    marks["confirmed_us"] = max(confirmed.values())
     ended = [text for text in site.ended() if "nuttcp" in text]
     if ended:
         raise RuntimeError("; ".join(ended))
+    return max(confirmed.values())
 
 
 def _is_confirmed(connections: list[Connection], port: int, part_bytes: int) -> bool:
@@ -273,9 +297,10 @@ def main() -> int:
     parser.add_argument("--lead", type=float, default=5.0, metavar="S", help="seconds before the announcement")
     parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
     parser.add_argument("--exact", action="store_true", help="every packet on its own")
+    parser.add_argument("--seed", type=int, default=1, help="of the line's losses")
     parser.add_argument("--out", type=Path, required=True, help="folder for run.json and logs")
     args = parser.parse_args()
-    scenario = Scenario(args.rate, args.part_bytes, args.lead, args.tail, args.exact)
+    scenario = Scenario(args.rate, args.part_bytes, args.lead, args.tail, args.exact, args.seed)
     # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:

@@ -1,16 +1,15 @@
 """Samples of a running site, each with its time: received payload, connections, the plan."""
 
-import ctypes
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from counters import Count, Counters, install
 from emulation import Emulation, now_us
 from sockets import Connection, Connections
+from topos import in_namespace
 
 RECEIVED_EVERY_S = 0.01
 WATCHED_EVERY_S = 0.02
@@ -33,23 +32,6 @@ class Samples:
     connections: list[tuple[int, dict[str, list[Connection]]]] = field(default_factory=list)
     watched: list[tuple[int, dict[str, list[Connection]]]] = field(default_factory=list)
     plan: list[tuple[int, Any]] = field(default_factory=list)
-
-
-def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
-    """Return what ``make`` makes in the network namespace of a process; a socket stays where it was made."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    made: list[Any] = []
-
-    def enter() -> None:
-        with Path(f"/proc/{pid}/ns/net").open() as namespace:
-            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
-                raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
-        made.append(make())
-
-    thread = threading.Thread(target=enter)  # setns moves one thread only
-    thread.start()
-    thread.join()
-    return made[0]
 
 
 class Sampler:

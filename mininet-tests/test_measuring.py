@@ -69,6 +69,22 @@ def test_a_connections_own_account_shows_what_was_confirmed():
     assert (seen.remote_port, seen.retransmitted_segments) == (server.getsockname()[1], 0)
 
 
+HTB = """
+ip link add v type veth peer name w
+tc qdisc add dev v root handle 1: htb
+tc class add dev v parent 1: classid 1:fffe htb rate 984395312bit quantum 1514
+tc class add dev v parent 1:fffe classid 1:2 htb rate 49219760bit quantum 1514
+tc class add dev v parent 1:fffe classid 1:3 htb rate 100gbit quantum 1514
+cd "$1" && "$2" -c "import qdiscs; print(sorted(qdiscs.htb_rates_bps('v').items()))"
+"""
+
+
+def test_the_rates_of_queues_are_read_exactly():
+    command = ["unshare", "--net", "bash", "-euc", HTB, "bash", str(HERE), sys.executable]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "[(2, 49219760), (3, 100000000000), (65534, 984395312)]"
+
+
 def test_whatever_a_killed_run_leaves_goes_with_its_namespaces(tmp_path):
     marker = f"headway-test-{os.getpid()}"
     script = f"ip link add {marker[-10:]} type dummy; echo up > {tmp_path}/up; exec -a {marker} sleep 300"

@@ -6,6 +6,8 @@ import pytest
 import report
 from report import longest_gap_ms, poisson_interval, rates_bps
 
+from topology.protocol import FlowClass
+
 SEGMENT = 1448
 PACKET_SEGMENTS = 10
 RATE_BPS = 10**9
@@ -16,7 +18,12 @@ SHARES = {"base22": 0.05, "base23": 0.949, "base20": 0.0, "base21": 0.0}
 IMAGE_SHARES = {"base22": 0.05, "base23": 0.01, "base20": 0.469, "base21": 0.469}
 
 
-def made_up(start_gap_us=0, end_gap_us=0, share_of=None, resent_segments=50, violations=(), idle=0.5):
+LAYERS = {"hosts_frame_bps": dict.fromkeys(FlowClass, 200_000), "circuit_frame_bps": 1_000_000}
+
+
+def made_up(
+    start_gap_us=0, end_gap_us=0, share_of=None, resent_segments=50, violations=(), meter_bps=200_000, idle=0.5
+):
     """A run in which every flow keeps its share exactly, but for what the arguments change."""
     moved = dict.fromkeys(SHARES, 0.0)
     received = []
@@ -45,7 +52,8 @@ def made_up(start_gap_us=0, end_gap_us=0, share_of=None, resent_segments=50, vio
             h: [{"sent_segments": n, "retransmitted_segments": resent_segments if h == "base23" else 0}]
             for h, n in sent.items()
         },
-        "plan": [[ANNOUNCED_US, {"desired": {"allocations": [image]}, "violations": list(violations)}]],
+        "plan": [[ANNOUNCED_US, {"desired": {"allocations": [image]}, "violations": list(violations), "layers": LAYERS}]],
+        "read_back": [[ANNOUNCED_US, {"ls1": {"meters_bps": dict.fromkeys(FlowClass, meter_bps), "queues_bps": dict.fromkeys(FlowClass, 200_000)}}]],
         "drops_packets": {"line": {}, "edge": {}},
         "cpu_idle_shares": [0.9, idle],
     }  # fmt: skip
@@ -98,6 +106,12 @@ def test_more_loss_than_the_line_had_shows():
 
 def test_a_layer_above_the_next_one_is_counted():
     assert reported(violations=["urgent: meter 2 bit/s > queue 1 bit/s"])["plan"]["violations"] == 1
+
+
+def test_a_meter_that_the_switch_shows_wider_than_its_queue_is_counted():
+    result = reported(meter_bps=300_000)
+    assert result["plan"]["violations"] == 1
+    assert "meter 300,000 bit/s > queue" in result["plan"]["violated"][0][0]
 
 
 def test_a_run_on_a_full_cpu_is_not_valid():

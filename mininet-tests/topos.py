@@ -5,14 +5,23 @@ node that passes frames between its two ends unchanged, with the circuit's rate,
 stands a management network, over which agents reach the controller.
 """
 
+import ctypes
 import json
+import re
 import subprocess
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
 
 from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
+from qdiscs import htb_rates_bps, seeded
 
+from controller.southbound.desired import METER_ID, QUEUE_ID
 from topology.network import Host, Link, Network
 from topology.wire import Layer, converted_bps
 
@@ -214,6 +223,58 @@ def _switch_offloads_off(realised: Realised) -> None:
         for interface in node.intfNames():
             if interface != "lo" and not interface.endswith("-m") and node.name != "mgmt":
                 _in(node, "ethtool", "-K", interface, *(word for o in OFFLOADS for word in (o, "off")))
+
+
+def seed_lines(realised: Realised, seed: int) -> int | None:
+    """Seed the losses of every circuit, each direction differently; return the seed, None if the kernel has none."""
+    taken = [
+        in_namespace(realised.wires[link.circuit].pid, partial(seeded, wire_port(link), seed + direction))
+        for direction, (_, _, link) in enumerate(realised.network.links())
+        if link.circuit
+    ]
+    return seed if all(taken) else None
+
+
+def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
+    """Return what ``make`` returns in the network namespace of a process; a socket it makes stays there.
+
+    Raises:
+        OSError: the namespace cannot be entered.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    made: list[Any] = []
+
+    def enter() -> None:
+        with Path(f"/proc/{pid}/ns/net").open() as namespace:
+            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
+                raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
+        made.append(make())
+
+    thread = threading.Thread(target=enter)  # setns moves one thread only
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
+    """Return, by switch, the rate of each class's meter and queue as the switch and the kernel themselves show it.
+
+    Meters from the switch by ``ovs-ofctl``, queues from the kernel by ``tc``, not from the database; bit/s of frames.
+    """
+    meter_of, queue_of = {m: c for c, m in METER_ID.items()}, {q: c for c, q in QUEUE_ID.items()}
+    found = {}
+    for tail, _, link in realised.network.links():
+        if not link.circuit:
+            continue
+        shown = _run("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", tail)
+        meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
+        # Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.
+        rates_bps = htb_rates_bps(link.port_name)
+        found[tail] = {
+            "meters_bps": {meter_of[int(number)]: int(kbps) * 1000 for number, kbps in meters},
+            "queues_bps": {queue_of[minor - 1]: rate for minor, rate in rates_bps.items() if minor - 1 in queue_of},
+        }
+    return found
 
 
 def line_drops(realised: Realised, circuit: str) -> dict[str, int]:
