@@ -6,6 +6,7 @@ kernel in virtual time, which gives exact figures on any machine.
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ HERE = Path(__file__).parent
 # How many times faster than 1e9 instructions a second the lab's CPU must be for each Gbit/s: seen idle are 50% with
 # super-packets at 2.
 DILATION = {False: 2, True: 4}
-EXIT_FAILED, EXIT_USAGE = 1, 2
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+DIES_WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # even if this process is killed, what it started ends
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -65,7 +67,13 @@ def main(argv: list[str]) -> int:
     dilation = args.dilation or max(2, round(DILATION[args.exact] * args.rate / 1e9))
     out = args.out.absolute()
     print(f"running in the lab, dilation {dilation}: {problem or 'asked for'}" if in_lab else "running on this machine")
-    code = subprocess.run([*(_lab(out, dilation) if in_lab else []), *_scenario(args, out)], check=False).returncode
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # leaves by subprocess.run, which ends it
+    command = [*DIES_WITH_US, *(_lab(out, dilation) if in_lab else []), *_scenario(args, out)]
+    try:
+        code = subprocess.run(command, check=False).returncode
+    except KeyboardInterrupt:
+        print("demo: interrupted; nothing is left running", file=sys.stderr)
+        return EXIT_INTERRUPTED
     if code:
         print(f"demo: the scenario ended with {code}; logs are in {out / 'logs'}", file=sys.stderr)
         return EXIT_FAILED
