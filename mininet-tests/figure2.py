@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,6 @@ FLOWS = [
     {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
 ]
 PART_BYTES = 1_344_012_290  # Freemon 2013 section IV.C: sent by each of base20 and base21
-MOVER_WAITS_S = 30  # nuttcp's server gives up on a connection that is idle for longer
 PIPE_BYTES = 1 << 20
 CONFIRMED_WITHIN_S = 600.0
 
@@ -186,10 +187,19 @@ def _announced(site: Emulation, scenario: Scenario) -> Any:
 
 
 def _fed(feeds: dict[str, int], part_bytes: int) -> None:
-    """Let the image's bytes flow into the movers that wait for them."""
+    """Let the image's bytes flow into the movers that wait for them, one thread each."""
     for write_end in feeds.values():
-        subprocess.Popen(["head", "-c", str(part_bytes), "/dev/zero"], stdout=write_end)
-        os.close(write_end)
+        threading.Thread(target=_feed, args=(write_end, part_bytes), daemon=True).start()
+
+
+def _feed(write_end: int, part_bytes: int) -> None:
+    """Write so many bytes into a pipe, and close it; a mover that has ended is noticed by its exit code."""
+    block = memoryview(bytes(PIPE_BYTES))
+    left = part_bytes
+    with suppress(BrokenPipeError):
+        while left:
+            left -= os.write(write_end, block[:left])
+    os.close(write_end)
 
 
 def _confirmed_us(site: Emulation, sampler: Sampler, scenario: Scenario, announced_us: int) -> int:

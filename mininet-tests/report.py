@@ -202,10 +202,9 @@ def _plan(run: dict[str, Any]) -> dict[str, Any]:
 def _read_violations(run: dict[str, Any], at_us: int, layers: dict[str, dict[str, int]]) -> list[str]:
     """Return what is wrong with the meters and queues of a switch, read back, under the hosts of that moment."""
     _, plan = min(((t, p) for t, p in run["plan"] if p), key=lambda sample: abs(sample[0] - at_us))
-    # A queue's rate is whole bytes a second in the kernel; what that takes from it is no violation of the plan.
-    queues = {c: rate + 8 for c, rate in layers["queues_bps"].items()}
-    held = Layers(plan["layers"]["hosts_frame_bps"], layers["meters_bps"], queues, plan["layers"]["circuit_frame_bps"])
-    missing = [f"{c} has no meter or no queue" for c in FlowClass if c not in held.meters_bps or c not in queues]
+    meters, queues = layers["meters_bps"], layers["queues_bps"]
+    held = Layers(plan["layers"]["hosts_frame_bps"], meters, queues, plan["layers"]["circuit_frame_bps"])
+    missing = [f"{c} has no meter or no queue" for c in FlowClass if c not in meters or c not in queues]
     return [*missing, *(str(violation) for violation in violations(held))]
 
 

@@ -22,7 +22,7 @@ LAYERS = {"hosts_frame_bps": dict.fromkeys(FlowClass, 200_000), "circuit_frame_b
 
 
 def made_up(
-    start_gap_us=0, end_gap_us=0, share_of=None, resent_segments=50, violations=(), meter_bps=200_000, idle=0.5
+    *, start_gap_us=0, end_gap_us=0, share_of=None, resent_segments=50, violations=(), meter_bps=200_000, idle=0.5
 ):
     """A run in which every flow keeps its share exactly, but for what the arguments change."""
     moved = dict.fromkeys(SHARES, 0.0)
@@ -40,6 +40,8 @@ def made_up(
         packets = {h: round(n / SEGMENT / PACKET_SEGMENTS) for h, n in moved.items()}
         received.append([at_us, {h: [round(n) + 52 * packets[h], packets[h]] for h, n in moved.items()}])
     image = {"name": "image/base20", "class": "urgent", "from": "base20", "payload_bps": 884_000_000}
+    plan = {"desired": {"allocations": [image]}, "layers": LAYERS}
+    read = {"meters_bps": dict.fromkeys(FlowClass, meter_bps), "queues_bps": dict.fromkeys(FlowClass, 200_000)}
     sent = {h: round(n / SEGMENT) for h, n in moved.items()}
     return {
         "scenario": {"rate_bps": RATE_BPS, "part_bytes": 220_000_000, "single_packets": False},
@@ -52,8 +54,8 @@ def made_up(
             h: [{"sent_segments": n, "retransmitted_segments": resent_segments if h == "base23" else 0}]
             for h, n in sent.items()
         },
-        "plan": [[ANNOUNCED_US, {"desired": {"allocations": [image]}, "violations": list(violations), "layers": LAYERS}]],
-        "read_back": [[ANNOUNCED_US, {"ls1": {"meters_bps": dict.fromkeys(FlowClass, meter_bps), "queues_bps": dict.fromkeys(FlowClass, 200_000)}}]],
+        "plan": [[ANNOUNCED_US, plan | {"violations": list(violations)}]],
+        "read_back": [[ANNOUNCED_US, {"ls1": read}]],
         "drops_packets": {"line": {}, "edge": {}},
         "cpu_idle_shares": [0.9, idle],
     }  # fmt: skip

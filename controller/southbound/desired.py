@@ -38,14 +38,14 @@ def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -
 def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQueues]:
     """Return the queues of each circuit port of a switch under a plan.
 
-    A queue's minimum is its class's share. A planned class may borrow what others leave unused at the moment, so that
-    what is queued when shares change drains at once; the unplanned class may not.
+    A queue's minimum is its class's share. It may borrow what others leave unused at the moment, so that what is queued
+    when shares change drains at once; what a class may never exceed is its meter's business.
     """
     queues = tuple(
         Queue(
             queue_id=QUEUE_ID[c],
             min_bps=limits.queue_bps,
-            max_bps=limits.queue_bps if c is FlowClass.UNPLANNED else plan.circuit_bps,
+            max_bps=plan.circuit_bps,
             burst_bits=plan.circuit_bps * QUEUE_BURST_US // 1_000_000,
         )
         for c, limits in sorted(plan.classes.items(), key=lambda item: QUEUE_ID[item[0]])
