@@ -85,7 +85,7 @@ def printed(report: dict[str, Any]) -> None:
         ("gap at the start", f"{handover['start_gap_ms']:.0f} ms", "seconds", "400 ms"),
         ("gap at the end", f"{handover['end_gap_ms']:.0f} ms", "seconds", "400 ms"),
         ("moments above the plan", f"{report['plan']['violations']} of {report['plan']['samples']}", "", "0"),
-        ("segments sent again", f"{report['loss_seen']:.4%}", "0.0112%", f"{low:.4%} to {high:.4%}"),
+        ("segments sent again", f"{report['loss_seen']:.4%}", f"{PAPER['loss_seen']:.4%}", f"{low:.4%} to {high:.4%}"),
         (
             "CPU idle, least in a second",
             f"{report['cpu']['least_idle_share']:.0%}",

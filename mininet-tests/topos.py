@@ -17,6 +17,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 from qdiscs import htb_rates_bps, seeded
@@ -56,6 +57,8 @@ def realise(network: Network, *, single_packets: bool) -> Realised:
         single_packets: every packet on its own (offloads off everywhere), which is slower and exact for loss;
             otherwise the kernel's super-packets of up to 64 kB.
     """
+    # Mininet would say that the controller does not answer yet, and that it cannot raise limits in our namespaces.
+    setLogLevel("critical")
     net = Mininet(topo=None, build=False, autoStaticArp=True, controller=None)
     net.addController("c0", RemoteController, ip="127.0.0.1", port=OPENFLOW_PORT)
     for switch in network.switches:

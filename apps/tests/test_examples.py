@@ -14,7 +14,7 @@ import yaml
 
 from controller.northbound.rest import api
 from controller.settings import parsed
-from controller.tests.fakes import FakeSite
+from controller.tests.fakes import ready_site
 from hostagent.settings import parsed as parsed_agent
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -39,9 +39,7 @@ def examples():
 @pytest.fixture
 def url():
     """A served API of a site without switches."""
-    site = FakeSite()
-    site.attach_all()
-    site.converge()
+    site = ready_site()
     bound = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(api(site.service, site.book.site.network), log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)

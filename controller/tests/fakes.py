@@ -88,6 +88,14 @@ class FakeSite:
         self.convergence.step()
 
 
+def ready_site():
+    """A site whose first plan is in force, every agent attached."""
+    site = FakeSite()
+    site.attach_all()
+    site.converge()
+    return site
+
+
 def image(name="image", **changes):
     """An announcement of the LSST image."""
     fields = {

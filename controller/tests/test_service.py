@@ -6,17 +6,14 @@ from controller.errors import NotAllowed, NotKnown
 from controller.plan.announcements import Announcement, Refused
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
-from controller.tests.fakes import LEASE_MS, FakeSite, image
+from controller.tests.fakes import LEASE_MS, image, ready_site
 from topology.protocol import FlowClass, Hello
 
 
 @pytest.fixture
 def site():
-    """A site whose first plan is in force, every agent attached."""
-    fake = FakeSite()
-    fake.attach_all()
-    fake.converge()
-    return fake
+    """A site whose plan is in force."""
+    return ready_site()
 
 
 def share(view, flow_class):

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from controller.northbound import render
 from controller.northbound.rest import api
-from controller.tests.fakes import FakeSite
+from controller.tests.fakes import ready_site
 
 IMAGE = {"id": "image", "bytes": 2_688_024_580, "from": ["base20", "base21"], "to": "arch"}
 
@@ -15,10 +15,7 @@ IMAGE = {"id": "image", "bytes": 2_688_024_580, "from": ["base20", "base21"], "t
 @pytest.fixture
 def site():
     """A site whose plan is in force."""
-    fake = FakeSite()
-    fake.attach_all()
-    fake.converge()
-    return fake
+    return ready_site()
 
 
 @pytest.fixture
