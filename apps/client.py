@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import httpx
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from apps import tables
 from topology import units
 
 app = typer.Typer()
@@ -86,26 +85,7 @@ def plan(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(view))
         return
-    console, desired, layers = Console(), view["desired"], view["layers"]
-    classes = Table(title=f"epoch {desired['epoch']}, circuit {units.shown_rate(desired['circuit_wire_bps'])}")
-    for column in ("class", "share", "hosts", "meter", "queue"):
-        classes.add_column(column, justify="left" if column == "class" else "right")
-    for flow_class, limits in desired["classes"].items():
-        rates = (
-            limits["wire_bps"],
-            *(layers[f"{layer}_frame_bps"].get(flow_class, 0) for layer in ("hosts", "meters", "queues")),
-        )
-        classes.add_row(flow_class, *(units.shown_rate(rate) for rate in rates))
-    console.print(classes)
-    flows = Table(title="allocations")
-    for column in ("name", "from", "to", "payload", "window"):
-        flows.add_column(column, justify="right" if column in {"payload", "window"} else "left")
-    for entry in desired["allocations"]:
-        rate, window = units.shown_rate(entry["payload_bps"]), f"{entry['window_segments']:,} segments"
-        flows.add_row(entry["name"], entry["from"], entry["to"], rate, window)
-    console.print(flows)
-    for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
-        console.print(f"[red]{problem}[/red]")
+    tables.show_plan(view)
 
 
 @app.command()
@@ -115,22 +95,4 @@ def hosts(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows))
         return
-    table = Table()
-    for column in ("host", "agent", "epoch", "lease left", "allocation", "connections", "delivered", "RTT"):
-        table.add_column(column)
-    for row in rows:
-        head = (row["name"], "up" if row["connected"] else "[red]missing[/red]", str(row["confirmed_epoch"]))
-        lease = "" if row["lease_left_ms"] is None else f"{row['lease_left_ms']} ms"
-        for a in row["allocations"] or [None]:
-            cells = ("", "", "", "") if a is None else _cells(a)
-            table.add_row(*head, lease, *cells)
-    Console().print(table)
-
-
-def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
-    return (
-        allocation["name"],
-        f"{allocation['active']} of {allocation['connections']}",
-        f"{allocation['delivered_bytes'] / 1e6:,.1f} MB",
-        f"{allocation['rtt_us'] / 1e3:.1f} ms",
-    )
+    tables.show_hosts(rows)

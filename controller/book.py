@@ -45,7 +45,7 @@ class Site:
 
     @property
     def path(self) -> CircuitPath:
-        """The circuit as the planner sees it, by the longest round trip of any two hosts."""
+        """The circuit as the planner sees it, by the longest round trip of any two hosts; worked out at each call."""
         hosts = [h.name for h in self.network.hosts]
         rtt_us = max(self.network.rtt_us(a, z) for a in hosts for z in hosts)
         return CircuitPath(self.circuit.rate_bps, rtt_us, self.network.framing)
@@ -123,6 +123,7 @@ class Book:
 
     def __init__(self, site: Site, now_us: Callable[[], int]) -> None:
         self.site = site
+        self.path = site.path
         self.now_us = now_us
         self.changed = threading.Condition()
         self.announcements: dict[str, Announcement] = {}
@@ -131,7 +132,7 @@ class Book:
         self.switches_suspect = True  # the switches may not hold what was installed
         self.stopping = False
         # Epochs must grow over restarts, or agents would take us for an old controller; seconds outrun changes.
-        self.desired = planned(now_us() // 1_000_000 * 2, site.path, site.policy, site.standing)
+        self.desired = planned(now_us() // 1_000_000 * 2, self.path, site.policy, site.standing)
 
     def flows(self) -> tuple[Flow, ...]:
         """Return every flow in the plan; under the lock."""
@@ -139,7 +140,7 @@ class Book:
 
     def replan(self) -> None:
         """Make the plan for the flows there are now the desired one; under the lock."""
-        self.desired = planned(self.desired.epoch + 2, self.site.path, self.site.policy, self.flows())
+        self.desired = planned(self.desired.epoch + 2, self.path, self.site.policy, self.flows())
         self.changed.notify_all()
 
     def acting_on(self, host: str) -> tuple[Entry, ...]:
@@ -168,7 +169,7 @@ class Book:
             epoch=epoch,
             lease_ms=self.site.lease_ms,
             entries=tuple(_allocation(e) for e in entries),
-            receive_window_bytes=_receive_window_bytes(self.site.path),
+            receive_window_bytes=_receive_window_bytes(self.path),
         )
 
 

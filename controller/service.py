@@ -56,7 +56,7 @@ class Service:
         book = self._book
         with book.changed:
             wish = self._wish(asked)
-            answer = decided(wish, book.flows(), book.site.path, book.site.policy, book.now_us())
+            answer = decided(wish, book.flows(), book.path, book.site.policy, book.now_us())
             if isinstance(answer, Announcement):
                 book.announcements[asked.announcement_id] = answer
                 book.replan()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +79,7 @@ def timeout_s(text: str) -> int:
 
 
 def out_dir(text: str) -> Path:
-    """Return the absolute path of the shared folder; a comma would end the option in QEMU's own syntax."""
+    """Return the absolute path of the shared folder."""
     path = Path(text).resolve()
     if path == Path("/"):
         raise argparse.ArgumentTypeError("the root folder cannot be shared; name a folder for the results")
@@ -183,8 +182,3 @@ def main(arguments: list[str]) -> int:
 def _say(line: str) -> None:
     sys.stderr.write(f"lab: {line}\n")
     sys.stderr.flush()
-
-
-def qemu_path() -> str | None:
-    """Return where QEMU is, if it is installed."""
-    return shutil.which("qemu-system-x86_64")

@@ -1,12 +1,12 @@
 """What the lab boots: Debian packages, a kernel with its modules, a first root file system; kept in a cache folder.
 
-The kernel is Debian's 6.12 series: netem takes a seed from 6.6 on, so that a run with losses can be repeated; all else
-that the scenarios need is in 6.1 as well, which is taken only where there is no 6.12.
+The kernel is Debian's 6.12 series: its netem takes a seed (Linux 6.7 on), so that a run with losses can be repeated.
+6.1 has all else that the scenarios need, and is taken where apt knows no 6.12. Both were tried.
 
-A first root file system of our own instead of virtme-ng's: (1) it mounts the host's files with a page cache and one
-copy-on-write overlay; virtme-ng's root has no cache, so that every opened file makes an idle guest's clock jump
-(``python3 -c 'import asyncio'``: 2 to 5 s of guest time there, 0.4 s here), and folders beyond /usr, /etc, ... stay
-read-only; (2) its standard output needs a udev on the host, which containers do not have; (3) nothing from PyPI.
+The first root file system is our own, not virtme-ng's, whose place it takes: (1) it keeps what was read of the host's
+files and puts one copy-on-write layer over all of them; (2) it needs no udev on the host, which containers do not have
+and without which virtme-ng mixes the command's output with the kernel's; (3) it can hold the guest's clock while a file
+is read, from the first file on (``lab_brake.py``); (4) nothing from PyPI, and 100 lines.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -31,6 +32,12 @@ PR_SET_PDEATHSIG = 1
 """Source: linux/prctl.h."""
 TSC_KHZ = 1_000_000
 """``-icount shift=0`` makes one instruction 1 ns long: 1e9 cycles a second of virtual time."""
+
+MACHINE = "microvm,acpi=on,rtc=on,pit=off,pic=off,pcie=off"
+"""Not a PC: that has timers (HPET, PM timer) beside the CPU's, which do not know of the dilation. The kernel believes
+them and sets its own timer K times too short; each sleep then takes K * 10 interrupts, and a run twice the real time."""
+CPU = "max,-erms,-fsrm"
+"""Without these two features the kernel copies 8 bytes by an instruction, not 1: a third of the CPU time at 1 Gbit/s."""
 
 
 class MachineError(Exception):
@@ -85,9 +92,9 @@ def job_archive(job: Job, image: Image, token: str) -> bytes:
 def kernel_arguments(dilation: int) -> str:
     """Return the kernel's command line.
 
-    ``tsc_early_khz`` is the time dilation: the guest takes K * 1e9 cycles for one second. The second line keeps
-    instructions for the experiment: measures against attackers, and zeroing of each allocated page. No ``nokaslr``
-    would make addresses, and by them hash orders, differ from run to run.
+    ``tsc_early_khz`` is the time dilation: the guest takes K * 1e9 cycles for one second. ``nokaslr``: addresses, and by
+    them hash orders, are the same in each run. The spared instructions are those of measures against attackers and of
+    zeroing each allocated page: the CPU is there for the experiment.
     """
     clock = f"tsc_early_khz={TSC_KHZ * dilation} tsc=reliable clocksource=tsc"
     spare = "mitigations=off init_on_alloc=0 hardened_usercopy=off audit=0 nowatchdog apparmor=0"
@@ -104,55 +111,36 @@ def qemu_command(job: Job, image: Image, initramfs: Path, console: Path, streams
         console: file for the kernel's messages.
         streams: name of the guest's port -> file descriptor of our socket.
     """
+    options = {
+        "-name": "headway-lab",
+        "-machine": MACHINE,
+        "-accel": "tcg",
+        "-cpu": CPU,
+        "-smp": "1",
+        "-m": f"{job.memory_mib}M",
+        "-icount": "shift=0,sleep=off",
+        "-rtc": "base=utc,clock=vm",
+        "-seed": "1",
+        "-kernel": str(image.kernel),
+        "-initrd": str(initramfs),
+        "-append": kernel_arguments(job.dilation),
+        "-chardev": f"file,id=console,path={console}",
+        "-serial": "chardev:console",
+        "-display": "none",
+    }
     command = [
         "qemu-system-x86_64",
-        "-name",
-        "headway-lab",
         "-nodefaults",
         "-no-user-config",
-        "-display",
-        "none",
         "-no-reboot",
-        "-machine",
-        "microvm,acpi=on,rtc=on,pit=off,pic=off,pcie=off",
-        "-accel",
-        "tcg",
-        "-smp",
-        "1",
-        "-m",
-        f"{job.memory_mib}M",
-        # erms and fsrm would make the kernel copy byte by byte, and each byte counts as an instruction.
-        "-cpu",
-        "max,-erms",
-        "-icount",
-        "shift=0,sleep=off",
-        "-rtc",
-        "base=utc,clock=vm",
-        "-seed",
-        "1",
-        "-kernel",
-        str(image.kernel),
-        "-initrd",
-        str(initramfs),
-        "-append",
-        kernel_arguments(job.dilation),
-        "-chardev",
-        f"file,id=console,path={console}",
-        "-serial",
-        "chardev:console",
-        *_shared("host", Path("/"), "readonly=on"),
-        "-device",
-        "virtio-serial-device",
+        *chain.from_iterable(options.items()),
     ]
+    command += [*_shared("host", Path("/"), "readonly=on"), "-device", "virtio-serial-device"]
     if job.out_dir is not None:
         command += _shared("out", job.out_dir, "readonly=off")
     for name, descriptor in streams.items():
-        command += [
-            "-chardev",
-            f"socket,id={name},fd={descriptor}",
-            "-device",
-            f"virtserialport,chardev={name},name=headway.{name}",
-        ]
+        command += ["-chardev", f"socket,id={name},fd={descriptor}"]
+        command += ["-device", f"virtserialport,chardev={name},name=headway.{name}"]
     return command
 
 
@@ -239,7 +227,7 @@ def _qemu(job: Job, image: Image, initramfs: Path, console: Path) -> Iterator[di
             stdout=messages,
             stderr=messages,
             start_new_session=True,
-            preexec_fn=die_with_launcher,  # noqa: PLW1509 (one thread here; a launcher killed by -9 leaves nothing)
+            preexec_fn=die_with_launcher,  # noqa: PLW1509 (there is one thread here)
         )
     for pair in pairs.values():
         pair[1].close()

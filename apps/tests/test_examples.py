@@ -1,5 +1,6 @@
 """Every example in the documentation does what it says."""
 
+import json
 import os
 import re
 import socket
@@ -80,3 +81,17 @@ def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_de
 def test_the_agents_configuration_in_the_document_is_right():
     (text,) = blocks("agent.md", "yaml")
     assert parsed_agent(text).host == "base20"
+
+
+def test_plan_and_hosts_are_tables_for_people_and_json_for_scripts(url):
+    headway = str(Path(sys.executable).parent / "headway")
+
+    def shown(*arguments):
+        environment = os.environ | {"COLUMNS": "160"}
+        command = [headway, *arguments, "--url", url]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    assert "47.073 Mbit/s" in shown("plan")  # what the database may send
+    assert json.loads(shown("plan", "--json"))["violations"] == []
+    assert "base23" in shown("hosts")
+    assert {row["connected"] for row in json.loads(shown("hosts", "--json"))} == {True}

@@ -1,0 +1,55 @@
+"""The controller's answers as tables for people."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from topology import units
+
+
+def show_plan(view: dict[str, Any]) -> None:
+    """Print who may send how much, what each layer lets through now, and what is wrong."""
+    console, desired, layers = Console(), view["desired"], view["layers"]
+    classes = Table(title=f"epoch {desired['epoch']}, circuit {units.shown_rate(desired['circuit_wire_bps'])}")
+    for column in ("class", "share", "hosts", "meter", "queue"):
+        classes.add_column(column, justify="left" if column == "class" else "right")
+    for flow_class, limits in desired["classes"].items():
+        rates = (
+            limits["wire_bps"],
+            *(layers[f"{layer}_frame_bps"].get(flow_class, 0) for layer in ("hosts", "meters", "queues")),
+        )
+        classes.add_row(flow_class, *(units.shown_rate(rate) for rate in rates))
+    console.print(classes)
+    flows = Table(title="allocations")
+    for column in ("name", "from", "to", "payload", "window"):
+        flows.add_column(column, justify="right" if column in {"payload", "window"} else "left")
+    for entry in desired["allocations"]:
+        rate, window = units.shown_rate(entry["payload_bps"]), f"{entry['window_segments']:,} segments"
+        flows.add_row(entry["name"], entry["from"], entry["to"], rate, window)
+    console.print(flows)
+    for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
+        console.print(f"[red]{problem}[/red]")
+
+
+def show_hosts(rows: list[dict[str, Any]]) -> None:
+    """Print every host's agent and what its kernel has moved."""
+    table = Table()
+    for column in ("host", "agent", "epoch", "lease left", "allocation", "connections", "delivered", "RTT"):
+        table.add_column(column)
+    for row in rows:
+        head = (row["name"], "up" if row["connected"] else "[red]missing[/red]", str(row["confirmed_epoch"]))
+        lease = "" if row["lease_left_ms"] is None else f"{row['lease_left_ms']} ms"
+        for a in row["allocations"] or [None]:
+            cells = ("", "", "", "") if a is None else _cells(a)
+            table.add_row(*head, lease, *cells)
+    Console().print(table)
+
+
+def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
+    return (
+        allocation["name"],
+        f"{allocation['active']} of {allocation['connections']}",
+        f"{allocation['delivered_bytes'] / 1e6:,.1f} MB",
+        f"{allocation['rtt_us'] / 1e3:.1f} ms",
+    )
