@@ -27,6 +27,7 @@ from topos import line_drops, port_drops, read_back, seed_lines
 
 from topology.named import chile_illinois
 from topology.units import rate_bps
+from topology.wire import Layer, converted_bps
 
 RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
 SENDERS = ("base20", "base21", DATABASE, BACKGROUND)
@@ -238,22 +239,29 @@ def _full(sampler: Sampler, site: Emulation) -> bool:
     if len(received) < 50:
         return False
     (from_us, before), (to_us, after) = received[0], received[-1]
-    moved = sum(after[h].payload_bytes - before[h].payload_bytes for h in after)
-    limit_bps = site.realised.network.circuits[0].rate_bps * 1448 / 1538
-    return moved * 8e6 / (to_us - from_us) > 0.97 * limit_bps
+    moved_bps = sum(after[h].payload_bytes - before[h].payload_bytes for h in after) * 8_000_000 // (to_us - from_us)
+    network = site.realised.network
+    limit_bps = converted_bps(network.circuits[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
+    _say_sometimes(f"{moved_bps / limit_bps:4.0%} of the circuit")
+    return moved_bps > 0.97 * limit_bps
 
 
 _said_s = 0.0
 
 
 def _say_progress(sampler: Sampler, scenario: Scenario) -> None:
-    """Say once every few seconds how much of the image has arrived."""
+    """Say how much of the image has arrived."""
+    _, counts = sampler.samples.received[-1]
+    moved = sum(counts[host].payload_bytes for host in IMAGE_PORTS)
+    _say_sometimes(f"image {100 * moved / (2 * scenario.part_bytes):3.0f}%")
+
+
+def _say_sometimes(text: str) -> None:
+    """Say something at most every two seconds."""
     global _said_s  # noqa: PLW0603 the time of the last line said, nothing else
     if time.monotonic() - _said_s > 2:
         _said_s = time.monotonic()
-        _, counts = sampler.samples.received[-1]
-        moved = sum(counts[host].payload_bytes for host in IMAGE_PORTS)
-        say(f"image {100 * moved / (2 * scenario.part_bytes):3.0f}%")
+        say(text)
 
 
 def _watch(site: Emulation, duration_s: float, what: str) -> None:

@@ -21,6 +21,8 @@ hostname lab
 echo "127.0.1.1 lab" >>/etc/hosts
 ulimit -n 65536
 ip link set lo up
+# All emulated hosts share this limit (pages). With Debian's, the window of a 10 Gbit/s sender makes its receiver drop.
+sysctl -qw net.ipv4.tcp_mem="1000000 1200000 1400000"
 
 # One name that a kernel lacks must not keep the others out: modprobe -a goes on. "unix" and the like are built in.
 modprobe -a -q openvswitch veth dummy ifb tun \

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from capability import built_in_names, loaded_names
 from eventually import eventually
 from lab_brake import under_way
 from lab_cli import memory_mib, request
@@ -169,6 +170,11 @@ def test_the_brake_counts_requests_by_client_and_tag():
     assert under_way(begun + other, frozenset()) == {b"18446612 3", b"18446700 3"}
     assert under_way(ended, frozenset({b"18446612 3", b"18446700 3"})) == {b"18446700 3"}
     assert under_way(begun + ended + b"half a li", frozenset()) == frozenset()
+
+
+def test_modules_are_known_loaded_or_built_in():
+    assert loaded_names("sch_netem 24576 0 - Live 0x0\nveth 40960 1 x, Live 0x0\n") == {"sch_netem", "veth"}
+    assert built_in_names("kernel/net/sched/sch-fq.ko\nkernel/fs/ext4/ext4.ko\n") == {"sch_fq", "ext4"}
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
