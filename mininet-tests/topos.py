@@ -88,25 +88,12 @@ def realise(network: Network, *, single_packets: bool) -> Realised:
 def _join(net: Mininet, network: Network, wires: dict[str, Node]) -> None:
     """Add a veth pair for each trunk, two for each circuit, with the names and numbers of the data."""
     for tail, head, link in network.links():
-        if network.graph.nodes[tail]["node"] is not None and (link.circuit or isinstance(_node(network, tail), Host)):
+        near = {"port1": link.port_no, "intfName1": link.port_name}
+        if link.circuit:
+            net.addLink(net[tail], wires[link.circuit], **near, intfName2=wire_port(link))
+        elif isinstance(_node(network, tail), Host):
             back = network.link(head, tail)
-            if link.circuit:
-                net.addLink(
-                    net[tail],
-                    wires[link.circuit],
-                    port1=link.port_no,
-                    intfName1=link.port_name,
-                    intfName2=wire_port(link),
-                )
-            else:
-                net.addLink(
-                    net[tail],
-                    net[head],
-                    port1=link.port_no,
-                    port2=back.port_no,
-                    intfName1=link.port_name,
-                    intfName2=back.port_name,
-                )
+            net.addLink(net[tail], net[head], **near, port2=back.port_no, intfName2=back.port_name)
 
 
 def _node(network: Network, name: str) -> object:

@@ -37,9 +37,8 @@ class Announcement:
 
 
 class Reason(Enum):
-    """Why an announcement is refused; names follow NSI CS 2.1 (GFD.235) where one exists."""
+    """Why an announcement is refused."""
 
-    CAPACITY_UNAVAILABLE = "capacity-unavailable"
     DEADLINE_UNREACHABLE = "deadline-unreachable"
 
 
