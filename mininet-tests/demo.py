@@ -20,6 +20,7 @@ from topology.units import rate_bps, shown_rate
 
 HERE = Path(__file__).parent
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+LONGEST_LEAD_S = 25  # nuttcp's server ends a connection that has been idle for 30 s
 DIES_WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # even if this process is killed, what it started ends
 
 
@@ -43,7 +44,12 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=1, help="of the line's losses (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder (default: %(default)s)")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if not 0 < args.lead <= LONGEST_LEAD_S:
+        parser.error(f"--lead is {args.lead:g} s, need more than 0 and at most {LONGEST_LEAD_S}: idle movers give up")
+    if args.part_bytes <= 0 or args.tail <= 0 or (args.dilation is not None and args.dilation < 1):
+        parser.error("--part-bytes, --tail and --dilation must be above 0")
+    return args
 
 
 def dilation_for(rate_bps: int, *, single_packets: bool) -> int:
