@@ -4,7 +4,7 @@
 # The others: make check (fast, no root), make bpf (build the kernel part again), make clean.
 
 PYTHON  := .venv/bin/python
-PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
+PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
 .PHONY: demo test check unit root lab install bpf clean
 

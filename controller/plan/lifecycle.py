@@ -1,0 +1,96 @@
+"""The life of a reservation, as a table.
+
+held -> committed -> provisioning -> active -> released | expired | failed. ``provisioning`` is the time in which the
+start has come and something still lacks: the provider's circuit, a switch or a host; ``active`` is said only while
+all of them carry it.
+"""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a reservation stands."""
+
+    HELD = "held"
+    COMMITTED = "committed"
+    PROVISIONING = "provisioning"
+    ACTIVE = "active"
+    RELEASED = "released"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class Event(StrEnum):
+    """What happens to it. The names follow NSI CS 2.1 (GFD.237) where it has one."""
+
+    RENEW = "renew"  # the hold is wanted for longer
+    CHANGE = "change"  # rate, start, end or class
+    COMMIT = "commit"
+    START = "start"  # the clock has reached its start
+    UP = "up"  # provider, switches and hosts carry it
+    LOSE = "lose"  # one of them does not any more
+    RELEASE = "release"  # by its owner
+    EXPIRE = "expire"  # the clock has reached the end of the hold, or of the reservation
+    FAIL = "fail"  # it cannot be carried
+
+
+NEXT: dict[State, dict[Event, State]] = {
+    State.HELD: {
+        Event.RENEW: State.HELD,
+        Event.CHANGE: State.HELD,
+        Event.COMMIT: State.COMMITTED,
+        Event.RELEASE: State.RELEASED,
+        Event.EXPIRE: State.EXPIRED,
+        Event.FAIL: State.FAILED,
+    },
+    State.COMMITTED: {
+        Event.CHANGE: State.COMMITTED,
+        Event.START: State.PROVISIONING,
+        Event.RELEASE: State.RELEASED,
+        Event.EXPIRE: State.EXPIRED,
+        Event.FAIL: State.FAILED,
+    },
+    State.PROVISIONING: {
+        Event.CHANGE: State.PROVISIONING,
+        Event.UP: State.ACTIVE,
+        Event.RELEASE: State.RELEASED,
+        Event.EXPIRE: State.EXPIRED,
+        Event.FAIL: State.FAILED,
+    },
+    State.ACTIVE: {
+        Event.CHANGE: State.ACTIVE,
+        Event.LOSE: State.PROVISIONING,
+        Event.RELEASE: State.RELEASED,
+        Event.EXPIRE: State.EXPIRED,
+        Event.FAIL: State.FAILED,
+    },
+    State.RELEASED: {},
+    State.EXPIRED: {},
+    State.FAILED: {},
+}
+
+ENDED = frozenset(state for state, events in NEXT.items() if not events)
+IN_PLAN = frozenset({State.PROVISIONING, State.ACTIVE})
+
+
+class Illegal(Exception):
+    """An event that the table does not allow in a state."""
+
+    def __init__(self, reservation_id: str, state: State, event: Event) -> None:
+        self.reservation_id = reservation_id
+        self.state = state
+        self.event = event
+        allowed = ", ".join(NEXT[state]) or "nothing any more"
+        super().__init__(f'reservation "{reservation_id}" is {state}: it cannot {event}, only {allowed}')
+
+
+def after(reservation_id: str, state: State, event: Event) -> State:
+    """Return the state that follows.
+
+    Raises:
+        Illegal: the table has no such step.
+    """
+    try:
+        return NEXT[state][event]
+    except KeyError:
+        raise Illegal(reservation_id, state, event) from None

@@ -1,0 +1,74 @@
+"""A reservation: bandwidth promised ahead of time, as a value."""
+
+from dataclasses import dataclass
+
+from controller.plan.lifecycle import State
+from topology.protocol import FlowClass
+
+MAX_TIME_US = 253_402_300_800_000_000  # the end of year 9999, where RFC 3339 ends
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What the path of a reservation must satisfy.
+
+    Attributes:
+        include: nodes or circuits it must cross.
+        exclude: nodes or circuits it must not touch.
+        max_rtt_us: the longest round trip allowed, without queueing; None for any.
+        backup: whether a second path is wanted that shares no circuit with the first.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_rtt_us: int | None = None
+    backup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """``rate_bps`` kept from ``a_end`` to ``z_end`` for ``start_us <= t < end_us``.
+
+    Attributes:
+        reservation_id: names it in the API.
+        sequence: order of creation, the key that lists are paged by.
+        version: grows by one with every change; the API's entity tag.
+        state: where it stands.
+        flow_class: the class whose share it is.
+        a_end: a host, or a site for all its hosts.
+        z_end: likewise, the receiving end.
+        rate_bps: counted on the wire, as circuits are sold, bit/s.
+        start_us: Unix time, microseconds.
+        end_us: Unix time, microseconds; not in it any more.
+        path: the nodes it crosses, ends included.
+        backup: the nodes of the second path; empty if none was asked for.
+        constraints: what the paths were chosen by.
+        hold_until_us: when the hold lapses; None once committed.
+        created_us: Unix time, microseconds.
+        changed_us: Unix time, microseconds.
+        description: its owner's words.
+        reason: why it is where it is, when that was not its owner's wish.
+        key: the idempotency key it was created with; empty if there was none.
+        fingerprint: digest of the request that created it, to tell a repetition from another use of the key.
+    """
+
+    reservation_id: str
+    sequence: int
+    version: int
+    state: State
+    flow_class: FlowClass
+    a_end: str
+    z_end: str
+    rate_bps: int
+    start_us: int
+    end_us: int
+    path: tuple[str, ...]
+    backup: tuple[str, ...]
+    constraints: Constraints
+    hold_until_us: int | None
+    created_us: int
+    changed_us: int
+    description: str = ""
+    reason: str = ""
+    key: str = ""
+    fingerprint: str = ""
