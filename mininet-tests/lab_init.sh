@@ -20,24 +20,24 @@ renice -n 19 -p $spinner >/dev/null
 NINE_P=trans=virtio,version=9p2000.L,access=any,msize=512000
 mount -t 9p -o "ro,cache=loose,$NINE_P" host /host
 mount -t tmpfs -o mode=0755,size=90% memory /memory
-mkdir /memory/upper /memory/work /memory/cwd
+mkdir /memory/upper /memory/work /memory/kept
 mount -t overlay -o lowerdir=/host,upperdir=/memory/upper,workdir=/memory/work root /newroot
 
 # Folders that daemons write start empty: what the host's own daemons left there does not hold here.
-cwd=$(cat /job/cwd)
-mkdir -p "/newroot$cwd"
-mount --bind "/newroot$cwd" /memory/cwd
+kept=$(cat /job/kept)
+mkdir -p "/newroot$kept"
+mount --bind "/newroot$kept" /memory/kept
 for folder in /run /tmp /var/tmp /var/log /etc/openvswitch /var/lib/openvswitch; do
     mkdir -p "/newroot$folder"
     mount -t tmpfs -o mode=0755 "$folder" "/newroot$folder"
-    case "$cwd" in "$folder"/*) hidden=yes ;; esac
+    case "$kept" in "$folder"/*) hidden=yes ;; esac
 done
 chmod 1777 /newroot/tmp /newroot/var/tmp
 if [ -n "$hidden" ]; then
-    mkdir -p "/newroot$cwd"
-    mount --move /memory/cwd "/newroot$cwd"
+    mkdir -p "/newroot$kept"
+    mount --move /memory/kept "/newroot$kept"
 else
-    umount /memory/cwd
+    umount /memory/kept
 fi
 
 if [ -f /job/out ]; then

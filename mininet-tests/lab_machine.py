@@ -24,6 +24,7 @@ from lab_image import Image, archive, program
 
 Say = Callable[[str], None]
 
+CHECKOUT = Path(__file__).resolve().parents[1]
 EXIT_TIMEOUT = 124
 """As timeout(1)."""
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "COLUMNS", "VIRTUAL_ENV")
@@ -76,9 +77,12 @@ def command_script(job: Job) -> str:
 
 
 def job_archive(job: Job, image: Image, token: str) -> bytes:
-    """Return the job as an archive that is joined to the first root file system."""
+    """Return the job as an archive that is joined to the first root file system.
+
+    ``kept`` is the folder that stays visible even if it lies where the guest has folders of its own (/tmp, ...).
+    """
     files = {
-        "cwd": str(job.cwd),
+        "kept": str(CHECKOUT if job.cwd.is_relative_to(CHECKOUT) else job.cwd),
         "modules": str(image.modules.resolve()),
         "python": sys.executable,
         "token": token,
