@@ -36,7 +36,8 @@ examples:
 
 exit codes: CMD's own; 1 not root; 2 bad arguments; 124 --timeout passed; 125 the lab itself failed.
 files: the guest sees all files of this machine, and may write anywhere, but only --out DIR outlives it.
-  /tmp, /run, /var/log are empty in it, but for the checkout or folder you start in. Cache: $XDG_CACHE_HOME/headway/lab; delete it to renew the kernel.
+  /tmp, /run, /var/log are empty in it, but for the checkout, or the folder you start in.
+  Cache: $XDG_CACHE_HOME/headway/lab; delete it to renew the kernel.
 """
 
 
