@@ -1,0 +1,184 @@
+"""The calendar: what is promised of each resource, when; and what is still free.
+
+A resource is one direction of a circuit, a class's share of it, a switch port or a host's interface. Each has two step
+functions: its capacity (which a provider's schedule or a maintenance window changes) and what of it is free. Times are
+Unix microseconds, intervals half-open, rates integer bit/s on the wire, so bookings that touch never conflict and two
+equal bookings are two bookings.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from controller.plan.policy import PPM
+from controller.plan.reservations import MAX_TIME_US
+from controller.plan.steps import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a rate takes of each resource: ``(resource, parts per million of the rate)``.
+
+    The way there takes the whole rate; the answers take a small part of it on the way back.
+    """
+
+    shares_ppm: tuple[tuple[str, int], ...]
+
+    def claims(self, rate_bps: int) -> tuple[tuple[str, int], ...]:
+        """Return what a rate takes of each resource, bit/s, rounded up."""
+        return tuple((resource, -(-rate_bps * ppm // PPM)) for resource, ppm in self.shares_ppm)
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """``rate_bps`` of a need for ``start_us <= t < end_us``."""
+
+    need: Need
+    rate_bps: int
+    start_us: int
+    end_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The first instant at which a resource lacks what is asked of it."""
+
+    resource: str
+    asked_bps: int
+    free_bps: int
+    at_us: int
+
+
+class Calendar:
+    """Bookings by name over resources; exact at every instant."""
+
+    def __init__(self, capacity_bps: Mapping[str, int]) -> None:
+        """Start with nothing booked and every capacity the same at all times."""
+        self._capacity = {resource: Steps(bps) for resource, bps in capacity_bps.items()}
+        self._free = {resource: Steps(bps) for resource, bps in capacity_bps.items()}
+        self._booked: dict[str, Booking] = {}
+
+    def __len__(self) -> int:
+        """Return the number of bookings."""
+        return len(self._booked)
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether there is a booking of this name."""
+        return name in self._booked
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the same is booked and free at every instant."""
+        return isinstance(other, Calendar) and (self._booked, self._capacity, self._free) == (
+            other._booked,
+            other._capacity,
+            other._free,
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Every resource's name."""
+        return tuple(self._capacity)
+
+    def change_capacity(self, resource: str, start_us: int, end_us: int, change_bps: int) -> None:
+        """Add to a resource's capacity over an interval; what is booked stays booked."""
+        self._capacity[resource].add(start_us, end_us, change_bps)
+        self._free[resource].add(start_us, end_us, change_bps)
+
+    def capacity_bps(self, resource: str, at_us: int) -> int:
+        """Return a resource's capacity at an instant."""
+        return self._capacity[resource].value(at_us)
+
+    def free_bps(self, resource: str, at_us: int) -> int:
+        """Return what is free at an instant; negative where a capacity has shrunk below what is booked."""
+        return self._free[resource].value(at_us)
+
+    def peak_bps(self, resource: str, start_us: int, end_us: int) -> int:
+        """Return the most that is booked of a resource at any instant of ``[start_us, end_us)``."""
+        return max(
+            capacity - self._free[resource].least(begin, until)
+            for begin, until, capacity in self._capacity[resource].pieces(start_us, end_us)
+        )
+
+    def book(self, name: str, booking: Booking) -> None:
+        """Enter a booking; whether it fits is for :meth:`shortage` to say first.
+
+        Raises:
+            ValueError: the name is taken, or the interval is empty.
+        """
+        if name in self._booked:
+            raise ValueError(f'"{name}" is booked already')
+        self._take(booking, 1)
+        self._booked[name] = booking
+
+    def cancel(self, name: str) -> Booking:
+        """Take a booking out and return it.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        booking = self._booked.pop(name)
+        self._take(booking, -1)
+        return booking
+
+    def _take(self, booking: Booking, sign: int) -> None:
+        for resource, rate_bps in booking.need.claims(booking.rate_bps):
+            self._free[resource].add(booking.start_us, booking.end_us, -sign * rate_bps)
+
+    def shortage(self, booking: Booking) -> Shortage | None:
+        """Return the first instant at which a booking does not fit, None if it does."""
+        first: Shortage | None = None
+        for resource, asked_bps in booking.need.claims(booking.rate_bps):
+            free = self._free[resource]
+            at_us = free.first_below(asked_bps, booking.start_us, booking.end_us)
+            if at_us is not None and (first is None or at_us < first.at_us):
+                first = Shortage(resource, asked_bps, free.value(at_us), at_us)
+        return first
+
+    def most_bps(self, need: Need, start_us: int, end_us: int) -> int:
+        """Return the highest constant rate that fits over ``[start_us, end_us)``; 0 if none does."""
+        return min(_highest(self._free[resource].least(start_us, end_us), ppm) for resource, ppm in need.shares_ppm)
+
+    def earliest_start(self, need: Need, rate_bps: int, duration_us: int, after_us: int, before_us: int) -> int | None:
+        """Return the first start in ``[after_us, before_us)`` from which a rate fits for a duration; None if none.
+
+        From each instant that lacks the rate the walk goes on where the resource that lacked it has it again, so each
+        conflict is met once.
+        """
+        claims = need.claims(rate_bps)
+        start_us: int | None = after_us
+        while start_us is not None and start_us < before_us:
+            for resource, asked_bps in claims:
+                free = self._free[resource]
+                lacks_us = free.first_below(asked_bps, start_us, start_us + duration_us)
+                if lacks_us is not None:
+                    start_us = free.first_reaching(asked_bps, lacks_us, MAX_TIME_US)
+                    break
+            else:
+                return start_us
+        return None
+
+    def rates(self, need: Need, start_us: int, end_us: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (from, until, the highest rate that fits in between) over ``[start_us, end_us)``."""
+        pieces: Iterable[tuple[int, int, int]] = ((start_us, end_us, 2**63),)
+        for resource, ppm in need.shares_ppm:
+            pieces = tuple(self._lesser(pieces, resource, ppm))
+        joined: list[tuple[int, int, int]] = []
+        for begin, until, rate_bps in pieces:
+            if joined and joined[-1][2] == rate_bps:
+                joined[-1] = (joined[-1][0], until, rate_bps)
+            else:
+                joined.append((begin, until, rate_bps))
+        yield from joined
+
+    def _lesser(
+        self, pieces: Iterable[tuple[int, int, int]], resource: str, ppm: int
+    ) -> Iterator[tuple[int, int, int]]:
+        for start, end, rate_bps in pieces:
+            for begin, until, free_bps in self._free[resource].pieces(start, end):
+                yield begin, until, min(rate_bps, _highest(free_bps, ppm))
+
+
+def _highest(free_bps: int, ppm: int) -> int:
+    """Return the highest rate of which ``ppm`` parts per million, rounded up, fit into ``free_bps``."""
+    return max(0, free_bps) * PPM // ppm
