@@ -1,6 +1,7 @@
 """Quantities as people write them, read into integers of base units; and back."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
@@ -84,3 +85,40 @@ def shown_rate(bps: int) -> str:
         if bps >= _PREFIX[prefix]:
             return f"{bps / _PREFIX[prefix]:.3f}".rstrip("0").rstrip(".") + f" {prefix}bit/s"
     return f"{bps} bit/s"
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def shown_time(unix_us: int) -> str:
+    """Return a Unix time in microseconds as RFC 3339 in UTC; a fraction only where there is one.
+
+    >>> shown_time(1_767_225_600_000_000), shown_time(1_767_225_600_000_001)
+    ('2026-01-01T00:00:00Z', '2026-01-01T00:00:00.000001Z')
+    """
+    text = (_EPOCH + timedelta(microseconds=unix_us)).isoformat()
+    return text.removesuffix("+00:00") + "Z"
+
+
+def instant_us(text: str) -> int:
+    """Return an RFC 3339 time with its offset as Unix microseconds; finer fractions are cut off.
+
+    >>> instant_us("2026-01-01T01:00:00+01:00"), instant_us("2026-01-01T00:00:00.5Z")
+    (1767225600000000, 1767225600500000)
+
+    Raises:
+        ValueError: not such a time, or one without an offset.
+    """
+    example = 'try "2026-11-21T22:00:00Z" or "2026-11-21T19:00:00-03:00"'
+    if not _RFC3339.fullmatch(text):
+        raise ValueError(f'"{text}" is not a time with its offset from UTC (RFC 3339), {example}')
+    try:
+        moment = datetime.fromisoformat(text.upper())
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f'"{text}" is not a time: {error}, {example}') from error
+    offset = moment.utcoffset() or timedelta()
+    return (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(microseconds=1)
+
+
+# RFC 3339 section 5.6; no leap second, which Unix time does not have.
+_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)

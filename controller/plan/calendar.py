@@ -80,6 +80,14 @@ class Calendar:
         """Every resource's name."""
         return tuple(self._capacity)
 
+    def add_resource(self, resource: str) -> None:
+        """Add a resource whose capacity is 0 at all times until it is changed."""
+        self._capacity[resource], self._free[resource] = Steps(), Steps()
+
+    def remove_resource(self, resource: str) -> None:
+        """Forget a resource; bookings that need it must be out already."""
+        del self._capacity[resource], self._free[resource]
+
     def change_capacity(self, resource: str, start_us: int, end_us: int, change_bps: int) -> None:
         """Add to a resource's capacity over an interval; what is booked stays booked."""
         self._capacity[resource].add(start_us, end_us, change_bps)

@@ -25,6 +25,9 @@ class Constraints:
     backup: bool = False
 
 
+NO_CONSTRAINTS = Constraints()
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """``rate_bps`` kept from ``a_end`` to ``z_end`` for ``start_us <= t < end_us``.

@@ -1,0 +1,191 @@
+"""Admission of a reservation: a path with room, or a refusal with the numbers and the nearest offers. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from controller.plan.calendar import Booking, Calendar, Need, Shortage
+from controller.plan.paths import Chosen, NoPath, Path, candidates, chosen
+from controller.plan.policy import Policy
+from controller.plan.reservations import NO_CONSTRAINTS, Constraints
+from controller.plan.resources import need
+from topology import units
+from topology.network import Network
+from topology.protocol import FlowClass
+
+SEARCH_US = 366 * 86_400 * 1_000_000  # how far ahead an earliest start is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for; attributes as in :class:`controller.plan.reservations.Reservation`."""
+
+    a_end: str
+    z_end: str
+    flow_class: FlowClass
+    rate_bps: int
+    start_us: int
+    end_us: int
+    constraints: Constraints = NO_CONSTRAINTS
+    description: str = ""
+
+
+class Reason(StrEnum):
+    """Why something is refused; the first is NSI CS 2.1's."""
+
+    CAPACITY_UNAVAILABLE = "capacity-unavailable"
+    NO_PATH = "no-path"
+    DEADLINE_UNREACHABLE = "deadline-unreachable"
+    PROVIDER_TOO_LATE = "provider-too-late"
+
+
+class OfferKind(StrEnum):
+    """In what an offer differs from what was asked."""
+
+    EARLIEST_START = "earliest-start"
+    HIGHEST_RATE = "highest-rate"
+    LOWER_CLASS = "lower-class"
+    LATER_DEADLINE = "later-deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something near what was asked that would be granted at this moment."""
+
+    kind: OfferKind
+    flow_class: FlowClass
+    rate_bps: int
+    start_us: int
+    end_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The answer no, with the numbers.
+
+    Attributes:
+        reason: why.
+        resource: what lacks: a direction of a link, or a class's share of one.
+        asked_bps: of this resource, on the wire.
+        free_bps: what it has at ``at_us``.
+        at_us: the first instant that lacks it, Unix time.
+        offers: what would be granted instead.
+        why: in words, where there are no numbers.
+    """
+
+    reason: Reason
+    resource: str
+    asked_bps: int
+    free_bps: int
+    at_us: int
+    offers: tuple[Offer, ...] = ()
+    why: str = ""
+
+    def __str__(self) -> str:
+        """What, where, how much."""
+        if self.why:
+            return self.why
+        free, asked = units.shown_rate(max(0, self.free_bps)), units.shown_rate(self.asked_bps)
+        return f"{self.resource} has {free} free from {units.shown_time(self.at_us)}, {asked} asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The answer yes: where it goes and what it takes."""
+
+    chosen: Chosen
+    need: Need
+
+
+def node_of(network: Network, end: str) -> str:
+    """Return the node that an end of a reservation stands for: the host, or the site's edge switch.
+
+    Raises:
+        UnknownNode: neither a host nor a site has this name.
+    """
+    if end in network.sites:
+        return network.edge_switch(end).name
+    return network.host(end).name
+
+
+def admitted(
+    request: Request, network: Network, policy: Policy, calendar: Calendar, held: Path = ()
+) -> Granted | Refused:
+    """Return the path with room over the whole time, or the refusal with the nearest offers.
+
+    Args:
+        request: what is asked.
+        network: where.
+        policy: the classes, for the offer of a lower one.
+        calendar: what is promised already; the own share of a reservation that changes must be out of it.
+        held: the path such a reservation has now; it is kept if it still will do, so that traffic does not move.
+    """
+
+    def shortage(paths: tuple[Path, ...]) -> Shortage | None:
+        return calendar.shortage(_booking(network, request, paths))
+
+    ends = node_of(network, request.a_end), node_of(network, request.z_end)
+    if (
+        held
+        and not request.constraints.backup
+        and shortage((held,)) is None
+        and held in candidates(network, *ends, request.constraints)
+    ):
+        return Granted(Chosen(held, ()), need(network, (held,), request.flow_class))
+    answer = chosen(network, ends, request.constraints, shortage)
+    if isinstance(answer, NoPath):
+        return Refused(Reason.NO_PATH, "", request.rate_bps, 0, request.start_us, (), answer.why)
+    if isinstance(answer, Shortage):
+        offers = tuple(_offers(request, network, policy, calendar))
+        return Refused(
+            Reason.CAPACITY_UNAVAILABLE, answer.resource, answer.asked_bps, answer.free_bps, answer.at_us, offers
+        )
+    return Granted(answer, need(network, _used(answer), request.flow_class))
+
+
+def _used(answer: Chosen) -> tuple[Path, ...]:
+    return (answer.path, answer.backup) if answer.backup else (answer.path,)
+
+
+def _booking(network: Network, request: Request, paths: tuple[Path, ...]) -> Booking:
+    wanted = need(network, paths, request.flow_class)
+    return Booking(wanted, request.rate_bps, request.start_us, request.end_us)
+
+
+def ways(network: Network, request: Request) -> tuple[Need, ...]:
+    """Return what a request would take along each of its candidate paths, the nearest first."""
+    ends = node_of(network, request.a_end), node_of(network, request.z_end)
+    found = candidates(network, *ends, request.constraints)
+    return tuple(need(network, (path,), request.flow_class) for path in found)
+
+
+def _offers(request: Request, network: Network, policy: Policy, calendar: Calendar) -> Iterator[Offer]:
+    """Yield what would be granted instead: later, slower, in a lower class. None of them for a backup pair."""
+    if request.constraints.backup:
+        return
+    duration_us = request.end_us - request.start_us
+    until_us = request.start_us + SEARCH_US
+    needs = ways(network, request)
+    starts = (calendar.earliest_start(n, request.rate_bps, duration_us, request.start_us, until_us) for n in needs)
+    start_us = min((s for s in starts if s is not None), default=None)
+    if start_us is not None:
+        yield Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, start_us, start_us + duration_us)
+    rate_bps = max(calendar.most_bps(n, request.start_us, request.end_us) for n in needs)
+    if rate_bps:
+        yield Offer(OfferKind.HIGHEST_RATE, request.flow_class, rate_bps, request.start_us, request.end_us)
+    for flow_class in lower_classes(request.flow_class, policy):
+        lower = replace(request, flow_class=flow_class)
+        fitting = (calendar.most_bps(n, request.start_us, request.end_us) for n in ways(network, lower))
+        if max(fitting) >= request.rate_bps:
+            yield Offer(OfferKind.LOWER_CLASS, flow_class, request.rate_bps, request.start_us, request.end_us)
+            return
+
+
+def lower_classes(flow_class: FlowClass, policy: Policy) -> tuple[FlowClass, ...]:
+    """Return the classes below one that can be reserved, the nearest first."""
+    own = policy.classes[flow_class].priority
+    below = (c for c, p in policy.classes.items() if p.priority > own and c in RESERVABLE)
+    return tuple(sorted(below, key=lambda c: policy.classes[c].priority))
+
+
+RESERVABLE = (FlowClass.PREDICTABLE, FlowClass.URGENT, FlowClass.BACKGROUND)

@@ -1,0 +1,123 @@
+"""Paths for a reservation: the candidates in order, and the first that has room. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice, pairwise
+
+import networkx as nx
+
+from controller.plan.calendar import Shortage
+from controller.plan.reservations import Constraints
+from topology.network import Network
+
+MOST_CANDIDATES = 16  # a ring has two; a path further down the list is no longer what anybody means
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The path to use, and the one in reserve (empty if none was asked for)."""
+
+    path: Path
+    backup: Path
+
+
+@dataclass(frozen=True, slots=True)
+class NoPath:
+    """Nothing joins the two ends under the constraints; ``why`` says which of them is in the way."""
+
+    why: str
+
+
+def candidates(network: Network, source: str, target: str, constraints: Constraints) -> Iterator[Path]:
+    """Yield loop-free paths that satisfy the constraints, shortest delay first, ties in name order.
+
+    Yen's algorithm (networkx ``shortest_simple_paths``), at most :data:`MOST_CANDIDATES`. A host is never in between.
+    """
+    graph = _allowed(network, source, target, constraints)
+    if source not in graph or target not in graph or not nx.has_path(graph, source, target):
+        return
+    by_delay = groupby(
+        (tuple(path) for path in nx.shortest_simple_paths(graph, source, target, weight="delay_us")),
+        key=lambda path: sum(graph.edges[edge]["delay_us"] for edge in pairwise(path)),
+    )
+    ordered = (path for _, equals in by_delay for path in sorted(equals))
+    fitting = (path for path in ordered if _satisfies(network, path, constraints))
+    yield from islice(fitting, MOST_CANDIDATES)
+
+
+def _allowed(network: Network, source: str, target: str, constraints: Constraints) -> "nx.DiGraph[str]":
+    """Return the network without what is excluded, and without hosts that are not an end; delays are at least 1."""
+    hosts = {host.name for host in network.hosts} - {source, target}
+    gone = hosts | set(constraints.exclude)
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for tail, head, link in network.links():
+        if tail not in gone and head not in gone and link.circuit not in gone:
+            graph.add_edge(tail, head, delay_us=link.delay_us + 1)
+    return graph
+
+
+def circuits(network: Network, path: Path) -> tuple[str, ...]:
+    """Return the names of the circuits a path crosses, in order."""
+    return tuple(name for tail, head in pairwise(path) if (name := network.link(tail, head).circuit) is not None)
+
+
+def _satisfies(network: Network, path: Path, constraints: Constraints) -> bool:
+    touched = {*path, *circuits(network, path)}
+    near_enough = constraints.max_rtt_us is None or network.path_rtt_us(path) <= constraints.max_rtt_us
+    return near_enough and touched.issuperset(constraints.include)
+
+
+def chosen(
+    network: Network,
+    ends: tuple[str, str],
+    constraints: Constraints,
+    shortage: Callable[[tuple[Path, ...]], Shortage | None],
+) -> Chosen | Shortage | NoPath:
+    """Return the first path with room, with a backup that shares no circuit with it if one is asked for.
+
+    Where none has room the shortage of the first candidate is the answer: that is the path the asker has in mind.
+
+    Args:
+        network: where.
+        ends: source and target node.
+        constraints: what the paths must satisfy.
+        shortage: what a set of paths lacks, None if nothing.
+    """
+    found = tuple(candidates(network, *ends, constraints))
+    if not found:
+        return NoPath(_why_not(network, ends, constraints))
+    first_shortage: Shortage | None = None
+    for path, backup in _pairs(network, found, constraints):
+        lacking = shortage((path, backup) if backup else (path,))
+        if lacking is None:
+            return Chosen(path, backup)
+        first_shortage = first_shortage or lacking
+    return first_shortage or NoPath(f"no two paths from {ends[0]} to {ends[1]} share no circuit")
+
+
+def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) -> Iterator[tuple[Path, Path]]:
+    for path in found:
+        if not constraints.backup:
+            yield path, ()
+            continue
+        taken = set(circuits(network, path))
+        # What the path must include or exclude is not asked of its backup, which may be anywhere else.
+        spare = Constraints(exclude=constraints.exclude, max_rtt_us=constraints.max_rtt_us)
+        for backup in candidates(network, path[0], path[-1], spare):
+            if taken.isdisjoint(circuits(network, backup)):
+                yield path, backup
+
+
+def _why_not(network: Network, ends: tuple[str, str], constraints: Constraints) -> str:
+    source, target = ends
+    nearest = next(candidates(network, source, target, Constraints(constraints.include, constraints.exclude)), None)
+    if nearest is not None and constraints.max_rtt_us is not None:
+        rtt_us = network.path_rtt_us(nearest)
+        return (
+            f"the shortest round trip is {rtt_us / 1000:g} ms, at most {constraints.max_rtt_us / 1000:g} ms is allowed"
+        )
+    if next(candidates(network, source, target, Constraints()), None) is None:
+        return f"{source} and {target} are not joined"
+    return f"no path from {source} to {target} has all of include and none of exclude"
