@@ -4,6 +4,7 @@ HeadwayError
   ConfigError        the configuration is wrong: every problem with its path (exit 2)
   NotKnown           no such thing (404)
   NotAllowed         the request makes no sense here (422)
+  Outdated           it has changed since the client saw it (412)
 A switch that did not do what it was told: controller.southbound.errors (502).
 A refusal for want of capacity is not an error but a value (controller.plan.announcements.Refused, 409).
 """
@@ -39,3 +40,14 @@ class NotAllowed(HeadwayError):
         self.field = field
         self.why = why
         super().__init__(f"{field}: {why}")
+
+
+class Outdated(HeadwayError):
+    """A change of what the client saw as ``seen_version``, but it is at ``version`` by now."""
+
+    def __init__(self, kind: str, name: str, seen_version: int, version: int) -> None:
+        self.kind = kind
+        self.name = name
+        self.seen_version = seen_version
+        self.version = version
+        super().__init__(f'{kind} "{name}" is at version {version}, not {seen_version}: get it again, then change it')

@@ -1,0 +1,416 @@
+"""The ledger: reservations and announcements, the calendar they are written in, and what of them the plan must carry.
+
+No I/O and no clock: the time is an argument, every answer is a value, and what has to be saved is taken out with
+:meth:`Ledger.changes`. Whoever owns it holds a lock around it.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypedDict
+
+from controller.plan.admission import (
+    Granted,
+    Offer,
+    OfferKind,
+    Reason,
+    Refused,
+    Request,
+    admitted,
+    lower_classes,
+)
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promised, refused
+from controller.plan.calendar import Booking, Calendar
+from controller.plan.flows import merged
+from controller.plan.lifecycle import ENDED, IN_PLAN, Event, State, after
+from controller.plan.paths import circuits
+from controller.plan.plan import Demand, Flow
+from controller.plan.policy import Policy
+from controller.plan.reservations import Constraints, Reservation
+from controller.plan.resources import capacities, class_resource, need, of_circuit
+from controller.plan.steps import Steps
+from controller.plan.ways import Hosts, Way, pool, ways
+from topology.network import Network, link_name
+from topology.protocol import FlowClass
+
+HOLD_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What a new reservation is made of beside the request; attributes as in :class:`Reservation`."""
+
+    reservation_id: str
+    now_us: int
+    key: str = ""
+    fingerprint: str = ""
+    hold_us: int = HOLD_US
+
+
+class Ledger:
+    """All promises, and the calendar.
+
+    ``lead_us`` has, by circuit, how long before its use it must be bought; a circuit without one is leased.
+    """
+
+    def __init__(self, network: Network, policy: Policy, lead_us: Mapping[str, int] | None = None) -> None:
+        self.network = network
+        self.policy = policy
+        self.lead_us = dict(lead_us or {})
+        self.calendar = Calendar(capacities(network, policy))
+        self.reservations: dict[str, Reservation] = {}
+        self.announcements: dict[str, Announcement] = {}
+        self._running: dict[str, Reservation] = {}
+        self._by_key: dict[str, str] = {}
+        self._wire = {link_name(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
+        self._class_of = {
+            class_resource(t, h, c): (link_name(t, h), c) for t, h, _ in network.circuit_links for c in FlowClass
+        }
+        self._due: list[tuple[int, str]] = []
+        self._sequence = 0
+        self._changed: dict[str, Reservation] = {}
+        self._announced: dict[str, Announcement | None] = {}
+
+    # What is asked of it.
+
+    def by_key(self, key: str) -> Reservation | None:
+        """Return the reservation that was created with an idempotency key."""
+        return self.reservations.get(self._by_key.get(key, ""))
+
+    def hold(self, request: Request, created: Created) -> Reservation | Refused:
+        """Hold bandwidth until it is committed, or the hold lapses."""
+        answer = self._admitted(request, created.now_us)
+        if isinstance(answer, Refused):
+            return answer
+        self._sequence += 1
+        new = Reservation(
+            reservation_id=created.reservation_id,
+            sequence=self._sequence,
+            version=0,
+            state=State.HELD,
+            **_asked(request, answer),
+            hold_until_us=created.now_us + created.hold_us,
+            created_us=created.now_us,
+            changed_us=created.now_us,
+            key=created.key,
+            fingerprint=created.fingerprint,
+        )
+        return self._write(new, created.now_us)
+
+    def happened(self, reservation_id: str, event: Event, now_us: int, reason: str = "") -> Reservation:
+        """Take a reservation to its next state.
+
+        Raises:
+            Illegal: the table does not allow the event now.
+        """
+        known = self.reservations[reservation_id]
+        state = after(reservation_id, known.state, event)
+        kept_until = known.hold_until_us if state is State.HELD else None
+        return self._write(replace(known, state=state, hold_until_us=kept_until, reason=reason), now_us)
+
+    def renew(self, reservation_id: str, now_us: int, hold_us: int = HOLD_US) -> Reservation:
+        """Keep a hold for longer.
+
+        Raises:
+            Illegal: it is not held any more.
+        """
+        known = self.reservations[reservation_id]
+        after(reservation_id, known.state, Event.RENEW)
+        return self._write(replace(known, hold_until_us=now_us + hold_us), now_us)
+
+    def change(self, reservation_id: str, request: Request, now_us: int) -> Reservation | Refused:
+        """Change what is reserved; its own share counts as free. Refused: all stays as it was.
+
+        Raises:
+            Illegal: it has ended.
+        """
+        known = self.reservations[reservation_id]
+        state = after(reservation_id, known.state, Event.CHANGE)
+        own = self.calendar.cancel(reservation_id)
+        answer = self._admitted(request, now_us, known)
+        self.calendar.book(reservation_id, own)
+        if isinstance(answer, Refused):
+            return answer
+        return self._write(replace(known, state=state, **_asked(request, answer)), now_us)
+
+    def _admitted(self, request: Request, now_us: int, known: Reservation | None = None) -> Granted | Refused:
+        """Return the answer of the calendar, with circuits left out that could not be bought in time."""
+        late = {c for c, lead_us in self.lead_us.items() if request.start_us < now_us + lead_us}
+        if known is not None:  # what is bought for it already is there
+            late -= set(circuits(self.network, known.path))
+        if not late:
+            return admitted(request, self.network, self.policy, self.calendar, known.path if known else ())
+        narrowed = replace(request.constraints, exclude=(*request.constraints.exclude, *sorted(late)))
+        answer = admitted(replace(request, constraints=narrowed), self.network, self.policy, self.calendar)
+        if isinstance(answer, Refused) and answer.reason is Reason.NO_PATH:
+            return self._too_late(request, now_us, late)
+        return answer
+
+    def _too_late(self, request: Request, now_us: int, late: set[str]) -> Refused:
+        lead_us = max(self.lead_us[c] for c in late)
+        start_us = now_us + lead_us
+        moved = replace(request, start_us=start_us, end_us=start_us + request.end_us - request.start_us)
+        answer = admitted(moved, self.network, self.policy, self.calendar)
+        if isinstance(answer, Refused):
+            return answer
+        offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us)
+        names = ", ".join(sorted(late))
+        why = f"{names} is bought at need, which takes {lead_us / 1e6:g} s: ask for a start that far ahead or later"
+        return Refused(Reason.PROVIDER_TOO_LATE, names, request.rate_bps, 0, request.start_us, (offer,), why)
+
+    def announce(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> Announcement | Refused:
+        """Promise bytes that are coming."""
+        ways = self._ways(wish, senders, target)
+        if not ways:
+            why = f"no reservation of {wish.flow_class} bandwidth from {senders[0]} to {target} is active: reserve some"
+            return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
+        answer = promised(wish, ways, self.calendar, now_us)
+        if answer is None:
+            return refused(wish, ways, self.calendar, now_us, self._class_that_would_do(wish, senders, target, now_us))
+        self._enter(answer)
+        self._announced[answer.announcement_id] = answer
+        return answer
+
+    def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> FlowClass | None:
+        for flow_class in lower_classes(wish.flow_class, self.policy):
+            lower = replace(wish, flow_class=flow_class)
+            if flow_class in ANNOUNCEABLE and promised(
+                lower, self._ways(lower, senders, target), self.calendar, now_us
+            ):
+                return flow_class
+        return None
+
+    def _ways(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Way, ...]:
+        leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys()
+        return tuple(
+            ways(self.network, (wish.announcement_id, wish.flow_class), Hosts(senders, target), self.in_plan(), leased)
+        )
+
+    def forget(self, announcement_id: str) -> Announcement:
+        """Take an announcement out.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        announcement = self.announcements.pop(announcement_id)
+        self._cancel(announcement)
+        self._announced[announcement_id] = None
+        return announcement
+
+    # What the clock and the layers below do to it.
+
+    def due_us(self) -> int | None:
+        """Return when :meth:`tick` has something to do next; None if never."""
+        return self._due[0][0] if self._due else None
+
+    def tick(self, now_us: int) -> bool:
+        """Act on all that has become due; return whether anything was."""
+        acted = False
+        while self._due and self._due[0][0] <= now_us:
+            _, name = heapq.heappop(self._due)
+            acted = True
+            if name in self.reservations:
+                self._tick_reservation(self.reservations[name], now_us)
+            elif name in self.announcements and self.announcements[name].lapses_us <= now_us:
+                self.forget(name)
+        return acted
+
+    def _tick_reservation(self, known: Reservation, now_us: int) -> None:
+        name, state = known.reservation_id, known.state
+        if state is State.HELD and min(known.hold_until_us or 0, known.end_us) <= now_us:
+            self.happened(name, Event.EXPIRE, now_us, "the hold was not committed in time")
+        elif state is State.COMMITTED and known.end_us <= now_us:
+            self.happened(name, Event.EXPIRE, now_us, "its whole time passed while no controller ran")
+        elif state in IN_PLAN and known.end_us <= now_us:
+            self.happened(name, Event.EXPIRE, now_us, "its time is over")
+        elif state is State.COMMITTED and known.start_us <= now_us:
+            self.happened(name, Event.START, now_us)
+
+    def note(self, reservation_id: str, reason: str, now_us: int) -> None:
+        """Write down why a reservation is where it is."""
+        known = self.reservations[reservation_id]
+        if known.reason != reason:
+            self._write(replace(known, reason=reason), now_us)
+
+    def set_schedule(self, link: str, periods: Iterable[tuple[int, int, int]]) -> None:
+        """Write times of another capacity into the calendar: (from, until, bit/s on the wire) of one circuit's link."""
+        (tail, head), usual = next(
+            ((t, h), circuit.rate_bps) for t, h, circuit in self.network.circuit_links if link_name(t, h) == link
+        )
+        before = of_circuit(tail, head, usual, self.policy)
+        for start_us, end_us, rate_bps in periods:
+            self._wire[link].add(start_us, end_us, rate_bps - usual)
+            for resource, bps in of_circuit(tail, head, rate_bps, self.policy).items():
+                self.calendar.change_capacity(resource, start_us, end_us, bps - before[resource])
+            for at_us in (start_us, end_us):
+                heapq.heappush(self._due, (at_us, ""))
+
+    def overbooked(self, now_us: int) -> Iterator[Reservation]:
+        """Yield, the newest first, reservations that must fail because a capacity no longer holds all that is in force.
+
+        The caller fails each as it comes; the iteration looks again after that.
+        """
+        for known in sorted(self.in_plan(), key=lambda r: -r.sequence):
+            claims = self._booking(known).need.claims(known.rate_bps)
+            if any(self.calendar.free_bps(resource, now_us) < 0 for resource, _ in claims):
+                yield known
+
+    # What the plan must carry.
+
+    def in_plan(self) -> tuple[Reservation, ...]:
+        """Return the reservations whose time it is."""
+        return tuple(self._running.values())
+
+    def demand(self, standing: Iterable[Flow], now_us: int, flow_of: Callable[[Reservation], Flow | None]) -> Demand:
+        """Return what the plan is made of at an instant.
+
+        Args:
+            standing: the flows that are always there.
+            now_us: Unix time.
+            flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
+        """
+        flows = list(standing)
+        reserved: dict[tuple[str, FlowClass], int] = {}
+        bookings: list[Booking] = []
+        for known in self.in_plan():
+            flow = flow_of(known)
+            if flow is not None:
+                flows.append(flow)
+            bookings.append(self._booking(known))
+        for announcement in self.announcements.values():
+            floor_bps = announcement.floor_bps(now_us)
+            flows += (replace(flow, floor_bps=floor_bps) for flow in announcement.flows)
+            bookings.append(Booking(announcement.need, floor_bps, now_us, now_us + 1))
+        for booking in bookings:
+            for resource, bps in booking.need.claims(booking.rate_bps):
+                if resource in self._class_of:
+                    place = self._class_of[resource]
+                    reserved[place] = reserved.get(place, 0) + bps
+        capacity = {link: steps.value(now_us) for link, steps in self._wire.items()}
+        return Demand(merged(flows), capacity, reserved)
+
+    # Keeping.
+
+    def changes(self) -> tuple[tuple[Reservation, ...], dict[str, Announcement | None]]:
+        """Return, once, what has changed since the last call: reservations, and announcements (None: gone)."""
+        reservations, announced = tuple(self._changed.values()), self._announced
+        self._changed, self._announced = {}, {}
+        return reservations, announced
+
+    def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
+        """Take in what was saved; the calendar is then as it was.
+
+        A reservation over a link that the network no longer has is failed, which is a change to be saved.
+        """
+        for known in sorted(reservations, key=lambda r: r.sequence):
+            self._sequence = max(self._sequence, known.sequence)
+            if known.state in ENDED or self._has(known.path, known.backup):
+                self._place(known)
+            else:
+                self._write(
+                    replace(known, state=State.FAILED, reason="its path is not in the network any more"), now_us
+                )
+        for announcement in announcements:
+            if self._has(*(flow.path for flow in announcement.flows)):
+                self._enter(announcement)
+            else:
+                self._announced[announcement.announcement_id] = None
+
+    def _has(self, *paths: tuple[str, ...]) -> bool:
+        return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))
+
+    def _booking(self, known: Reservation) -> Booking:
+        paths = (known.path, known.backup) if known.backup else (known.path,)
+        return Booking(need(self.network, paths, known.flow_class), known.rate_bps, known.start_us, known.end_us)
+
+    def _write(self, reservation: Reservation, now_us: int) -> Reservation:
+        written = replace(reservation, version=reservation.version + 1, changed_us=now_us)
+        self._place(written)
+        self._changed[written.reservation_id] = written
+        return written
+
+    def _place(self, new: Reservation) -> None:
+        """Put a reservation into the calendar (or out of it), and on the list of what becomes due."""
+        name, old = new.reservation_id, self.reservations.get(new.reservation_id)
+        self.reservations[name] = new
+        if new.key:
+            self._by_key[new.key] = name
+        if new.state in IN_PLAN:
+            self._running[name] = new
+        else:
+            self._running.pop(name, None)
+        kept = new.state not in ENDED
+        if not (old and kept and name in self.calendar and self._booking(old) == self._booking(new)):
+            self._book_anew(name, new if kept else None)
+        if kept:
+            for at_us in (new.hold_until_us, new.start_us, new.end_us):
+                if at_us is not None:
+                    heapq.heappush(self._due, (at_us, name))
+
+    def _book_anew(self, name: str, new: Reservation | None) -> None:
+        """Book a reservation in place of what it had; announcements that draw on it move along, if there is room."""
+        drawing = [a for a in self.announcements.values() if a.pool == name]
+        for announcement in drawing:
+            self._cancel(announcement)
+        if name in self.calendar:
+            self.calendar.cancel(name)
+            self.calendar.remove_resource(pool(name))
+        if new is not None:
+            self.calendar.book(name, self._booking(new))
+            self.calendar.add_resource(pool(name))
+            self.calendar.change_capacity(pool(name), new.start_us, new.end_us, new.rate_bps)
+        for announcement in drawing:
+            still = announcement if new is not None else replace(announcement, rates=(), pool="")
+            self._enter(still)
+            self._announced[still.announcement_id] = still
+
+    def _enter(self, announcement: Announcement) -> None:
+        """Book an announcement; one that draws on a reservation with no room for it any more keeps no promise."""
+        for name, booking in announcement.bookings():
+            if announcement.pool and (
+                pool(announcement.pool) not in self.calendar.resources or self.calendar.shortage(booking)
+            ):
+                self._cancel(announcement)
+                announcement = replace(announcement, rates=(), pool="")
+                self._announced[announcement.announcement_id] = announcement
+                break
+            self.calendar.book(name, booking)
+        self.announcements[announcement.announcement_id] = announcement
+        times = {part.start_us for part in announcement.rates} | {part.end_us for part in announcement.rates}
+        for at_us in (*sorted(times), announcement.lapses_us):
+            heapq.heappush(self._due, (at_us, announcement.announcement_id))
+
+    def _cancel(self, announcement: Announcement) -> None:
+        for name, _ in announcement.bookings():
+            if name in self.calendar:
+                self.calendar.cancel(name)
+
+
+def _asked(request: Request, answer: Granted) -> "_Asked":
+    """Return the fields of a reservation that the request and its admission decide."""
+    return {
+        "flow_class": request.flow_class,
+        "a_end": request.a_end,
+        "z_end": request.z_end,
+        "rate_bps": request.rate_bps,
+        "start_us": request.start_us,
+        "end_us": request.end_us,
+        "path": answer.chosen.path,
+        "backup": answer.chosen.backup,
+        "constraints": request.constraints,
+        "description": request.description,
+    }
+
+
+class _Asked(TypedDict):
+    flow_class: FlowClass
+    a_end: str
+    z_end: str
+    rate_bps: int
+    start_us: int
+    end_us: int
+    path: tuple[str, ...]
+    backup: tuple[str, ...]
+    constraints: Constraints
+    description: str

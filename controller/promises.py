@@ -1,0 +1,376 @@
+"""The use cases of promises: reserve, change, announce, ask what is free; and what the clock does to them.
+
+Each takes the lock, decides by the pure ledger, hands what has changed to the store, and answers with the answer and
+the moment from which it outlives a crash. Nobody may be told the answer before that; :meth:`Promises.tick` changes the
+plan only after it.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import structlog
+from pydantic import TypeAdapter
+
+from controller.book import Book
+from controller.errors import NotAllowed, NotKnown, Outdated
+from controller.plan.admission import RESERVABLE, Refused, Request, node_of
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish
+from controller.plan.availability import Availability, Question, availability
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import IN_PLAN, Event, State
+from controller.plan.reservations import MAX_TIME_US, Reservation
+from controller.store import Changes, Store
+from topology.network import UnknownNode
+from topology.protocol import FlowClass
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+_ANNOUNCEMENT = TypeAdapter(Announcement)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[T]):
+    """An answer, and what is done once it outlives a crash (or raises StoreFailed)."""
+
+    value: T
+    saved: Future[None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An announcement as a client makes it.
+
+    Attributes:
+        announcement_id: a name for it that is not taken.
+        flow_class: urgent or background.
+        size_bytes: payload, all senders together; each sends an equal part.
+        senders: the sending hosts.
+        target: the receiving host.
+        deadline_us: by when, microseconds from now; None for as soon as possible.
+    """
+
+    announcement_id: str
+    flow_class: FlowClass
+    size_bytes: int
+    senders: tuple[str, ...]
+    target: str
+    deadline_us: int | None = None
+
+
+class Promises:
+    """The use cases over one book and one store."""
+
+    def __init__(self, book: Book, store: Store) -> None:
+        """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
+        self._book = book
+        self._store = store
+        self._lost = False  # the store has failed: memory and disk must be brought together again
+        with book.changed:
+            self._restore()
+
+    # Reservations.
+
+    def hold(self, request: Request, created: Callable[[int], Created]) -> Kept[Reservation | Refused]:
+        """Hold bandwidth.
+
+        Args:
+            request: what is asked.
+            created: from the time to the name and the key of a new reservation.
+
+        Raises:
+            NotKnown: an end that is neither a host nor a site.
+            NotAllowed: a request that makes no sense, or a key that was used for another one.
+        """
+        with self._book.changed:
+            now_us = self._now()
+            new = created(now_us)
+            known = self._book.ledger.by_key(new.key) if new.key else None
+            if known is not None:
+                if known.fingerprint != new.fingerprint:
+                    raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
+                return self._keep(known)
+            self._check(request, now_us)
+            answer = self._book.ledger.hold(request, new)
+            return self._told("reservation.held", new.reservation_id, answer)
+
+    def commit(self, reservation_id: str) -> Kept[Reservation]:
+        """Make a hold a promise; one that is a promise already stays so.
+
+        Raises:
+            NotKnown: there is none of this name.
+            Illegal: the hold has lapsed, or it has ended.
+        """
+        with self._book.changed:
+            now_us = self._now()
+            known = self._known(reservation_id)
+            if known.state in {State.COMMITTED, *IN_PLAN}:
+                return self._keep(known)
+            committed = self._book.ledger.happened(reservation_id, Event.COMMIT, now_us)
+            self._book.ledger.tick(now_us)  # its start may be now
+            kept = self._told("reservation.committed", reservation_id, committed)
+            return replace(kept, value=self._known(reservation_id))
+
+    def renew(self, reservation_id: str) -> Kept[Reservation]:
+        """Keep a hold for longer.
+
+        Raises:
+            NotKnown: there is none of this name.
+            Illegal: it is not held any more.
+        """
+        with self._book.changed:
+            now_us = self._now()
+            self._known(reservation_id)
+            return self._keep(self._book.ledger.renew(reservation_id, now_us))
+
+    def change(
+        self, reservation_id: str, changed: Callable[[Reservation], Request], version: int
+    ) -> Kept[Reservation | Refused]:
+        """Change rate, start, end or class of a reservation; refused, nothing has changed.
+
+        Args:
+            reservation_id: which.
+            changed: from what it is to what it shall be.
+            version: what the client has seen last.
+
+        Raises:
+            NotKnown: there is none of this name.
+            Outdated: it has changed since the client saw it.
+            NotAllowed: a change that makes no sense.
+            Illegal: it has ended.
+        """
+        with self._book.changed:
+            now_us = self._now()
+            known = self._known(reservation_id)
+            if known.version != version:
+                raise Outdated("reservation", reservation_id, version, known.version)
+            request = changed(known)
+            started = known.state in IN_PLAN
+            if started and request.start_us != known.start_us:
+                raise NotAllowed("start", "it has begun, so its start cannot change any more")
+            self._check(request, now_us, known.start_us)
+            return self._told(
+                "reservation.changed", reservation_id, self._book.ledger.change(reservation_id, request, now_us)
+            )
+
+    def release(self, reservation_id: str, version: int | None = None) -> Kept[Reservation]:
+        """Give a reservation back; one that is given back already stays so.
+
+        Raises:
+            NotKnown: there is none of this name.
+            Outdated: it has changed since the client saw it.
+            Illegal: it has ended otherwise.
+        """
+        with self._book.changed:
+            now_us = self._now()
+            known = self._known(reservation_id)
+            if version is not None and known.version != version:
+                raise Outdated("reservation", reservation_id, version, known.version)
+            if known.state is State.RELEASED:
+                return self._keep(known)
+            released = self._book.ledger.happened(reservation_id, Event.RELEASE, now_us)
+            return self._told("reservation.released", reservation_id, released)
+
+    def reservation(self, reservation_id: str) -> Reservation:
+        """Return one.
+
+        Raises:
+            NotKnown: there is none of this name.
+        """
+        with self._book.changed:
+            self._now()
+            return self._known(reservation_id)
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Return all, in order of creation."""
+        with self._book.changed:
+            self._now()
+            return tuple(self._book.ledger.reservations.values())
+
+    def availability(self, question: Question) -> tuple[Availability, ...]:
+        """Return what is free along each path.
+
+        Raises:
+            NotKnown: an end that is neither a host nor a site.
+            NotAllowed: the time is empty, or over.
+        """
+        with self._book.changed:
+            now_us = self._now()
+            nodes = [self._node(question.a_end), self._node(question.z_end)]
+            if nodes[0] == nodes[1]:
+                raise NotAllowed("to", f"{question.a_end} and {question.z_end} are the same place")
+            _check_times(question.start_us, question.end_us, now_us)
+            return availability(question, self._book.site.network, self._book.ledger.calendar)
+
+    # Announcements.
+
+    def announce(self, asked: Asked) -> Kept[Announcement | Refused]:
+        """Admit bytes that are coming, or refuse them.
+
+        Raises:
+            NotAllowed: a class that is not announced, a host that already sends in the plan, or no bytes.
+            NotKnown: a host that is not in the network.
+        """
+        book = self._book
+        with book.changed:
+            now_us = self._now()
+            self._check_announcement(asked)
+            wish = Wish(
+                asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, book.site.network.framing
+            )
+            answer = book.ledger.announce(wish, asked.senders, asked.target, now_us)
+            return self._told("announcement.promised", asked.announcement_id, answer)
+
+    def forget(self, announcement_id: str) -> Kept[Announcement]:
+        """Forget an announcement; its share goes back.
+
+        Raises:
+            NotKnown: there is none of this name.
+        """
+        with self._book.changed:
+            self._now()
+            known = self._book.ledger.announcements
+            if announcement_id not in known:
+                raise NotKnown("announcement", announcement_id, tuple(known))
+            return self._told("announcement.released", announcement_id, self._book.ledger.forget(announcement_id))
+
+    def announcements(self) -> tuple[Announcement, ...]:
+        """Return those in the plan now."""
+        with self._book.changed:
+            self._now()
+            return tuple(self._book.ledger.announcements.values())
+
+    # The clock.
+
+    def tick(self) -> None:
+        """Act on what has become due, save it, and then make the plan follow.
+
+        Raises:
+            StoreFailed: nothing was acted on; it is tried again at the next tick.
+        """
+        book = self._book
+        with book.changed:
+            if self._lost:
+                self._restore()
+            now_us = self._now()
+            for known in book.ledger.overbooked(now_us):
+                book.ledger.happened(known.reservation_id, Event.FAIL, now_us, "the circuit has less than it was")
+                log.error("reservation.failed", reservation=known.reservation_id, why="the circuit has less")
+            for known in book.ledger.in_plan():
+                self._settle(known, now_us)
+            kept = self._keep(None)
+        kept.saved.result()
+        with book.changed:
+            book.replan()
+
+    def _settle(self, known: Reservation, now_us: int) -> None:
+        """Say active of what every layer carries, and why not of what one does not."""
+        lacks = self._book.lacks(known)
+        if not lacks and known.state is State.PROVISIONING:
+            self._book.ledger.happened(known.reservation_id, Event.UP, now_us)
+            log.info("reservation.active", reservation=known.reservation_id)
+        elif lacks and known.state is State.ACTIVE:
+            self._book.ledger.happened(known.reservation_id, Event.LOSE, now_us, lacks)
+            log.error("reservation.lost", reservation=known.reservation_id, why=lacks)
+        elif lacks:
+            self._book.ledger.note(known.reservation_id, lacks, now_us)
+
+    # Under the lock.
+
+    def _now(self) -> int:
+        """Return the time, with all that is due by now done: an answer never counts on a hold that has lapsed."""
+        now_us = self._book.now_us()
+        self._book.ledger.tick(now_us)
+        return now_us
+
+    def _known(self, reservation_id: str) -> Reservation:
+        known = self._book.ledger.reservations.get(reservation_id)
+        if known is None:
+            raise NotKnown("reservation", reservation_id, ())
+        return known
+
+    def _told(self, event: str, name: str, answer: T) -> Kept[T]:
+        if isinstance(answer, Refused):
+            log.info(f"{event.split('.', maxsplit=1)[0]}.refused", name=name, why=str(answer))
+        else:
+            log.info(event, name=name)
+        return self._keep(answer)
+
+    def _keep(self, answer: T) -> Kept[T]:
+        """Hand what has changed to the store."""
+        reservations, announced = self._book.ledger.changes()
+        bodies = tuple(
+            (name, None if a is None else _ANNOUNCEMENT.dump_json(a).decode()) for name, a in announced.items()
+        )
+        saved = self._store.save(Changes(reservations=reservations, announcements=bodies))
+        saved.add_done_callback(self._saved)
+        return Kept(answer, saved)
+
+    def _saved(self, saved: Future[None]) -> None:
+        """Take in that something outlives a crash now, or that the store has failed."""
+        with self._book.changed:
+            if saved.exception() is not None:
+                self._lost = True
+            self._book.changed.notify_all()
+
+    def _restore(self) -> None:
+        saved = self._store.load()
+        announcements = (_ANNOUNCEMENT.validate_json(body) for body in saved.announcements.values())
+        self._book.renew(saved.reservations, announcements)
+        self._lost = False
+
+    def _check(self, request: Request, now_us: int, known_start_us: int | None = None) -> None:
+        """Refuse a request that cannot be meant."""
+        if request.flow_class not in RESERVABLE:
+            raise NotAllowed("class", f"{request.flow_class} is not reserved, only {', '.join(RESERVABLE)}")
+        if request.rate_bps <= 0:
+            raise NotAllowed("rate_bps", f"need at least 1, got {request.rate_bps}")
+        _check_times(request.start_us, request.end_us, now_us)
+        if request.start_us < now_us and request.start_us != known_start_us:
+            late_s = (now_us - request.start_us) / 1e6
+            raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
+        nodes = [self._node(request.a_end), self._node(request.z_end)]
+        if nodes[0] == nodes[1]:
+            raise NotAllowed("to", f"{request.a_end} and {request.z_end} are the same place")
+        self._check_pair(request)
+
+    def _check_pair(self, request: Request) -> None:
+        """Refuse a second class for a pair of hosts: switches class by the pair."""
+        for flow in self._book.site.standing:
+            if (flow.host, flow.target) == (request.a_end, request.z_end) and flow.flow_class is not request.flow_class:
+                raise NotAllowed(
+                    "class", f"{flow.host} already sends to {flow.target} as {flow.name}, which is {flow.flow_class}"
+                )
+
+    def _node(self, end: str) -> str:
+        try:
+            return node_of(self._book.site.network, end)
+        except UnknownNode as error:
+            raise NotKnown("host or site", end, (*self._book.site.network.sites, *error.known)) from error
+
+    def _check_announcement(self, asked: Asked) -> None:
+        book = self._book
+        if asked.flow_class not in ANNOUNCEABLE:
+            raise NotAllowed("class", f"{asked.flow_class} is not announced, only {' and '.join(ANNOUNCEABLE)}")
+        if asked.size_bytes <= 0:
+            raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
+        if not asked.senders or len(set(asked.senders)) < len(asked.senders):
+            raise NotAllowed("from", "need at least one host, each once")
+        if asked.announcement_id in book.ledger.announcements:
+            raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
+        for sender in asked.senders:
+            book.joined(sender, asked.target)
+            busy = next((f.name for f in book.flows() if (f.host, f.target) == (sender, asked.target)), None)
+            if busy is not None:
+                raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")
+
+
+def _check_times(start_us: int, end_us: int, now_us: int) -> None:
+    if end_us <= start_us:
+        raise NotAllowed("end", "must come after the start")
+    if end_us > MAX_TIME_US:
+        raise NotAllowed("end", "lies after the year 9999")
+    if end_us <= now_us:
+        raise NotAllowed("end", "lies in the past")
