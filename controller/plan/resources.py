@@ -40,6 +40,17 @@ def of_circuit(tail: str, head: str, rate_bps: int, policy: Policy) -> dict[str,
     return {link_name(tail, head): rate_bps - sum(kept.values())} | shares
 
 
+def circuit_rate_bps(booked_bps: int, flow_class: FlowClass, policy: Policy) -> int:
+    """Return the least rate of a circuit that has ``booked_bps`` for sale to a class, bit/s on the wire.
+
+    What :func:`of_circuit` rounds in its favour, a guarantee at a time, is at most one bit/s a class.
+    """
+    for_all_ppm = PPM - sum(p.guarantee_ppm for p in policy.classes.values())
+    own = policy.classes[flow_class]
+    for_class_ppm = own.cap_ppm - own.guarantee_ppm
+    return -(-(booked_bps + 1) * PPM // min(for_all_ppm, for_class_ppm))
+
+
 def need(network: Network, paths: Iterable[tuple[str, ...]], flow_class: FlowClass) -> Need:
     """Return what a rate takes along paths of which one is used at a time: all of it there, the answers' part back."""
     shares: dict[str, int] = {}

@@ -1,0 +1,97 @@
+"""Candidate paths on the two-site network and on a ring."""
+
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.plan.calendar import Shortage
+from controller.plan.paths import Chosen, NoPath, candidates, chosen, circuits
+from controller.plan.reservations import Constraints
+from topology.named import asc_ring, chile_illinois
+
+RING = asc_ring()
+FREE = Constraints()
+sites = st.sampled_from(RING.sites)
+
+
+def ends(a, z):
+    """The edge switches of two sites."""
+    return RING.edge_switch(a).name, RING.edge_switch(z).name
+
+
+def test_between_two_sites_there_is_one_path():
+    network = chile_illinois()
+    assert list(candidates(network, "base20", "arch", FREE)) == [("base20", "ls1", "ch1", "arch")]
+
+
+@given(sites, sites)
+def test_a_ring_has_two_ways_between_any_two_sites_the_nearer_first(a, z):
+    found = list(candidates(RING, *ends(a, z), FREE)) if a != z else []
+    assert len(found) == (2 if a != z else 0)
+    rtts = [RING.path_rtt_us(path) for path in found]
+    assert rtts == sorted(rtts)
+    assert all(nx.is_simple_path(RING.graph, path) for path in found)
+
+
+@given(sites, sites)
+def test_the_order_is_the_same_each_time_and_no_host_lies_in_between(a, z):
+    if a == z:
+        return
+    found = list(candidates(RING, *ends(a, z), FREE))
+    assert found == list(candidates(asc_ring(), *ends(a, z), FREE))
+    hosts = {h.name for h in RING.hosts}
+    assert not any(hosts.intersection(path) for path in found)
+
+
+def test_excluding_a_circuit_or_a_switch_leaves_the_other_way_round():
+    near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
+    assert list(candidates(RING, near[0], near[-1], Constraints(exclude=circuits(RING, near)[:1]))) == [far]
+    assert list(candidates(RING, near[0], near[-1], Constraints(exclude=far[1:2]))) == [near]
+
+
+def test_including_a_far_circuit_takes_the_way_that_has_it():
+    near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
+    assert list(candidates(RING, near[0], near[-1], Constraints(include=circuits(RING, far)[1:2]))) == [far]
+
+
+def test_a_latency_limit_leaves_out_what_is_too_far():
+    near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
+    limit_us = RING.path_rtt_us(near)
+    assert limit_us < RING.path_rtt_us(far)
+    assert list(candidates(RING, near[0], near[-1], Constraints(max_rtt_us=limit_us))) == [near]
+
+
+def test_the_first_path_with_room_is_chosen():
+    near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
+    full = Shortage("x", 2, 1, 0)
+    answer = chosen(RING, (near[0], near[-1]), FREE, lambda paths: full if paths == (near,) else None)
+    assert answer == Chosen(far, ())
+    assert chosen(RING, (near[0], near[-1]), FREE, lambda _: full) == full
+
+
+def test_a_backup_shares_no_circuit_with_the_path():
+    source, target = ends("albuquerque", "livermore")
+    answer = chosen(RING, (source, target), Constraints(backup=True), lambda _: None)
+    assert set(circuits(RING, answer.path)).isdisjoint(circuits(RING, answer.backup))
+    two_sites = chosen(chile_illinois(), ("ls1", "ch1"), Constraints(backup=True), lambda _: None)
+    assert isinstance(two_sites, NoPath)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "why"),
+    [
+        (Constraints(max_rtt_us=1), "the shortest round trip is"),
+        (Constraints(exclude=("nobody",), include=("nowhere",)), "no path from"),
+    ],
+)
+def test_why_there_is_no_path_is_said(constraints, why):
+    answer = chosen(RING, ends("albuquerque", "livermore"), constraints, lambda _: None)
+    assert why in answer.why
+
+
+def test_every_step_of_a_path_is_a_link():
+    for path in candidates(RING, *ends("albuquerque", "los-alamos"), FREE):
+        assert all(RING.graph.has_edge(*step) for step in pairwise(path))

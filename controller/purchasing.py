@@ -1,0 +1,185 @@
+"""The thread that buys circuits: what the ledger has promised, bought in time, watched until it carries.
+
+Written down before the provider is called, so that a controller that dies in between finds out at its next start
+whether it was bought. Hosts may use a circuit only while its provider says that it is up.
+"""
+
+import random
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+
+import structlog
+
+from controller.book import Book
+from controller.plan.lifecycle import ENDED, Event, State
+from controller.plan.paths import circuits
+from controller.plan.purchases import Action, Buy, Change, Period, Purchase, PurchaseState, Release, actions, periods
+from controller.plan.reservations import Reservation
+from controller.plan.resources import circuit_rate_bps
+from controller.plan.steps import Steps
+from controller.promises import Promises
+from controller.providers.errors import NotInForce, ProviderDenied, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.oscars import new_name
+from controller.providers.provider import Provider
+from controller.store import StoreError
+
+POLL_S = 2.0  # OSCARS changes its states every 3 s
+
+log = structlog.get_logger()
+
+
+class Purchasing:
+    """Keeps what is bought of each provider at what the ledger needs."""
+
+    def __init__(self, book: Book, promises: Promises, providers: Mapping[str, Provider]) -> None:
+        """Buy for the circuits whose provider has terms; a leased line needs nothing."""
+        self._book = book
+        self._promises = promises
+        self._providers = {c: p for c, p in providers.items() if p.terms is not None}
+        self._random = random.SystemRandom()
+        self._said: dict[str, str] = {}  # by circuit, the trouble that was logged last
+
+    def run(self) -> None:
+        """Work until the book says stop."""
+        book = self._book
+        while self._providers:
+            self.step()
+            with book.changed:
+                if book.changed.wait_for(lambda: book.stopping, timeout=POLL_S):
+                    return
+
+    def step(self) -> None:
+        """Do what is to do now at every provider; what fails is tried again at the next step."""
+        for circuit, provider in self._providers.items():
+            try:
+                self._bring_to_plan(circuit, provider)
+                self._watch(circuit, provider)
+                self._said.pop(circuit, None)
+            except (ProviderError, StoreError) as trouble:
+                self._report(circuit, trouble)
+
+    def _report(self, circuit: str, trouble: Exception) -> None:
+        """Say once what is wrong, in the log and in the reservations that wait for it."""
+        if self._said.get(circuit) != str(trouble):
+            self._said[circuit] = str(trouble)
+            log.error("provider.failed", circuit=circuit, error=str(trouble), kind=type(trouble).__name__)
+        with self._book.changed:
+            for known in self._on(circuit):
+                if known.state is State.COMMITTED:
+                    self._book.ledger.note(known.reservation_id, f"{circuit}: {trouble}", self._book.now_us())
+
+    def _on(self, circuit: str) -> tuple[Reservation, ...]:
+        """Return the reservations that need a circuit, oldest first; under the lock."""
+        network = self._book.site.network
+        return tuple(
+            r
+            for r in self._book.ledger.reservations.values()
+            if r.state not in ENDED
+            and r.state is not State.HELD
+            and circuit in circuits(network, r.path) + (circuits(network, r.backup) if r.backup else ())
+        )
+
+    def _uses(self, reservations: Iterable[Reservation]) -> tuple[Period, ...]:
+        policy = self._book.site.policy
+        return tuple(
+            Period(r.start_us, r.end_us, circuit_rate_bps(r.rate_bps, r.flow_class, policy)) for r in reservations
+        )
+
+    def _bring_to_plan(self, circuit: str, provider: Provider) -> None:
+        """Buy, change and give back until what is bought is what is needed."""
+        terms = provider.terms
+        if terms is None:
+            return
+        with self._book.changed:
+            wanted = periods(self._uses(self._on(circuit)), terms)
+            bought = tuple(self._book.purchases[circuit].values())
+            steps = actions(wanted, bought, terms, self._book.now_us(), lambda: new_name(self._random))
+        for step in steps:
+            try:
+                self._carry_out(circuit, provider, step)
+            except ProviderRefused as refusal:
+                log.error("provider.refused", circuit=circuit, purchase=step.name, why=refusal.reason)
+                if isinstance(step, Buy):
+                    self._write(circuit, Purchase(step.name, step.period, PurchaseState.FAILED, refusal.reason))
+                self._fail_uncovered(circuit, f"{circuit}: {refusal.reason}")
+                return
+            except NotInForce as untrue:
+                if untrue.found is not None:
+                    self._write(circuit, Purchase(step.name, untrue.found, PurchaseState.RESERVED, str(untrue)))
+                raise
+
+    def _carry_out(self, circuit: str, provider: Provider, step: Action) -> None:
+        log.info("provider.asked", circuit=circuit, purchase=step.name, step=type(step).__name__.lower())
+        if isinstance(step, Buy):
+            self._write(circuit, Purchase(step.name, step.period, PurchaseState.ASKED))
+            provider.reserve(step.name, step.period)
+            self._write(circuit, Purchase(step.name, step.period, PurchaseState.RESERVED))
+        elif isinstance(step, Change):
+            known = self._book.purchases[circuit][step.name]
+            self._write(circuit, replace(known, period=provider.change(step.name, step.period)))
+        elif isinstance(step, Release):
+            provider.release(step.name)
+            known = self._book.purchases[circuit][step.name]
+            self._write(circuit, replace(known, state=PurchaseState.ENDED))
+
+    def _watch(self, circuit: str, provider: Provider) -> None:
+        """Ask how each purchase does, finish what an earlier process has only asked for, forget what is over."""
+        now_us = self._book.now_us()
+        for known in tuple(self._book.purchases[circuit].values()):
+            if known.state is PurchaseState.ENDED or known.period.end_us <= now_us:
+                self._forget(circuit, known.name)
+            elif known.state is PurchaseState.ASKED:
+                provider.reserve(known.name, known.period)
+                self._write(circuit, replace(known, state=PurchaseState.RESERVED))
+            elif known.state is not PurchaseState.FAILED:
+                self._take_in(circuit, provider, known)
+
+    def _take_in(self, circuit: str, provider: Provider, known: Purchase) -> None:
+        status = provider.status(known.name)
+        period = status.period or known.period
+        if (status.state, status.reason, period) != (known.state, known.reason, known.period):
+            log.info("provider.state", circuit=circuit, purchase=known.name, state=status.state, why=status.reason)
+            self._write(circuit, Purchase(known.name, period, status.state, status.reason))
+        if status.state is PurchaseState.FAILED:
+            self._fail_uncovered(circuit, f"{circuit}: {status.reason}")
+
+    def _fail_uncovered(self, circuit: str, why: str) -> None:
+        """Fail reservations that what is bought cannot carry and will not: the newest first, until the rest is."""
+        with self._book.changed:
+            bought = [p.period for p in self._book.purchases[circuit].values() if p.state not in _NO_USE]
+            kept: list[Reservation] = []
+            for known in sorted(self._on(circuit), key=lambda r: r.sequence):
+                if _covered(self._uses([*kept, known]), bought):
+                    kept.append(known)
+                    continue
+                self._book.ledger.happened(known.reservation_id, Event.FAIL, self._book.now_us(), why)
+                log.error("reservation.failed", reservation=known.reservation_id, why=why)
+        self._promises.tick()
+
+    def _write(self, circuit: str, purchase: Purchase) -> None:
+        """Keep a purchase, on disk before this returns."""
+        with self._book.changed:
+            self._book.purchases[circuit][purchase.name] = purchase
+            saved = self._promises.keep_purchase(circuit, purchase)
+        saved.result()
+
+    def _forget(self, circuit: str, name: str) -> None:
+        with self._book.changed:
+            del self._book.purchases[circuit][name]
+            saved: Future[None] = self._promises.forget_purchase(name)
+        saved.result()
+
+
+_NO_USE = frozenset({PurchaseState.FAILED, PurchaseState.ENDED, PurchaseState.ASKED})
+
+
+def _covered(uses: Iterable[Period], bought: Iterable[Period]) -> bool:
+    """Return whether at each instant of each use what is bought carries them all."""
+    balance = Steps()
+    for period in bought:
+        balance.add(period.start_us, period.end_us, period.rate_bps)
+    held = tuple(uses)
+    for use in held:
+        balance.add(use.start_us, use.end_us, -use.rate_bps)
+    return all(balance.least(use.start_us, use.end_us) >= 0 for use in held)
