@@ -18,9 +18,9 @@ from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.plan.admission import RESERVABLE, Refused, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
-from controller.plan.ledger import Created
+from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, Event, State
-from controller.plan.reservations import MAX_TIME_US, Reservation
+from controller.plan.reservations import MAX_TIME_US, Constraints, Reservation
 from controller.store import Changes, Store
 from topology.network import UnknownNode
 from topology.protocol import FlowClass
@@ -73,11 +73,11 @@ class Promises:
 
     # Reservations.
 
-    def hold(self, request: Request, created: Callable[[int], Created]) -> Kept[Reservation | Refused]:
+    def hold(self, asked: Callable[[int], Request], created: Callable[[int], Created]) -> Kept[Reservation | Refused]:
         """Hold bandwidth.
 
         Args:
-            request: what is asked.
+            asked: from the time to what is asked, for a start that is now.
             created: from the time to the name and the key of a new reservation.
 
         Raises:
@@ -92,6 +92,7 @@ class Promises:
                 if known.fingerprint != new.fingerprint:
                     raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
                 return self._keep(known)
+            request = asked(now_us)
             self._check(request, now_us)
             answer = self._book.ledger.hold(request, new)
             return self._told("reservation.held", new.reservation_id, answer)
@@ -113,8 +114,8 @@ class Promises:
             kept = self._told("reservation.committed", reservation_id, committed)
             return replace(kept, value=self._known(reservation_id))
 
-    def renew(self, reservation_id: str) -> Kept[Reservation]:
-        """Keep a hold for longer.
+    def renew(self, reservation_id: str, hold_us: int = HOLD_US) -> Kept[Reservation]:
+        """Keep a hold for ``hold_us`` from now.
 
         Raises:
             NotKnown: there is none of this name.
@@ -123,7 +124,7 @@ class Promises:
         with self._book.changed:
             now_us = self._now()
             self._known(reservation_id)
-            return self._keep(self._book.ledger.renew(reservation_id, now_us))
+            return self._keep(self._book.ledger.renew(reservation_id, now_us, hold_us))
 
     def change(
         self, reservation_id: str, changed: Callable[[Reservation], Request], version: int
@@ -334,7 +335,16 @@ class Promises:
         nodes = [self._node(request.a_end), self._node(request.z_end)]
         if nodes[0] == nodes[1]:
             raise NotAllowed("to", f"{request.a_end} and {request.z_end} are the same place")
+        self._check_constraints(request.constraints)
         self._check_pair(request)
+
+    def _check_constraints(self, constraints: Constraints) -> None:
+        """Refuse names that are not in the network: one to be avoided that is misspelt would be crossed."""
+        network = self._book.site.network
+        known = {*network.graph.nodes, *(circuit.name for circuit in network.circuits)}
+        for name in (*constraints.include, *constraints.exclude):
+            if name not in known:
+                raise NotKnown("node or circuit", name, tuple(sorted(known)))
 
     def _check_pair(self, request: Request) -> None:
         """Refuse a second class for a pair of hosts: switches class by the pair."""
@@ -370,7 +380,7 @@ class Promises:
 def _check_times(start_us: int, end_us: int, now_us: int) -> None:
     if end_us <= start_us:
         raise NotAllowed("end", "must come after the start")
-    if end_us > MAX_TIME_US:
+    if end_us >= MAX_TIME_US:  # which RFC 3339 cannot write down
         raise NotAllowed("end", "lies after the year 9999")
     if end_us <= now_us:
         raise NotAllowed("end", "lies in the past")

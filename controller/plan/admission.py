@@ -7,7 +7,7 @@ from enum import StrEnum
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
 from controller.plan.paths import Chosen, NoPath, Path, candidates, chosen
 from controller.plan.policy import Policy
-from controller.plan.reservations import NO_CONSTRAINTS, Constraints
+from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
 from controller.plan.resources import need
 from topology import units
 from topology.network import Network
@@ -164,7 +164,7 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
     if request.constraints.backup:
         return
     duration_us = request.end_us - request.start_us
-    until_us = request.start_us + SEARCH_US
+    until_us = min(request.start_us + SEARCH_US, MAX_TIME_US - duration_us)
     needs = ways(network, request)
     starts = (calendar.earliest_start(n, request.rate_bps, duration_us, request.start_us, until_us) for n in needs)
     start_us = min((s for s in starts if s is not None), default=None)

@@ -27,7 +27,7 @@ from controller.plan.lifecycle import ENDED, IN_PLAN, Event, State, after
 from controller.plan.paths import circuits
 from controller.plan.plan import Demand, Flow
 from controller.plan.policy import Policy
-from controller.plan.reservations import Constraints, Reservation
+from controller.plan.reservations import MAX_TIME_US, Constraints, Reservation
 from controller.plan.resources import capacities, class_resource, need, of_circuit
 from controller.plan.steps import Steps
 from controller.plan.ways import Hosts, Way, pool, ways
@@ -157,7 +157,8 @@ class Ledger:
         offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us)
         names = ", ".join(sorted(late))
         why = f"{names} is bought at need, which takes {lead_us / 1e6:g} s: ask for a start that far ahead or later"
-        return Refused(Reason.PROVIDER_TOO_LATE, names, request.rate_bps, 0, request.start_us, (offer,), why)
+        offers = (offer,) if moved.end_us < MAX_TIME_US else ()
+        return Refused(Reason.PROVIDER_TOO_LATE, names, request.rate_bps, 0, request.start_us, offers, why)
 
     def announce(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> Announcement | Refused:
         """Promise bytes that are coming."""
