@@ -1,0 +1,18 @@
+"""What Alembic runs to migrate: on the connection of ``controller.store``, which has the transaction and the lock."""
+
+from alembic import context
+
+
+def migrate() -> None:
+    """Carry out the steps that are due."""
+    settings = context.config.attributes
+    context.configure(
+        connection=settings["connection"],
+        version_table=settings["version_table"],
+        transactional_ddl=True,  # Alembic thinks that SQLite has none
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+migrate()

@@ -1,0 +1,221 @@
+"""SQLite and PostgreSQL: how a connection is made, and how a controller is alone with the database."""
+
+import contextlib
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from sqlalchemy import URL, Connection, Table, create_engine, event, make_url, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.pool import NullPool, StaticPool
+
+from controller.store.errors import StoreBusy, UrlNotUsable
+
+Upsert = sqlite.Insert | postgresql.Insert
+
+_BUSY_MS = 5_000  # somebody else's transaction, as a backup's, holds up ours no longer than this
+_GONE_S = 15  # a peer whose machine is silent for this long is dead
+_LOCK_PATIENCE = "2s"  # PostgreSQL takes a moment to notice that the last controller is dead
+_LOCK = (0x4845_4144, 0x5741_5921)  # "HEAD", "WAY!": names our advisory lock within the database
+_NO_LOCK = "55P03"  # lock_not_available, PostgreSQL's appendix A
+
+_HOLDER = text("""
+    SELECT coalesce(nullif(a.application_name, ''), 'an unnamed client') || ', server process ' || l.pid
+    FROM pg_locks l JOIN pg_stat_activity a USING (pid) JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
+    AND d.datname = current_database()
+""")
+_SESSION = text("""
+    SELECT set_config('lock_timeout', :busy_ms, false), set_config('tcp_keepalives_idle', :probe_s, false),
+    set_config('tcp_keepalives_interval', :probe_s, false), set_config('tcp_keepalives_count', '3', false),
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
+""")
+
+
+class Backend(Protocol):
+    """A kind of database.
+
+    Attributes:
+        shown: its URL without password.
+    """
+
+    shown: str
+
+    def connect(self) -> Connection:
+        """Return a connection to a database that no other controller has.
+
+        Raises:
+            StoreBusy: another one has it.
+        """
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection, which may be broken."""
+
+    def release(self) -> None:
+        """Let others have the database."""
+
+    def upsert(self, table: Table) -> Upsert:
+        """Return the statement that inserts a row, or replaces the one with its key."""
+
+
+def backend(url: str) -> "Sqlite | Postgresql":
+    """Return what a URL names.
+
+    Raises:
+        UrlNotUsable: nothing that we can use.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise UrlNotUsable("it is no URL") from None
+    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
+        return Sqlite(parsed)
+    if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
+        return Postgresql(parsed)
+    raise UrlNotUsable(f'there is no support for "{parsed.drivername}"')
+
+
+class Sqlite:
+    """A file, and a lock file beside it; or memory, which nobody else can reach.
+
+    Raises:
+        UrlNotUsable: options or SQLite's own URIs, which could name a file in ways that our lock does not see.
+    """
+
+    def __init__(self, url: URL) -> None:
+        if url.query or url.host or (url.database or "").startswith("file:"):
+            raise UrlNotUsable("an SQLite database is named by its path alone")
+        in_memory = url.database in {None, "", ":memory:"}
+        self._path = None if in_memory else Path(url.database or "").resolve()
+        self.shown = "sqlite://" if self._path is None else f"sqlite:///{self._path}"
+        self._lock: IO[str] | None = None
+        # One connection at a time; a StaticPool keeps that to the memory, and the memory with it.
+        self._engine = create_engine(
+            URL.create("sqlite", database=None if self._path is None else str(self._path)),
+            poolclass=StaticPool if self._path is None else NullPool,
+            connect_args={"check_same_thread": False},
+            hide_parameters=True,
+        )
+        event.listen(self._engine, "connect", _prepare_sqlite)
+        event.listen(self._engine, "begin", _begin_sqlite)
+
+    def connect(self) -> Connection:
+        """See :meth:`Backend.connect`."""
+        if self._path is not None and self._lock is None:
+            self._lock = self._locked(self._path.with_name(self._path.name + ".lock"))
+        return self._engine.connect()
+
+    def drop(self, connection: Connection) -> None:
+        """See :meth:`Backend.drop`."""
+        if self._path is not None:
+            connection.invalidate()
+        connection.close()
+
+    def release(self) -> None:
+        """See :meth:`Backend.release`. The lock file stays: one that is removed could be locked twice."""
+        self._engine.dispose()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def upsert(self, table: Table) -> Upsert:
+        """See :meth:`Backend.upsert`."""
+        new = sqlite.insert(table)
+        return new.on_conflict_do_update(index_elements=table.primary_key, set_=_replaced(table, new))
+
+    def _locked(self, path: Path) -> IO[str]:
+        """Return the lock file, locked; the kernel unlocks it when we die, however we do."""
+        with contextlib.ExitStack() as undo:
+            file = undo.enter_context(path.open("a+"))
+            try:
+                # flock, not lockf: that one would let a second store of this very process pass.
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise StoreBusy(self.shown, file.read().strip() or "another process") from None
+            file.truncate(0)
+            file.write(f"process {os.getpid()}\n")
+            file.flush()
+            undo.pop_all()
+        return file
+
+
+class Postgresql:
+    """A database of a server. The lock belongs to the one connection that we have, so whoever writes has the lock."""
+
+    def __init__(self, url: URL) -> None:
+        defaults = {
+            "application_name": f"headway, process {os.getpid()} on {socket.gethostname()}"[:63],
+            "connect_timeout": "10",
+            "keepalives_idle": str(_GONE_S // 3),
+            "keepalives_interval": str(_GONE_S // 3),
+            "keepalives_count": "3",
+            "tcp_user_timeout": str(_GONE_S * 1000),
+        }
+        where = {name: value for name, value in url.query.items() if name in {"host", "port", "dbname"}}
+        shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, where)
+        self.shown = shown.render_as_string()
+        self._engine = create_engine(
+            url.set(drivername="postgresql+psycopg", query=defaults | dict(url.query)),
+            poolclass=NullPool,
+            hide_parameters=True,
+        )
+
+    def connect(self) -> Connection:
+        """See :meth:`Backend.connect`."""
+        connection = self._engine.connect()
+        try:
+            with connection.begin():
+                connection.execute(_SESSION, {"busy_ms": str(_BUSY_MS), "probe_s": str(_GONE_S // 3)})
+            self._take_lock(connection)
+        except BaseException:
+            self.drop(connection)
+            raise
+        return connection
+
+    def drop(self, connection: Connection) -> None:
+        """See :meth:`Backend.drop`."""
+        connection.invalidate()
+        connection.close()
+
+    def release(self) -> None:
+        """See :meth:`Backend.release`. The lock went with the connection."""
+        self._engine.dispose()
+
+    def upsert(self, table: Table) -> Upsert:
+        """See :meth:`Backend.upsert`."""
+        new = postgresql.insert(table)
+        return new.on_conflict_do_update(index_elements=table.primary_key, set_=_replaced(table, new))
+
+    def _take_lock(self, connection: Connection) -> None:
+        """Take the lock for as long as the connection lasts; it is not the transaction's."""
+        key = {"first": _LOCK[0], "second": _LOCK[1]}
+        try:
+            with connection.begin():
+                connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'"))
+                connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
+        except OperationalError as error:
+            if getattr(error.orig, "sqlstate", None) != _NO_LOCK:
+                raise
+            with connection.begin():
+                holder = connection.execute(_HOLDER, key).scalar()
+            raise StoreBusy(self.shown, holder or "another client") from None
+
+
+def _replaced(table: Table, new: Upsert) -> dict[str, Any]:
+    """Return what becomes of the columns of a row that is there already: what was to be inserted."""
+    return {column.name: new.excluded[column.name] for column in table.columns if not column.primary_key}
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    """Make a new connection sure: a commit returns once it is on the disk."""
+    connection.isolation_level = None  # else the driver begins transactions by rules of its own, none before DDL
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {_BUSY_MS}", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,105 @@
+"""A database that is ours alone, over one connection. Not for several threads at once."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from controller.store.backends import backend
+from controller.store.rows import (
+    Batch,
+    Row,
+    Saved,
+    original,
+    purchase_of,
+    purchase_row,
+    reservation_of,
+    reservation_row,
+    storable,
+)
+from controller.store.schema import WRITTEN_BY, migrate
+from controller.store.tables import ANNOUNCEMENTS, META, PURCHASES, RESERVATIONS
+from topology import __version__
+
+
+class Database:
+    """Reads all, writes batches.
+
+    Its methods raise what SQLAlchemy, the driver and the operating system raise; :class:`~controller.store.Store` makes
+    one error of them.
+
+    Raises:
+        UrlNotUsable: the URL names no database that we can use.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._backend = backend(url)
+        self.shown = self._backend.shown
+        self._connection: Connection | None = None
+        self._upserts = {table: self._backend.upsert(table) for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES)}
+
+    def open(self) -> None:
+        """Connect, or connect again; be alone; bring the schema up to date.
+
+        Raises:
+            StoreBusy: another controller has it.
+            StoreNewer: a newer Headway has written it.
+        """
+        self._disconnect()
+        connection = self._connection = self._backend.connect()
+        migrate(connection, self.shown)
+        with connection.begin():
+            found = connection.execute(select(META.c.value).where(META.c.key == WRITTEN_BY)).scalar()
+            if found is None:
+                connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
+            elif found != __version__:
+                connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
+
+    def close(self) -> None:
+        """Let it go, with the lock."""
+        self._disconnect()
+        self._backend.release()
+
+    def read(self) -> Saved:
+        """Return all that is kept."""
+        with self._connected().begin() as transaction:
+            run = transaction.connection.execute
+            reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
+            announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
+            purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
+            return Saved(
+                tuple(reservation_of(row) for row in reservations.mappings()),
+                {original(row.id): original(row.body) for row in announcements},
+                tuple(purchase_of(row) for row in purchases.mappings()),
+            )
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch in one transaction; once this returns, it outlives a crash of the machine."""
+        bodies = {name: body for name, body in batch.announcements.items() if body is not None}
+        bought = [purchase for purchase in batch.purchases.values() if purchase is not None]
+        with self._connected().begin():
+            self._put(RESERVATIONS, [reservation_row(r) for r in batch.reservations.values()])
+            self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
+            self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
+            self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
+            self._forget(PURCHASES, [name for name, purchase in batch.purchases.items() if purchase is None])
+
+    def _put(self, table: Table, rows: Sequence[Row]) -> None:
+        if rows:
+            self._connected().execute(self._upserts[table], rows)
+
+    def _forget(self, table: Table, names: Sequence[str]) -> None:
+        if names:
+            (key,) = table.primary_key
+            gone = delete(table).where(key == bindparam("gone"))  # not IN: the number of its values is limited
+            self._connected().execute(gone, [{"gone": storable(name)} for name in names])
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            raise SQLAlchemyError("not connected")
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._backend.drop(connection)

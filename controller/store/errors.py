@@ -1,0 +1,81 @@
+"""What can go wrong between us and the database.
+
+StoreError
+├── UrlNotUsable     the URL names no database that we can use
+├── StoreBusy        another controller has it
+├── StoreNewer       a newer Headway has written it
+└── StoreFailed      it cannot be read or written; nothing since the last acknowledged save is in it for certain
+
+Every ``url`` here is without password. They are data classes, but not frozen ones: contextlib writes ``__traceback__``
+of an exception that passes through it.
+"""
+
+from dataclasses import dataclass
+
+
+class StoreError(Exception):
+    """Root of everything raised by ``controller.store``."""
+
+
+@dataclass(eq=False)
+class UrlNotUsable(StoreError):
+    """The URL names no database that we can use; it is not repeated here, for it may have a password in it."""
+
+    why: str
+
+    def __str__(self) -> str:
+        """Return what is wrong, and what is right, for people."""
+        return (
+            f"the database's URL cannot be used: {self.why}; "
+            "need sqlite:////<absolute path> or postgresql://<user>:<password>@<host>/<database>"
+        )
+
+
+@dataclass(eq=False)
+class StoreBusy(StoreError):
+    """Another controller has the database, and one must be alone with it."""
+
+    url: str
+    holder: str
+
+    def __str__(self) -> str:
+        """Return who has it, and what to do, for people."""
+        return f"{self.url} is in use by {self.holder}: only one controller may use a database, stop that one first"
+
+
+@dataclass(eq=False)
+class StoreNewer(StoreError):
+    """A newer Headway has written the database, in a way that this one does not understand.
+
+    Attributes:
+        url: the database.
+        found: the revision of its schema.
+        known: the newest revision that this Headway knows.
+        written_by: the version of the Headway that opened it last.
+        running: the version of this one.
+    """
+
+    url: str
+    found: str
+    known: str
+    written_by: str
+    running: str
+
+    def __str__(self) -> str:
+        """Return what was found, and what to do, for people."""
+        return (
+            f"{self.url} was written by Headway {self.written_by} (schema {self.found}), this is {self.running} and "
+            f"knows schemas up to {self.known}: install {self.written_by} or newer, or restore a backup"
+        )
+
+
+@dataclass(eq=False)
+class StoreFailed(StoreError):
+    """The database cannot be read or written; saves are refused until it was loaded again."""
+
+    url: str
+    why: str
+
+    def __str__(self) -> str:
+        """Return what happened, for people."""
+        return f"{self.url}: {self.why}"

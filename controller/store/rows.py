@@ -1,0 +1,197 @@
+"""Values as rows and back, and many changes as one. Pure."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+
+from sqlalchemy import RowMapping
+
+from controller.plan.lifecycle import State
+from controller.plan.reservations import Constraints, Reservation
+from topology.protocol import FlowClass
+
+Row = dict[str, str | int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PurchaseRow:
+    """What was bought of a circuit's provider under ``name``, as it is kept.
+
+    Attributes:
+        circuit: the circuit it carries.
+        name: what the provider knows it by.
+        start_us: Unix time, microseconds.
+        end_us: Unix time, microseconds; not in it any more.
+        rate_bps: wire rate.
+        state: where it stands.
+        reason: why it is there, when that was not our wish.
+    """
+
+    circuit: str
+    name: str
+    start_us: int
+    end_us: int
+    rate_bps: int
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be written, all of it or nothing.
+
+    Attributes:
+        reservations: new ones, and new versions of known ones.
+        announcements: by id, the JSON text of each; None for one that is gone.
+        purchases: new ones, and new versions of known ones.
+        purchases_gone: the names of those to forget, after the former.
+    """
+
+    reservations: tuple[Reservation, ...] = ()
+    announcements: tuple[tuple[str, str | None], ...] = ()
+    purchases: tuple[PurchaseRow, ...] = ()
+    purchases_gone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """All that is kept.
+
+    Attributes:
+        reservations: in the order of their sequence.
+        announcements: the JSON text of each, by id.
+        purchases: in the order of their names.
+    """
+
+    reservations: tuple[Reservation, ...]
+    announcements: dict[str, str]
+    purchases: tuple[PurchaseRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The last word about each thing that changes; None for what is gone."""
+
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    announcements: dict[str, str | None] = field(default_factory=dict)
+    purchases: dict[str, PurchaseRow | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to write."""
+        return bool(self.reservations or self.announcements or self.purchases)
+
+
+def merged(many: Iterable[Changes]) -> Batch:
+    """Return changes, in the order they were made, as one."""
+    batch = Batch()
+    for changes in many:
+        batch.reservations.update((r.reservation_id, r) for r in changes.reservations)
+        batch.announcements.update(changes.announcements)
+        batch.purchases.update((p.name, p) for p in changes.purchases)
+        batch.purchases.update((name, None) for name in changes.purchases_gone)
+    return batch
+
+
+def reservation_row(reservation: Reservation) -> Row:
+    """Return a reservation as its row."""
+    return {
+        "reservation_id": storable(reservation.reservation_id),
+        "sequence": reservation.sequence,
+        "version": reservation.version,
+        "state": reservation.state.value,
+        "flow_class": reservation.flow_class.value,
+        "a_end": storable(reservation.a_end),
+        "z_end": storable(reservation.z_end),
+        "rate_bps": reservation.rate_bps,
+        "start_us": reservation.start_us,
+        "end_us": reservation.end_us,
+        "path": json.dumps(reservation.path),
+        "backup": json.dumps(reservation.backup),
+        "constraints": json.dumps(asdict(reservation.constraints)),
+        "hold_until_us": reservation.hold_until_us,
+        "created_us": reservation.created_us,
+        "changed_us": reservation.changed_us,
+        "description": storable(reservation.description),
+        "reason": storable(reservation.reason),
+        "key": storable(reservation.key),
+        "fingerprint": storable(reservation.fingerprint),
+    }
+
+
+def reservation_of(row: RowMapping) -> Reservation:
+    """Return the reservation that a row keeps.
+
+    Raises:
+        ValueError, KeyError, TypeError: the row was not written by us.
+    """
+    wanted = json.loads(row["constraints"])
+    return Reservation(
+        reservation_id=original(row["reservation_id"]),
+        sequence=row["sequence"],
+        version=row["version"],
+        state=State(row["state"]),
+        flow_class=FlowClass(row["flow_class"]),
+        a_end=original(row["a_end"]),
+        z_end=original(row["z_end"]),
+        rate_bps=row["rate_bps"],
+        start_us=row["start_us"],
+        end_us=row["end_us"],
+        path=tuple(json.loads(row["path"])),
+        backup=tuple(json.loads(row["backup"])),
+        constraints=Constraints(
+            include=tuple(wanted["include"]),
+            exclude=tuple(wanted["exclude"]),
+            max_rtt_us=wanted["max_rtt_us"],
+            backup=wanted["backup"],
+        ),
+        hold_until_us=row["hold_until_us"],
+        created_us=row["created_us"],
+        changed_us=row["changed_us"],
+        description=original(row["description"]),
+        reason=original(row["reason"]),
+        key=original(row["key"]),
+        fingerprint=original(row["fingerprint"]),
+    )
+
+
+def purchase_row(purchase: PurchaseRow) -> Row:
+    """Return a purchase as its row."""
+    return {name: storable(value) if isinstance(value, str) else value for name, value in asdict(purchase).items()}
+
+
+def purchase_of(row: RowMapping) -> PurchaseRow:
+    """Return the purchase that a row keeps."""
+    return PurchaseRow(
+        circuit=original(row["circuit"]),
+        name=original(row["name"]),
+        start_us=row["start_us"],
+        end_us=row["end_us"],
+        rate_bps=row["rate_bps"],
+        state=original(row["state"]),
+        reason=original(row["reason"]),
+    )
+
+
+# People's words come as JSON, which may carry what no database takes as text: NUL (PostgreSQL) and halves of surrogate
+# pairs (both). One such description would fail the saves of everybody, so they are escaped, and the escape's own mark.
+_TROUBLE = re.compile("[\\\\\x00\ud800-\udfff]")
+_ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
+
+
+def storable(text: str) -> str:
+    r"""Return a text that every database takes.
+
+    >>> storable("a\\b\x00")
+    'a\\u005cb\\u0000'
+    """
+    return _TROUBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def original(text: str) -> str:
+    r"""Return the text that :func:`storable` was given.
+
+    >>> original("a\\u005cb")
+    'a\\b'
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\" in text else text

@@ -1,0 +1,57 @@
+"""The tables as SQLAlchemy knows them. What they are in a database is made by ``controller/migrations``."""
+
+from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, text
+
+METADATA = MetaData()
+
+RESERVATIONS = Table(
+    "reservations",
+    METADATA,
+    Column("reservation_id", Text, primary_key=True),
+    Column("sequence", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("flow_class", Text, nullable=False),
+    Column("a_end", Text, nullable=False),
+    Column("z_end", Text, nullable=False),
+    Column("rate_bps", BigInteger, nullable=False),
+    Column("start_us", BigInteger, nullable=False),
+    Column("end_us", BigInteger, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("backup", Text, nullable=False),
+    Column("constraints", Text, nullable=False),
+    Column("hold_until_us", BigInteger),
+    Column("created_us", BigInteger, nullable=False),
+    Column("changed_us", BigInteger, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Index("reservations_key", "key", unique=True, sqlite_where=text("key <> ''"), postgresql_where=text("key <> ''")),
+)
+
+ANNOUNCEMENTS = Table(
+    "announcements",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
+PURCHASES = Table(
+    "purchases",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("circuit", Text, nullable=False),
+    Column("start_us", BigInteger, nullable=False),
+    Column("end_us", BigInteger, nullable=False),
+    Column("rate_bps", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+META = Table(
+    "meta",
+    METADATA,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
