@@ -16,7 +16,7 @@ from controller.store.errors import StoreBusy, UrlNotUsable
 
 Upsert = sqlite.Insert | postgresql.Insert
 
-_BUSY_MS = 5_000  # somebody else's transaction, as a backup's, holds up ours no longer than this
+_BUSY_MS = 2_000  # somebody else's transaction holds up ours no longer than this
 _GONE_S = 15  # a peer whose machine is silent for this long is dead
 _LOCK_PATIENCE = "2s"  # PostgreSQL takes a moment to notice that the last controller is dead
 _LOCK = (0x4845_4144, 0x5741_5921)  # "HEAD", "WAY!": names our advisory lock within the database

@@ -1,0 +1,360 @@
+"""What every store keeps to, whatever database is behind it: a class of tests for each kind of database to inherit."""
+
+import itertools
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+import structlog
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.plan.lifecycle import State
+from controller.plan.reservations import Constraints, Reservation
+from controller.store import Changes, PurchaseRow, Store, StoreBusy, StoreFailed, StoreNewer
+from controller.store.schema import VERSION_TABLE
+from controller.store.tables import METADATA
+from controller.tests.store_child import reservation
+from topology.protocol import FlowClass
+
+ROOT = Path(__file__).parents[2]
+ACK_S = 30.0
+
+_VERSIONS = sa.table(VERSION_TABLE, sa.column("version_num"))
+
+Broken = Callable[[], AbstractContextManager[None]]
+
+texts = st.text(st.characters(exclude_categories=()), max_size=20)  # with NUL and halves of surrogate pairs
+integers = st.integers(-(2**63), 2**63 - 1)
+names = st.lists(texts, max_size=4).map(tuple)
+reservations = st.builds(
+    Reservation,
+    reservation_id=texts,
+    sequence=integers,
+    version=integers,
+    state=st.sampled_from(State),
+    flow_class=st.sampled_from(FlowClass),
+    a_end=texts,
+    z_end=texts,
+    rate_bps=integers,
+    start_us=integers,
+    end_us=integers,
+    path=names,
+    backup=names,
+    constraints=st.builds(Constraints, names, names, st.none() | st.integers(), st.booleans()),
+    hold_until_us=st.none() | integers,
+    created_us=integers,
+    changed_us=integers,
+    description=texts,
+    reason=texts,
+    key=texts,
+    fingerprint=texts,
+)
+purchases = st.builds(PurchaseRow, texts, texts, integers, integers, integers, texts, texts)
+announcements = st.dictionaries(texts, texts, max_size=5)
+
+
+def done(store: Store, changes: Changes) -> None:
+    """Save and wait."""
+    store.save(changes).result(ACK_S)
+
+
+def of(*some: Reservation) -> Changes:
+    """Changes of reservations alone."""
+    return Changes(reservations=some)
+
+
+def started_child(url: str) -> subprocess.Popen[str]:
+    """A process that saves for ever and prints what was acknowledged."""
+    command = [sys.executable, "-m", "controller.tests.store_child", url]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def acknowledged(child: subprocess.Popen[str], count: int) -> list[str]:
+    """The first acknowledgements of a child."""
+    assert child.stdout is not None
+    return [line.strip() for line in itertools.islice(child.stdout, count)]
+
+
+def killed(child: subprocess.Popen[str]) -> list[str]:
+    """What a child said last, before it was killed."""
+    child.kill()
+    rest, _ = child.communicate()
+    return rest.split()
+
+
+class StoreContract:
+    """Inherit, give the fixtures ``url`` and ``broken``, and call it Test...."""
+
+    @pytest.fixture
+    def url(self) -> str:
+        """The URL of an empty database."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def broken(self, store: Store) -> Broken:
+        """What makes it impossible to write the database, as long as its context lasts."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[Store]:
+        """A store on it."""
+        store = Store(url)
+        store.open()
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def engine(self, store: Store, url: str) -> Iterator[sa.Engine]:
+        """Another way into the database of the store, which is closed: somebody with a database tool."""
+        store.close()
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        yield engine
+        engine.dispose()
+
+    # What is saved is loaded.
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(reservations, max_size=5), announcements, st.lists(purchases, max_size=3))
+    def test_what_was_saved_is_loaded_equal(self, store, some, announced, bought):
+        number = len(store.load().reservations)  # tells this example's names and keys from those of others
+        mine = [
+            replace(r, reservation_id=f"{number}.{i}{r.reservation_id}", key=f"{number}.{i}{r.key}" if r.key else "")
+            for i, r in enumerate(some)
+        ]
+        mine_bought = {p.name: p for p in bought}
+        done(store, Changes(tuple(mine), tuple(announced.items()), tuple(mine_bought.values())))
+        saved = store.load()
+        assert {r.reservation_id: r for r in saved.reservations}.items() >= {r.reservation_id: r for r in mine}.items()
+        assert saved.announcements.items() >= announced.items()
+        assert {p.name: p for p in saved.purchases}.items() >= mine_bought.items()
+
+    def test_it_outlives_the_store(self, store, url):
+        done(store, Changes((reservation(1),), (("a", "{}"),), (PurchaseRow("c", "p", 0, 1, 2, "up"),)))
+        saved = store.load()
+        store.close()
+        again = Store(url)
+        again.open()
+        assert again.load() == saved
+        assert (len(saved.reservations), saved.announcements, len(saved.purchases)) == (1, {"a": "{}"}, 1)
+        again.close()
+
+    def test_reservations_come_in_the_order_of_their_creation(self, store):
+        done(store, of(*(reservation(n) for n in (10, 9, 2, 100))))
+        assert [r.sequence for r in store.load().reservations] == [2, 9, 10, 100]
+
+    def test_of_two_versions_saved_together_the_later_one_wins(self, store):
+        done(store, of(reservation(1), replace(reservation(1), version=2)))
+        assert [r.version for r in store.load().reservations] == [2]
+
+    def test_of_many_versions_the_last_one_saved_wins(self, store):
+        for version in range(500):
+            last = store.save(of(replace(reservation(1), version=version)))
+        last.result(ACK_S)
+        assert [r.version for r in store.load().reservations] == [499]
+
+    def test_what_is_gone_is_gone(self, store):
+        purchase = PurchaseRow("chile-illinois", "p", 0, 1, 2, "up")
+        done(store, Changes(announcements=(("a", "1"), ("b", "2")), purchases=(purchase, replace(purchase, name="q"))))
+        done(store, Changes(announcements=(("a", None),), purchases_gone=("p",)))
+        saved = store.load()
+        assert (saved.announcements, [p.name for p in saved.purchases]) == ({"b": "2"}, ["q"])
+
+    def test_what_comes_back_after_it_was_gone_is_there(self, store):
+        purchase = PurchaseRow("chile-illinois", "p", 0, 1, 2, "up")
+        store.save(Changes(announcements=(("a", None),), purchases_gone=("p",)))
+        done(store, Changes(announcements=(("a", "1"),), purchases=(purchase,)))
+        saved = store.load()
+        assert (saved.announcements, saved.purchases) == ({"a": "1"}, (purchase,))
+
+    def test_many_can_go_at_once(self, store):
+        done(store, Changes(announcements=tuple((str(n), "{}") for n in range(70_000))))
+        done(store, Changes(announcements=tuple((str(n), None) for n in range(70_000))))
+        assert store.load().announcements == {}
+
+    # Who waits for what.
+
+    def test_whoever_saves_nothing_waits_for_what_was_saved_before(self, store):
+        before = [store.save(of(reservation(n))) for n in range(300)]
+        done(store, Changes())
+        assert all(future.done() for future in before)
+
+    def test_load_has_all_that_was_saved_before_even_if_nobody_can_be_told_yet(self, store):
+        lock, told = threading.RLock(), []
+        with lock:
+            for n in range(200):
+                store.save(of(reservation(n))).add_done_callback(
+                    lambda _: (lock.acquire(), told.append(1), lock.release())
+                )
+            assert len(store.load().reservations) == 200
+        done(store, Changes())
+        assert len(told) == 200
+
+    def test_many_threads_find_all_they_saved(self, store):
+        def work(first):
+            for n in range(first, first + 50):
+                done(store, of(reservation(n)))
+
+        threads = [threading.Thread(target=work, args=(first,)) for first in range(0, 800, 50)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [r.sequence for r in store.load().reservations] == list(range(800))
+
+    def test_a_save_cannot_be_cancelled(self, store):
+        future = store.save(of(reservation(1)))
+        assert not future.cancel()
+        future.result(ACK_S)
+
+    def test_close_writes_what_waits_and_refuses_what_comes_after(self, store, url):
+        waiting = [store.save(of(reservation(n))) for n in range(300)]
+        store.close()
+        assert all(future.exception(0) is None for future in waiting)
+        with pytest.raises(StoreFailed, match="it is closed"):
+            done(store, of(reservation(999)))
+        with pytest.raises(StoreFailed, match="it is closed"):
+            store.load()
+        again = Store(url)
+        again.open()
+        assert len(again.load().reservations) == 300
+        again.close()
+
+    def test_nothing_is_saved_or_loaded_before_it_is_open(self, url):
+        store = Store(url)
+        with pytest.raises(StoreFailed, match="it is not open"):
+            done(store, of(reservation(1)))
+        with pytest.raises(StoreFailed, match="it is not open"):
+            store.load()
+
+    # Failures.
+
+    def test_a_batch_is_written_whole_or_not_at_all(self, store):
+        with pytest.raises(StoreFailed):
+            done(store, of(reservation(1), replace(reservation(2), key=reservation(1).key)))
+        assert store.load().reservations == ()
+
+    def test_any_number_of_reservations_has_no_key(self, store):
+        done(store, of(*(replace(reservation(n), key="") for n in range(3))))
+        assert len(store.load().reservations) == 3
+
+    def test_a_number_that_no_column_holds_fails_the_save_and_not_the_store(self, store):
+        with pytest.raises(StoreFailed):
+            done(store, of(replace(reservation(1), rate_bps=2**63)))
+        store.load()
+        done(store, of(reservation(1)))
+
+    def test_after_a_failure_saves_are_refused_until_it_is_loaded(self, store, broken):
+        done(store, of(reservation(1)))
+        with broken():
+            futures = [store.save(of(reservation(n))) for n in range(2, 400)]
+            assert all(isinstance(future.exception(ACK_S), StoreFailed) for future in futures)
+        with pytest.raises(StoreFailed):
+            done(store, of(reservation(2)))
+        assert store.load().reservations == (reservation(1),)
+        done(store, of(reservation(2)))
+        assert store.load().reservations == (reservation(1), reservation(2))
+
+    def test_each_who_waits_gets_an_error_of_its_own(self, store, broken):
+        with broken():
+            errors = [future.exception(ACK_S) for future in [store.save(of(reservation(n))) for n in range(20)]]
+        assert len({id(error) for error in errors}) == 20
+
+    def test_what_waits_is_refused_by_a_load_that_cannot_write_it(self, store, broken):
+        lock = threading.RLock()
+        with lock:
+            blocked = store.save(of(reservation(1)))
+            blocked.add_done_callback(lambda _: (lock.acquire(), lock.release()))
+            blocked.result(ACK_S)
+            with broken():
+                waiting = [store.save(of(reservation(n))) for n in range(2, 9)]
+                with suppress(StoreFailed):  # a disk that is full can be read, a server that is gone cannot
+                    store.load()
+        assert all(isinstance(future.exception(ACK_S), StoreFailed) for future in waiting)
+        assert store.load().reservations == (reservation(1),)
+
+    def test_whoever_waits_for_a_writer_that_dies_hears_of_it(self, store):
+        def full(_logger, _method, event):
+            if event["event"] == "store.failed":
+                raise BrokenPipeError("nobody reads the log")
+            raise structlog.DropEvent
+
+        structlog.configure(processors=[full])
+        try:
+            assert isinstance(store.save(of(replace(reservation(1), rate_bps=2**63))).exception(ACK_S), StoreFailed)
+            with pytest.raises(StoreFailed, match="writer has stopped"):
+                self._refused_at_last(store)
+        finally:
+            structlog.reset_defaults()
+        with pytest.raises(StoreFailed, match="writer has stopped: nobody reads the log"):
+            store.load()
+
+    @staticmethod
+    def _refused_at_last(store):
+        """Save until the writer is dead: it says what failed before it logs that, and dies of the latter."""
+        while True:
+            error = store.save(Changes()).exception(ACK_S)
+            if error is not None and "writer" in str(error):
+                raise error
+
+    @pytest.mark.parametrize("count", [1, 60, 900])
+    def test_what_was_acknowledged_is_there_after_the_process_was_killed(self, url, count):
+        child = started_child(url)
+        said = [*acknowledged(child, count), *killed(child)]
+        store = Store(url)
+        store.open()
+        assert len(said) >= count
+        assert set(said) - {r.reservation_id for r in store.load().reservations} == set()
+        store.close()
+
+    # Alone, and with a schema that is known.
+
+    def test_a_second_store_is_refused_until_the_first_is_closed(self, store, url):
+        second = Store(url)
+        with pytest.raises(StoreBusy, match=r"in use by .*process \d+.*stop that one first"):
+            second.open()
+        done(store, of(reservation(1)))
+        store.close()
+        second.open()
+        assert len(second.load().reservations) == 1
+        second.close()
+
+    def test_a_store_is_refused_while_another_process_has_the_database(self, url):
+        child = started_child(url)
+        try:
+            acknowledged(child, 1)
+            with pytest.raises(StoreBusy, match=rf"process {child.pid}\b"):
+                Store(url).open()
+        finally:
+            killed(child)
+
+    def test_the_schema_is_the_one_that_the_code_knows(self, engine):
+        with engine.connect() as connection:
+            mine = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+            assert compare_metadata(mine, METADATA) == []
+
+    def test_what_a_newer_headway_has_written_is_refused(self, engine, url):
+        with engine.begin() as connection:
+            connection.execute(sa.update(_VERSIONS).values(version_num="9999"))
+            connection.execute(sa.text("UPDATE meta SET value = '7.5.0' WHERE key = 'written_by'"))
+        with pytest.raises(StoreNewer, match=r"written by Headway 7\.5\.0 \(schema 9999\).*install 7\.5\.0 or newer"):
+            Store(url).open()
+        with engine.connect() as connection:
+            assert connection.execute(sa.text("SELECT value FROM meta")).scalars().all() == ["7.5.0"]
+
+    def test_a_database_whose_tables_are_not_ours_is_left_alone(self, engine, url):
+        with engine.begin() as connection:
+            connection.execute(sa.text(f"DROP TABLE {VERSION_TABLE}"))
+            connection.execute(sa.text("DROP TABLE announcements"))
+        with pytest.raises(StoreFailed, match=r"reservations.* already exists"):
+            Store(url).open()
+        with engine.connect() as connection:
+            assert "announcements" not in sa.inspect(connection).get_table_names()

@@ -1,0 +1,170 @@
+"""The store on SQLite, and what only SQLite can get wrong."""
+
+import resource
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from controller.store import Changes, Store, StoreFailed, UrlNotUsable
+from controller.store.backends import backend
+from controller.store.rows import merged
+from controller.tests.store_child import reservation
+from controller.tests.store_contract import Broken, StoreContract, done, of
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    """Where the database is."""
+    return tmp_path / "headway.db"
+
+
+class TestSqlite(StoreContract):
+    """The contract, on a file."""
+
+    @pytest.fixture
+    def url(self, path) -> str:
+        """The file's URL."""
+        return f"sqlite:///{path}"
+
+    @pytest.fixture
+    def broken(self, store, path) -> Broken:
+        """No file may grow, so the kernel refuses what SQLite appends, as on a full disk."""
+
+        @contextmanager
+        def full() -> Iterator[None]:
+            store.load()  # so that nothing is being written
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            size = path.with_name("headway.db-wal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+        return full
+
+    def test_a_commit_is_on_the_disk_when_it_returns(self, url):
+        ours = backend(url)
+        connection = ours.connect()
+        pragmas = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+        assert pragmas == ["wal", 2]  # 2 is FULL, sqlite.org/pragma.html#pragma_synchronous
+        ours.drop(connection)
+        ours.release()
+
+    def test_saves_that_wait_together_share_a_transaction(self, store, path):
+        done(store, Changes())
+        before = _commits(path)
+        other = sqlite3.connect(path)
+        other.execute("BEGIN IMMEDIATE")  # a backup, for example
+        futures = [store.save(of(reservation(n))) for n in range(200)]
+        assert not futures[0].done()
+        other.rollback()
+        futures[-1].result(30)
+        other.close()
+        assert 1 <= _commits(path) - before <= 2
+
+    def test_somebody_who_holds_the_database_for_long_makes_saves_fail(self, store, path):
+        other = sqlite3.connect(path)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreFailed, match="locked"):
+            done(store, of(reservation(1)))
+        other.close()
+        assert store.load().reservations == ()
+
+    def test_a_folder_that_is_not_there_is_named(self, tmp_path):
+        with pytest.raises(StoreFailed, match=r"No such file or directory.*nowhere"):
+            Store(f"sqlite:///{tmp_path}/nowhere/headway.db").open()
+
+    def test_a_file_that_is_no_database_is_left_alone(self, url, path):
+        path.write_bytes(b"x" * 8192)
+        with pytest.raises(StoreFailed, match="not a database"):
+            Store(url).open()
+        assert path.read_bytes() == b"x" * 8192
+
+    def test_a_store_that_could_not_be_opened_does_not_keep_the_lock(self, url, path):
+        path.write_bytes(b"x" * 8192)
+        with pytest.raises(StoreFailed):
+            Store(url).open()
+        path.unlink()
+        store = Store(url)
+        store.open()
+        store.close()
+
+    def test_two_names_of_one_file_are_one_database(self, store, tmp_path, path):
+        (tmp_path / "link.db").symlink_to(path)
+        with pytest.raises(Exception, match="in use"):
+            Store(f"sqlite:///{tmp_path}/link.db").open()
+
+    def test_a_row_that_is_not_ours_is_reported_and_not_raised_as_it_comes(self, store, path):
+        done(store, of(reservation(1)))
+        with sqlite3.connect(path) as other:
+            other.execute("UPDATE reservations SET state = 'wished for'")
+        other.close()
+        with pytest.raises(StoreFailed, match="wished for"):
+            store.load()
+
+
+def _commits(path: Path) -> int:
+    """How many transactions are in the write-ahead log: sqlite.org/fileformat2.html#walformat."""
+    log = path.with_name(path.name + "-wal").read_bytes()
+    page_bytes = struct.unpack_from(">I", log, 8)[0]
+    frames = [struct.unpack_from(">II8s", log, at) for at in range(32, len(log), 24 + page_bytes)]
+    return sum(database_pages > 0 for _, database_pages, salt in frames if salt == log[16:24])
+
+
+def test_memory_is_a_store_too_and_survives_a_failure():
+    store = Store("sqlite://")
+    store.open()
+    done(store, of(reservation(1)))
+    with pytest.raises(StoreFailed):
+        done(store, of(reservation(2), reservation(2), _other_with_the_key_of(2)))
+    assert store.load().reservations == (reservation(1),)
+    done(store, of(reservation(2)))
+    assert store.load().reservations == (reservation(1), reservation(2))
+    store.close()
+
+
+def _other_with_the_key_of(number):
+    values = {name: getattr(reservation(number), name) for name in reservation(number).__slots__}
+    return type(reservation(number))(**{**values, "reservation_id": "another"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "headway.db",
+        "",
+        "mysql://root:secret@localhost/headway",
+        "postgresql+psycopg2://root:secret@localhost/headway",
+        "sqlite:///file:headway.db?uri=true",
+        "sqlite://host/headway.db",
+        "sqlite:///headway.db?cache=shared",
+        "postgresql://root:secret@localhost:port/headway",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_without_telling_its_password(url):
+    with pytest.raises(UrlNotUsable, match="need sqlite:") as error:
+        Store(url)
+    assert "secret" not in str(error.value)
+
+
+def test_no_password_is_told_when_the_server_does_not_answer():
+    store = Store("postgresql://root:secret@127.0.0.1:1/headway?password=secret&host=127.0.0.1&sslkey=secret")
+    with pytest.raises(StoreFailed, match=r"postgresql://root@127\.0\.0\.1:1/headway.*refused") as error:
+        store.open()
+    assert "secret" not in str(error.value)
+    assert "secret" not in store.url
+
+
+def test_changes_made_one_after_the_other_are_one():
+    first, second = reservation(1), reservation(2)
+    batch = merged(
+        [of(first, second), Changes(announcements=(("a", "1"),)), Changes(announcements=(("a", None),)), of(first)]
+    )
+    assert list(batch.reservations.values()) == [first, second]
+    assert batch.announcements == {"a": None}
+    assert not merged([Changes(), Changes()])
