@@ -10,17 +10,9 @@ from topology import units
 
 def show_plan(view: dict[str, Any]) -> None:
     """Print who may send how much, what each layer lets through now, and what is wrong."""
-    console, desired, layers = Console(), view["desired"], view["layers"]
-    classes = Table(title=f"epoch {desired['epoch']}, circuit {units.shown_rate(desired['circuit_wire_bps'])}")
-    for column in ("class", "share", "hosts", "meter", "queue"):
-        classes.add_column(column, justify="left" if column == "class" else "right")
-    for flow_class, limits in desired["classes"].items():
-        rates = (
-            limits["wire_bps"],
-            *(layers[f"{layer}_frame_bps"].get(flow_class, 0) for layer in ("hosts", "meters", "queues")),
-        )
-        classes.add_row(flow_class, *(units.shown_rate(rate) for rate in rates))
-    console.print(classes)
+    console, desired = Console(), view["desired"]
+    for name, link in desired["links"].items():
+        console.print(_link_table(name, link, view["layers"][name], desired["epoch"]))
     flows = Table(title="allocations")
     for column in ("name", "from", "to", "payload", "window"):
         flows.add_column(column, justify="right" if column in {"payload", "window"} else "left")
@@ -30,6 +22,20 @@ def show_plan(view: dict[str, Any]) -> None:
     console.print(flows)
     for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
         console.print(f"[red]{problem}[/red]")
+
+
+def _link_table(name: str, link: dict[str, Any], layers: dict[str, Any], epoch: int) -> Table:
+    """Return what each class has of one direction of a circuit at each layer."""
+    table = Table(title=f"{link['circuit']}, {name}: {units.shown_rate(link['wire_bps'])}, epoch {epoch}")
+    for column in ("class", "share", "hosts", "meter", "queue"):
+        table.add_column(column, justify="left" if column == "class" else "right")
+    for flow_class, limits in link["classes"].items():
+        rates = (
+            limits["wire_bps"],
+            *(layers[f"{layer}_frame_bps"].get(flow_class, 0) for layer in ("hosts", "meters", "queues")),
+        )
+        table.add_row(flow_class, *(units.shown_rate(rate) for rate in rates))
+    return table
 
 
 def show_hosts(rows: list[dict[str, Any]]) -> None:

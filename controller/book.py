@@ -7,14 +7,18 @@ still to do. Every method that needs the lock says so; none blocks.
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from controller.plan.announcements import Announcement
+from controller.plan.flows import flow_on
 from controller.plan.invariant import Layers
-from controller.plan.plan import CircuitPath, Entry, Flow, Plan, planned
+from controller.plan.ledger import Ledger
+from controller.plan.paths import circuits
+from controller.plan.plan import Demand, Entry, Flow, Plan, planned
 from controller.plan.policy import Policy
+from controller.plan.purchases import Period, Purchase, PurchaseState
+from controller.plan.reservations import Reservation
 from controller.plan.transitions import Place, most
-from topology.network import Circuit, Network
+from topology.network import Network, link_name
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
 from topology.wire import Layer, converted_bps
 
@@ -31,24 +35,32 @@ class Site:
         policy: what each class may have.
         standing: the flows that are always in the plan.
         lease_ms: how long a host may act without hearing from us.
+        schedules: by circuit, when it has another capacity than its own rate.
+        lead_us: by circuit that is bought at need, how long before its use that must be.
     """
 
     network: Network
     policy: Policy
     standing: tuple[Flow, ...]
     lease_ms: int
+    schedules: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
+    lead_us: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def circuit(self) -> Circuit:
-        """The circuit that is planned."""
-        return self.network.circuits[0]
+    def ledger(self) -> Ledger:
+        """Return an empty ledger of the site."""
+        ledger = Ledger(self.network, self.policy, self.lead_us)
+        for tail, head, link in self.network.circuit_links:
+            periods = self.schedules.get(link.circuit or "", ())
+            ledger.set_schedule(link_name(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))
+        return ledger
 
-    @property
-    def path(self) -> CircuitPath:
-        """The circuit as the planner sees it, by the longest round trip of any two hosts; worked out at each call."""
-        hosts = [h.name for h in self.network.hosts]
-        rtt_us = max(self.network.rtt_us(a, z) for a in hosts for z in hosts)
-        return CircuitPath(self.circuit.rate_bps, rtt_us, self.network.framing)
+    def receive_window_bytes(self) -> int:
+        """Return the window a receiver must be able to open: the longest path at the highest rate, with recovery."""
+        paths = (self.network.path(a.name, z.name) for a in self.network.hosts for z in self.network.hosts)
+        rtt_us = max(self.network.path_rtt_us(path) for path in paths)
+        wire_bps = max(circuit.rate_bps for circuit in self.network.circuits)
+        payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
+        return RECEIVE_WINDOW_BDPS * payload_bps * rtt_us // 8_000_000
 
 
 @dataclass(slots=True)
@@ -123,40 +135,106 @@ class Book:
 
     def __init__(self, site: Site, now_us: Callable[[], int]) -> None:
         self.site = site
-        self.path = site.path
         self.now_us = now_us
         self.changed = threading.Condition()
-        self.announcements: dict[str, Announcement] = {}
+        self.ledger = site.ledger()
+        self.purchases: dict[str, dict[str, Purchase]] = {circuit: {} for circuit in site.lead_us}
         self.hosts = {h.name: HostState() for h in site.network.hosts}
         self.installed = Installed()
         self.switches_suspect = True  # the switches may not hold what was installed
         self.stopping = False
+        self._receive_window_bytes = site.receive_window_bytes()
+        self._planned_in: dict[str, int] = {}  # by reservation, the first epoch it is in
         # Epochs must grow over restarts, or agents would take us for an old controller; seconds outrun changes.
-        self.desired = planned(now_us() // 1_000_000 * 2, self.path, site.policy, site.standing)
+        self.desired = planned(now_us() // 1_000_000 * 2, site.network, site.policy, self._demand())
 
     def flows(self) -> tuple[Flow, ...]:
-        """Return every flow in the plan; under the lock."""
-        return (*self.site.standing, *(f for a in self.announcements.values() for f in a.flows))
+        """Return every flow in the plan, or that would be if there were anything for it; under the lock."""
+        return self._demand().flows
 
     def replan(self) -> None:
-        """Make the plan for the flows there are now the desired one; under the lock."""
-        self.desired = planned(self.desired.epoch + 2, self.path, self.site.policy, self.flows())
-        self.changed.notify_all()
+        """Make the plan for what there is now the desired one, if it is another; under the lock."""
+        epoch = self.desired.epoch + 2
+        plan = planned(epoch, self.site.network, self.site.policy, self._demand())
+        running = {known.reservation_id for known in self.ledger.in_plan()}
+        if replace(plan, epoch=self.desired.epoch) != self.desired:
+            self.desired = plan
+            self.changed.notify_all()
+        self._planned_in = {name: self._planned_in.get(name, self.desired.epoch) for name in running}
+
+    def _demand(self) -> Demand:
+        now_us = self.now_us()
+        demand = self.ledger.demand(self.site.standing, now_us, self._flow)
+        bought = {
+            link_name(tail, head): self.bought_bps(link.circuit, now_us)
+            for tail, head, link in self.site.network.circuit_links
+            if link.circuit in self.purchases
+        }
+        return replace(demand, capacity_bps={**demand.capacity_bps, **bought})
+
+    def bought_bps(self, circuit: str, now_us: int) -> int:
+        """Return what a circuit that is bought at need carries now; under the lock."""
+        return sum(
+            p.period.rate_bps
+            for p in self.purchases[circuit].values()
+            if p.state is PurchaseState.UP and p.period.start_us <= now_us < p.period.end_us
+        )
+
+    def _path(self, known: Reservation) -> tuple[str, ...]:
+        """Return the path a reservation takes now: its first, or if a circuit of that is not up, its backup."""
+        usable = (path for path in (known.path, known.backup) if path and not self._down(path))
+        return next(usable, ())
+
+    def _down(self, path: tuple[str, ...]) -> list[str]:
+        """Return the circuits of a path that are bought at need and are not up."""
+        now_us = self.now_us()
+        names = circuits(self.site.network, path)
+        return [name for name in names if name in self.purchases and not self.bought_bps(name, now_us)]
+
+    def _flow(self, known: Reservation) -> Flow | None:
+        """Return the flow of a reservation between two hosts; None for one between sites, or without a circuit."""
+        path, hosts = self._path(known), {host.name for host in self.site.network.hosts}
+        if not path or not {known.a_end, known.z_end} <= hosts:
+            return None
+        flow = flow_on(self.site.network, f"{known.reservation_id}/{known.a_end}", known.flow_class, path)
+        return replace(flow, wanted_bps=known.rate_bps, floor_bps=known.rate_bps)
+
+    def lacks(self, known: Reservation) -> str:
+        """Return what keeps a reservation whose time it is from being carried; empty if nothing; under the lock."""
+        if not self._path(known):
+            names = self._down(known.path)
+            purchases = [p for name in names for p in self.purchases[name].values()]
+            states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
+            return f"{', '.join(names)}: {states}"
+        last = self.installed.steps[-1] if self.installed.steps else None
+        if last is not None and last.error:
+            return last.error
+        if self.installed.hosts_epoch < self._planned_in.get(known.reservation_id, self.desired.epoch + 2):
+            return "the plan with it is not in force yet"
+        for end in (known.a_end, known.z_end):
+            state = self.hosts.get(end)
+            if state is not None and not state.connected:
+                return f"{end}: its agent is not connected"
+        return ""
 
     def acting_on(self, host: str) -> tuple[Entry, ...]:
         """Return the most a host may be acting on now; under the lock."""
         return self.hosts[host].acting_on(self.site.lease_ms * 1000, self.now_us())
 
-    def layers(self) -> Layers:
-        """Return what each layer lets through now; under the lock."""
+    def layers(self) -> dict[str, Layers]:
+        """Return what each layer lets through now on each direction of each circuit; under the lock."""
         acting = [e for host in self.hosts for e in self.acting_on(host)]
-        meters = self.installed.meters.classes if self.installed.meters else {}
-        queues = self.installed.queues.classes if self.installed.queues else {}
+        return {name: self._layers_on(name, link.circuit_bps, acting) for name, link in self.desired.links.items()}
+
+    def _layers_on(self, link: str, circuit_bps: int, acting: list[Entry]) -> Layers:
+        crossing = [e for e in acting if link in e.flow.links]
+        meters = self.installed.meters.links[link].classes if self.installed.meters else {}
+        queues = self.installed.queues.links[link].classes if self.installed.queues else {}
         return Layers(
-            {c: sum(e.frame_bps for e in acting if e.flow.flow_class is c) for c in FlowClass},
+            {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass},
             {c: limits.meter_bps for c, limits in meters.items()},
             {c: limits.queue_bps for c, limits in queues.items()},
-            self.desired.circuit_bps,
+            circuit_bps,
         )
 
     def sending(self, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
@@ -169,7 +247,7 @@ class Book:
             epoch=epoch,
             lease_ms=self.site.lease_ms,
             entries=tuple(_allocation(e) for e in entries),
-            receive_window_bytes=_receive_window_bytes(self.path),
+            receive_window_bytes=self._receive_window_bytes,
         )
 
 
@@ -185,12 +263,6 @@ def _allocation(entry: Entry) -> Allocation:
     )
 
 
-def _receive_window_bytes(path: CircuitPath) -> int:
-    """Return the window a receiver must be able to open: the whole circuit's, with room for recovery."""
-    payload_bps = converted_bps(path.wire_bps, Layer.WIRE, Layer.PAYLOAD, path.framing)
-    return RECEIVE_WINDOW_BDPS * payload_bps * path.rtt_us // 8_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """A copy of the book for those who ask.
@@ -198,13 +270,13 @@ class View:
     Attributes:
         desired: the plan that is wanted.
         installed: the plan whose meters are in force, None before the first.
-        layers: what each layer lets through at this moment.
+        layers: by link, what each layer lets through at this moment.
         hosts: every host's agent.
         error: why the last step failed, empty if it did not.
     """
 
     desired: Plan
     installed: Plan | None
-    layers: Layers
+    layers: Mapping[str, Layers]
     hosts: Mapping[str, HostState]
     error: str

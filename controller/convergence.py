@@ -59,7 +59,6 @@ class Convergence:
         """Carry out what is to do now; return False if a layer failed, which is then to be tried again."""
         book = self._book
         with book.changed:
-            self._lapse()
             if not self._work_to_do():
                 return True
             steps, book.switches_suspect = self._steps(), False
@@ -86,16 +85,6 @@ class Convergence:
         if old is None or old.epoch == new.epoch:
             return installation(new)
         return transition(old, new)
-
-    def _lapse(self) -> None:
-        """Forget announcements that nobody has released long after their promise."""
-        book = self._book
-        lapsed = [name for name, a in book.announcements.items() if a.lapses_us <= book.now_us()]
-        for name in lapsed:
-            del book.announcements[name]
-            log.warning("announcement.lapsed", announcement=name)
-        if lapsed:
-            book.replan()
 
     def _carried_out(self, step: Step) -> bool:
         """Carry out one step; return False if it failed (logged, and kept in the book)."""

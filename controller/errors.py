@@ -5,6 +5,7 @@ HeadwayError
   NotKnown           no such thing (404)
   NotAllowed         the request makes no sense here (422)
   Outdated           it has changed since the client saw it (412)
+  Unconditional      a change without what the client has seen (428)
 A switch that did not do what it was told: controller.southbound.errors (502).
 A refusal for want of capacity is not an error but a value (controller.plan.announcements.Refused, 409).
 """
@@ -51,3 +52,11 @@ class Outdated(HeadwayError):
         self.seen_version = seen_version
         self.version = version
         super().__init__(f'{kind} "{name}" is at version {version}, not {seen_version}: get it again, then change it')
+
+
+class Unconditional(HeadwayError):
+    """A change of ``name`` that does not say what the client has seen of it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f'a change of "{name}" must say which version it is of: send its ETag as If-Match')

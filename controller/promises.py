@@ -20,8 +20,10 @@ from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, Event, State
+from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import MAX_TIME_US, Constraints, Reservation
-from controller.store import Changes, Store
+from controller.service import flow_between
+from controller.store import Changes, PurchaseRow, Store
 from topology.network import UnknownNode
 from topology.protocol import FlowClass
 
@@ -294,7 +296,7 @@ class Promises:
 
     def _told(self, event: str, name: str, answer: T) -> Kept[T]:
         if isinstance(answer, Refused):
-            log.info(f"{event.split('.', maxsplit=1)[0]}.refused", name=name, why=str(answer))
+            log.info(event.partition(".")[0] + ".refused", name=name, why=str(answer))
         else:
             log.info(event, name=name)
         return self._keep(answer)
@@ -317,10 +319,33 @@ class Promises:
             self._book.changed.notify_all()
 
     def _restore(self) -> None:
+        """Bring memory to what is on disk."""
         saved = self._store.load()
+        book = self._book
+        book.ledger = book.site.ledger()
         announcements = (_ANNOUNCEMENT.validate_json(body) for body in saved.announcements.values())
-        self._book.renew(saved.reservations, announcements)
+        book.ledger.restore(saved.reservations, announcements, book.now_us())
+        for row in saved.purchases:
+            if row.circuit in book.purchases:
+                period = Period(row.start_us, row.end_us, row.rate_bps)
+                known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
+                book.purchases[row.circuit][row.name] = known
         self._lost = False
+        book.replan()
+
+    def keep_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
+        """Save what is bought of a provider; under the lock."""
+        self._book.purchases[circuit][purchase.name] = purchase
+        period = purchase.period
+        row = PurchaseRow(
+            circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
+        )
+        return self._store.save(Changes(purchases=(row,)))
+
+    def forget_purchase(self, circuit: str, name: str) -> Future[None]:
+        """Forget what was bought; under the lock."""
+        del self._book.purchases[circuit][name]
+        return self._store.save(Changes(purchases_gone=(name,)))
 
     def _check(self, request: Request, now_us: int, known_start_us: int | None = None) -> None:
         """Refuse a request that cannot be meant."""
@@ -371,7 +396,7 @@ class Promises:
         if asked.announcement_id in book.ledger.announcements:
             raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
         for sender in asked.senders:
-            book.joined(sender, asked.target)
+            flow_between(book.site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
             busy = next((f.name for f in book.flows() if (f.host, f.target) == (sender, asked.target)), None)
             if busy is not None:
                 raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")

@@ -6,7 +6,6 @@ whether it was bought. Hosts may use a circuit only while its provider says that
 
 import random
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 
 import structlog
@@ -19,7 +18,7 @@ from controller.plan.reservations import Reservation
 from controller.plan.resources import circuit_rate_bps
 from controller.plan.steps import Steps
 from controller.promises import Promises
-from controller.providers.errors import NotInForce, ProviderDenied, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.errors import NotInForce, ProviderError, ProviderRefused
 from controller.providers.oscars import new_name
 from controller.providers.provider import Provider
 from controller.store import StoreError
@@ -99,7 +98,7 @@ class Purchasing:
             try:
                 self._carry_out(circuit, provider, step)
             except ProviderRefused as refusal:
-                log.error("provider.refused", circuit=circuit, purchase=step.name, why=refusal.reason)
+                log.warning("provider.refused", circuit=circuit, purchase=step.name, why=refusal.reason)
                 if isinstance(step, Buy):
                     self._write(circuit, Purchase(step.name, step.period, PurchaseState.FAILED, refusal.reason))
                 self._fail_uncovered(circuit, f"{circuit}: {refusal.reason}")
@@ -160,14 +159,12 @@ class Purchasing:
     def _write(self, circuit: str, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""
         with self._book.changed:
-            self._book.purchases[circuit][purchase.name] = purchase
             saved = self._promises.keep_purchase(circuit, purchase)
         saved.result()
 
     def _forget(self, circuit: str, name: str) -> None:
         with self._book.changed:
-            del self._book.purchases[circuit][name]
-            saved: Future[None] = self._promises.forget_purchase(name)
+            saved = self._promises.forget_purchase(circuit, name)
         saved.result()
 
 

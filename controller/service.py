@@ -1,89 +1,21 @@
-"""The use cases: announce, release, look; and what agents and switches have to say.
+"""What agents and switches have to say, and a look at the plan. The promises are in :mod:`controller.promises`."""
 
-Each reads the book, decides by the pure plan, and writes the book; :mod:`controller.convergence` does the sending.
-"""
-
-from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
+from dataclasses import replace
 from itertools import pairwise
-
-import structlog
 
 from controller.book import Book, StepDone, View
 from controller.errors import NotAllowed, NotKnown
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Refused, Wish, decided
+from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
 from topology.network import Network, UnknownNode
 from topology.protocol import Allocations, Applied, FlowClass, Hello, Telemetry
 
-log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An announcement as a client makes it.
-
-    Attributes:
-        announcement_id: a name for it that is not taken.
-        flow_class: urgent or background.
-        size_bytes: payload, all senders together; each sends an equal part.
-        senders: the sending hosts.
-        target: the receiving host.
-        deadline_us: by when, microseconds from now; None for as soon as possible.
-    """
-
-    announcement_id: str
-    flow_class: FlowClass
-    size_bytes: int
-    senders: tuple[str, ...]
-    target: str
-    deadline_us: int | None = None
-
 
 class Service:
-    """The use cases over one book."""
+    """What comes from below, written into one book."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
-
-    def announce(self, asked: Asked) -> Announcement | Refused:
-        """Admit bytes that are coming, or refuse them.
-
-        Raises:
-            NotAllowed: a class that is not announced, a host that already sends in the plan, or no bytes.
-            NotKnown: a host that is not in the network.
-        """
-        book = self._book
-        with book.changed:
-            wish = self._wish(asked)
-            answer = decided(wish, book.flows(), book.path, book.site.policy, book.now_us())
-            if isinstance(answer, Announcement):
-                book.announcements[asked.announcement_id] = answer
-                book.replan()
-                log.info("announcement.promised", announcement=asked.announcement_id, epoch=book.desired.epoch)
-            else:
-                log.info("announcement.refused", announcement=asked.announcement_id, why=str(answer))
-            return answer
-
-    def release(self, announcement_id: str) -> Announcement:
-        """Forget an announcement; its share goes back.
-
-        Raises:
-            NotKnown: there is none of this name.
-        """
-        book = self._book
-        with book.changed:
-            if announcement_id not in book.announcements:
-                raise NotKnown("announcement", announcement_id, tuple(book.announcements))
-            announcement = book.announcements.pop(announcement_id)
-            book.replan()
-            log.info("announcement.released", announcement=announcement_id, epoch=book.desired.epoch)
-            return announcement
-
-    def announcements(self) -> tuple[Announcement, ...]:
-        """Return those in the plan now."""
-        with self._book.changed:
-            return tuple(self._book.announcements.values())
 
     def view(self) -> View:
         """Return the plan at every layer, now."""
@@ -140,29 +72,6 @@ class Service:
             self._book.switches_suspect = True
             self._book.changed.notify_all()
 
-    def _wish(self, asked: Asked) -> Wish:
-        """Return the wish for a request that makes sense; under the lock."""
-        book = self._book
-        if asked.flow_class not in ANNOUNCEABLE:
-            raise NotAllowed("class", f"{asked.flow_class} is not announced, only {' and '.join(ANNOUNCEABLE)}")
-        if asked.size_bytes <= 0:
-            raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
-        if not asked.senders or len(set(asked.senders)) < len(asked.senders):
-            raise NotAllowed("from", "need at least one host, each once")
-        if asked.announcement_id in book.announcements:
-            raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
-        flows = tuple(
-            flow_between(
-                book.site.network, f"{asked.announcement_id}/{sender}", asked.flow_class, (sender, asked.target)
-            )
-            for sender in asked.senders
-        )
-        for flow in flows:
-            busy = next((f.name for f in book.flows() if (f.host, f.target) == (flow.host, flow.target)), None)
-            if busy is not None:
-                raise NotAllowed("from", f"{flow.host} already sends to {flow.target} as {busy}")
-        return Wish(asked.announcement_id, book.site.circuit.name, asked.size_bytes, flows, asked.deadline_us)
-
 
 def flow_between(network: Network, name: str, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
     """Return a flow from one host to another, across a circuit.
@@ -178,4 +87,4 @@ def flow_between(network: Network, name: str, flow_class: FlowClass, ends: tuple
     path = network.path(source.name, target.name)
     if not any(network.link(tail, head).circuit for tail, head in pairwise(path)):
         raise NotAllowed("to", f"{source.name} and {target.name} are not joined by a circuit")
-    return Flow(name, flow_class, source.name, target.name, IPv4Network(target.ip))
+    return flow_on(network, name, flow_class, path)

@@ -11,7 +11,10 @@ from controller.book import Site
 from controller.errors import ConfigError, HeadwayError
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
+from controller.providers.oscars import OscarsProvider
+from controller.providers.oscars_wire import OscarsSettings
 from controller.service import flow_between
+from controller.settings_circuits import CircuitSection, bought, schedules
 from topology import units
 from topology.named import NAMED
 from topology.network import Network
@@ -20,6 +23,9 @@ from topology.protocol import FlowClass
 Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
 Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
 Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
+
+
+DEFAULT_STORE = "sqlite:////var/lib/headway/headway.db"
 
 
 class _Section(BaseModel):
@@ -61,6 +67,8 @@ class _File(_Section):
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
     policy: dict[FlowClass, _ClassSection] = Field(default_factory=dict)
     flows: tuple[_FlowSection, ...] = ()
+    store: str = DEFAULT_STORE
+    circuits: dict[str, CircuitSection] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,8 @@ class Settings:
         rest: where the API is served.
         agents: where agents connect.
         ovsdb: by switch, the OVSDB server that has its queues.
+        store: URL of the database that promises are kept in.
+        oscars: by circuit that is bought at need, the OSCARS that sells it.
     """
 
     site: Site
@@ -92,6 +102,8 @@ class Settings:
     rest: Endpoint
     agents: Endpoint
     ovsdb: dict[str, str]
+    store: str
+    oscars: dict[str, OscarsSettings]
 
 
 LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s of frames; a little more on the wire
@@ -151,13 +163,18 @@ def _built(file: _File, problems: list[str]) -> Settings | None:
     flows = _flows(file.flows, network, problems)
     switches = {s.name for s in network.switches}
     problems += [f"ovsdb.{name}: there is no such switch" for name in file.ovsdb if name not in switches]
+    leased = schedules(file.circuits, network, problems)
+    oscars = bought(file.circuits, network, problems)
+    lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
     openflow, rest, agents = (e for e in endpoints if e is not None)
     return Settings(
-        site=Site(network, policy, flows, file.lease // 1000),
+        site=Site(network, policy, flows, file.lease // 1000, leased, lead_us),
         openflow=openflow,
         rest=rest,
         agents=agents,
         ovsdb={name: file.ovsdb.get(name, DEFAULT_OVSDB) for name in switches},
+        store=file.store,
+        oscars=oscars,
     )
 
 

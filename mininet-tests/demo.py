@@ -119,7 +119,7 @@ def _reported(args: argparse.Namespace, out: Path, mode: str, dilation: int | No
         "mode": mode,
         "dilation": dilation,
         "seed": run["seed"],
-        "rtt_ms": network.rtt_us("base20", "arch") / 1000,
+        "rtt_ms": network.path_rtt_us(network.path("base20", "arch")) / 1000,
         "loss_set": link.loss_ppm / 1e6,
     }
     result = report(run, facts)

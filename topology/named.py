@@ -44,6 +44,58 @@ def chile_illinois(
     return network
 
 
+RING_SITES = ("albuquerque", "los-alamos", "pop", "livermore")
+
+
+def asc_ring(
+    rate_bps: int = 10_000_000_000, delay_us: int = 20_000, loss_ppm: int = 0, mtu_bytes: int = 1500
+) -> Network:
+    """Return a ring of four sites, the shape of the ASC WAN: between any two sites there are two ways.
+
+    Source: Wertz et al., section 1.1 and figure 1: 10 Gbit/s links "configured in a ring topology" that join the
+    weapons laboratories; section 3.3: Albuquerque to Livermore, round trip 40 ms. The text names Albuquerque, Los
+    Alamos and Livermore; the drawing is not in our copy, so the fourth place, a carrier's point of presence, is ours,
+    and so are the other delays: a quarter of Albuquerque-Livermore to the neighbour, the whole of it elsewhere.
+
+    Args:
+        rate_bps: every circuit's rate on the wire, each way.
+        delay_us: one-way delay of Albuquerque-Livermore.
+        loss_ppm: packets a circuit loses at random, each way.
+        mtu_bytes: largest IP packet on all paths.
+    """
+    switches = tuple(Switch(f"{_short(site)}1", site, 10 + n) for n, site in enumerate(RING_SITES))
+    hosts = tuple(
+        Host(f"{_short(site)}{h}0", site, IPv4Address(f"10.30.0.{10 * n + h}"), f"02:00:00:00:30:{10 * n + h:02x}")
+        for n, site in enumerate(RING_SITES, start=1)
+        for h in (1, 2)
+    )
+    network = Network("asc-ring", Framing(mtu_bytes), (*switches, *hosts))
+    for number, host in enumerate(hosts):
+        switch = network.edge_switch(host.site)
+        _add_lan(network, host.name, switch.name, 1 + number % 2, rate_bps)
+    delays_us = (delay_us // 4, delay_us, delay_us, delay_us)
+    for n, (tail, circuit_delay_us) in enumerate(zip(switches, delays_us, strict=True)):
+        head = switches[(n + 1) % len(switches)]
+        name = f"{tail.site}-{head.site}"
+        buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
+        network.add_trunk(
+            tail.name,
+            head.name,
+            Link(rate_bps, circuit_delay_us, loss_ppm, buffer_bytes, 8, f"{tail.name}-east", name),
+            Link(rate_bps, circuit_delay_us, loss_ppm, buffer_bytes, 9, f"{head.name}-west", name),
+        )
+    return network
+
+
+def _short(site: str) -> str:
+    """Return a site's name as short as an interface's name has to be.
+
+    >>> _short("los-alamos")
+    'losa'
+    """
+    return site.replace("-", "")[:4]
+
+
 def _add_lan(network: Network, host: str, switch: str, port_no: int, rate_bps: int) -> None:
     """Join a host to its switch at the rate of the host's interface."""
     buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
@@ -52,4 +104,4 @@ def _add_lan(network: Network, host: str, switch: str, port_no: int, rate_bps: i
     network.add_trunk(host, switch, up, down)
 
 
-NAMED: dict[str, Callable[..., Network]] = {"chile-illinois": chile_illinois}
+NAMED: dict[str, Callable[..., Network]] = {"chile-illinois": chile_illinois, "asc-ring": asc_ring}

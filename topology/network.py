@@ -73,6 +73,15 @@ class Circuit:
     rate_bps: int
 
 
+def link_name(tail: str, head: str) -> str:
+    """Return the name of one direction between two neighbours.
+
+    >>> link_name("ls1", "ch1")
+    'ls1->ch1'
+    """
+    return f"{tail}->{head}"
+
+
 class UnknownNode(ValueError):
     """A name that is not in the network."""
 
@@ -89,6 +98,7 @@ class Network:
         self.name = name
         self.framing = framing
         self.graph: nx.DiGraph[str] = nx.DiGraph()
+        self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
         for node in nodes:
             self.graph.add_node(node.name, node=node)
 
@@ -96,6 +106,7 @@ class Network:
         """Join two nodes by a link in each direction."""
         self.graph.add_edge(a_end, z_end, link=az)
         self.graph.add_edge(z_end, a_end, link=za)
+        self._paths.clear()
 
     def _nodes(self) -> tuple[Host | Switch, ...]:
         return tuple(attributes["node"] for _, attributes in self.graph.nodes(data=True))
@@ -143,15 +154,37 @@ class Network:
                 seen[link.circuit] = Circuit(link.circuit, tail, head, link.rate_bps)
         return tuple(seen.values())
 
+    @property
+    def circuit_links(self) -> tuple[tuple[str, str, Link], ...]:
+        """Every direction of every circuit as (from, to, link), in the order they were added."""
+        return tuple((tail, head, link) for tail, head, link in self.links() if link.circuit is not None)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The names of all sites, in the order of their switches."""
+        return tuple(dict.fromkeys(switch.site for switch in self.switches))
+
+    def edge_switch(self, site: str) -> Switch:
+        """Return the switch at the edge of a site.
+
+        Raises:
+            UnknownNode: there is no such site.
+        """
+        for switch in self.switches:
+            if switch.site == site:
+                return switch
+        raise UnknownNode(site, self.sites)
+
     def path(self, source: str, target: str) -> tuple[str, ...]:
         """Return the nodes of the path with the least delay, ends included; ties go to the first in name order."""
-        paths = nx.all_shortest_paths(self.graph, source, target, weight=lambda _a, _z, d: d["link"].delay_us + 1)
-        return min(tuple(p) for p in paths)
+        if (source, target) not in self._paths:
+            paths = nx.all_shortest_paths(self.graph, source, target, weight=lambda _a, _z, d: d["link"].delay_us + 1)
+            self._paths[source, target] = min(tuple(p) for p in paths)
+        return self._paths[source, target]
 
-    def rtt_us(self, source: str, target: str) -> int:
-        """Return the round-trip time along the path without queueing, microseconds."""
-        there, back = self.path(source, target), self.path(target, source)
-        hops = chain(pairwise(there), pairwise(back))
+    def path_rtt_us(self, path: tuple[str, ...]) -> int:
+        """Return the round-trip time there along a path and back by the same nodes, without queueing, microseconds."""
+        hops = chain(pairwise(path), pairwise(path[::-1]))
         return sum(self.link(tail, head).delay_us for tail, head in hops)
 
     def next_hop(self, switch: str, target: str) -> Link:

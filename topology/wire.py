@@ -88,6 +88,25 @@ def converted_bps(rate_bps: int, counted_at: Layer, wanted_at: Layer, framing: F
     return rate_bps * framing.segment_bytes(wanted_at) // framing.segment_bytes(counted_at)
 
 
+# RFC 2018 section 3: with timestamps at most three blocks fit, 8 bytes each; kind and length 2, padding 2.
+TCP_SACK_BYTES = 2 + 2 + 3 * 8
+PPM = 1_000_000
+
+
+def answers_ppm(framing: Framing) -> int:
+    """Return what the answers to a stream of full segments take on the wire, parts per million of the stream, at most.
+
+    One acknowledgement a segment, with three SACK blocks, as TCP sends while it recovers from loss; usually it is one
+    for two or more segments. Rounded up.
+
+    >>> answers_ppm(Framing())
+    76724
+    """
+    headers_bytes = IPV4_HEADER_BYTES + TCP_HEADER_BYTES + TCP_TIMESTAMPS_BYTES + TCP_SACK_BYTES
+    frame_bytes = headers_bytes + ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES * framing.vlan_tags
+    return -(-(frame_bytes + ETHERNET_REST_BYTES) * PPM // framing.segment_bytes(Layer.WIRE))
+
+
 def cwnd_segments(payload_bps: int, rtt_us: int, mss_bytes: int) -> int:
     """Return the fixed congestion window that sustains a rate, in segments (at least 1).
 

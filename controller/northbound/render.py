@@ -8,7 +8,7 @@ from controller.book import HostState, StepDone, View
 from controller.plan.announcements import Announcement, Refused
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
-from topology.network import Network
+from topology.network import Network, Switch, link_name
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,15 +31,26 @@ def instant(unix_us: int) -> str:
     return (_EPOCH + timedelta(microseconds=unix_us)).isoformat(timespec="microseconds")
 
 
-def plan(value: Plan) -> dict[str, Any]:
+def plan(value: Plan, network: Network) -> dict[str, Any]:
     """Return a plan."""
+    circuit = {link_name(tail, head): link.circuit for tail, head, link in network.circuit_links}
     return {
         "epoch": value.epoch,
-        "circuit_wire_bps": value.wire_bps,
-        "circuit_frame_bps": value.circuit_bps,
-        "classes": {
-            c: {"wire_bps": limits.wire_bps, "queue_frame_bps": limits.queue_bps, "meter_frame_bps": limits.meter_bps}
-            for c, limits in value.classes.items()
+        "links": {
+            name: {
+                "circuit": circuit[name],
+                "wire_bps": link.wire_bps,
+                "frame_bps": link.circuit_bps,
+                "classes": {
+                    c: {
+                        "wire_bps": limits.wire_bps,
+                        "queue_frame_bps": limits.queue_bps,
+                        "meter_frame_bps": limits.meter_bps,
+                    }
+                    for c, limits in link.classes.items()
+                },
+            }
+            for name, link in value.links.items()
         },
         "allocations": [
             {
@@ -47,6 +58,7 @@ def plan(value: Plan) -> dict[str, Any]:
                 "class": e.flow.flow_class,
                 "from": e.flow.host,
                 "to": e.flow.target,
+                "path": list(e.flow.path),
                 "payload_bps": e.payload_bps,
                 "window_segments": e.window_segments,
             }
@@ -55,19 +67,21 @@ def plan(value: Plan) -> dict[str, Any]:
     }
 
 
-def view(value: View) -> dict[str, Any]:
+def view(value: View, network: Network) -> dict[str, Any]:
     """Return the plan at every layer."""
-    layers = value.layers
     return {
-        "desired": plan(value.desired),
-        "installed": None if value.installed is None else plan(value.installed),
+        "desired": plan(value.desired, network),
+        "installed": None if value.installed is None else plan(value.installed, network),
         "layers": {
-            "hosts_frame_bps": dict(layers.hosts_bps),
-            "meters_frame_bps": dict(layers.meters_bps),
-            "queues_frame_bps": dict(layers.queues_bps),
-            "circuit_frame_bps": layers.circuit_bps,
+            name: {
+                "hosts_frame_bps": dict(layers.hosts_bps),
+                "meters_frame_bps": dict(layers.meters_bps),
+                "queues_frame_bps": dict(layers.queues_bps),
+                "circuit_frame_bps": layers.circuit_bps,
+            }
+            for name, layers in value.layers.items()
         },
-        "violations": [str(v) for v in violations(layers)],
+        "violations": [str(v) for v in violations(value.layers)],
         "error": value.error,
     }
 
@@ -123,6 +137,11 @@ def host(name: str, state: HostState) -> dict[str, Any]:
             for e in telemetry.entries
         ],
     }
+
+
+def switch(value: Switch, connected: bool) -> dict[str, Any]:
+    """Return a switch, and whether it is connected."""
+    return {"name": value.name, "site": value.site, "dpid": f"{value.dpid:016x}", "connected": connected}
 
 
 def announcement(value: Announcement) -> dict[str, Any]:

@@ -1,32 +1,69 @@
-"""Announcements: bytes that are coming, and the promise or the refusal they are answered with."""
+"""Announcements: bytes that are coming, and the promise or the refusal they are answered with. Pure.
 
-from dataclasses import dataclass
-from enum import Enum
+A promise is a booking like any other, from now on: a rate for each sender that nobody can take away, so that neither
+a later announcement nor a reservation that begins meanwhile breaks it. Where a site has reserved bandwidth for the
+class, its announcements draw on that; otherwise on what is free.
+"""
 
-from controller.plan.plan import CircuitPath, Flow, planned
-from controller.plan.policy import Policy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from controller.plan.admission import Offer, OfferKind, Reason, Refused
+from controller.plan.calendar import Booking, Calendar, Need
+from controller.plan.plan import Flow
+from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
+from controller.plan.ways import Way
 from topology.protocol import FlowClass
-from topology.wire import transfer_us
+from topology.wire import Framing, Layer
 
+ANNOUNCEABLE = (FlowClass.URGENT, FlowClass.BACKGROUND)
 LAPSE_FACTOR = 2  # an announcement nobody releases is forgotten at twice its promised duration ...
 LAPSE_GRACE_US = 30_000_000  # ... and half a minute: a script that died must not keep the circuit from the others
+WARM_UP_RTTS = 2  # handshake, then the SYN's unscaled window (RFC 7323 section 2.2); the confirmation takes one more
+SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
+LEAST_BPS = 64_000  # a slower promise is of no use to anybody
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a client announces.
+
+    Attributes:
+        announcement_id: names it.
+        flow_class: urgent or background.
+        size_bytes: payload, all senders together, in equal parts.
+        deadline_us: by when, microseconds from now; None for as soon as possible.
+        framing: how its segments are wrapped.
+    """
+
+    announcement_id: str
+    flow_class: FlowClass
+    size_bytes: int
+    deadline_us: int | None
+    framing: Framing
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """``size_bytes`` of a class, sent in equal parts by ``flows``.
+    """A promise.
 
     Attributes:
         announcement_id: names it in the API.
         size_bytes: payload, all parts together.
         flows: one per sending host.
+        need: what one bit/s of each sender takes.
+        rates: what each sender is promised, when; on the wire.
+        pool: the reservation it draws on; empty for none.
         announced_us: when, Unix time.
-        promised_us: when the last byte will be confirmed, Unix time.
+        promised_us: when the last byte will be confirmed at the latest, Unix time.
     """
 
     announcement_id: str
     size_bytes: int
     flows: tuple[Flow, ...]
+    need: Need
+    rates: tuple[ConstantRate, ...]
+    pool: str
     announced_us: int
     promised_us: int
 
@@ -35,82 +72,92 @@ class Announcement:
         """When it is forgotten if nobody releases it, Unix time."""
         return self.announced_us + LAPSE_FACTOR * (self.promised_us - self.announced_us) + LAPSE_GRACE_US
 
-
-class Reason(Enum):
-    """Why an announcement is refused."""
-
-    DEADLINE_UNREACHABLE = "deadline-unreachable"
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The answer no, with the numbers.
-
-    Attributes:
-        reason: why.
-        circuit: where.
-        asked_us: the deadline asked for, microseconds from the announcement.
-        needed_us: how long the bytes take at the rate the plan can give now.
-        rate_bps: that rate, bit/s of payload.
-    """
-
-    reason: Reason
-    circuit: str
-    asked_us: int
-    needed_us: int
-    rate_bps: int
-
-    def __str__(self) -> str:
-        """What, where, how much, what to try."""
-        return (
-            f"{self.circuit}: due in {self.asked_us / 1e6:.3f} s asked, {self.needed_us / 1e6:.3f} s needed at the "
-            f"{self.rate_bps:,} bit/s of payload that the plan can give; ask for a later deadline or announce less"
+    def bookings(self) -> tuple[tuple[str, Booking], ...]:
+        """Return what it books, by name."""
+        return tuple(
+            (f"{self.announcement_id}/{k}", Booking(self.need, part.rate_bps, part.start_us, part.end_us))
+            for k, part in enumerate(self.rates)
         )
 
+    def floor_bps(self, now_us: int) -> int:
+        """Return what each sender is promised at an instant, on the wire."""
+        return next((part.rate_bps for part in self.rates if part.start_us <= now_us < part.end_us), 0)
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a client announces.
 
-    Attributes:
-        announcement_id: chosen by the service.
-        circuit: the circuit the bytes cross.
-        size_bytes: payload, all flows together.
-        flows: one per sending host.
-        deadline_us: by when, microseconds from now; None for as soon as possible.
+def promised(wish: Wish, ways: Iterable[Way], calendar: Calendar, now_us: int) -> Announcement | None:
+    """Return the promise along the first of the ways that can keep it; None if none can.
+
+    With a deadline it is the lowest constant rate that meets it, which leaves most to others; or, if the free rate is
+    too uneven for that, all that is free. Without one it is all that is free, from now on.
     """
-
-    announcement_id: str
-    circuit: str
-    size_bytes: int
-    flows: tuple[Flow, ...]
-    deadline_us: int | None
+    answers = (_along(wish, way, calendar, now_us) for way in ways)
+    return min((a for a in answers if a is not None), key=lambda a: (a.promised_us, not a.pool), default=None)
 
 
-def decided(
-    wish: Wish, standing: tuple[Flow, ...], path: CircuitPath, policy: Policy, now_us: int
-) -> Announcement | Refused:
-    """Return the promise for a wish, or the refusal.
+def _along(wish: Wish, way: Way, calendar: Calendar, now_us: int) -> Announcement | None:
+    start_us = now_us + WARM_UP_RTTS * way.rtt_us
+    volume = Volume(part_bits(wish, len(way.flows)), LEAST_BPS, 2**62)
+    rates: tuple[ConstantRate, ...] | None = None
+    if wish.deadline_us is None:
+        for search_us in SEARCHES_US:
+            rates = rates or earliest_finish(calendar.rates(way.need, start_us, start_us + search_us), volume)
+    elif now_us + wish.deadline_us - way.rtt_us > start_us:
+        pieces = tuple(calendar.rates(way.need, start_us, now_us + wish.deadline_us - way.rtt_us))
+        constant = lowest_constant_rate(pieces, volume)
+        rates = earliest_finish(pieces, volume) if constant is None else (constant,)
+    if rates is None:
+        return None
+    promised_us = rates[-1].end_us + way.rtt_us
+    return Announcement(
+        wish.announcement_id, wish.size_bytes, way.flows, way.need, rates, way.pool, now_us, promised_us
+    )
 
-    The promise is computed from the plan as it would be with the wish in it: each sender moves an equal part at its
-    share, on a connection that must still open its window (two round trips: handshake, then the SYN's unscaled
-    window, RFC 7323 section 2.2), and the last byte is confirmed a round trip later.
+
+def part_bits(wish: Wish, senders: int) -> int:
+    """Return what one sender's part takes on the wire, in bits: full segments."""
+    part_bytes = -(-wish.size_bytes // senders)
+    segments = -(-part_bytes // wish.framing.segment_bytes(Layer.PAYLOAD))
+    return 8 * segments * wish.framing.segment_bytes(Layer.WIRE)
+
+
+def refused(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int, below: FlowClass | None) -> Refused:
+    """Return the refusal of a wish: what lacks where, and what would be granted.
 
     Args:
         wish: what is asked.
-        standing: every flow in the plan now.
-        path: the circuit.
-        policy: the classes.
+        ways: its ways; there is at least one.
+        calendar: what is promised already.
         now_us: Unix time.
+        below: a class in which it would be granted, if there is one.
     """
-    plan = planned(0, path, policy, (*standing, *wish.flows))
-    names = {f.name for f in wish.flows}
-    rates = [e.payload_bps for e in plan.entries if e.flow.name in names]
-    part_bytes = -(-wish.size_bytes // len(wish.flows))
-    needed_us = max(transfer_us(part_bytes, rate, path.rtt_us) for rate in rates) + 2 * path.rtt_us
-    if wish.deadline_us is not None and needed_us > wish.deadline_us:
-        return Refused(Reason.DEADLINE_UNREACHABLE, wish.circuit, wish.deadline_us, needed_us, sum(rates))
-    return Announcement(wish.announcement_id, wish.size_bytes, wish.flows, now_us, now_us + needed_us)
+    way, senders = ways[0], len(ways[0].flows)
+    deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
+    begin_us, sending_us = now_us + WARM_UP_RTTS * way.rtt_us, deadline_us - (WARM_UP_RTTS + 1) * way.rtt_us
+    offers = tuple(_soonest(wish, ways, calendar, now_us))
+    if sending_us <= 0:  # whatever the rate
+        why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {3 * way.rtt_us / 1e6:g} s alone"
+        return Refused(Reason.DEADLINE_UNREACHABLE, "", 0, 0, now_us, offers, why)
+    asked_bps = -(-part_bits(wish, senders) * 1_000_000 // sending_us)
+    start_us = calendar.earliest_start(way.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])
+    if start_us is not None:
+        offers += (
+            Offer(OfferKind.EARLIEST_START, wish.flow_class, asked_bps * senders, start_us, start_us + sending_us),
+        )
+    highest_bps = max(calendar.most_bps(w.need, begin_us, begin_us + sending_us) for w in ways) * senders
+    if highest_bps:
+        offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, highest_bps, now_us, now_us + deadline_us),)
+    if below is not None:
+        offers += (Offer(OfferKind.LOWER_CLASS, below, asked_bps * senders, now_us, now_us + deadline_us),)
+    # The rate lacks somewhere, or it would have been promised.
+    lacks = calendar.shortage(Booking(way.need, asked_bps, begin_us, begin_us + sending_us))
+    if lacks is None:
+        return Refused(Reason.DEADLINE_UNREACHABLE, "", asked_bps, 0, now_us, offers, "too slow to be promised")
+    return Refused(Reason.DEADLINE_UNREACHABLE, lacks.resource, lacks.asked_bps, lacks.free_bps, lacks.at_us, offers)
 
 
-ANNOUNCEABLE = (FlowClass.URGENT, FlowClass.BACKGROUND)
+def _soonest(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:
+    """Yield the offer of the earliest finish."""
+    soonest = promised(replace(wish, deadline_us=None), ways, calendar, now_us)
+    if soonest is not None:
+        rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
+        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, soonest.promised_us)

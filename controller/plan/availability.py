@@ -87,6 +87,6 @@ def _along(path: tuple[str, ...], question: Question, network: Network, calendar
         most_bps=min(rate_bps for _, _, rate_bps in rates),
         rates=rates,
         earliest_start_us=start_us,
-        soonest=question.volume and earliest_finish(rates, question.volume),
-        thriftiest=question.volume and lowest_constant_rate(rates, question.volume),
+        soonest=None if question.volume is None else earliest_finish(rates, question.volume),
+        thriftiest=None if question.volume is None else lowest_constant_rate(rates, question.volume),
     )

@@ -134,14 +134,17 @@ class Calendar:
             self._free[resource].add(booking.start_us, booking.end_us, -sign * rate_bps)
 
     def shortage(self, booking: Booking) -> Shortage | None:
-        """Return the first instant at which a booking does not fit, None if it does."""
-        first: Shortage | None = None
+        """Return the first instant at which a booking does not fit, None if it does.
+
+        If several resources lack it at that instant, the one that has the least of what it is asked.
+        """
+        found = []
         for resource, asked_bps in booking.need.claims(booking.rate_bps):
             free = self._free[resource]
             at_us = free.first_below(asked_bps, booking.start_us, booking.end_us)
-            if at_us is not None and (first is None or at_us < first.at_us):
-                first = Shortage(resource, asked_bps, free.value(at_us), at_us)
-        return first
+            if at_us is not None:
+                found.append(Shortage(resource, asked_bps, free.value(at_us), at_us))
+        return min(found, key=lambda s: (s.at_us, s.free_bps / s.asked_bps), default=None)
 
     def most_bps(self, need: Need, start_us: int, end_us: int) -> int:
         """Return the highest constant rate that fits over ``[start_us, end_us)``; 0 if none does."""

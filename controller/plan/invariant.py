@@ -1,6 +1,6 @@
-"""The invariant: hosts <= meter <= queue <= circuit, per class and in total."""
+"""The invariant: hosts <= meter <= queue <= circuit, per class and in total, on each direction of each circuit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from topology.protocol import FlowClass
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What each layer lets through at one moment, all in bit/s of Ethernet frames.
+    """What each layer lets through on one link at one moment, all in bit/s of Ethernet frames.
 
     Attributes:
         hosts_bps: by class, the sum of what the hosts may send.
@@ -26,8 +26,9 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A layer that lets through more than the layer below it; ``flow_class`` None means in total."""
+    """A layer that lets through more on a link than the layer below it; ``flow_class`` None means in total."""
 
+    link: str
     flow_class: FlowClass | None
     upper: str
     upper_bps: int
@@ -37,29 +38,28 @@ class Violation:
     def __str__(self) -> str:
         """One line for the log: what, where, how much."""
         where = self.flow_class or "in total"
-        return f"{where}: {self.upper} {self.upper_bps:,} bit/s > {self.lower} {self.lower_bps:,} bit/s"
+        return f"{self.link}, {where}: {self.upper} {self.upper_bps:,} bit/s > {self.lower} {self.lower_bps:,} bit/s"
 
 
-def violations(layers: Layers) -> tuple[Violation, ...]:
+def violations(by_link: Mapping[str, Layers]) -> tuple[Violation, ...]:
     """Return every place where a layer lets through more than the one that must hold it."""
-    found = []
+    return tuple(found for link, layers in by_link.items() for found in _on_link(link, layers))
+
+
+def _on_link(link: str, layers: Layers) -> Iterator[Violation]:
     for flow_class in FlowClass:
         hosts, meter, queue = (
             by_class.get(flow_class, 0) for by_class in (layers.hosts_bps, layers.meters_bps, layers.queues_bps)
         )
-        found += _above(flow_class, ("hosts", hosts), ("meter", meter)) + _above(
-            flow_class, ("meter", meter), ("queue", queue)
-        )
-    totals = [
+        for upper, lower in pairwise((("hosts", hosts), ("meter", meter), ("queue", queue))):
+            if upper[1] > lower[1]:
+                yield Violation(link, flow_class, *upper, *lower)
+    totals = (
         ("hosts", sum(layers.hosts_bps.values())),
         ("meters", sum(layers.meters_bps.values())),
         ("queues", sum(layers.queues_bps.values())),
         ("circuit", layers.circuit_bps),
-    ]
+    )
     for upper, lower in pairwise(totals):
-        found += _above(None, upper, lower)
-    return tuple(found)
-
-
-def _above(flow_class: FlowClass | None, upper: tuple[str, int], lower: tuple[str, int]) -> list[Violation]:
-    return [Violation(flow_class, *upper, *lower)] if upper[1] > lower[1] else []
+        if upper[1] > lower[1]:
+            yield Violation(link, None, *upper, *lower)

@@ -35,6 +35,7 @@ from topology.network import Network, link_name
 from topology.protocol import FlowClass
 
 HOLD_US = 60_000_000
+GUARD_US = 5_000_000  # the plan shrinks this long before a circuit does: a lease, and the steps of a transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,7 @@ class Ledger:
             self._wire[link].add(start_us, end_us, rate_bps - usual)
             for resource, bps in of_circuit(tail, head, rate_bps, self.policy).items():
                 self.calendar.change_capacity(resource, start_us, end_us, bps - before[resource])
-            for at_us in (start_us, end_us):
+            for at_us in (start_us - GUARD_US, start_us, end_us):
                 heapq.heappush(self._due, (at_us, ""))
 
     def overbooked(self, now_us: int) -> Iterator[Reservation]:
@@ -288,7 +289,7 @@ class Ledger:
                 if resource in self._class_of:
                     place = self._class_of[resource]
                     reserved[place] = reserved.get(place, 0) + bps
-        capacity = {link: steps.value(now_us) for link, steps in self._wire.items()}
+        capacity = {link: steps.least(now_us, now_us + GUARD_US) for link, steps in self._wire.items()}
         return Demand(merged(flows), capacity, reserved)
 
     # Keeping.

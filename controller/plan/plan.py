@@ -1,13 +1,15 @@
-"""The plan: who may send how much on a circuit, and what that means at each layer that enforces it."""
+"""The plan: who may send how much on each circuit, and what that means at each layer that enforces it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
+from itertools import pairwise
 
 from controller.plan.policy import PPM, Policy
-from controller.plan.shares import class_shares, split
+from controller.plan.shares import class_shares, max_min
+from topology.network import Network, link_name
 from topology.protocol import FlowClass
-from topology.wire import Framing, Layer, converted_bps, cwnd_segments
+from topology.wire import Framing, Layer, answers_ppm, converted_bps, cwnd_segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,9 @@ class Flow:
         host: the sending host.
         target: the receiving host.
         dest: the receiver's address as a prefix.
+        path: the nodes it crosses, from host to target.
+        wanted_bps: what it can use, bit/s on the wire; None for all it can get.
+        floor_bps: what it is promised, bit/s on the wire; served before the rest of its class.
     """
 
     name: str
@@ -27,6 +32,14 @@ class Flow:
     host: str
     target: str
     dest: IPv4Network
+    path: tuple[str, ...]
+    wanted_bps: int | None = None
+    floor_bps: int = 0
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The names of the directed links on its path."""
+        return tuple(link_name(*hop) for hop in pairwise(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +75,32 @@ class ClassLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The bandwidth plan of one circuit. Even epochs are settled, odd ones are on the way between two.
+class LinkPlan:
+    """One direction of one circuit.
 
     Attributes:
-        epoch: number of the plan; only grows.
         wire_bps: the circuit, bit/s on the wire.
         circuit_bps: the same in frames, which is what the switch's port may send.
         classes: every class's limits.
+    """
+
+    wire_bps: int
+    circuit_bps: int
+    classes: dict[FlowClass, ClassLimits]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The bandwidth plan. Even epochs are settled, odd ones are on the way between two.
+
+    Attributes:
+        epoch: number of the plan; only grows.
+        links: by name, every direction of every circuit.
         entries: the allocations, ordered by name.
     """
 
     epoch: int
-    wire_bps: int
-    circuit_bps: int
-    classes: dict[FlowClass, ClassLimits]
+    links: dict[str, LinkPlan]
     entries: tuple[Entry, ...]
 
     def of_host(self, host: str) -> tuple[Entry, ...]:
@@ -85,39 +109,67 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitPath:
-    """What the planner must know of a circuit: rate on the wire, round trip from host to host, framing."""
+class Demand:
+    """What a plan is made for.
 
-    wire_bps: int
-    rtt_us: int
-    framing: Framing
+    Attributes:
+        flows: who wants to send now; one for each pair of hosts.
+        capacity_bps: by link, what a circuit carries now, on the wire; one that is absent carries its link's rate.
+        reserved_bps: what promises keep of a class on a link above the class's guarantee, on the wire.
+    """
+
+    flows: tuple[Flow, ...]
+    capacity_bps: Mapping[str, int] = field(default_factory=dict)
+    reserved_bps: Mapping[tuple[str, FlowClass], int] = field(default_factory=dict)
 
 
-def planned(epoch: int, path: CircuitPath, policy: Policy, flows: Iterable[Flow]) -> Plan:
+def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Plan:
     """Return the plan that gives each flow its share.
 
     Every layer's limit is derived from the layer above it and rounded down, so that
-    hosts <= meter <= queue <= circuit holds exactly, per class and in total.
+    hosts <= meter <= queue <= circuit holds exactly, per class and in total, on each direction of each circuit. A flow
+    that crosses several circuits gets the least of what they have for it.
 
     Args:
         epoch: number of the plan.
-        path: the circuit.
+        network: where.
         policy: what each class may have.
-        flows: who wants to send now.
+        demand: who wants to send now, and what is promised.
     """
-    by_class: dict[FlowClass, list[Flow]] = {c: [] for c in policy.classes}
-    for flow in sorted(flows, key=lambda f: f.name):
-        by_class[flow.flow_class].append(flow)
-    wanted = {c: path.wire_bps for c, members in by_class.items() if members}
-    shares = class_shares(path.wire_bps, policy, wanted)
-    limits = {c: _limits(wire_bps, path.framing) for c, wire_bps in shares.items()}
-    entries = [e for c, members in by_class.items() for e in _entries(limits[c], members, path, policy)]
-    return Plan(
-        epoch=epoch,
-        wire_bps=path.wire_bps,
-        circuit_bps=converted_bps(path.wire_bps, Layer.WIRE, Layer.FRAME, path.framing),
-        classes=limits,
-        entries=tuple(sorted(entries, key=lambda e: e.flow.name)),
+    flows = sorted(demand.flows, key=lambda f: f.name)
+    links = {
+        link_name(tail, head): _link_plan(network, (tail, head), policy, demand)
+        for tail, head, _ in network.circuit_links
+    }
+    parts: dict[str, int] = {}
+    for tail, head, _ in network.circuit_links:
+        here, back = links[link_name(tail, head)], links[link_name(head, tail)]
+        for flow_class in policy.classes:
+            members = [f for f in flows if f.flow_class is flow_class and link_name(tail, head) in f.links]
+            answered = any(f.flow_class is flow_class and link_name(head, tail) in f.links for f in flows)
+            answers_bps = back.classes[flow_class].meter_bps * answers_ppm(network.framing) // PPM if answered else 0
+            data_bps = max(0, here.classes[flow_class].meter_bps - answers_bps)
+            for flow, bps in zip(members, _divided(data_bps, members, network.framing), strict=True):
+                parts[flow.name] = min(bps, parts.get(flow.name, bps))
+    entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
+    return Plan(epoch, links, entries)
+
+
+def _link_plan(network: Network, hop: tuple[str, str], policy: Policy, demand: Demand) -> LinkPlan:
+    """Return one direction's limits. Both directions of a flow want the same, for its answers ride in its class."""
+    there, back = link_name(*hop), link_name(*reversed(hop))
+    capacity_bps = demand.capacity_bps.get(there, network.link(*hop).rate_bps)
+    wanted = dict.fromkeys(policy.classes, 0)
+    for flow in demand.flows:
+        if there in flow.links or back in flow.links:
+            wants_bps = capacity_bps if flow.wanted_bps is None else flow.wanted_bps
+            wanted[flow.flow_class] = min(capacity_bps, wanted[flow.flow_class] + wants_bps)
+    reserved = {c: demand.reserved_bps.get((there, c), 0) for c in policy.classes}
+    shares = class_shares(capacity_bps, policy, wanted, reserved)
+    return LinkPlan(
+        wire_bps=capacity_bps,
+        circuit_bps=converted_bps(capacity_bps, Layer.WIRE, Layer.FRAME, network.framing),
+        classes={c: _limits(wire_bps, network.framing) for c, wire_bps in shares.items()},
     )
 
 
@@ -126,16 +178,24 @@ def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
     return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
 
 
-def _entries(limits: ClassLimits, flows: list[Flow], path: CircuitPath, policy: Policy) -> list[Entry]:
-    return [
-        entry(flow, frame_bps, path, policy)
-        for flow, frame_bps in zip(flows, split(limits.meter_bps, [1] * len(flows)), strict=True)
+def _divided(data_bps: int, members: list[Flow], framing: Framing) -> list[int]:
+    """Return what each of a class's flows gets on a link, bit/s of frames."""
+
+    def frames_bps(wire_bps: int) -> int:
+        return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
+
+    floors = [frames_bps(flow.floor_bps) for flow in members]
+    caps = [
+        max(floor, data_bps if flow.wanted_bps is None else frames_bps(flow.wanted_bps))
+        for flow, floor in zip(members, floors, strict=True)
     ]
+    return max_min(data_bps, floors, caps)
 
 
-def entry(flow: Flow, frame_bps: int, path: CircuitPath, policy: Policy) -> Entry:
+def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry:
     """Return the allocation that fills ``frame_bps`` of a meter, with the window its rate needs."""
-    payload_bps = converted_bps(frame_bps, Layer.FRAME, Layer.PAYLOAD, path.framing)
-    bare_segments = cwnd_segments(max(1, payload_bps), path.rtt_us, path.framing.mss_bytes)
+    framing = network.framing
+    payload_bps = converted_bps(frame_bps, Layer.FRAME, Layer.PAYLOAD, framing)
+    bare_segments = cwnd_segments(max(1, payload_bps), network.path_rtt_us(flow.path), framing.mss_bytes)
     window_segments = -(-bare_segments * (PPM + policy.window_slack_ppm) // PPM)
     return Entry(flow, frame_bps, payload_bps, window_segments)

@@ -6,46 +6,63 @@ from controller.plan.policy import PPM, Policy
 from topology.protocol import FlowClass
 
 
-def split(total: int, weights: Sequence[int]) -> list[int]:
-    """Return ``total`` divided in proportion to ``weights``, as integers whose sum is exactly ``total``.
+def class_shares(
+    capacity_bps: int,
+    policy: Policy,
+    wanted_bps: Mapping[FlowClass, int],
+    reserved_bps: Mapping[FlowClass, int] | None = None,
+) -> dict[FlowClass, int]:
+    """Return each class's share of one direction of a circuit, in bit/s of the wire.
 
-    Largest remainder (Hamilton's method); equal remainders go to the earlier one. All weights zero: all get 0.
-
-    >>> split(100, [1, 1, 1])
-    [34, 33, 33]
-
-    Raises:
-        ValueError: the total or a weight is negative.
-    """
-    if total < 0 or min(weights, default=0) < 0:
-        raise ValueError(f"cannot split {total} by {list(weights)}")
-    whole = sum(weights)
-    if not whole:
-        return [0] * len(weights)
-    parts = [total * w // whole for w in weights]
-    by_remainder = sorted(range(len(weights)), key=lambda i: -(total * weights[i] % whole))
-    for i in by_remainder[: total - sum(parts)]:
-        parts[i] += 1
-    return parts
-
-
-def class_shares(capacity_bps: int, policy: Policy, wanted_bps: Mapping[FlowClass, int]) -> dict[FlowClass, int]:
-    """Return each class's share of a circuit, in bit/s of the wire.
-
-    Guarantees first, always; then what they leave goes to the wanted classes by priority, each up to its cap and
-    to what it wants. The sum never exceeds the capacity, and nothing is left over while a class below its cap
-    wants more.
+    Guarantees first, always; then what is reserved for a class, by priority (it all fits, unless the provider has cut
+    the circuit); then what is left goes to the wanted classes by priority. Never beyond a class's cap, nor what it
+    wants. The sum never exceeds the capacity, and nothing is left over while a class below its cap wants more.
 
     Args:
         capacity_bps: the circuit, bit/s on the wire.
         policy: the classes.
         wanted_bps: what each class could use now, bit/s; absent or 0 means idle.
+        reserved_bps: what promises keep for a class above its guarantee, bit/s; lent to others while it is idle.
     """
     shares = {c: capacity_bps * p.guarantee_ppm // PPM for c, p in policy.classes.items()}
     left_bps = capacity_bps - sum(shares.values())
-    for flow_class in sorted(policy.classes, key=lambda c: policy.classes[c].priority):
-        most_bps = min(capacity_bps * policy.classes[flow_class].cap_ppm // PPM, wanted_bps.get(flow_class, 0))
-        more_bps = min(left_bps, max(0, most_bps - shares[flow_class]))
-        shares[flow_class] += more_bps
-        left_bps -= more_bps
+    by_priority = sorted(policy.classes, key=lambda c: policy.classes[c].priority)
+    for limits_bps in ({c: shares[c] + bps for c, bps in (reserved_bps or {}).items()}, wanted_bps):
+        for flow_class in by_priority:
+            cap_bps = capacity_bps * policy.classes[flow_class].cap_ppm // PPM
+            most_bps = min(cap_bps, wanted_bps.get(flow_class, 0), limits_bps.get(flow_class, 0))
+            more_bps = min(left_bps, max(0, most_bps - shares[flow_class]))
+            shares[flow_class] += more_bps
+            left_bps -= more_bps
     return shares
+
+
+def max_min(total: int, floors: Sequence[int], caps: Sequence[int]) -> list[int]:
+    """Return ``total`` divided max-min fairly between floors and caps, as integers.
+
+    Every part is the same level, except that it is never below its floor nor above its cap; an odd unit goes to the
+    earlier parts. Nothing is left while a part is below its cap. Floors that do not all fit are met as evenly as can be.
+
+    >>> max_min(100, [0, 0, 0], [100, 100, 100]), max_min(10, [6, 0, 0], [9, 1, 9])
+    ([34, 33, 33], [6, 1, 3])
+
+    Raises:
+        ValueError: the total or a floor is negative, or a cap lies below its floor.
+    """
+    if total < 0 or min(floors, default=0) < 0 or any(c < f for f, c in zip(floors, caps, strict=True)):
+        raise ValueError(f"cannot divide {total} between {list(floors)} and {list(caps)}")
+    if sum(floors) > total:
+        floors, caps = [0] * len(floors), floors
+
+    def at(level: int) -> list[int]:
+        return [min(max(level, floor), cap) for floor, cap in zip(floors, caps, strict=True)]
+
+    low, high = 0, total + 1  # the sum at low fits; at high it need not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sum(at(middle)) <= total else (low, middle)
+    parts, next_parts = at(low), at(low + 1)
+    for i, more in enumerate(next_parts):
+        if sum(parts) < total:
+            parts[i] = more
+    return parts

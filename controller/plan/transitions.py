@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from controller.plan.plan import Entry, Plan
+from controller.plan.plan import Entry, LinkPlan, Plan
+from topology.protocol import FlowClass
 
 
 class Place(Enum):
@@ -53,13 +54,23 @@ def _lesser(old: Plan, new: Plan) -> Plan:
 
     An allocation that only one of the two knows is absent.
     """
-    to_come = {e.flow: e for e in new.entries}
-    entries = (min(e, to_come[e.flow], key=lambda x: x.frame_bps) for e in old.entries if e.flow in to_come)
+    to_come = {_way(e): e for e in new.entries}
+    entries = (min(e, to_come[_way(e)], key=lambda x: x.frame_bps) for e in old.entries if _way(e) in to_come)
+    links = {name: _lesser_meters(link, new.links[name]) for name, link in old.links.items()}
+    return replace(old, epoch=new.epoch - 1, links=links, entries=tuple(entries))
+
+
+def _way(entry: Entry) -> tuple[str, FlowClass, tuple[str, ...]]:
+    """Return what must be the same of an allocation that goes on: where it counts, and in which class."""
+    return entry.flow.name, entry.flow.flow_class, entry.flow.path
+
+
+def _lesser_meters(old: LinkPlan, new: LinkPlan) -> LinkPlan:
     classes = {
         c: replace(limits, meter_bps=min(limits.meter_bps, new.classes[c].meter_bps))
         for c, limits in old.classes.items()
     }
-    return replace(old, epoch=new.epoch - 1, classes=classes, entries=tuple(entries))
+    return replace(old, classes=classes)
 
 
 def most(*held: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -5,34 +5,58 @@ where it enters a circuit: a packet for a host of the switch's own site, or one 
 it is. Whatever no allocation claims is unplanned. The answers of a planned flow ride in its class.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from controller.plan.plan import Plan
+from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow import Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
-from topology.network import Host, Network, Switch
+from topology.network import Host, Link, Network, Switch, link_name
 from topology.protocol import FlowClass
 
 CLASSIFY_TABLE, FORWARD_TABLE = 0, 1
-PAIR_PRIORITY, LOCAL_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 200, 100
+PAIR_PRIORITY, LOCAL_PRIORITY, MARKED_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 250, 200, 100
+PINNED_PRIORITY = 500
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
-METER_ID = {flow_class: 1000 + queue_id for flow_class, queue_id in QUEUE_ID.items()}
+FIRST_METER_ID = 1000
+METERS_A_LINK = 16
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
 QUEUE_BURST_US = 1_000  # HTB loses what its timer is late by beyond this; a port's worth of one millisecond
+LEAST_QUEUE_BPS = 12_000  # Open vSwitch's linux-htb: 1500 B/s; a circuit that is not there keeps its queues at this
+LEAST_METER_BPS = 1_000  # OpenFlow 1.3 counts kbit/s
 _IP, _ARP = 0x0800, 0x0806
 _COOKIE = cookie(1)
 
 
 def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
     """Return all rules and meters of a switch under a plan."""
-    rules = (*_classified(network, switch, plan, policy), *_passed(network, switch), *_forward(network, switch))
+    rules = (
+        *_classified(network, switch, plan, policy),
+        *_passed(network, switch, policy),
+        *_forward(network, switch),
+        *_pinned(network, switch, plan),
+    )
     meters = (
-        drop_meter(METER_ID[c], limits.meter_bps, _burst_bits(limits.meter_bps)) for c, limits in plan.classes.items()
+        drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps))
+        for head, _ in _circuit_ports(network, switch)
+        for c, limits in plan.links[link_name(switch.name, head)].classes.items()
+        for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
     return SwitchState(frozenset(rules), frozenset(meters))
+
+
+def _circuit_ports(network: Network, switch: Switch) -> list[tuple[str, Link]]:
+    """Return (neighbour, link) of each circuit that leaves a switch, in the network's order."""
+    return [(head, link) for tail, head, link in network.circuit_links if tail == switch.name]
+
+
+def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> int:
+    """Return the meter of a class on the circuit link that ``hop`` is, at the switch it leaves."""
+    switch = next(s for s in network.switches if s.name == hop[0])
+    index = [head for head, _ in _circuit_ports(network, switch)].index(hop[1])
+    return FIRST_METER_ID + METERS_A_LINK * index + QUEUE_ID[flow_class]
 
 
 def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQueues]:
@@ -41,20 +65,24 @@ def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQ
     A queue's minimum is its class's share. It may borrow what others leave unused at the moment, so that what is queued
     when shares change drains at once; what a class may never exceed is its meter's business.
     """
+    return {
+        link.port_name: _queues(plan.links[link_name(switch.name, head)])
+        for head, link in _circuit_ports(network, switch)
+    }
+
+
+def _queues(link: LinkPlan) -> PortQueues:
+    circuit_bps = max(link.circuit_bps, LEAST_QUEUE_BPS * len(link.classes))
     queues = tuple(
         Queue(
             queue_id=QUEUE_ID[c],
-            min_bps=limits.queue_bps,
-            max_bps=plan.circuit_bps,
-            burst_bits=plan.circuit_bps * QUEUE_BURST_US // 1_000_000,
+            min_bps=max(LEAST_QUEUE_BPS, limits.queue_bps),
+            max_bps=circuit_bps,
+            burst_bits=circuit_bps * QUEUE_BURST_US // 1_000_000,
         )
-        for c, limits in sorted(plan.classes.items(), key=lambda item: QUEUE_ID[item[0]])
+        for c, limits in sorted(link.classes.items(), key=lambda item: QUEUE_ID[item[0]])
     )
-    return {
-        link.port_name: PortQueues(plan.circuit_bps, queues)
-        for tail, _, link in network.links()
-        if tail == switch.name and link.circuit is not None
-    }
+    return PortQueues(circuit_bps, queues)
 
 
 def _burst_bits(meter_bps: int) -> int:
@@ -74,43 +102,53 @@ def _classified(network: Network, switch: Switch, plan: Plan, policy: Policy) ->
     image would take the slow path through ovs-vswitchd and arrive late or never.
     """
     remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
+    paths = {(e.flow.host, e.flow.target): (e.flow.flow_class, e.flow.path) for e in plan.entries}
+    # The answers of a planned flow ride in its class, back along its path.
+    paths = {(z, a): (c, path[::-1]) for (a, z), (c, path) in paths.items()} | paths
     for near in (h for h in network.hosts if _is_local(network, switch, h.name)):
         for far in remote:
-            sent = [e.flow for e in plan.entries if (e.flow.host, e.flow.target) == (near.name, far.name)]
-            answered = [e.flow for e in plan.entries if (e.flow.target, e.flow.host) == (near.name, far.name)]
+            unplanned = FlowClass.UNPLANNED, network.path(near.name, far.name)
+            flow_class, path = paths.get((near.name, far.name), unplanned)
             fields: dict[str, int | str] = {"eth_type": _IP, "ipv4_src": str(near.ip), "ipv4_dst": str(far.ip)}
-            flow_class = next((f.flow_class for f in (*sent, *answered)), FlowClass.UNPLANNED)
-            yield _claim(PAIR_PRIORITY, fields, flow_class, policy)
-    yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP}, FlowClass.UNPLANNED, policy)
+            yield _claim(PAIR_PRIORITY, fields, policy, meter_id(network, (path[1], path[2]), flow_class), flow_class)
+    first, _ = _circuit_ports(network, switch)[0]
+    meter = meter_id(network, (switch.name, first), FlowClass.UNPLANNED)
+    yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP}, policy, meter, FlowClass.UNPLANNED)
 
 
-def _claim(priority: int, fields: dict[str, int | str], flow_class: FlowClass, policy: Policy) -> Rule:
+def _claim(priority: int, fields: dict[str, int | str], policy: Policy, meter: int, flow_class: FlowClass) -> Rule:
     """Return the rule that puts matching packets into a class."""
     return Rule(
         table_id=CLASSIFY_TABLE,
         priority=priority,
         match=match(fields),
         cookie=_COOKIE,
-        meter_id=METER_ID[flow_class],
+        meter_id=meter,
         dscp=policy.classes[flow_class].dscp,
         queue_id=QUEUE_ID[flow_class],
         goto_table=FORWARD_TABLE,
     )
 
 
-def _passed(network: Network, switch: Switch) -> Iterator[Rule]:
-    """Yield the rules for what passes as it is: to hosts of the site itself, from other edges, and ARP."""
+def _passed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
+    """Yield the rules for what passes as it is: to hosts of the site itself, from other edges, and ARP.
+
+    Where circuits meet, what another edge has classed leaves by its class's queue again: it has the class's mark.
+    """
     for host in network.hosts:
         if _is_local(network, switch, host.name):
             yield _passes(LOCAL_PRIORITY, {"eth_type": _IP, "ipv4_dst": str(host.ip)})
-    for tail, _, link in network.links():
-        if tail == switch.name and link.circuit is not None:
-            yield _passes(TRANSIT_PRIORITY, {"in_port": link.port_no})
+    ports = _circuit_ports(network, switch)
+    for _, link in ports:
+        yield _passes(TRANSIT_PRIORITY, {"in_port": link.port_no})
+        for flow_class, queue_id in QUEUE_ID.items() if len(ports) > 1 else ():
+            marked = {"in_port": link.port_no, "eth_type": _IP, "ip_dscp": policy.classes[flow_class].dscp}
+            yield _passes(MARKED_PRIORITY, marked, queue_id)
     yield _passes(TRANSIT_PRIORITY, {"eth_type": _ARP})
 
 
-def _passes(priority: int, fields: dict[str, int | str]) -> Rule:
-    return Rule(CLASSIFY_TABLE, priority, match(fields), _COOKIE, goto_table=FORWARD_TABLE)
+def _passes(priority: int, fields: Mapping[str, int | str], queue_id: int | None = None) -> Rule:
+    return Rule(CLASSIFY_TABLE, priority, match(fields), _COOKIE, queue_id=queue_id, goto_table=FORWARD_TABLE)
 
 
 def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
@@ -119,6 +157,21 @@ def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
         for fields in _addressed_to(host):
             port_no = network.next_hop(switch.name, host.name).port_no
             yield Rule(FORWARD_TABLE, PAIR_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+
+
+def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
+    """Yield the rules for flows that go another way than the default one, and for their answers, at this switch."""
+    for path in (path for e in plan.entries for path in (e.flow.path, e.flow.path[::-1])):
+        if switch.name in path and path != network.path(path[0], path[-1]):
+            here = path.index(switch.name)
+            ends = network.host(path[0]), network.host(path[-1])
+            fields: dict[str, int | str] = {
+                "eth_type": _IP,
+                "ipv4_src": str(ends[0].ip),
+                "ipv4_dst": str(ends[1].ip),
+            }
+            port_no = network.link(*path[here : here + 2]).port_no
+            yield Rule(FORWARD_TABLE, PINNED_PRIORITY, match(fields), _COOKIE, output_port=port_no)
 
 
 def _addressed_to(host: Host) -> tuple[dict[str, int | str], ...]:

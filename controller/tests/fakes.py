@@ -5,8 +5,10 @@ from controller.convergence import Convergence
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
-from controller.service import Asked, Service
+from controller.promises import Asked, Promises
+from controller.service import Service
 from controller.southbound.errors import SwitchGone
+from controller.store import Store
 from topology.named import chile_illinois
 from topology.protocol import Allocations, Applied, FlowClass, Hello
 
@@ -64,11 +66,14 @@ class FakeHosts:
 class FakeSite:
     """All of it, wired as the controller's process does."""
 
-    def __init__(self):
+    def __init__(self, network=None, standing=(DATABASE, RAW_IMAGES)):
         self.clock = Clock()
-        site = Site(chile_illinois(), DEFAULT_POLICY, (DATABASE, RAW_IMAGES), LEASE_MS)
+        site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS)
         self.book = Book(site, self.clock)
         self.service = Service(self.book)
+        self.store = Store("sqlite://")
+        self.store.open()
+        self.promises = Promises(self.book, self.store)
         self.switches = FakeSwitches()
         self.hosts = FakeHosts(self.service)
         self.convergence = Convergence(self.book, self.switches, self.hosts)
@@ -84,8 +89,17 @@ class FakeSite:
         self.attach(*(h.name for h in self.book.site.network.hosts))
 
     def converge(self):
-        """Carry out what is to do, once."""
+        """Let the clock act, carry out what is to do, and let the clock take note of it."""
+        self.promises.tick()
         self.convergence.step()
+        self.promises.tick()
+
+    def announce(self, asked):
+        """Announce, and put the answer into force."""
+        kept = self.promises.announce(asked)
+        kept.saved.result()
+        self.promises.tick()
+        return kept.value
 
 
 def ready_site():

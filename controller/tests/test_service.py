@@ -3,11 +3,15 @@
 import pytest
 
 from controller.errors import NotAllowed, NotKnown
-from controller.plan.announcements import Announcement, Refused
+from controller.plan.admission import Refused
+from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
 from controller.tests.fakes import LEASE_MS, image, ready_site
 from topology.protocol import FlowClass, Hello
+
+
+WAN = "ls1->ch1"
 
 
 @pytest.fixture
@@ -18,7 +22,7 @@ def site():
 
 def share(view, flow_class):
     """What a class's hosts may send, as a part of the circuit."""
-    return view.layers.hosts_bps[flow_class] / view.layers.circuit_bps
+    return view.layers[WAN].hosts_bps[flow_class] / view.layers[WAN].circuit_bps
 
 
 def test_the_first_plan_reaches_switches_and_hosts(site):
@@ -28,7 +32,7 @@ def test_the_first_plan_reaches_switches_and_hosts(site):
 
 
 def test_an_announcement_takes_the_background_down_before_the_image_comes_up(site):
-    site.service.announce(image())
+    site.announce(image())
     site.converge()
     order = [(host, len(told.entries)) for host, told in site.hosts.sent[-3:]]
     assert order == [("base23", 1), ("base20", 1), ("base21", 1)]
@@ -40,15 +44,15 @@ def test_an_announcement_takes_the_background_down_before_the_image_comes_up(sit
 
 def test_a_release_gives_the_background_everything_back(site):
     before = site.service.view().layers
-    site.service.announce(image())
+    site.announce(image())
     site.converge()
-    site.service.release("image")
+    site.promises.forget("image")
     site.converge()
     assert site.service.view().layers == before
 
 
 def test_no_step_of_a_transition_goes_above_a_layer(site):
-    site.service.announce(image())
+    site.announce(image())
     site.converge()
     steps = [s.place for s in site.service.steps()[-5:]]
     assert steps == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
@@ -56,7 +60,7 @@ def test_no_step_of_a_transition_goes_above_a_layer(site):
 
 def test_a_host_that_does_not_confirm_holds_the_others_up_until_its_lease_is_over(site):
     site.hosts.silent = {"base23"}
-    site.service.announce(image())
+    site.announce(image())
     site.converge()  # waits a real lease of 0.3 s
     assert share(site.service.view(), FlowClass.BACKGROUND) > 0.94  # not confirmed: counted with what it had
     site.clock.now_us += LEASE_MS * 1000 + 1
@@ -81,7 +85,7 @@ def test_a_host_of_another_network_is_not_let_in(site):
 
 def test_a_switch_that_is_gone_is_reported_and_tried_again(site):
     site.switches.gone = True
-    site.service.announce(image())
+    site.announce(image())
     site.converge()
     assert "SwitchGone" in site.service.view().error
     site.switches.gone = False
@@ -92,17 +96,17 @@ def test_a_switch_that_is_gone_is_reported_and_tried_again(site):
 
 def test_an_image_that_cannot_be_due_is_refused_and_changes_nothing(site):
     before = site.service.view().desired
-    answer = site.service.announce(image(deadline_us=5_000_000))
+    answer = site.announce(image(deadline_us=5_000_000))
     assert isinstance(answer, Refused)
     assert site.service.view().desired == before
 
 
 def test_an_announcement_nobody_releases_lapses(site):
-    promise = site.service.announce(image())
+    promise = site.announce(image())
     assert isinstance(promise, Announcement)
     site.clock.now_us = promise.lapses_us
     site.converge()
-    assert site.service.announcements() == ()
+    assert site.promises.announcements() == ()
 
 
 @pytest.mark.parametrize(
@@ -118,21 +122,21 @@ def test_an_announcement_nobody_releases_lapses(site):
 )
 def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, field):
     with pytest.raises(NotAllowed) as refusal:
-        site.service.announce(image(**changes))
+        site.announce(image(**changes))
     assert refusal.value.field == field
 
 
 def test_a_host_nobody_knows_is_answered_with_those_there_are(site):
     with pytest.raises(NotKnown, match='no host "base99"; there are: base20'):
-        site.service.announce(image(senders=("base99",)))
+        site.announce(image(senders=("base99",)))
 
 
 def test_the_same_name_twice_is_refused(site):
-    site.service.announce(image())
+    site.announce(image())
     with pytest.raises(NotAllowed, match="already an announcement"):
-        site.service.announce(image())
+        site.announce(image())
 
 
 def test_releasing_what_is_not_there_says_so(site):
     with pytest.raises(NotKnown):
-        site.service.release("image")
+        site.promises.forget("image")

@@ -1,13 +1,17 @@
 """The network as data."""
 
+from itertools import combinations
+
+import networkx as nx
 import pytest
 
-from topology.named import chile_illinois
-from topology.network import UnknownNode
+from topology.named import NAMED, asc_ring, chile_illinois
+from topology.network import UnknownNode, link_name
 
 
 def test_the_lsst_path_has_the_papers_round_trip():
-    assert chile_illinois().rtt_us("base20", "arch") == 180_000
+    network = chile_illinois()
+    assert network.path_rtt_us(network.path("base20", "arch")) == 180_000
 
 
 def test_traffic_leaves_the_site_by_the_wan_port_and_reaches_a_host_by_its_own():
@@ -21,8 +25,31 @@ def test_both_directions_of_the_trunk_are_one_circuit():
     assert (circuit.a_end, circuit.z_end, circuit.rate_bps) == ("ls1", "ch1", 10**10)
 
 
-def test_interface_names_fit_linux():
-    assert all(len(link.port_name) <= 15 for _, _, link in chile_illinois().links())
+@pytest.mark.parametrize("network", [make() for make in NAMED.values()], ids=list(NAMED))
+def test_names_fit_linux_and_addresses_and_ports_are_unique(network):
+    assert all(len(link.port_name) <= 15 for _, _, link in network.links())
+    assert len({h.ip for h in network.hosts}) == len({h.mac for h in network.hosts}) == len(network.hosts)
+    assert len({s.dpid for s in network.switches}) == len(network.switches)
+    for switch in network.switches:
+        ports = [link.port_no for tail, _, link in network.links() if tail == switch.name]
+        assert len(ports) == len(set(ports))
+
+
+def test_the_ring_has_the_papers_round_trip_between_albuquerque_and_livermore_and_two_ways_between_any_sites():
+    ring = asc_ring()
+    albuquerque, livermore = (ring.edge_switch(site).name for site in ("albuquerque", "livermore"))
+    assert ring.path_rtt_us(ring.path(albuquerque, livermore)) == 40_000
+    wan = nx.Graph((tail, head) for tail, head, _ in ring.circuit_links)
+    assert all(nx.edge_connectivity(wan, a, z) == 2 for a, z in combinations(wan, 2))
+
+
+def test_both_directions_of_a_circuit_are_links_with_names():
+    assert [link_name(tail, head) for tail, head, _ in chile_illinois().circuit_links] == ["ls1->ch1", "ch1->ls1"]
+
+
+def test_a_site_nobody_knows_is_answered_with_those_there_are():
+    with pytest.raises(UnknownNode, match="la-serena, champaign"):
+        chile_illinois().edge_switch("mars")
 
 
 def test_an_unknown_host_is_answered_with_those_there_are():

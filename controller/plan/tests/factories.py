@@ -1,21 +1,22 @@
 """Small makers of plans for the tests."""
 
-from ipaddress import IPv4Network
-
 from hypothesis import strategies as st
 
-from controller.plan.plan import CircuitPath, Flow, Plan, planned
+from controller.plan.flows import flow_on, merged
+from controller.plan.plan import Demand, Flow, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
+from topology.named import asc_ring, chile_illinois
+from topology.network import Network
 from topology.protocol import FlowClass
-from topology.wire import Framing
 
-GIGABIT = CircuitPath(10**9, 180_000, Framing())
-ARCH = IPv4Network("10.20.20.100/32")
+GIGABIT = chile_illinois()
+RING = asc_ring()
+PLANNED_CLASSES = [c for c in FlowClass if c is not FlowClass.UNPLANNED]
 
 
-def flow(flow_class: FlowClass, host: str) -> Flow:
-    """A flow of ``host`` to the archive."""
-    return Flow(f"{flow_class}/{host}", flow_class, host, "arch", ARCH)
+def flow(flow_class: FlowClass, host: str, target: str = "arch", network: Network = GIGABIT) -> Flow:
+    """A flow of ``host``, to the archive if nothing else is said."""
+    return flow_on(network, f"{flow_class}/{host}", flow_class, network.path(host, target))
 
 
 DATABASE = flow(FlowClass.PREDICTABLE, "base22")
@@ -23,15 +24,39 @@ RAW_IMAGES = flow(FlowClass.BACKGROUND, "base23")
 IMAGE = (flow(FlowClass.URGENT, "base20"), flow(FlowClass.URGENT, "base21"))
 
 
-def plan_of(*flows: Flow, epoch: int = 2, path: CircuitPath = GIGABIT) -> Plan:
+def plan_of(*flows: Flow, epoch: int = 2, network: Network = GIGABIT) -> Plan:
     """The plan for these flows under the default policy."""
-    return planned(epoch, path, DEFAULT_POLICY, flows)
+    return planned(epoch, network, DEFAULT_POLICY, Demand(flows))
 
 
-any_flows = st.sets(
-    st.builds(flow, st.sampled_from([c for c in FlowClass if c is not FlowClass.UNPLANNED]), st.sampled_from("abcdef")),
-    max_size=8,
+any_network = st.one_of(
+    st.builds(
+        chile_illinois, st.integers(10**8, 10**11), st.integers(100, 10**6), st.just(0), st.sampled_from([1500, 9000])
+    ),
+    st.builds(asc_ring, st.integers(10**8, 10**11), st.integers(100, 10**6)),
 )
-any_path = st.builds(
-    CircuitPath, st.integers(10**7, 10**11), st.integers(100, 10**6), st.sampled_from([Framing(), Framing(9000)])
-)
+
+
+@st.composite
+def flows_in(draw, network: Network):
+    """Any flows of a network, one a pair of hosts, on either way round, with and without a promise."""
+    found = []
+    pairs = st.tuples(*(st.sampled_from([h.name for h in network.hosts]) for _ in "az"))
+    for a_end, z_end in draw(st.lists(pairs, max_size=8)):
+        if network.host(a_end).site != network.host(z_end).site:
+            ways = [network.path(a_end, z_end), network.path(z_end, a_end)[::-1]]
+            one = flow_on(
+                network, f"{a_end}-{z_end}", draw(st.sampled_from(PLANNED_CLASSES)), draw(st.sampled_from(ways))
+            )
+            found.append(one)
+    return merged(found)
+
+
+@st.composite
+def demands_in(draw, network: Network):
+    """Any demand on a network: flows, capacities the provider has cut, and shares that promises keep."""
+    links = [f"{tail}->{head}" for tail, head, _ in network.circuit_links]
+    capacity = draw(st.dictionaries(st.sampled_from(links), st.integers(0, 10**10), max_size=3))
+    capacity = {link: min(bps, 10**8) for link, bps in capacity.items()}
+    places = st.tuples(st.sampled_from(links), st.sampled_from(PLANNED_CLASSES))
+    return Demand(draw(flows_in(network)), capacity, draw(st.dictionaries(places, st.integers(0, 10**9), max_size=4)))

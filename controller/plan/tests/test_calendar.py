@@ -46,21 +46,29 @@ def capacity(capacity_changes, resource, at):
     return CAPACITY + sum(c for name, (start, end), c in capacity_changes if name == resource and start <= at < end)
 
 
-def fits(held, capacity_changes, booking):
-    """The first instant and resource that lack a booking, by looking at each."""
+def lacking(held, capacity_changes, booking):
+    """The first instant that lacks a booking and what is then free of what lacks it, by looking at each."""
     for at in range(booking.start_us, booking.end_us):
-        for name, ppm in booking.need.shares_ppm:
-            free = capacity(capacity_changes, name, at) - used(held, name, at)
-            if free < -(-booking.rate_bps * ppm // PPM):
-                return name, at, free
+        free = {
+            name: (capacity(capacity_changes, name, at) - used(held, name, at), -(-booking.rate_bps * ppm // PPM))
+            for name, ppm in booking.need.shares_ppm
+        }
+        short = {name: (has, asked) for name, (has, asked) in free.items() if has < asked}
+        if short:
+            return at, short
     return None
 
 
 @given(st.lists(bookings, max_size=12), changes, bookings)
 def test_a_shortage_is_the_first_instant_that_lacks_it_and_there_is_none_if_it_fits(held, capacity_changes, asked):
     answer = calendar(held, capacity_changes).shortage(asked)
-    expected = fits(held, capacity_changes, asked)
-    assert (answer and (answer.at_us, answer.free_bps)) == (expected and (expected[1], expected[2]))
+    expected = lacking(held, capacity_changes, asked)
+    if answer is None or expected is None:
+        assert answer is expected
+        return
+    at, short = expected
+    assert (answer.at_us, short[answer.resource]) == (at, (answer.free_bps, answer.asked_bps))
+    assert all(answer.free_bps * other <= has * answer.asked_bps for has, other in short.values())
 
 
 @given(st.lists(bookings, max_size=12), changes, interval)
@@ -111,7 +119,7 @@ def test_the_earliest_start_is_the_first_instant_from_which_it_fits(held, capaci
     by_hand = (
         at
         for at in range(after, 2 * SPAN)
-        if fits(held, capacity_changes, Booking(asked.need, asked.rate_bps, at, at + duration)) is None
+        if lacking(held, capacity_changes, Booking(asked.need, asked.rate_bps, at, at + duration)) is None
     )
     assert answer == next(by_hand, None)
 

@@ -19,7 +19,7 @@ def test_each_event_either_moves_by_the_table_or_is_refused(state, event):
 
 
 def test_what_has_ended_has_ended():
-    assert ENDED == {State.RELEASED, State.EXPIRED, State.FAILED}
+    assert {State.RELEASED, State.EXPIRED, State.FAILED} == ENDED
 
 
 def test_every_state_can_be_reached_and_can_end():

@@ -1,46 +1,81 @@
-"""The plan at each layer."""
+"""The plan at each layer, on one circuit and on a ring of them."""
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.plan.invariant import Layers, Violation, violations
-from controller.plan.plan import Plan, planned
+from controller.plan.plan import Demand, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, any_flows, any_path, plan_of
+from controller.plan.tests.factories import (
+    DATABASE,
+    GIGABIT,
+    IMAGE,
+    RAW_IMAGES,
+    RING,
+    any_network,
+    demands_in,
+    flow,
+    flows_in,
+    plan_of,
+)
 from topology.protocol import FlowClass
+from topology.wire import Layer, converted_bps
+
+WAN, BACK = "ls1->ch1", "ch1->ls1"
 
 
-def layers(plan: Plan) -> Layers:
+def layers(plan: Plan) -> dict[str, Layers]:
     """What a plan lets through, were all of it installed."""
-    hosts = {c: sum(e.frame_bps for e in plan.entries if e.flow.flow_class is c) for c in FlowClass}
-    return Layers(
-        hosts,
-        {c: limits.meter_bps for c, limits in plan.classes.items()},
-        {c: limits.queue_bps for c, limits in plan.classes.items()},
-        plan.circuit_bps,
-    )
+    return {
+        name: Layers(
+            {
+                c: sum(e.frame_bps for e in plan.entries if e.flow.flow_class is c and name in e.flow.links)
+                for c in FlowClass
+            },
+            {c: limits.meter_bps for c, limits in link.classes.items()},
+            {c: limits.queue_bps for c, limits in link.classes.items()},
+            link.circuit_bps,
+        )
+        for name, link in plan.links.items()
+    }
 
 
-@given(any_path, any_flows)
-def test_hosts_meter_queue_and_circuit_hold_each_other_in_any_plan(path, flows):
-    assert violations(layers(planned(2, path, DEFAULT_POLICY, flows))) == ()
+@given(any_network.flatmap(lambda n: st.tuples(st.just(n), demands_in(n))))
+def test_hosts_meter_queue_and_circuit_hold_each_other_in_any_plan(drawn):
+    network, demand = drawn
+    assert violations(layers(planned(2, network, DEFAULT_POLICY, demand))) == ()
 
 
-@given(any_path, any_flows)
-def test_a_host_paces_at_no_more_than_its_part_of_the_meter(path, flows):
-    for entry in planned(2, path, DEFAULT_POLICY, flows).entries:
-        mss, frame = path.framing.mss_bytes, path.framing.mtu_bytes + 14
+@given(any_network.flatmap(lambda n: st.tuples(st.just(n), demands_in(n))))
+def test_a_host_paces_at_no_more_than_its_part_of_the_meter(drawn):
+    network, demand = drawn
+    for entry in planned(2, network, DEFAULT_POLICY, demand).entries:
+        mss, frame = network.framing.mss_bytes, network.framing.mtu_bytes + 14
         assert entry.payload_bps * frame <= entry.frame_bps * mss
 
 
+@given(flows_in(RING))
+def test_every_flow_gets_something_on_a_ring(flows):
+    assert {e.flow for e in planned(2, RING, DEFAULT_POLICY, Demand(flows)).entries} == set(flows)
+
+
+@given(any_network.flatmap(lambda n: st.tuples(st.just(n), demands_in(n))), st.randoms())
+def test_the_plan_does_not_depend_on_the_order_of_its_flows(drawn, random):
+    network, demand = drawn
+    shuffled = Demand(tuple(random.sample(demand.flows, len(demand.flows))), demand.capacity_bps, demand.reserved_bps)
+    assert planned(2, network, DEFAULT_POLICY, demand) == planned(2, network, DEFAULT_POLICY, shuffled)
+
+
 def test_the_check_sees_a_meter_above_its_queue():
-    good = layers(plan_of(DATABASE))
+    good = layers(plan_of(DATABASE))[WAN]
     bad = Layers(good.hosts_bps, {**good.meters_bps, FlowClass.URGENT: 10**9}, good.queues_bps, good.circuit_bps)
-    assert any(v.flow_class is FlowClass.URGENT and v.upper == "meter" for v in violations(bad))
+    assert any(v.flow_class is FlowClass.URGENT and v.upper == "meter" for v in violations({WAN: bad}))
 
 
 def test_the_check_sees_a_total_above_the_circuit():
     share = dict.fromkeys(FlowClass, 300)
-    assert violations(Layers(share, share, share, 1000)) == (Violation(None, "queues", 1200, "circuit", 1000),)
+    found = violations({WAN: Layers(share, share, share, 1000)})
+    assert found == (Violation(WAN, None, "queues", 1200, "circuit", 1000),)
 
 
 def test_the_papers_four_flows_get_the_papers_shares():
@@ -60,12 +95,56 @@ def test_a_window_has_its_stated_slack_over_the_papers():
 
 
 def test_without_an_image_the_raw_images_have_the_rest():
-    entry = plan_of(DATABASE, RAW_IMAGES).of_host("base23")[0]
-    assert 0.948 < entry.frame_bps / plan_of().circuit_bps < 0.95
+    plan = plan_of(DATABASE, RAW_IMAGES)
+    assert 0.948 < plan.of_host("base23")[0].frame_bps / plan.links[WAN].circuit_bps < 0.95
 
 
-@given(any_flows)
-def test_the_plan_does_not_depend_on_the_order_of_its_flows(flows):
-    assert planned(2, GIGABIT, DEFAULT_POLICY, flows) == planned(
-        2, GIGABIT, DEFAULT_POLICY, sorted(flows, key=lambda f: f.host)
-    )
+def test_answers_find_the_same_share_on_the_way_back():
+    plan = plan_of(DATABASE, RAW_IMAGES)
+    assert plan.links[WAN] == plan.links[BACK]
+
+
+def test_data_both_ways_leaves_room_for_the_answers_of_the_other():
+    there, back = flow(FlowClass.BACKGROUND, "base23"), flow(FlowClass.BACKGROUND, "arch", "base20")
+    alone, both = (plan_of(*flows).of_host("base23")[0].frame_bps for flows in ((there,), (there, back)))
+    assert 0.90 < both / alone < 0.93
+
+
+def test_a_promise_comes_before_the_rest_of_its_class():
+    promised = flow(FlowClass.URGENT, "base20")
+    promised = type(promised)(*(getattr(promised, f) for f in promised.__slots__[:6]), None, 700_000_000)
+    plan = plan_of(promised, flow(FlowClass.URGENT, "base21"))
+    floor_bps = converted_bps(700_000_000, Layer.WIRE, Layer.FRAME, GIGABIT.framing)
+    assert plan.of_host("base20")[0].frame_bps == floor_bps
+    assert plan.of_host("base21")[0].frame_bps < floor_bps
+
+
+def test_what_is_reserved_for_a_lower_class_is_not_taken_by_a_higher_one_but_lent_while_idle():
+    reserved = {(WAN, FlowClass.BACKGROUND): 300_000_000}
+
+    def background(*flows):
+        plan = planned(2, GIGABIT, DEFAULT_POLICY, Demand(flows, {}, reserved))
+        return plan.links[WAN].classes[FlowClass.BACKGROUND].wire_bps
+
+    assert background(*IMAGE, RAW_IMAGES) == 310_000_000
+    assert background(*IMAGE) == 10_000_000
+
+
+def test_a_circuit_that_is_not_there_gives_nobody_anything():
+    plan = planned(2, GIGABIT, DEFAULT_POLICY, Demand((RAW_IMAGES,), {WAN: 0, BACK: 0}))
+    assert plan.entries == ()
+    assert violations(layers(plan)) == ()
+
+
+def test_a_flow_over_several_circuits_gets_the_least_of_them():
+    near, far = flow(FlowClass.URGENT, "albu10", "losa10", RING), flow(FlowClass.URGENT, "albu20", "pop10", RING)
+    plan = planned(2, RING, DEFAULT_POLICY, Demand((near, far)))
+    shares = {e.flow.host: e.frame_bps for e in plan.entries}
+    assert shares["albu10"] == shares["albu20"]
+    assert plan.links["losa1->pop1"].classes[FlowClass.URGENT].meter_bps > shares["albu20"]
+
+
+def test_the_window_follows_the_flows_own_path():
+    near, far = (flow(FlowClass.URGENT, "albu10", target, RING) for target in ("losa10", "pop10"))
+    windows = [planned(2, RING, DEFAULT_POLICY, Demand((one,))).entries[0].window_segments for one in (near, far)]
+    assert round(windows[1] / windows[0]) == 5

@@ -171,6 +171,12 @@ def test_a_second_of_use_buys_a_quarter_of_an_hour_and_two_and_a_half_minutes_of
     assert period == Period(start - 150 * SECOND, start + 750 * SECOND, 2_000_000)
 
 
+def test_periods_exactly_the_gap_apart_stay_two():
+    uses = [Period(0, 10, 4), Period(15, 20, 4)]
+    assert len(periods(uses, replace(PLAIN, gap_us=5))) == 2
+    assert len(periods(uses, replace(PLAIN, gap_us=6))) == 1
+
+
 def test_what_joins_a_period_extended_to_the_minimum_does_not_extend_it_again():
     uses = [Period(0, 1, 1), Period(8, 9, 1)]
     assert periods(uses, replace(PLAIN, min_duration_us=15)) == (Period(0, 15, 1),)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.plan import shares
 from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
-from controller.plan.shares import class_shares, split
+from controller.plan.shares import class_shares, max_min
 from topology.protocol import FlowClass
 
 capacities = st.integers(10**6, 10**12)
@@ -30,12 +30,42 @@ def test_examples_in_the_docstrings_are_true():
     assert doctest.testmod(shares).failed == 0
 
 
-@given(st.integers(0, 10**12), st.lists(st.integers(0, 10**6), min_size=1, max_size=9))
-def test_the_parts_of_a_split_sum_to_the_whole_and_none_is_a_unit_off(total, weights):
-    parts = split(total, weights)
-    whole = sum(weights)
-    assert sum(parts) == (total if whole else 0)
-    assert all(abs(part * whole - total * weight) < whole for part, weight in zip(parts, weights, strict=True) if whole)
+parts_of = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)).map(sorted), min_size=1, max_size=8)
+
+
+@given(st.integers(0, 500), parts_of)
+def test_parts_lie_between_floor_and_cap_and_nothing_is_left_while_one_could_grow(total, limits):
+    floors, caps = zip(*limits, strict=True)
+    parts = max_min(total, floors, caps)
+    if sum(floors) <= total:
+        assert sum(parts) == min(total, sum(caps))
+        assert all(f <= p <= c for f, p, c in zip(floors, parts, caps, strict=True))
+    else:
+        assert sum(parts) == total
+        assert all(p <= f for f, p in zip(floors, parts, strict=True))
+
+
+@given(st.integers(0, 500), parts_of)
+def test_nobody_has_more_than_another_who_could_use_it(total, limits):
+    """The definition of max-min: to give one more, take from one that has no more than it."""
+    floors, caps = zip(*limits, strict=True)
+    parts = max_min(total, floors, caps)
+    if sum(floors) <= total:
+        for poor, cap in zip(parts, caps, strict=True):
+            for rich, floor in zip(parts, floors, strict=True):
+                assert poor == cap or rich == floor or rich <= poor + 1
+
+
+@given(capacities, policies(), wishes, wishes)
+def test_what_is_reserved_is_kept_for_a_class_that_wants_it_if_it_all_fits(capacity_bps, policy, wanted, reserved):
+    reserved = {c: bps % (capacity_bps // 4) for c, bps in reserved.items()}
+    shares_bps = class_shares(capacity_bps, policy, wanted, reserved)
+    guaranteed = {c: capacity_bps * p.guarantee_ppm // PPM for c, p in policy.classes.items()}
+    assert sum(shares_bps.values()) <= capacity_bps
+    if sum(guaranteed.values()) + sum(reserved.values()) <= capacity_bps:
+        for c, bps in reserved.items():
+            cap_bps = capacity_bps * policy.classes[c].cap_ppm // PPM
+            assert shares_bps[c] >= min(wanted.get(c, 0), cap_bps, guaranteed[c] + bps)
 
 
 @given(capacities, policies(), wishes)

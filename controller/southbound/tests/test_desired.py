@@ -4,7 +4,7 @@ import pytest
 
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, plan_of
-from controller.southbound.desired import METER_ID, QUEUE_ID, port_queues, switch_state
+from controller.southbound.desired import QUEUE_ID, meter_id, port_queues, switch_state
 from controller.southbound.openflow import SwitchState, messages
 from controller.southbound.queues import check
 from controller.southbound.tests.fake_switch import FakeSwitch
@@ -39,7 +39,7 @@ def test_an_allocated_flow_crosses_the_circuit_in_its_class(host, flow_class):
     assert (fate.output_port, fate.queue_id, fate.meter_ids, fate.dscp) == (
         WAN_PORT,
         QUEUE_ID[flow_class],
-        (METER_ID[flow_class],),
+        (meter_id(NETWORK, ("ls1", "ch1"), flow_class),),
         DEFAULT_POLICY.classes[flow_class].dscp,
     )
 
@@ -56,7 +56,7 @@ def test_a_dscp_that_a_host_sets_itself_buys_nothing():
 
 def test_a_stranger_is_unplanned_and_policed():
     fate = switch().fate(packet("10.20.20.77", "arch"))
-    assert fate.meter_ids == (METER_ID[FlowClass.UNPLANNED],)
+    assert fate.meter_ids == (meter_id(NETWORK, ("ls1", "ch1"), FlowClass.UNPLANNED),)
 
 
 def test_answers_ride_in_the_class_of_their_flow():

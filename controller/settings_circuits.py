@@ -1,0 +1,117 @@
+"""The section ``circuits`` of the configuration: who sells each circuit, and when a leased one has less to give."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from controller.plan.purchases import Period
+from controller.providers.errors import SecretUnusable
+from controller.providers.oscars_wire import Endpoint, OscarsSettings
+from controller.providers.secrets import secret_from
+from controller.providers.static import StaticProvider
+from topology import units
+from topology.network import Network
+
+Instant = Annotated[int, BeforeValidator(lambda text: units.instant_us(_text(text)))]
+Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
+Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
+
+
+def _text(value: Any) -> str:
+    """Return what YAML has read as a time as the text it was; YAML takes times without quotes for its own."""
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+class _Section(BaseModel):
+    """Unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _CapacitySection(_Section):
+    start: Instant = Field(alias="from")
+    end: Instant = Field(alias="until")
+    rate: Rate = Field(ge=0)
+
+
+class _EndSection(_Section):
+    device: str
+    port: str
+    vlan: int
+
+
+class _OscarsSection(_Section):
+    url: str
+    a: _EndSection
+    z: _EndSection
+    token_env: str | None = None
+    token_file: Path | None = None
+    deploy: Duration = Field(default=120_000_000, ge=0, le=3_600_000_000)
+    timeout: Duration = Field(default=30_000_000, ge=1_000_000, le=600_000_000)
+
+
+class CircuitSection(_Section):
+    """One circuit: a leased line with its schedule, or one that is bought at need."""
+
+    schedule: tuple[_CapacitySection, ...] = ()
+    oscars: _OscarsSection | None = None
+
+
+def schedules(
+    sections: dict[str, CircuitSection], network: Network, problems: list[str]
+) -> dict[str, tuple[Period, ...]]:
+    """Return, by circuit, when it has another capacity than its own rate; what is wrong goes to ``problems``."""
+    known = {circuit.name for circuit in network.circuits}
+    problems += [
+        f"circuits.{name}: there is no such circuit; there are {', '.join(known)}" for name in sections.keys() - known
+    ]
+    found = {}
+    for name, section in sections.items():
+        if section.oscars is not None and section.schedule:
+            problems.append(f"circuits.{name}: one that is bought has no schedule of its own")
+        try:
+            periods = [Period(entry.start, entry.end, entry.rate) for entry in section.schedule]
+            found[name] = StaticProvider(periods).schedule
+        except ValueError as error:
+            problems.append(f"circuits.{name}.schedule: {error}")
+    return found
+
+
+def bought(sections: dict[str, CircuitSection], network: Network, problems: list[str]) -> dict[str, OscarsSettings]:
+    """Return, by circuit, the OSCARS it is bought from; what is wrong goes to ``problems``."""
+    found = {}
+    for name, section in _sold(sections):
+        ends = {}
+        for side, end in (("a", section.a), ("z", section.z)):
+            try:
+                ends[side] = Endpoint(end.device, end.port, end.vlan)
+            except ValueError as error:
+                problems.append(f"circuits.{name}.oscars.{side}: {error}")
+        try:
+            token = secret_from(section.token_env, section.token_file)
+        except SecretUnusable as error:
+            problems.append(f"circuits.{name}.oscars: token_env or token_file: {error}")
+            continue
+        if len(ends) < 2:
+            continue
+        try:
+            found[name] = OscarsSettings(
+                url=section.url,
+                a_end=ends["a"],
+                z_end=ends["z"],
+                mtu_bytes=network.framing.mtu_bytes,
+                token=token,
+                deploy_us=section.deploy,
+                timeout_s=section.timeout / 1e6,
+            )
+        except ValueError as error:
+            problems.append(f"circuits.{name}.oscars: {error}")
+    return found
+
+
+def _sold(sections: dict[str, CircuitSection]) -> Iterator[tuple[str, _OscarsSection]]:
+    for name, section in sections.items():
+        if section.oscars is not None:
+            yield name, section.oscars
