@@ -1,1 +1,1 @@
-"""Who sells the circuit. Today a leased line, which is the topology's own data."""
+"""Who sells the circuit: nobody any more, for a leased line, or OSCARS."""

@@ -1,0 +1,48 @@
+"""A leased line: always there, nothing to buy; at most its owner announces when it has less to give."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from controller.plan.purchases import Period, PurchaseState, Terms
+from controller.providers.provider import Status
+
+
+class StaticProvider:
+    """A circuit that is ours already.
+
+    Args:
+        schedule: when it has another capacity than its own rate, 0 for maintenance.
+
+    Raises:
+        ValueError: two entries of the schedule overlap.
+    """
+
+    def __init__(self, schedule: Iterable[Period] = ()) -> None:
+        self._schedule = tuple(sorted(schedule, key=lambda p: (p.start_us, p.end_us)))
+        for before, after in pairwise(self._schedule):
+            if after.start_us < before.end_us:
+                raise ValueError(f"two capacities at one time: {before} and {after}")
+
+    @property
+    def terms(self) -> Terms | None:
+        """Return None: nothing is bought."""
+        return None
+
+    @property
+    def schedule(self) -> tuple[Period, ...]:
+        """Return when the circuit has another capacity than its own rate; sorted and disjoint."""
+        return self._schedule
+
+    def reserve(self, name: str, period: Period) -> None:
+        """Do nothing: it is ours."""
+
+    def change(self, name: str, period: Period) -> Period:  # noqa: ARG002 - the interface's
+        """Return ``period``: it is ours at any time."""
+        return period
+
+    def release(self, name: str) -> None:
+        """Do nothing: it stays ours."""
+
+    def status(self, name: str) -> Status:  # noqa: ARG002 - the interface's
+        """Return that it is up: what carries packets is seen by the switches, not here."""
+        return Status(PurchaseState.UP, None)
