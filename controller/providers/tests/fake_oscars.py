@@ -1,0 +1,363 @@
+"""An OSCARS 1.2 to test against: real HTTP on this machine, a clock that is set by hand, faults on demand.
+
+Inside a test: ``with running(FakeOscars(clock)) as url``. As a process of its own: ``serve(FakeOscars(), port)``, then
+``POST /fake/faults``, ``/fake/clock``, ``/fake/restart``, ``/fake/lose-holds`` and ``GET /fake/circuits`` from outside.
+"""
+
+import asyncio
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from controller.providers.tests.oscars_json import connection, l2vpn, moment, of_l2vpn, of_simple, simple
+from controller.providers.tests.oscars_rules import Asked, Bare500, Circuit, Empty400, NotThere, Oscars, Rules
+
+TOKEN = "a-token-of-nobody"  # noqa: S105 - it opens nothing
+
+
+@dataclass
+class Faults:
+    """What goes wrong with requests whose "METHOD /path" begins with ``only``, ``times`` times (None: until changed).
+
+    Attributes:
+        status: answered instead, without acting; 500 is OSCARS' own, others come without a word.
+        drop: "before" acting or "after" it the connection breaks without an answer.
+        slow_s: the answer is that late, after acting.
+        answer: the body that is sent instead of the true one, after acting.
+        fail_deployment: nothing can be built.
+        fail_commit: ``new`` and ``replace`` break down half way, with what they hold in place.
+        lie: what changes something answers as if it had, and has not.
+    """
+
+    only: str = ""
+    times: int | None = None
+    status: int = 0
+    drop: str = ""
+    slow_s: float = 0
+    answer: str | None = None
+    fail_deployment: bool = False
+    fail_commit: bool = False
+    lie: bool = False
+
+
+@dataclass
+class FakeOscars:
+    """A server and what may be done to it."""
+
+    clock: Callable[[], float] = time.time
+    rules: Rules = field(default_factory=Rules)
+    token: str = TOKEN
+    stranger: str = "token-of-someone-without-group"
+    times_as: str = "decimal"  # or "integer", or "iso"
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything, faults too."""
+        self.ahead_s = 0.0
+        self.requests: list[str] = []
+        self.oscars = Oscars(lambda: self.clock() + self.ahead_s, self.rules)
+        self.faults = Faults()
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong now."""
+        return self._faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self._faults = faults
+        self.oscars.fail_deployment, self.oscars.lie = faults.fail_deployment, faults.lie
+        self.oscars.fail_commit = faults.fail_commit
+
+    def app(self) -> Callable[..., Any]:
+        """The ASGI application."""
+        return _Wire(self, _routes(self))
+
+    def fault_of(self, request: str) -> Faults:
+        """What goes wrong with one request; counts it."""
+        faults = self.faults
+        if not request.startswith(faults.only) or faults.times == 0:
+            return Faults()
+        if faults.times is not None:
+            faults.times -= 1
+        return faults
+
+
+class _Wire:
+    """Everything that happens to a request before anybody looks at what it asks for."""
+
+    def __init__(self, fake: FakeOscars, routes: FastAPI):
+        self._fake = fake
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or do not."""
+        if scope["type"] != "http" or scope["path"].startswith("/fake/"):
+            return await self._routes(scope, receive, send)
+        request = f"{scope['method']} {scope['path']}"
+        self._fake.requests.append(request)
+        fault = self._fake.fault_of(request)
+        if fault.drop == "before":
+            return await _drop(receive)
+        held: list[Message] = []
+
+        async def hold(message: Message) -> None:
+            held.append(message)
+
+        early = self._turned_away(scope, fault)
+        await (early or self._routes)(scope, receive, hold)
+        if fault.drop == "after":
+            return await _drop(receive)
+        await asyncio.sleep(fault.slow_s)
+        if fault.answer is not None:
+            return await Response(fault.answer, media_type="application/json")(scope, receive, send)
+        for message in held:
+            await send(message)
+        return None
+
+    def _turned_away(self, scope: Scope, fault: Faults) -> Response | None:
+        """The answer to who may not come in, or not now."""
+        path, given = scope["path"], dict(scope["headers"]).get(b"authorization", b"").decode()
+        if path.startswith("/protected/") and given == f"Bearer {self._fake.stranger}":
+            return Response(status_code=403)
+        if path.startswith("/protected/") and given != f"Bearer {self._fake.token}":
+            return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
+        if self._fake.oscars.now_s() < self._fake.oscars.starting_until_s:
+            return Response(status_code=503)
+        if fault.status == 500:
+            return _bare_500(path)
+        return Response(status_code=fault.status) if fault.status else None
+
+
+async def _drop(receive: Receive) -> None:
+    """Break the connection; uvicorn hands it to nobody, but this is its method."""
+    receive.__self__.transport.abort()  # type: ignore[attr-defined]
+    await receive()
+
+
+def _bare_500(path: str) -> JSONResponse:
+    """Spring's default error page, without the message."""
+    page = {"timestamp": "2026-01-01T00:00:00.000+00:00", "status": 500, "error": "Internal Server Error", "path": path}
+    return JSONResponse(page, 500)
+
+
+def _routes(fake: FakeOscars) -> FastAPI:
+    """All that is answered."""
+    app = FastAPI(openapi_url=None)
+    app.add_exception_handler(Bare500, lambda request, _: _bare_500(request.url.path))
+    app.add_exception_handler(NotThere, lambda *_: Response(status_code=404))
+    app.add_exception_handler(Empty400, lambda *_: Response(status_code=400))
+    for add in (_l2vpn_api, _classic_api, _modify_api, _controls):
+        add(app, fake)
+    return app
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    """The JSON of a request."""
+    try:
+        return dict(json.loads(await request.body()))
+    except ValueError:
+        raise Empty400 from None
+
+
+def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
+    """L2VPN API v2."""
+
+    @app.get("/api/l2vpn/get/{name}")
+    async def get(name: str) -> Any:
+        return l2vpn(fake.oscars.find(name), fake.times_as)
+
+    @app.post("/api/l2vpn/list")
+    async def listed(request: Request) -> Any:
+        page = _filtered(fake.oscars, await _json(request))
+        return {"page": 1, "sizePerPage": 0, "totalSize": 0, "l2vpns": [l2vpn(c, fake.times_as) for c in page]}
+
+    @app.post("/api/l2vpn/validate")
+    async def validate_new(request: Request) -> Any:
+        return _validity(fake.oscars, of_l2vpn(await _json(request)), modify=False)
+
+    @app.put("/api/l2vpn/validate")
+    async def validate_replacement(request: Request) -> Any:
+        return _validity(fake.oscars, of_l2vpn(await _json(request)), modify=True)
+
+    @app.post("/protected/l2vpn/new")
+    @app.put("/protected/l2vpn/replace")
+    async def create(request: Request) -> Any:
+        asked = of_l2vpn(await _json(request))
+        asked.name, asked.username = asked.name or fake.oscars.new_name(), "headway"
+        return l2vpn(fake.oscars.create_or_replace(asked), fake.times_as)
+
+    @app.delete("/protected/l2vpn/release/{name}")
+    async def release(name: str) -> Any:
+        fake.oscars.release(name)
+        return Response()
+
+
+def _validity(oscars: Oscars, asked: Asked, *, modify: bool) -> dict[str, Any]:
+    """The only place where a reason is given."""
+    problems = oscars.problems(asked, modify=modify)
+    return {"valid": not problems, "message": "".join(f"{problem}\n" for problem in problems)}
+
+
+def _filtered(oscars: Oscars, wanted: dict[str, Any]) -> list[Circuit]:
+    """The circuits that a ConnectionFilter lets through: VLANs by substring, ports and users by expression."""
+    oscars.now_s()
+    vlans, ports = [str(v) for v in wanted.get("vlans") or ()], wanted.get("ports") or ()
+    return [
+        circuit
+        for circuit in oscars.kept.values()
+        if wanted.get("phase") in {None, "ANY", circuit.phase}
+        and wanted.get("connectionId", "") in circuit.asked.name
+        and re.search(wanted.get("username") or "", circuit.asked.username or "")
+        and all(any(v in str(f.vlan) for f in circuit.asked.fixtures) for v in vlans)
+        and all(any(re.search(p, f.port) for f in circuit.asked.fixtures) for p in ports)
+    ]
+
+
+def _classic_api(app: FastAPI, fake: FakeOscars) -> None:
+    """Hold, commit, release and what looks at them; bodies that are one id are bare text."""
+
+    @app.get("/api/ping")
+    @app.get("/protected/ping")
+    async def ping() -> Any:
+        return PlainTextResponse("pong")
+
+    @app.get("/protected/conn/generateId")
+    async def generated() -> Any:
+        return PlainTextResponse(fake.oscars.new_name())
+
+    @app.post("/protected/hold")
+    async def hold(request: Request) -> Any:
+        asked = of_simple(await _json(request))
+        asked.username = "headway"
+        if fake.oscars.problems(asked, modify=False):
+            raise Bare500
+        return simple(fake.oscars.hold(asked))
+
+    @app.get("/protected/extend_hold/{name}")
+    async def extend(name: str) -> Any:
+        now_s = fake.oscars.now_s()
+        if name not in fake.oscars.held:
+            raise NotThere
+        fake.oscars.held[name].held_until_s = now_s + fake.rules.hold_s
+        return moment(now_s + fake.rules.hold_s, fake.times_as)
+
+    @app.get("/protected/held/current")
+    async def held() -> Any:
+        return []
+
+    @app.get("/protected/held/clear/{name}")
+    async def clear(name: str) -> Any:
+        fake.oscars.held.pop(name, None)
+        return Response()
+
+    @app.post("/protected/conn/commit")
+    async def commit(request: Request) -> Any:
+        fake.oscars.commit((await request.body()).decode())
+        when = moment(fake.oscars.now_s(), fake.times_as)
+        return {"what": "COMMITTED", "phase": "RESERVED", "when": when}
+
+    @app.post("/protected/conn/release")
+    async def release(request: Request) -> Any:
+        name = (await request.body()).decode()
+        if fake.oscars.find(name).phase == "ARCHIVED":
+            raise Empty400
+        return {"what": fake.oscars.release(name), "when": moment(fake.oscars.now_s(), fake.times_as)}
+
+    @app.get("/api/conn/info/{name}")
+    async def info(name: str) -> Any:
+        return connection(fake.oscars.find(name), fake.times_as)
+
+    @app.post("/api/conn/list")
+    async def listed(request: Request) -> Any:
+        page = [connection(c, fake.times_as) for c in _filtered(fake.oscars, await _json(request))]
+        return {"page": 1, "sizePerPage": len(page), "totalSize": len(page), "connections": page}
+
+
+def _modify_api(app: FastAPI, fake: FakeOscars) -> None:
+    """Changes of what is reserved."""
+
+    @app.post("/protected/modify/schedule")
+    async def schedule(request: Request) -> Any:
+        body = await _json(request)
+        if body["type"] != "END":
+            why = "modifying start time is not allowed at this point"
+            return {"success": False, "explanation": why, "connection": None}
+        return modified(*fake.oscars.modify_schedule(body["connectionId"], body["timestamp"]))
+
+    @app.post("/protected/modify/bandwidth")
+    async def bandwidth(request: Request) -> Any:
+        body = await _json(request)
+        return modified(*fake.oscars.modify_bandwidth(body["connectionId"], body["bandwidth"]))
+
+    def modified(circuit: Circuit, why: str) -> dict[str, Any]:
+        shown = connection(circuit, fake.times_as)
+        return {"success": not why, "explanation": why or "Modification successful", "connection": shown}
+
+
+def _controls(app: FastAPI, fake: FakeOscars) -> None:
+    """What a test in another process does to the server."""
+
+    @app.post("/fake/faults")
+    async def faults(request: Request) -> Any:
+        fake.faults = Faults(**await _json(request))
+        return asdict(fake.faults)
+
+    @app.post("/fake/clock")
+    async def clock(request: Request) -> Any:
+        fake.ahead_s = (await _json(request))["ahead_s"]
+        return {"now_s": fake.oscars.now_s()}
+
+    @app.post("/fake/restart")
+    async def restart() -> Any:
+        fake.oscars.restart()
+        return {}
+
+    @app.post("/fake/lose-holds")
+    async def lose() -> Any:
+        fake.oscars.held.clear()
+        return {}
+
+    @app.get("/fake/circuits")
+    async def circuits() -> Any:
+        fake.oscars.now_s()
+        return [connection(circuit, fake.times_as) for circuit in fake.oscars.kept.values()]
+
+
+def _server(fake: FakeOscars) -> uvicorn.Server:
+    """The HTTP server, quiet."""
+    return uvicorn.Server(uvicorn.Config(fake.app(), log_level="critical", lifespan="off", timeout_graceful_shutdown=0))
+
+
+def serve(fake: FakeOscars, port: int, host: str = "127.0.0.1") -> None:
+    """Serve until SIGINT or SIGTERM."""
+    with socket.create_server((host, port)) as listening:
+        _server(fake).run(sockets=[listening])
+
+
+@contextmanager
+def running(fake: FakeOscars) -> Iterator[str]:
+    """Serve from a thread, and give the URL; connections wait in the socket until it is ready."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = _server(fake)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="oscars")
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
