@@ -1,0 +1,326 @@
+"""Buys a circuit from OSCARS 1.2, and believes only what it reads back.
+
+OSCARS refuses by a bare 500, moves times without a word, and says ``success`` where it did nothing. So each change is
+read back and compared, and a reason is fetched where none was given. Every method first looks at what is there, so it
+may be called again after any failure, and never needs to know the time.
+"""
+
+import re
+from contextlib import suppress
+from random import Random
+from urllib.parse import quote
+
+import structlog
+
+from controller.plan.purchases import Period, PurchaseState, Terms
+from controller.providers.errors import NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.oscars_session import OscarsSession, Reply
+from controller.providers.oscars_wire import (
+    SECOND_US,
+    Edge,
+    Found,
+    OscarsSettings,
+    Unclear,
+    edge,
+    found,
+    l2vpn,
+    verdict,
+)
+from controller.providers.provider import Status
+
+log = structlog.get_logger()
+
+BEGIN_NOTICE_US = 30 * SECOND_US  # a begin nearer than this becomes now + 30 s
+END_NOTICE_US = 60 * SECOND_US  # an end nearer than this becomes now + 60 s
+MINIMUM_US = 15 * 60 * SECOND_US  # resv.minimum-duration
+GAP_US = SECOND_US  # OSCARS compares closed intervals of whole seconds: what touches is refused
+
+_NAME = re.compile("[a-zA-Z][a-zA-Z0-9_-]{3,11}")
+_Step = tuple[str, dict[str, object]]  # path and body of a modify call
+_LETTERS = "CDFGHJKMNPRTWXYZ"
+_SYMBOLS = "234679" + _LETTERS  # without those that are mistaken for each other
+
+
+def new_name(random: Random) -> str:
+    """Return a name as OSCARS makes them: a letter, and three of ``234679CDFGHJKMNPRTWXYZ``."""
+    return random.choice(_LETTERS) + "".join(random.choices(_SYMBOLS, k=3))
+
+
+class OscarsProvider:
+    """One circuit, bought from one OSCARS over its L2VPN API v2 and its modify calls.
+
+    A begin that OSCARS moved by up to its notice is taken for what was asked, for the lead of the terms has room for
+    it; so is an end that it moved by up to a minute, since the circuit is then there for longer. Whatever else differs
+    is ``NotInForce``.
+
+    Args:
+        settings: of the circuit.
+    """
+
+    def __init__(self, settings: OscarsSettings) -> None:
+        self._settings = settings
+        self._session = OscarsSession(settings.url, settings.token, settings.timeout_s)
+
+    def close(self) -> None:
+        """Close the connections to the server; nothing is given back."""
+        self._session.close()
+
+    @property
+    def terms(self) -> Terms | None:
+        """Return what OSCARS sells.
+
+        The minimum is longer than its own by the notice: a begin that is moved must not make the period too short.
+        """
+        return Terms(
+            lead_us=BEGIN_NOTICE_US + self._settings.deploy_us,
+            tail_us=0,
+            min_duration_us=MINIMUM_US + BEGIN_NOTICE_US,
+            gap_us=GAP_US,
+            granularity_bps=10**6,
+            tick_us=SECOND_US,
+            begin_notice_us=BEGIN_NOTICE_US,
+            end_notice_us=END_NOTICE_US,
+        )
+
+    @property
+    def schedule(self) -> tuple[Period, ...]:
+        """Return nothing: what OSCARS sells, it carries."""
+        return ()
+
+    def reserve(self, name: str, period: Period) -> None:
+        """Buy ``period`` under ``name``; once only, however often it is called.
+
+        What is there already is looked for first: OSCARS' ``new`` would replace it, even if it is somebody else's.
+
+        Raises:
+            ProviderRefused: it cannot be had, or the name is in use.
+            ProviderUnavailable: to be tried again with the same name.
+            ProviderDenied: our credentials are not accepted.
+            NotInForce: something was bought, and ``found`` is what.
+        """
+        asked = _edge(name, period)
+        there = self._ours(name)
+        if there is None:
+            self._put("POST", "/protected/l2vpn/new", name, asked)
+        elif there.state is PurchaseState.ENDED:
+            raise ProviderRefused(name, "a circuit of this name is over, and a name is used once")
+        else:
+            _compare(name, asked, there, begun=False)
+
+    def change(self, name: str, period: Period) -> Period:
+        """Make of the purchase what ``period`` says, and return what it then is at OSCARS.
+
+        What has begun keeps its start. Until the routers carry it, OSCARS cannot move its end.
+
+        Raises:
+            ProviderRefused: it cannot be had, or there is no such circuit.
+            ProviderUnavailable: to be tried again.
+            ProviderDenied: our credentials are not accepted.
+            NotInForce: confirmed, and yet not so.
+        """
+        asked = _edge(name, period)
+        there = self._ours(name)
+        if there is None or there.state is PurchaseState.ENDED or there.period is None:
+            raise ProviderRefused(name, "there is no such circuit, or not any more")
+        if there.begun:
+            return self._modify(name, asked, there.period)
+        if there.period == asked.period():
+            return there.period
+        return self._put("PUT", "/protected/l2vpn/replace", name, asked)
+
+    def release(self, name: str) -> None:
+        """Give the circuit back; that it is gone already, or somebody else's, is fine.
+
+        OSCARS deletes what has not begun, and archives and dismantles what has: for us it is gone either way.
+
+        Raises:
+            ProviderUnavailable: to be tried again.
+            ProviderDenied: our credentials are not accepted.
+            NotInForce: confirmed, and yet still there.
+        """
+        if not self._stands(there := self._look(name)):
+            return
+        reply = self._session.call("DELETE", f"/protected/l2vpn/release/{quote(name, safe='')}")
+        if not reply.done and reply.status != 404:
+            raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
+        if self._stands(there := self._look(name)):
+            raise NotInForce(name, None, there.period if there else None, "it is still there")
+        log.info("provider.released", purchase=name)
+
+    def status(self, name: str) -> Status:
+        """Return what OSCARS has under ``name``.
+
+        While it rebuilds a circuit for another rate that is DEPLOYING: it may carry no more than the smaller of both.
+
+        Raises:
+            ProviderUnavailable: to be tried again.
+            ProviderDenied: our credentials are not accepted.
+        """
+        there = self._look(name)
+        if there is None:
+            return Status(PurchaseState.FAILED, None, "OSCARS has no circuit of this name")
+        if there.ports != self._settings.ports:
+            return Status(PurchaseState.FAILED, None, "OSCARS has a circuit of this name between other ports")
+        return Status(there.state, there.period, there.reason)
+
+    def _look(self, name: str) -> Found | None:
+        """Return what OSCARS has under a name, whoever owns it.
+
+        Raises:
+            ProviderUnavailable: it does not say, or not clearly.
+            ProviderDenied: our credentials are not accepted.
+        """
+        reply = self._session.call("GET", f"/api/l2vpn/get/{quote(name, safe='')}")
+        if reply.status == 404:
+            return None
+        try:
+            return found(reply.fields())
+        except Unclear as why:
+            raise reply.unclear(str(why)) from None
+
+    def _stands(self, there: Found | None) -> bool:
+        """Return whether this is a circuit of ours that is not over."""
+        return there is not None and there.ports == self._settings.ports and there.state is not PurchaseState.ENDED
+
+    def _ours(self, name: str) -> Found | None:
+        """Return our circuit of this name, without what a lost or refused request of ours may still hold.
+
+        OSCARS answers with what is held, in force or not, before what is reserved; and counts it against everybody.
+
+        Raises:
+            ProviderRefused: the name is somebody else's.
+            ProviderUnavailable: OSCARS does not say.
+            ProviderDenied: our credentials are not accepted.
+        """
+        there = self._look(name)
+        if there is not None and there.held and there.ports == self._settings.ports:
+            self._clear(name)
+            there = self._look(name)
+        if there is not None and there.ports != self._settings.ports:
+            raise ProviderRefused(name, "the name is that of a circuit between other ports")
+        return there
+
+    def _clear(self, name: str) -> None:
+        """Drop what is held under a name, and nothing that is reserved.
+
+        Raises:
+            ProviderUnavailable: it was not done.
+            ProviderDenied: our credentials are not accepted.
+        """
+        reply = self._session.call("GET", f"/protected/held/clear/{quote(name, safe='')}")
+        if not reply.done:
+            raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
+
+    def _put(self, method: str, path: str, name: str, asked: Edge) -> Period:
+        """Create or replace a circuit, and return what it then is.
+
+        No answer is no failure: OSCARS may have acted, so what is there decides.
+        """
+        body = l2vpn(name, asked, self._settings)
+        lost: ProviderUnavailable | None = None
+        try:
+            reply = self._session.call(method, path, body)
+        except ProviderUnavailable as error:
+            lost = error
+        else:
+            if not reply.done:
+                raise self._refusal(method, name, body, reply)
+        try:
+            period = _compare(name, asked, self._ours(name), begun=False)
+        except NotInForce:
+            if lost is not None:
+                raise lost from None
+            raise
+        log.info("provider.reserved", purchase=name, rate_bps=period.rate_bps, start_us=period.start_us)
+        return period
+
+    def _refusal(self, method: str, name: str, body: dict[str, object], refused: Reply) -> ProviderError:
+        """Return why OSCARS refused a circuit, which it says on validation only; and let go of what it holds of it."""
+        reply = self._session.call(method, "/api/l2vpn/validate", body)
+        with suppress(ProviderError):  # it lapses by itself, after 15 minutes
+            self._clear(name)
+        try:
+            valid, reason = verdict(reply.fields(), "valid", "message")
+        except Unclear as why:
+            return reply.unclear(str(why))
+        if valid:
+            return ProviderUnavailable(refused.request, f"{refused.status}, and validation finds nothing wrong")
+        return ProviderRefused(name, reason or "OSCARS gives no reason")
+
+    def _modify(self, name: str, asked: Edge, now: Period) -> Period:
+        """Change end and rate of a circuit that has begun, and return what it then is; only what differs is sent.
+
+        What takes less goes first: an end further away may only be free at the smaller rate, and the other way round.
+        """
+        rate: _Step = ("/protected/modify/bandwidth", {"bandwidth": asked.rate_mbps})
+        end: _Step = ("/protected/modify/schedule", {"type": "END", "timestamp": asked.end_s})
+        wanted = asked.period()
+        todo = [rate] if wanted.rate_bps != now.rate_bps else []
+        if wanted.end_us != now.end_us:
+            todo = [*todo, end] if wanted.rate_bps < now.rate_bps else [end, *todo]
+        for path, fields in todo:
+            self._tell(name, path, {"connectionId": name, **fields})
+        period = _compare(name, asked, self._ours(name), begun=True)
+        log.info("provider.changed", purchase=name, rate_bps=period.rate_bps, end_us=period.end_us)
+        return period
+
+    def _tell(self, name: str, path: str, body: dict[str, object]) -> None:
+        """Ask for one modification.
+
+        Raises:
+            ProviderRefused: OSCARS says no, and why.
+            ProviderUnavailable: it cannot do it now.
+            ProviderDenied: our credentials are not accepted.
+        """
+        reply = self._session.call("POST", path, body)
+        if not reply.done:
+            why = f"{reply.status} without a reason; OSCARS cannot move the end of what was never in the routers"
+            raise ProviderUnavailable(reply.request, why)
+        try:
+            success, reason = verdict(reply.fields(), "success", "explanation")
+        except Unclear as unclear:
+            raise reply.unclear(str(unclear)) from None
+        if not success:
+            raise ProviderRefused(name, reason or "OSCARS gives no reason")
+
+
+def _edge(name: str, period: Period) -> Edge:
+    """Return a period in OSCARS' units.
+
+    Raises:
+        ProviderRefused: OSCARS has no way to say it, or to call it so.
+    """
+    if not _NAME.fullmatch(name):
+        raise ProviderRefused(name, "a name at OSCARS is a letter, and 3 to 11 letters, digits, - or _")
+    try:
+        return edge(period)
+    except ValueError as error:
+        raise ProviderRefused(name, str(error)) from None
+
+
+def _compare(name: str, asked: Edge, there: Found | None, *, begun: bool) -> Period:
+    """Return what is there, if it does what was asked: see ``OscarsProvider`` for how exactly.
+
+    Args:
+        name: of the circuit.
+        asked: what it should be.
+        there: what was read back.
+        begun: whether its start could not be asked for any more.
+
+    Raises:
+        NotInForce: it does not.
+    """
+    wanted = asked.period()
+    if there is None or there.period is None or there.state is PurchaseState.ENDED:
+        raise NotInForce(name, wanted, None, "it is not there")
+    differences = {
+        "its rate differs": there.period.rate_bps != wanted.rate_bps,
+        "its begin differs": not begun and not 0 <= there.period.start_us - wanted.start_us <= BEGIN_NOTICE_US,
+        "its end differs": not 0 <= there.period.end_us - wanted.end_us <= END_NOTICE_US,
+        "it carries what is above its rate": not there.drops_excess,
+    }
+    if any(differences.values()):
+        raise NotInForce(
+            name, wanted, there.period, ", ".join(what for what, differs in differences.items() if differs)
+        )
+    return there.period

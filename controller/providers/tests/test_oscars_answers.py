@@ -1,0 +1,194 @@
+"""Answers of OSCARS that are none, or mean nothing; and questions that it could not understand."""
+
+import re
+import socket
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.plan.purchases import Period, PurchaseState
+from controller.providers.errors import ProviderDenied, ProviderRefused, ProviderUnavailable
+from controller.providers.oscars import BEGIN_NOTICE_US, OscarsProvider, new_name
+from controller.providers.oscars_wire import Endpoint
+from controller.providers.tests.buying import (
+    A_END,
+    GIGABIT,
+    LATER,
+    SECOND,
+    of,
+    settings,
+    until_up,
+)
+from controller.providers.tests.fake_oscars import Faults
+
+
+@pytest.mark.parametrize("token", ["wrong", "token-of-someone-without-group"])
+def test_a_token_that_is_not_accepted_is_denied(fake, url, token):
+    with pytest.raises(ProviderDenied, match=r"40[13], the token"):
+        OscarsProvider(settings(url, token=of(token))).reserve("CXA5", LATER)
+
+
+def test_a_server_that_is_starting_is_tried_again(fake, provider):
+    fake.rules.start_s = 60
+    fake.oscars.restart()
+    with pytest.raises(ProviderUnavailable, match="starting or stopping"):
+        provider.reserve("CXA5", LATER)
+    fake.ahead_s = 60
+    provider.reserve("CXA5", LATER)
+
+
+@pytest.mark.parametrize("status", [302, 418, 429, 502, 504])
+def test_an_answer_of_somebody_in_between_is_tried_again(fake, provider, status):
+    fake.faults = Faults(only="POST", status=status)
+    with pytest.raises(ProviderUnavailable, match=rf"answer {status} is unclear \(unknown status\)"):
+        provider.reserve("CXA5", LATER)
+
+
+def test_nobody_listening_is_tried_again():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ProviderUnavailable, match="ConnectError"):
+        OscarsProvider(settings(f"http://127.0.0.1:{port}")).status("CXA5")
+
+
+def test_no_answer_in_time_is_tried_again(fake, url):
+    fake.faults = Faults(slow_s=0.5)
+    with pytest.raises(ProviderUnavailable, match="ReadTimeout"):
+        OscarsProvider(settings(url, timeout_s=0.1)).status("CXA5")
+
+
+GOOD = (
+    '{"new in 1.3": [], "schedule": {"beginning": 1, "ending": 2}, "qos": {"bandwidth": 1, "excessAction": "DROP"},'
+    '"status": {"phase": "RESERVED", "state": "ACTIVE", "deploymentState": "DEPLOYED",'
+    '"deploymentIntent": "SHOULD_BE_DEPLOYED"}, "endpoints": [{"port": "chic-cr6:1/1/c9/1", "vlan": 2},'
+    '{"port": "nash-cr6:1/1/c17/2", "vlan": 3, "edgePort": {}}]}'
+)
+
+
+def test_fields_that_nobody_asked_for_are_ignored(fake, provider):
+    fake.faults = Faults(answer=GOOD)
+    assert provider.status("CXA5").state is PurchaseState.UP
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "<html>busy</html>", "[]", "null", "NaN", "[" * 100_000]
+    + [
+        GOOD.replace(a, b)
+        for a, b in (
+            ('"RESERVED"', '"PARKED"'),
+            ('"beginning": 1', '"beginning": "soon"'),
+            ('"beginning": 1', '"beginning": "2026-01-01T00:00:00"'),
+            ('"beginning": 1', '"beginning": true'),
+            ('"beginning": 1', '"beginning": 1e999999'),
+            ('"beginning": 1', '"beginning": NaN'),
+            ('"beginning": 1', '"begin": 1'),
+            ('"bandwidth": 1', '"bandwidth": 1.5'),
+            ('"bandwidth": 1', '"bandwidth": -1'),
+            ('"endpoints"', '"ends"'),
+            ('"vlan": 2', '"vlan": "2"'),
+            ('"state": "ACTIVE"', '"state": null'),
+        )
+    ],
+)
+def test_an_answer_that_cannot_be_understood_is_tried_again_and_shown(fake, provider, answer):
+    fake.faults = Faults(answer=answer)
+    with pytest.raises(ProviderUnavailable, match="unclear") as unclear:
+        provider.status("CXA5")
+    assert unclear.value.problem.endswith(" ".join(answer.split())[:200])
+
+
+@pytest.mark.parametrize("path", ["/protected/modify/bandwidth", "/protected/l2vpn/new", "/api/l2vpn/validate"])
+def test_an_unclear_answer_to_a_change_is_tried_again(fake, provider, path):
+    if "modify" in path:
+        until_up(fake, provider)
+    fake.faults = Faults(only=f"POST {path}", answer="{}")
+    if "modify" in path:
+        with pytest.raises(ProviderUnavailable, match="no success"):
+            provider.change("CXA5", replace(LATER, rate_bps=2 * GIGABIT))
+    elif "validate" in path:
+        with pytest.raises(ProviderUnavailable, match="no valid"):
+            provider.reserve("CXA5", replace(LATER, rate_bps=200 * GIGABIT))
+    else:
+        provider.reserve("CXA5", LATER)  # what is there decides, not what was said
+
+
+@pytest.mark.parametrize("only", ["GET", "DELETE", "POST /protected/modify"])
+def test_a_500_where_nothing_is_refused_is_tried_again(fake, provider, only):
+    until_up(fake, provider)
+    fake.faults = Faults(only=only, status=500)
+    with pytest.raises(ProviderUnavailable, match="500"):
+        provider.change("CXA5", replace(LATER, rate_bps=2 * GIGABIT)) if only != "DELETE" else provider.release("CXA5")
+
+
+@pytest.mark.parametrize(
+    ("period", "why"),
+    [
+        (replace(LATER, rate_bps=GIGABIT + 1), "1,000,000,001 bit/s is not a positive whole number of Mbit/s"),
+        (replace(LATER, rate_bps=0), "0 bit/s is not"),
+        (replace(LATER, end_us=2_145_916_800 * SECOND + 1), "no times after 2038"),
+    ],
+)
+def test_what_oscars_cannot_say_is_refused_before_it_is_asked(fake, provider, period, why):
+    for buy in (provider.reserve, provider.change):
+        with pytest.raises(ProviderRefused, match=why):
+            buy("CXA5", period)
+    assert fake.requests == []
+
+
+def test_times_are_rounded_outwards_to_whole_seconds(fake, provider):
+    provider.reserve("CXA5", Period(LATER.start_us - 1, LATER.end_us + 1, GIGABIT))
+    assert provider.status("CXA5").period == Period(LATER.start_us - SECOND, LATER.end_us + SECOND, GIGABIT)
+
+
+def test_the_last_day_of_oscars_can_be_bought(fake, provider):
+    last = replace(LATER, end_us=2_145_916_800 * SECOND)
+    provider.reserve("CXA5", last)
+    assert provider.status("CXA5").period == last
+
+
+@given(st.randoms(use_true_random=False))
+def test_names_are_as_oscars_makes_them(random):
+    assert re.fullmatch("[CDFGHJKMNPRTWXYZ][234679CDFGHJKMNPRTWXYZ]{3}", new_name(random))
+
+
+def test_names_differ():
+    random = Random(1)  # noqa: S311 - names are no secrets
+    assert len({new_name(random) for _ in range(1_000)}) > 980
+
+
+def test_the_lead_is_the_notice_and_the_time_of_deploying(fake, url):
+    assert OscarsProvider(settings(url, deploy_us=7)).terms.lead_us == BEGIN_NOTICE_US + 7
+    assert OscarsProvider(settings(url)).schedule == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"url": "oscars:8201"}, "need the URL"),
+        ({"url": "https://user:word@oscars"}, "without user and password"),
+        ({"mtu_bytes": 9216}, "1500 to 9000"),
+        ({"z_end": A_END}, "both ends"),
+        ({"timeout_s": 0.0}, "a time to wait"),
+    ],
+)
+def test_settings_that_could_not_work_are_refused(wrong, why):
+    with pytest.raises(ValueError, match=why) as refused:
+        settings(**{"url": "http://oscars:8201", **wrong})
+    assert "word" not in str(refused.value).replace("password", "")
+
+
+@pytest.mark.parametrize(("port", "vlan"), [("1/1/c9/1", 2), ("chic-cr6:1/1/c9/1", 4095), ("chic-cr6:1", -1)])
+def test_endpoints_that_oscars_would_not_find_are_refused(port, vlan):
+    with pytest.raises(ValueError, match=r"no port of|outside 0..4094"):
+        Endpoint("chic-cr6", port, vlan)
+
+
+@pytest.mark.parametrize("name", ["", "CXA", "5XAC", "C" * 13, "../../protected/held"])
+def test_names_that_oscars_does_not_have_are_refused_before_it_is_asked(fake, provider, name):
+    with pytest.raises(ProviderRefused, match="a letter"):
+        provider.reserve(name, LATER)
+    assert fake.requests == []
