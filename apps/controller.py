@@ -5,7 +5,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 import uvicorn
@@ -15,13 +15,19 @@ from apps.openflow import OpenFlowApp
 from controller.book import Book
 from controller.convergence import Convergence
 from controller.edge import Edge
+from controller.northbound.parts import Parts
 from controller.northbound.rest import api
+from controller.promises import Promises
+from controller.providers.oscars import OscarsProvider
+from controller.purchasing import Purchasing
 from controller.service import Service
 from controller.settings import Endpoint, Settings
 from controller.southbound import osken_hub
 from controller.southbound.hosts import HostSessions
 from controller.southbound.ovsdb import QueueWriter
 from controller.southbound.session import SwitchSessions
+from controller.store import Store
+from controller.timekeeper import Timekeeper
 
 log = structlog.get_logger()
 
@@ -31,6 +37,7 @@ def run(settings: Settings) -> None:
 
     Raises:
         OSError: a port is taken, or an address is not ours.
+        StoreError: the database cannot be used.
     """
     book = Book(settings.site, lambda: time.time_ns() // 1000)
     service = Service(book)
@@ -41,11 +48,20 @@ def run(settings: Settings) -> None:
     address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
     stop = _stop_signal()
     with contextlib.ExitStack() as parts:
+        store = Store(settings.store)
+        parts.callback(store.close)
+        store.open()
+        promises = Promises(book, store)
+        providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
-        parts.enter_context(_web(api(service, settings.site.network), settings.rest))
+        behind = Parts(service, promises, book.events, settings.site.network, book.now_us, sessions.dpids)
+        parts.enter_context(_web(api(behind), settings.rest))
+        parts.callback(book.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(_converging(book, Convergence(book, edge, hosts)))
+        parts.enter_context(_working(book, Convergence(book, edge, hosts).run, "convergence"))
+        parts.enter_context(_working(book, Timekeeper(book, promises).run, "clock"))
+        parts.enter_context(_working(book, Purchasing(book, promises, providers).run, "providers"))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         stop.wait()
         log.info("controller.stopping")
@@ -76,9 +92,9 @@ def _web(app: FastAPI, endpoint: Endpoint) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _converging(book: Book, convergence: Convergence) -> Iterator[None]:
-    """Carry the plan out in a thread."""
-    thread = threading.Thread(target=convergence.run, name="convergence", daemon=True)
+def _working(book: Book, work: Callable[[], None], name: str) -> Iterator[None]:
+    """Do some work in a thread until the end."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     try:
         yield

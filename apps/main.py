@@ -51,11 +51,12 @@ def controller(
         return
     from apps.controller import run
     from controller.southbound.errors import SouthboundError
+    from controller.store import StoreError
 
     logs.configure()
     try:
         run(settings)
-    except (OSError, SouthboundError) as error:
+    except (OSError, SouthboundError, StoreError) as error:
         raise _failed(str(error), EXIT_FAILED) from error
 
 

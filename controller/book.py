@@ -9,14 +9,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from controller.events import Events
 from controller.plan.flows import flow_on
 from controller.plan.invariant import Layers
 from controller.plan.ledger import Ledger
+from controller.plan.lifecycle import State
 from controller.plan.paths import circuits
 from controller.plan.plan import Demand, Entry, Flow, Plan, planned
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period, Purchase, PurchaseState
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.transitions import Place, most
 from topology.network import Network, link_name
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
@@ -136,15 +138,19 @@ class Book:
     def __init__(self, site: Site, now_us: Callable[[], int]) -> None:
         self.site = site
         self.now_us = now_us
+        self.events = Events(now_us)
         self.changed = threading.Condition()
         self.ledger = site.ledger()
         self.purchases: dict[str, dict[str, Purchase]] = {circuit: {} for circuit in site.lead_us}
+        self.rebuilding: dict[str, int] = {}  # purchases that are up and change their rate: what they carry meanwhile
         self.hosts = {h.name: HostState() for h in site.network.hosts}
         self.installed = Installed()
         self.switches_suspect = True  # the switches may not hold what was installed
         self.stopping = False
         self._receive_window_bytes = site.receive_window_bytes()
         self._planned_in: dict[str, int] = {}  # by reservation, the first epoch it is in
+        self._planned_for = self._basis()
+        self.sleeping_until_us = 0  # when the clock is looked at next without being woken
         # Epochs must grow over restarts, or agents would take us for an old controller; seconds outrun changes.
         self.desired = planned(now_us() // 1_000_000 * 2, site.network, site.policy, self._demand())
 
@@ -154,6 +160,9 @@ class Book:
 
     def replan(self) -> None:
         """Make the plan for what there is now the desired one, if it is another; under the lock."""
+        if not self.must_replan():
+            return
+        self._planned_for = self._basis()
         epoch = self.desired.epoch + 2
         plan = planned(epoch, self.site.network, self.site.policy, self._demand())
         running = {known.reservation_id for known in self.ledger.in_plan()}
@@ -161,6 +170,14 @@ class Book:
             self.desired = plan
             self.changed.notify_all()
         self._planned_in = {name: self._planned_in.get(name, self.desired.epoch) for name in running}
+
+    def must_replan(self) -> bool:
+        """Return whether anything has changed that the plan is made of; under the lock."""
+        return self._planned_for != self._basis()
+
+    def _basis(self) -> tuple[int, int, tuple[int, ...]]:
+        now_us = self.now_us()
+        return id(self.ledger), self.ledger.moves, tuple(self.bought_bps(c, now_us) for c in self.purchases)
 
     def _demand(self) -> Demand:
         now_us = self.now_us()
@@ -175,9 +192,10 @@ class Book:
     def bought_bps(self, circuit: str, now_us: int) -> int:
         """Return what a circuit that is bought at need carries now; under the lock."""
         return sum(
-            p.period.rate_bps
+            min(p.period.rate_bps, self.rebuilding.get(p.name, p.period.rate_bps))
             for p in self.purchases[circuit].values()
-            if p.state is PurchaseState.UP and p.period.start_us <= now_us < p.period.end_us
+            if (p.state is PurchaseState.UP or (p.state is PurchaseState.DEPLOYING and p.name in self.rebuilding))
+            and p.period.start_us <= now_us < p.period.end_us
         )
 
     def _path(self, known: Reservation) -> tuple[str, ...]:
@@ -220,6 +238,15 @@ class Book:
     def acting_on(self, host: str) -> tuple[Entry, ...]:
         """Return the most a host may be acting on now; under the lock."""
         return self.hosts[host].acting_on(self.site.lease_ms * 1000, self.now_us())
+
+    def unsettled(self) -> bool:
+        """Return whether the state of a reservation is not what the layers say; under the lock."""
+        return any(bool(self.lacks(r)) is (r.state is State.ACTIVE) for r in self.ledger.in_plan())
+
+    def due_us(self) -> int:
+        """Return when the clock has something to do next; under the lock."""
+        due_us = self.ledger.due_us()
+        return MAX_TIME_US if due_us is None else due_us
 
     def layers(self) -> dict[str, Layers]:
         """Return what each layer lets through now on each direction of each circuit; under the lock."""

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-import structlog
-
 from controller.book import Book, StepDone
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
@@ -13,8 +11,6 @@ from controller.southbound.errors import SouthboundError
 from topology.protocol import Allocations
 
 RETRY_S = 1.0  # after a switch or its database has failed
-
-log = structlog.get_logger()
 
 
 class Switches(Protocol):
@@ -109,7 +105,9 @@ class Convergence:
         installed.steps.append(done)
         if done.error:
             if done.error != self._said:  # it is tried again each second; one line is enough for the night
-                log.error("transition.failed", epoch=done.epoch, place=done.place.value, error=done.error)
+                self._book.events.publish(
+                    "transition.failed", level="error", epoch=done.epoch, place=done.place.value, error=done.error
+                )
             self._said = done.error
             return
         if step.place is Place.METERS:
@@ -118,9 +116,11 @@ class Convergence:
             installed.queues = step.plan
         else:
             installed.hosts_epoch = step.plan.epoch
-        log.info("transition.step", epoch=done.epoch, place=done.place.value, us=done.done_us - done.started_us)
+        self._book.events.publish(
+            "transition.step", epoch=done.epoch, place=done.place.value, us=done.done_us - done.started_us
+        )
         for violation in violations(self._book.layers()):
-            log.error("plan.violated", violation=str(violation))
+            self._book.events.publish("plan.violated", level="error", violation=str(violation))
 
     def _put_hosts(self, plan: Plan) -> None:
         """Send each host whose allocations differ what it may do; return when none may be acting on more.

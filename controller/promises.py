@@ -10,24 +10,20 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-import structlog
 from pydantic import TypeAdapter
 
 from controller.book import Book
+from controller.checks import Asked, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
-from controller.plan.admission import RESERVABLE, Refused, Request, node_of
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish
+from controller.plan.admission import Refused, Request
+from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, Event, State
 from controller.plan.purchases import Period, Purchase, PurchaseState
-from controller.plan.reservations import MAX_TIME_US, Constraints, Reservation
-from controller.service import flow_between
+from controller.plan.reservations import Reservation
 from controller.store import Changes, PurchaseRow, Store
-from topology.network import UnknownNode
-from topology.protocol import FlowClass
 
-log = structlog.get_logger()
 T = TypeVar("T")
 
 _ANNOUNCEMENT = TypeAdapter(Announcement)
@@ -39,27 +35,6 @@ class Kept(Generic[T]):
 
     value: T
     saved: Future[None]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An announcement as a client makes it.
-
-    Attributes:
-        announcement_id: a name for it that is not taken.
-        flow_class: urgent or background.
-        size_bytes: payload, all senders together; each sends an equal part.
-        senders: the sending hosts.
-        target: the receiving host.
-        deadline_us: by when, microseconds from now; None for as soon as possible.
-    """
-
-    announcement_id: str
-    flow_class: FlowClass
-    size_bytes: int
-    senders: tuple[str, ...]
-    target: str
-    deadline_us: int | None = None
 
 
 class Promises:
@@ -95,7 +70,7 @@ class Promises:
                     raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
                 return self._keep(known)
             request = asked(now_us)
-            self._check(request, now_us)
+            check_request(self._book, request, now_us)
             answer = self._book.ledger.hold(request, new)
             return self._told("reservation.held", new.reservation_id, answer)
 
@@ -153,7 +128,7 @@ class Promises:
             started = known.state in IN_PLAN
             if started and request.start_us != known.start_us:
                 raise NotAllowed("start", "it has begun, so its start cannot change any more")
-            self._check(request, now_us, known.start_us)
+            check_request(self._book, request, now_us, reservation_id)
             return self._told(
                 "reservation.changed", reservation_id, self._book.ledger.change(reservation_id, request, now_us)
             )
@@ -201,10 +176,8 @@ class Promises:
         """
         with self._book.changed:
             now_us = self._now()
-            nodes = [self._node(question.a_end), self._node(question.z_end)]
-            if nodes[0] == nodes[1]:
-                raise NotAllowed("to", f"{question.a_end} and {question.z_end} are the same place")
-            _check_times(question.start_us, question.end_us, now_us)
+            check_ends(self._book.site.network, question.a_end, question.z_end)
+            check_times(question.start_us, question.end_us, now_us)
             return availability(question, self._book.site.network, self._book.ledger.calendar)
 
     # Announcements.
@@ -219,7 +192,7 @@ class Promises:
         book = self._book
         with book.changed:
             now_us = self._now()
-            self._check_announcement(asked)
+            check_announcement(book, asked)
             wish = Wish(
                 asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, book.site.network.framing
             )
@@ -260,11 +233,13 @@ class Promises:
             now_us = self._now()
             for known in book.ledger.overbooked(now_us):
                 book.ledger.happened(known.reservation_id, Event.FAIL, now_us, "the circuit has less than it was")
-                log.error("reservation.failed", reservation=known.reservation_id, why="the circuit has less")
+                self._book.events.publish(
+                    "reservation.failed", level="error", reservation=known.reservation_id, why="the circuit has less"
+                )
             for known in book.ledger.in_plan():
                 self._settle(known, now_us)
-            kept = self._keep(None)
-        kept.saved.result()
+            saved = self._keep(None).saved
+        saved.result()
         with book.changed:
             book.replan()
 
@@ -273,10 +248,10 @@ class Promises:
         lacks = self._book.lacks(known)
         if not lacks and known.state is State.PROVISIONING:
             self._book.ledger.happened(known.reservation_id, Event.UP, now_us)
-            log.info("reservation.active", reservation=known.reservation_id)
+            self._book.events.publish("reservation.active", reservation=known.reservation_id)
         elif lacks and known.state is State.ACTIVE:
             self._book.ledger.happened(known.reservation_id, Event.LOSE, now_us, lacks)
-            log.error("reservation.lost", reservation=known.reservation_id, why=lacks)
+            self._book.events.publish("reservation.lost", level="error", reservation=known.reservation_id, why=lacks)
         elif lacks:
             self._book.ledger.note(known.reservation_id, lacks, now_us)
 
@@ -295,28 +270,31 @@ class Promises:
         return known
 
     def _told(self, event: str, name: str, answer: T) -> Kept[T]:
+        kind, _, _ = event.partition(".")
         if isinstance(answer, Refused):
-            log.info(event.partition(".")[0] + ".refused", name=name, why=str(answer))
+            self._book.events.publish(f"{kind}.refused", why=str(answer), **{kind: name})
         else:
-            log.info(event, name=name)
+            self._book.events.publish(event, **{kind: name})
         return self._keep(answer)
 
     def _keep(self, answer: T) -> Kept[T]:
         """Hand what has changed to the store."""
-        reservations, announced = self._book.ledger.changes()
+        book = self._book
+        reservations, announced = book.ledger.changes()
         bodies = tuple(
             (name, None if a is None else _ANNOUNCEMENT.dump_json(a).decode()) for name, a in announced.items()
         )
         saved = self._store.save(Changes(reservations=reservations, announcements=bodies))
-        saved.add_done_callback(self._saved)
+        saved.add_done_callback(self._look_after)
+        if book.must_replan() or book.due_us() < book.sleeping_until_us:
+            book.changed.notify_all()  # for the clock, which acts when this is saved
         return Kept(answer, saved)
 
-    def _saved(self, saved: Future[None]) -> None:
-        """Take in that something outlives a crash now, or that the store has failed."""
-        with self._book.changed:
-            if saved.exception() is not None:
+    def _look_after(self, saved: Future[None]) -> None:
+        """Take in that the store has failed: memory may be ahead of it."""
+        if saved.exception() is not None:
+            with self._book.changed:
                 self._lost = True
-            self._book.changed.notify_all()
 
     def _restore(self) -> None:
         """Bring memory to what is on disk."""
@@ -346,66 +324,3 @@ class Promises:
         """Forget what was bought; under the lock."""
         del self._book.purchases[circuit][name]
         return self._store.save(Changes(purchases_gone=(name,)))
-
-    def _check(self, request: Request, now_us: int, known_start_us: int | None = None) -> None:
-        """Refuse a request that cannot be meant."""
-        if request.flow_class not in RESERVABLE:
-            raise NotAllowed("class", f"{request.flow_class} is not reserved, only {', '.join(RESERVABLE)}")
-        if request.rate_bps <= 0:
-            raise NotAllowed("rate_bps", f"need at least 1, got {request.rate_bps}")
-        _check_times(request.start_us, request.end_us, now_us)
-        if request.start_us < now_us and request.start_us != known_start_us:
-            late_s = (now_us - request.start_us) / 1e6
-            raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
-        nodes = [self._node(request.a_end), self._node(request.z_end)]
-        if nodes[0] == nodes[1]:
-            raise NotAllowed("to", f"{request.a_end} and {request.z_end} are the same place")
-        self._check_constraints(request.constraints)
-        self._check_pair(request)
-
-    def _check_constraints(self, constraints: Constraints) -> None:
-        """Refuse names that are not in the network: one to be avoided that is misspelt would be crossed."""
-        network = self._book.site.network
-        known = {*network.graph.nodes, *(circuit.name for circuit in network.circuits)}
-        for name in (*constraints.include, *constraints.exclude):
-            if name not in known:
-                raise NotKnown("node or circuit", name, tuple(sorted(known)))
-
-    def _check_pair(self, request: Request) -> None:
-        """Refuse a second class for a pair of hosts: switches class by the pair."""
-        for flow in self._book.site.standing:
-            if (flow.host, flow.target) == (request.a_end, request.z_end) and flow.flow_class is not request.flow_class:
-                raise NotAllowed(
-                    "class", f"{flow.host} already sends to {flow.target} as {flow.name}, which is {flow.flow_class}"
-                )
-
-    def _node(self, end: str) -> str:
-        try:
-            return node_of(self._book.site.network, end)
-        except UnknownNode as error:
-            raise NotKnown("host or site", end, (*self._book.site.network.sites, *error.known)) from error
-
-    def _check_announcement(self, asked: Asked) -> None:
-        book = self._book
-        if asked.flow_class not in ANNOUNCEABLE:
-            raise NotAllowed("class", f"{asked.flow_class} is not announced, only {' and '.join(ANNOUNCEABLE)}")
-        if asked.size_bytes <= 0:
-            raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
-        if not asked.senders or len(set(asked.senders)) < len(asked.senders):
-            raise NotAllowed("from", "need at least one host, each once")
-        if asked.announcement_id in book.ledger.announcements:
-            raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
-        for sender in asked.senders:
-            flow_between(book.site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
-            busy = next((f.name for f in book.flows() if (f.host, f.target) == (sender, asked.target)), None)
-            if busy is not None:
-                raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")
-
-
-def _check_times(start_us: int, end_us: int, now_us: int) -> None:
-    if end_us <= start_us:
-        raise NotAllowed("end", "must come after the start")
-    if end_us >= MAX_TIME_US:  # which RFC 3339 cannot write down
-        raise NotAllowed("end", "lies after the year 9999")
-    if end_us <= now_us:
-        raise NotAllowed("end", "lies in the past")

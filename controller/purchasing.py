@@ -8,8 +8,6 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import structlog
-
 from controller.book import Book
 from controller.plan.lifecycle import ENDED, Event, State
 from controller.plan.paths import circuits
@@ -24,8 +22,6 @@ from controller.providers.provider import Provider
 from controller.store import StoreError
 
 POLL_S = 2.0  # OSCARS changes its states every 3 s
-
-log = structlog.get_logger()
 
 
 class Purchasing:
@@ -62,7 +58,9 @@ class Purchasing:
         """Say once what is wrong, in the log and in the reservations that wait for it."""
         if self._said.get(circuit) != str(trouble):
             self._said[circuit] = str(trouble)
-            log.error("provider.failed", circuit=circuit, error=str(trouble), kind=type(trouble).__name__)
+            self._book.events.publish(
+                "provider.failed", level="error", circuit=circuit, error=str(trouble), kind=type(trouble).__name__
+            )
         with self._book.changed:
             for known in self._on(circuit):
                 if known.state is State.COMMITTED:
@@ -95,27 +93,45 @@ class Purchasing:
             bought = tuple(self._book.purchases[circuit].values())
             steps = actions(wanted, bought, terms, self._book.now_us(), lambda: new_name(self._random))
         for step in steps:
-            try:
-                self._carry_out(circuit, provider, step)
-            except ProviderRefused as refusal:
-                log.warning("provider.refused", circuit=circuit, purchase=step.name, why=refusal.reason)
-                if isinstance(step, Buy):
-                    self._write(circuit, Purchase(step.name, step.period, PurchaseState.FAILED, refusal.reason))
-                self._fail_uncovered(circuit, f"{circuit}: {refusal.reason}")
+            if not self._tried(circuit, provider, step):
                 return
-            except NotInForce as untrue:
-                if untrue.found is not None:
-                    self._write(circuit, Purchase(step.name, untrue.found, PurchaseState.RESERVED, str(untrue)))
-                raise
+
+    def _tried(self, circuit: str, provider: Provider, step: Action) -> bool:
+        """Carry out a step; return False if it is refused, which fails the reservations that needed it.
+
+        Raises:
+            ProviderError: it is to be tried again, or the provider has something else than it says.
+        """
+        try:
+            self._carry_out(circuit, provider, step)
+        except ProviderRefused as refusal:
+            self._book.events.publish(
+                "provider.refused", level="warning", circuit=circuit, purchase=step.name, why=refusal.reason
+            )
+            if isinstance(step, Buy):
+                self._write(circuit, Purchase(step.name, step.period, PurchaseState.FAILED, refusal.reason))
+            self._fail_uncovered(circuit, f"{circuit}: {refusal.reason}")
+            return False
+        except NotInForce as untrue:
+            if untrue.found is not None:
+                self._write(circuit, Purchase(step.name, untrue.found, PurchaseState.RESERVED, str(untrue)))
+            raise
+        return True
 
     def _carry_out(self, circuit: str, provider: Provider, step: Action) -> None:
-        log.info("provider.asked", circuit=circuit, purchase=step.name, step=type(step).__name__.lower())
+        self._book.events.publish(
+            "provider.asked", circuit=circuit, purchase=step.name, step=type(step).__name__.lower()
+        )
         if isinstance(step, Buy):
             self._write(circuit, Purchase(step.name, step.period, PurchaseState.ASKED))
             provider.reserve(step.name, step.period)
             self._write(circuit, Purchase(step.name, step.period, PurchaseState.RESERVED))
         elif isinstance(step, Change):
             known = self._book.purchases[circuit][step.name]
+            with self._book.changed:  # until it is rebuilt, no more than both rates have is counted on
+                if known.state is PurchaseState.UP:
+                    self._book.rebuilding[known.name] = min(known.period.rate_bps, step.period.rate_bps)
+                self._book.changed.notify_all()
             self._write(circuit, replace(known, period=provider.change(step.name, step.period)))
         elif isinstance(step, Release):
             provider.release(step.name)
@@ -129,8 +145,7 @@ class Purchasing:
             if known.state is PurchaseState.ENDED or known.period.end_us <= now_us:
                 self._forget(circuit, known.name)
             elif known.state is PurchaseState.ASKED:
-                provider.reserve(known.name, known.period)
-                self._write(circuit, replace(known, state=PurchaseState.RESERVED))
+                self._tried(circuit, provider, Buy(known.name, known.period))
             elif known.state is not PurchaseState.FAILED:
                 self._take_in(circuit, provider, known)
 
@@ -138,8 +153,14 @@ class Purchasing:
         status = provider.status(known.name)
         period = status.period or known.period
         if (status.state, status.reason, period) != (known.state, known.reason, known.period):
-            log.info("provider.state", circuit=circuit, purchase=known.name, state=status.state, why=status.reason)
+            self._book.events.publish(
+                "provider.state", circuit=circuit, purchase=known.name, state=status.state, why=status.reason
+            )
             self._write(circuit, Purchase(known.name, period, status.state, status.reason))
+        if status.state is PurchaseState.UP:
+            with self._book.changed:
+                if self._book.rebuilding.pop(known.name, None) is not None:
+                    self._book.changed.notify_all()
         if status.state is PurchaseState.FAILED:
             self._fail_uncovered(circuit, f"{circuit}: {status.reason}")
 
@@ -153,7 +174,9 @@ class Purchasing:
                     kept.append(known)
                     continue
                 self._book.ledger.happened(known.reservation_id, Event.FAIL, self._book.now_us(), why)
-                log.error("reservation.failed", reservation=known.reservation_id, why=why)
+                self._book.events.publish(
+                    "reservation.failed", level="error", reservation=known.reservation_id, why=why
+                )
         self._promises.tick()
 
     def _write(self, circuit: str, purchase: Purchase) -> None:

@@ -15,6 +15,7 @@ from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
 from controller.service import flow_between
 from controller.settings_circuits import CircuitSection, bought, schedules
+from controller.store import Store, UrlNotUsable
 from topology import units
 from topology.named import NAMED
 from topology.network import Network
@@ -163,6 +164,7 @@ def _built(file: _File, problems: list[str]) -> Settings | None:
     flows = _flows(file.flows, network, problems)
     switches = {s.name for s in network.switches}
     problems += [f"ovsdb.{name}: there is no such switch" for name in file.ovsdb if name not in switches]
+    problems += _unusable_store(file.store)
     leased = schedules(file.circuits, network, problems)
     oscars = bought(file.circuits, network, problems)
     lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
@@ -206,6 +208,14 @@ def _too_small(network: Network, policy: Policy) -> list[str]:
         for flow_class, limits in policy.classes.items()
         if circuit.rate_bps * limits.guarantee_ppm // PPM < LEAST_QUEUE_WIRE_BPS
     ]
+
+
+def _unusable_store(url: str) -> list[str]:
+    try:
+        Store(url)
+    except UrlNotUsable as error:
+        return [f"store: {error}"]
+    return []
 
 
 def _flows(sections: tuple[_FlowSection, ...], network: Network, problems: list[str]) -> tuple[Flow, ...]:

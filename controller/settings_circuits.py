@@ -69,6 +69,13 @@ def schedules(
     ]
     found = {}
     for name, section in sections.items():
+        usual_bps = next((circuit.rate_bps for circuit in network.circuits if circuit.name == name), 0)
+        problems += [
+            f"circuits.{name}.schedule: {units.shown_rate(entry.rate)} is more than the circuit's "
+            f"{units.shown_rate(usual_bps)}"
+            for entry in section.schedule
+            if entry.rate > usual_bps
+        ]
         if section.oscars is not None and section.schedule:
             problems.append(f"circuits.{name}: one that is bought has no schedule of its own")
         try:

@@ -1,57 +1,29 @@
-"""Values as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
-
-import re
-from datetime import UTC, datetime, timedelta
-from typing import Any
+"""The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
 from controller.book import HostState, StepDone, View
-from controller.plan.announcements import Announcement, Refused
-from controller.plan.invariant import violations
-from controller.plan.plan import Plan
+from controller.northbound.shapes import (
+    HealthOut,
+    HostStateOut,
+    LayersOut,
+    LinkPlanOut,
+    PlanOut,
+    StepOut,
+    SwitchOut,
+    TopologyOut,
+    ViewOut,
+)
+from controller.plan.invariant import Layers, violations
+from controller.plan.plan import LinkPlan, Plan
 from topology.network import Network, Switch, link_name
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def kebab(name: str) -> str:
-    """Return a class name as it stands in a problem's type.
-
-    >>> kebab("NotKnown")
-    'not-known'
-    """
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+from topology.units import shown_time
 
 
-def instant(unix_us: int) -> str:
-    """Return a Unix time in microseconds as RFC 3339.
-
-    >>> instant(1_767_225_600_000_000)
-    '2026-01-01T00:00:00.000000+00:00'
-    """
-    return (_EPOCH + timedelta(microseconds=unix_us)).isoformat(timespec="microseconds")
-
-
-def plan(value: Plan, network: Network) -> dict[str, Any]:
+def plan(value: Plan, network: Network) -> PlanOut:
     """Return a plan."""
     circuit = {link_name(tail, head): link.circuit for tail, head, link in network.circuit_links}
     return {
         "epoch": value.epoch,
-        "links": {
-            name: {
-                "circuit": circuit[name],
-                "wire_bps": link.wire_bps,
-                "frame_bps": link.circuit_bps,
-                "classes": {
-                    c: {
-                        "wire_bps": limits.wire_bps,
-                        "queue_frame_bps": limits.queue_bps,
-                        "meter_frame_bps": limits.meter_bps,
-                    }
-                    for c, limits in link.classes.items()
-                },
-            }
-            for name, link in value.links.items()
-        },
+        "links": {name: _link(link, circuit[name]) for name, link in value.links.items()},
         "allocations": [
             {
                 "name": e.flow.name,
@@ -67,26 +39,39 @@ def plan(value: Plan, network: Network) -> dict[str, Any]:
     }
 
 
-def view(value: View, network: Network) -> dict[str, Any]:
+def _link(value: LinkPlan, circuit: str | None) -> LinkPlanOut:
+    return {
+        "circuit": circuit,
+        "wire_bps": value.wire_bps,
+        "frame_bps": value.circuit_bps,
+        "classes": {
+            c: {"wire_bps": limits.wire_bps, "queue_frame_bps": limits.queue_bps, "meter_frame_bps": limits.meter_bps}
+            for c, limits in value.classes.items()
+        },
+    }
+
+
+def view(value: View, network: Network) -> ViewOut:
     """Return the plan at every layer."""
     return {
         "desired": plan(value.desired, network),
         "installed": None if value.installed is None else plan(value.installed, network),
-        "layers": {
-            name: {
-                "hosts_frame_bps": dict(layers.hosts_bps),
-                "meters_frame_bps": dict(layers.meters_bps),
-                "queues_frame_bps": dict(layers.queues_bps),
-                "circuit_frame_bps": layers.circuit_bps,
-            }
-            for name, layers in value.layers.items()
-        },
+        "layers": {name: _layers(layers) for name, layers in value.layers.items()},
         "violations": [str(v) for v in violations(value.layers)],
         "error": value.error,
     }
 
 
-def health(value: View) -> dict[str, Any]:
+def _layers(value: Layers) -> LayersOut:
+    return {
+        "hosts_frame_bps": dict(value.hosts_bps),
+        "meters_frame_bps": dict(value.meters_bps),
+        "queues_frame_bps": dict(value.queues_bps),
+        "circuit_frame_bps": value.circuit_bps,
+    }
+
+
+def health(value: View) -> HealthOut:
     """Return whether the desired plan is in force in the switches, and which agents are missing."""
     in_force = value.installed is not None and value.installed.epoch == value.desired.epoch and not value.error
     missing = [name for name, state in value.hosts.items() if not state.connected]
@@ -100,19 +85,19 @@ def health(value: View) -> dict[str, Any]:
     }
 
 
-def step(value: StepDone) -> dict[str, Any]:
+def step(value: StepDone) -> StepOut:
     """Return a step of a transition."""
     return {
         "epoch": value.epoch,
         "place": value.place.value,
-        "started": instant(value.started_us),
+        "started": shown_time(value.started_us),
         "started_us": value.started_us,
         "done_us": value.done_us,
         "error": value.error,
     }
 
 
-def host(name: str, state: HostState) -> dict[str, Any]:
+def host(name: str, state: HostState) -> HostStateOut:
     """Return a host's agent and its counters."""
     telemetry = state.telemetry
     return {
@@ -139,41 +124,18 @@ def host(name: str, state: HostState) -> dict[str, Any]:
     }
 
 
-def switch(value: Switch, connected: bool) -> dict[str, Any]:
+def switch(value: Switch, connected: bool) -> SwitchOut:
     """Return a switch, and whether it is connected."""
     return {"name": value.name, "site": value.site, "dpid": f"{value.dpid:016x}", "connected": connected}
 
 
-def announcement(value: Announcement) -> dict[str, Any]:
-    """Return an announcement with its promise."""
-    return {
-        "id": value.announcement_id,
-        "class": value.flows[0].flow_class,
-        "bytes": value.size_bytes,
-        "from": [f.host for f in value.flows],
-        "to": value.flows[0].target,
-        "announced": instant(value.announced_us),
-        "promised": instant(value.promised_us),
-        "promised_in_s": (value.promised_us - value.announced_us) / 1e6,
-        "lapses": instant(value.lapses_us),
-    }
-
-
-def refusal(value: Refused) -> dict[str, Any]:
-    """Return the numbers of a refusal."""
-    return {
-        "circuit": value.circuit,
-        "asked_s": value.asked_us / 1e6,
-        "needed_s": value.needed_us / 1e6,
-        "payload_bps": value.rate_bps,
-    }
-
-
-def topology(network: Network) -> dict[str, Any]:
+def topology(network: Network) -> TopologyOut:
     """Return the network."""
     return {
         "name": network.name,
         "mtu_bytes": network.framing.mtu_bytes,
+        "sites": list(network.sites),
+        "circuits": [circuit.name for circuit in network.circuits],
         "hosts": [{"name": h.name, "site": h.site, "ip": str(h.ip)} for h in network.hosts],
         "switches": [{"name": s.name, "site": s.site, "dpid": f"{s.dpid:016x}"} for s in network.switches],
         "links": [

@@ -62,6 +62,7 @@ class Ledger:
         self.calendar = Calendar(capacities(network, policy))
         self.reservations: dict[str, Reservation] = {}
         self.announcements: dict[str, Announcement] = {}
+        self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
         self._wire = {link_name(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
@@ -197,6 +198,7 @@ class Ledger:
         """
         announcement = self.announcements.pop(announcement_id)
         self._cancel(announcement)
+        self.moves += 1
         self._announced[announcement_id] = None
         return announcement
 
@@ -212,6 +214,7 @@ class Ledger:
         while self._due and self._due[0][0] <= now_us:
             _, name = heapq.heappop(self._due)
             acted = True
+            self.moves += name not in self.reservations  # a promised rate begins or ends, or a capacity changes
             if name in self.reservations:
                 self._tick_reservation(self.reservations[name], now_us)
             elif name in self.announcements and self.announcements[name].lapses_us <= now_us:
@@ -338,10 +341,10 @@ class Ledger:
         self.reservations[name] = new
         if new.key:
             self._by_key[new.key] = name
+        before = self._running.pop(name, None)
         if new.state in IN_PLAN:
             self._running[name] = new
-        else:
-            self._running.pop(name, None)
+        self.moves += before is not self._running.get(name)
         kept = new.state not in ENDED
         if not (old and kept and name in self.calendar and self._booking(old) == self._booking(new)):
             self._book_anew(name, new if kept else None)
@@ -379,6 +382,7 @@ class Ledger:
                 break
             self.calendar.book(name, booking)
         self.announcements[announcement.announcement_id] = announcement
+        self.moves += 1
         times = {part.start_us for part in announcement.rates} | {part.end_us for part in announcement.rates}
         for at_us in (*sorted(times), announcement.lapses_us):
             heapq.heappush(self._due, (at_us, announcement.announcement_id))

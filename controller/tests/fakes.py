@@ -1,11 +1,12 @@
 """A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
 
 from controller.book import Book, Site
+from controller.checks import Asked
 from controller.convergence import Convergence
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
-from controller.promises import Asked, Promises
+from controller.promises import Promises
 from controller.service import Service
 from controller.southbound.errors import SwitchGone
 from controller.store import Store

@@ -1,6 +1,7 @@
 """The configuration: every problem at once, each with its path."""
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,20 @@ GOOD = {
 }
 
 
+HALF = {"from": "2026-12-24T10:00:00Z", "until": "2026-12-24T12:00:00Z", "rate": "5 Gbit/s"}
+OSCARS = {
+    "url": "https://oscars.example:8201",
+    "token_env": "HEADWAY_TEST_TOKEN",
+    "a": {"device": "ls-cr1", "port": "ls-cr1:1/1/c9/1", "vlan": 2000},
+    "z": {"device": "ch-cr1", "port": "ch-cr1:1/1/c9/1", "vlan": 2000},
+}
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch):
+    monkeypatch.setenv("HEADWAY_TEST_TOKEN", "secret-of-the-test")
+
+
 def problems(data):
     """What is wrong with a configuration."""
     with pytest.raises(ConfigError) as error:
@@ -23,8 +38,9 @@ def problems(data):
 
 def test_a_configuration_becomes_a_site():
     settings = parsed(GOOD, "test.yaml")
-    assert settings.site.circuit.rate_bps == 10**10
-    assert settings.site.path.rtt_us == 180_000
+    (circuit,) = settings.site.network.circuits
+    assert circuit.rate_bps == 10**10
+    assert settings.store == "sqlite:////var/lib/headway/headway.db"
     assert [f.flow_class for f in settings.site.standing] == [FlowClass.PREDICTABLE]
     assert settings.ovsdb == {"ls1": "unix:/run/openvswitch/db.sock", "ch1": "unix:/run/openvswitch/db.sock"}
 
@@ -35,7 +51,7 @@ def test_a_configuration_becomes_a_site():
         ({"netwrok": {}}, "netwrok: there is no such key"),
         ({"network": {"name": "chile-illinois", "rate": "10g"}}, 'network.rate: "10g" is not a rate, try "10 Gbit/s"'),
         ({"network": {"name": "chile-illinois", "rate": "0 bit/s"}}, "network.rate: Input should be greater than 0"),
-        ({"network": {"name": "mars"}}, 'network.name: there is no network "mars"; there are chile-illinois'),
+        ({"network": {"name": "mars"}}, 'network.name: there is no network "mars"; there are chile-illinois, asc-ring'),
         ({"network": {"name": "chile-illinois", "rate": "10 Mbit/s"}}, "policy.urgent.guarantee: 0.02% of 10 Mbit/s"),
         (
             {"flows": [{"name": "a", "class": "urgent", "from": "base1", "to": "arch"}]},
@@ -50,12 +66,53 @@ def test_a_configuration_becomes_a_site():
         ({"listen": {"rest": "8080"}}, 'listen.rest: "8080" is not an address'),
         ({"ovsdb": {"s9": "unix:/x"}}, "ovsdb.s9: there is no such switch"),
         ({"lease": "1 ms"}, "lease: Input should be greater than or equal to"),
+        ({"circuits": {"mars": {}}}, "circuits.mars: there is no such circuit; there are chile-illinois"),
+        ({"circuits": {"chile-illinois": {"schedule": [HALF, HALF]}}}, "circuits.chile-illinois.schedule: two capac"),
+        (
+            {"circuits": {"chile-illinois": {"schedule": [HALF | {"rate": "20 Gbit/s"}]}}},
+            "circuits.chile-illinois.schedule: 20 Gbit/s is more than the circuit's 10 Gbit/s",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"schedule": [HALF | {"from": "2026-12-24T10:00:00"}]}}},
+            "circuits.chile-illinois.schedule[0].from",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"oscars": OSCARS | {"token_env": "NOT_SET"}}}},
+            "circuits.chile-illinois.oscars: token_env or token_file: environment variable NOT_SET: is not set",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"oscars": OSCARS | {"a": OSCARS["z"]}}}},
+            "circuits.chile-illinois.oscars: both ends",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"oscars": OSCARS | {"url": "ftp://x"}}}},
+            "circuits.chile-illinois.oscars: need the URL",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"oscars": OSCARS, "schedule": [HALF]}}},
+            "circuits.chile-illinois: one that is bought has no schedule",
+        ),
+        ({"store": "mysql://x"}, "store: the database's URL cannot be used"),
         ({"policy": {"urgent": {"guarantee": "60%", "cap": "50%"}}}, "policy: urgent: need 0 < guarantee <= cap"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_wrong_is_named_with_its_path(change, problem):
     assert any(p.startswith(problem) for p in problems(GOOD | change)), problems(GOOD | change)
+
+
+def test_a_schedule_is_a_time_of_another_capacity_whether_yaml_takes_it_for_a_time_or_for_text():
+    text = "schedule: [{from: 2026-12-24T10:00:00Z, until: '2026-12-24T09:00:00-03:00', rate: 0 bit/s}]"
+    site = parsed(GOOD | {"circuits": {"chile-illinois": yaml.safe_load(text)}}, "test.yaml").site
+    (period,) = site.schedules["chile-illinois"]
+    assert (period.end_us - period.start_us, period.rate_bps) == (7_200_000_000, 0)
+    assert site.ledger().calendar.capacity_bps("ch1->ls1", period.start_us) == 0
+
+
+def test_a_circuit_of_oscars_has_a_lead_time_and_its_token_is_shown_nowhere():
+    settings = parsed(GOOD | {"circuits": {"chile-illinois": {"oscars": OSCARS}}}, "test.yaml")
+    assert settings.site.lead_us == {"chile-illinois": 150_000_000}
+    assert "secret-of-the-test" not in repr(settings)
 
 
 def test_all_problems_are_told_at_once():
@@ -80,7 +137,11 @@ _json = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from([*GOOD, "lease", "listen", "ovsdb", "policy", "name", "rate"]), inner, max_size=4
+            st.sampled_from(
+                [*GOOD, "lease", "listen", "ovsdb", "policy", "store", "circuits", "schedule", "oscars", "name", "rate"]
+            ),
+            inner,
+            max_size=4,
         )
     ),
     max_leaves=12,

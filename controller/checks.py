@@ -1,0 +1,143 @@
+"""Requests that cannot be meant are refused by their field, before anybody decides on them."""
+
+from dataclasses import dataclass
+
+from controller.book import Book, Site
+from controller.errors import NotAllowed, NotKnown
+from controller.plan.admission import RESERVABLE, Request, node_of
+from controller.plan.announcements import ANNOUNCEABLE
+from controller.plan.ledger import Ledger
+from controller.plan.lifecycle import ENDED
+from controller.plan.reservations import MAX_TIME_US, Constraints
+from controller.service import flow_between
+from topology.network import Network, UnknownNode
+from topology.protocol import FlowClass
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An announcement as a client makes it.
+
+    Attributes:
+        announcement_id: a name for it that is not taken.
+        flow_class: urgent or background.
+        size_bytes: payload, all senders together; each sends an equal part.
+        senders: the sending hosts.
+        target: the receiving host.
+        deadline_us: by when, microseconds from now; None for as soon as possible.
+    """
+
+    announcement_id: str
+    flow_class: FlowClass
+    size_bytes: int
+    senders: tuple[str, ...]
+    target: str
+    deadline_us: int | None = None
+
+
+def check_request(book: Book, request: Request, now_us: int, reservation_id: str = "") -> None:
+    """Refuse a request for a reservation that cannot be meant.
+
+    Args:
+        book: the site and its promises.
+        request: what is asked.
+        now_us: Unix time.
+        reservation_id: the reservation that is to change; empty for a new one.
+
+    Raises:
+        NotAllowed: a value that is not possible.
+        NotKnown: a name that is not in the network.
+    """
+    if request.flow_class not in RESERVABLE:
+        raise NotAllowed("class", f"{request.flow_class} is not reserved, only {', '.join(RESERVABLE)}")
+    if request.rate_bps <= 0:
+        raise NotAllowed("rate_bps", f"need at least 1, got {request.rate_bps}")
+    check_times(request.start_us, request.end_us, now_us)
+    known = book.ledger.reservations.get(reservation_id)
+    if request.start_us < now_us and (known is None or request.start_us != known.start_us):
+        late_s = (now_us - request.start_us) / 1e6
+        raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
+    check_ends(book.site.network, request.a_end, request.z_end)
+    _check_constraints(book.site.network, request.constraints)
+    if request.a_end not in book.site.network.sites:
+        _check_pair(book.site, book.ledger, request, reservation_id)
+
+
+def check_times(start_us: int, end_us: int, now_us: int) -> None:
+    """Refuse a time that is empty, over, or beyond what RFC 3339 can write down.
+
+    Raises:
+        NotAllowed: it is.
+    """
+    if end_us <= start_us:
+        raise NotAllowed("end", "must come after the start")
+    if end_us >= MAX_TIME_US:
+        raise NotAllowed("end", "lies after the year 9999")
+    if end_us <= now_us:
+        raise NotAllowed("end", "lies in the past")
+
+
+def check_ends(network: Network, a_end: str, z_end: str) -> None:
+    """Refuse two ends that are none, or one.
+
+    Raises:
+        NotKnown: one is neither a host nor a site.
+        NotAllowed: they are the same place.
+    """
+    try:
+        nodes = [node_of(network, a_end), node_of(network, z_end)]
+    except UnknownNode as error:
+        raise NotKnown("host or site", error.name, (*network.sites, *error.known)) from error
+    if nodes[0] == nodes[1]:
+        raise NotAllowed("to", f"{a_end} and {z_end} are the same place")
+
+
+def _check_constraints(network: Network, constraints: Constraints) -> None:
+    """Refuse names that are not in the network: one to be avoided that is misspelt would be crossed."""
+    known = {*network.graph.nodes, *(circuit.name for circuit in network.circuits)}
+    for name in (*constraints.include, *constraints.exclude):
+        if name not in known:
+            raise NotKnown("node or circuit", name, tuple(sorted(known)))
+
+
+def _check_pair(site: Site, ledger: Ledger, request: Request, reservation_id: str) -> None:
+    """Refuse a second class for a pair of hosts at one time: switches class by the pair."""
+    pair = request.a_end, request.z_end
+    for flow in site.standing:
+        if (flow.host, flow.target) == pair and flow.flow_class is not request.flow_class:
+            raise NotAllowed(
+                "class", f"{pair[0]} already sends to {pair[1]} as {flow.name}, which is {flow.flow_class}"
+            )
+    for other in ledger.reservations.values():
+        meets = other.start_us < request.end_us and request.start_us < other.end_us
+        if (
+            (other.a_end, other.z_end) == pair
+            and meets
+            and other.state not in ENDED
+            and other.flow_class is not request.flow_class
+            and other.reservation_id != reservation_id
+        ):
+            why = f"{pair[0]} to {pair[1]} is reserved as {other.flow_class} at that time ({other.reservation_id})"
+            raise NotAllowed("class", why)
+
+
+def check_announcement(book: Book, asked: Asked) -> None:
+    """Refuse an announcement that cannot be meant; under the lock.
+
+    Raises:
+        NotAllowed: a class that is not announced, a host that already sends in the plan, no bytes.
+        NotKnown: a host that is not in the network.
+    """
+    if asked.flow_class not in ANNOUNCEABLE:
+        raise NotAllowed("class", f"{asked.flow_class} is not announced, only {' and '.join(ANNOUNCEABLE)}")
+    if asked.size_bytes <= 0:
+        raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
+    if not asked.senders or len(set(asked.senders)) < len(asked.senders):
+        raise NotAllowed("from", "need at least one host, each once")
+    if asked.announcement_id in book.ledger.announcements:
+        raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
+    for sender in asked.senders:
+        flow_between(book.site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
+        busy = next((f.name for f in book.flows() if (f.host, f.target) == (sender, asked.target)), None)
+        if busy is not None:
+            raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")
