@@ -148,8 +148,8 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
             members = [f for f in flows if f.flow_class is flow_class and link_name(tail, head) in f.links]
             answered = any(f.flow_class is flow_class and link_name(head, tail) in f.links for f in flows)
             answers_bps = back.classes[flow_class].meter_bps * answers_ppm(network.framing) // PPM if answered else 0
-            data_bps = max(0, here.classes[flow_class].meter_bps - answers_bps)
-            for flow, bps in zip(members, _divided(data_bps, members, network.framing), strict=True):
+            meter_bps = here.classes[flow_class].meter_bps
+            for flow, bps in zip(members, _divided(meter_bps, answers_bps, members, network.framing), strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
     return Plan(epoch, links, entries)
@@ -162,7 +162,7 @@ def _link_plan(network: Network, hop: tuple[str, str], policy: Policy, demand: D
     wanted = dict.fromkeys(policy.classes, 0)
     for flow in demand.flows:
         if there in flow.links or back in flow.links:
-            wants_bps = capacity_bps if flow.wanted_bps is None else flow.wanted_bps
+            wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
             wanted[flow.flow_class] = min(capacity_bps, wanted[flow.flow_class] + wants_bps)
     reserved = {c: demand.reserved_bps.get((there, c), 0) for c in policy.classes}
     shares = class_shares(capacity_bps, policy, wanted, reserved)
@@ -178,13 +178,18 @@ def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
     return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
 
 
-def _divided(data_bps: int, members: list[Flow], framing: Framing) -> list[int]:
-    """Return what each of a class's flows gets on a link, bit/s of frames."""
+def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Framing) -> list[int]:
+    """Return what each of a class's flows gets of its meter on a link, bit/s of frames.
+
+    Answers to flows the other way come before what is not promised, and after what is: what is promised has had its
+    answers' part booked as well, so only answers to what was not promised can find too little.
+    """
 
     def frames_bps(wire_bps: int) -> int:
         return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
 
     floors = [frames_bps(flow.floor_bps) for flow in members]
+    data_bps = max(min(meter_bps, sum(floors)), meter_bps - answers_bps, 0)
     caps = [
         max(floor, data_bps if flow.wanted_bps is None else frames_bps(flow.wanted_bps))
         for flow, floor in zip(members, floors, strict=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
+from controller.plan.shares import max_min
 from controller.southbound.openflow import Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
 from topology.network import Host, Link, Network, Switch, link_name
@@ -72,15 +73,19 @@ def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQ
 
 
 def _queues(link: LinkPlan) -> PortQueues:
-    circuit_bps = max(link.circuit_bps, LEAST_QUEUE_BPS * len(link.classes))
+    """Return a port's queues; what the least of them lack to be legal, on a circuit cut short, the largest give."""
+    classes = sorted(link.classes, key=lambda c: QUEUE_ID[c])
+    least_bps = [LEAST_QUEUE_BPS] * len(classes)
+    circuit_bps = max(link.circuit_bps, sum(least_bps))
+    shares_bps = max_min(circuit_bps, least_bps, [max(LEAST_QUEUE_BPS, link.classes[c].queue_bps) for c in classes])
     queues = tuple(
         Queue(
             queue_id=QUEUE_ID[c],
-            min_bps=max(LEAST_QUEUE_BPS, limits.queue_bps),
+            min_bps=min_bps,
             max_bps=circuit_bps,
             burst_bits=circuit_bps * QUEUE_BURST_US // 1_000_000,
         )
-        for c, limits in sorted(link.classes.items(), key=lambda item: QUEUE_ID[item[0]])
+        for c, min_bps in zip(classes, shares_bps, strict=True)
     )
     return PortQueues(circuit_bps, queues)
 
@@ -102,18 +107,38 @@ def _classified(network: Network, switch: Switch, plan: Plan, policy: Policy) ->
     image would take the slow path through ovs-vswitchd and arrive late or never.
     """
     remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
-    paths = {(e.flow.host, e.flow.target): (e.flow.flow_class, e.flow.path) for e in plan.entries}
-    # The answers of a planned flow ride in its class, back along its path.
-    paths = {(z, a): (c, path[::-1]) for (a, z), (c, path) in paths.items()} | paths
+    ways = _ways(plan)
     for near in (h for h in network.hosts if _is_local(network, switch, h.name)):
         for far in remote:
             unplanned = FlowClass.UNPLANNED, network.path(near.name, far.name)
-            flow_class, path = paths.get((near.name, far.name), unplanned)
+            flow_class, path = ways.get((near.name, far.name), unplanned)
             fields: dict[str, int | str] = {"eth_type": _IP, "ipv4_src": str(near.ip), "ipv4_dst": str(far.ip)}
             yield _claim(PAIR_PRIORITY, fields, policy, meter_id(network, (path[1], path[2]), flow_class), flow_class)
-    first, _ = _circuit_ports(network, switch)[0]
-    meter = meter_id(network, (switch.name, first), FlowClass.UNPLANNED)
-    yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP}, policy, meter, FlowClass.UNPLANNED)
+    yield from _strange(network, switch, policy)
+
+
+def _strange(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
+    """Yield the rules for what comes from an address nobody knows: unplanned, on the circuit by which it leaves.
+
+    With one circuit that is one rule; with more it is the destination that says which.
+    """
+    ports = _circuit_ports(network, switch)
+    remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
+    leaving: list[tuple[str, dict[str, int | str]]] = [(ports[0][0], {})]
+    if len(ports) > 1:
+        leaving = [(network.path(switch.name, h.name)[1], {"ipv4_dst": str(h.ip)}) for h in remote]
+    for head, fields in leaving:
+        meter = meter_id(network, (switch.name, head), FlowClass.UNPLANNED)
+        yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP, **fields}, policy, meter, FlowClass.UNPLANNED)
+
+
+def _ways(plan: Plan) -> dict[tuple[str, str], tuple[FlowClass, tuple[str, ...]]]:
+    """Return, by source and target, the class and the path of a pair of hosts that is planned.
+
+    The answers of a planned flow ride in its class, back along its path, unless that pair has a flow of its own.
+    """
+    sent = {(e.flow.host, e.flow.target): (e.flow.flow_class, e.flow.path) for e in plan.entries}
+    return {(z, a): (c, path[::-1]) for (a, z), (c, path) in sent.items()} | sent
 
 
 def _claim(priority: int, fields: dict[str, int | str], policy: Policy, meter: int, flow_class: FlowClass) -> Rule:
@@ -160,18 +185,18 @@ def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
 
 
 def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
-    """Yield the rules for flows that go another way than the default one, and for their answers, at this switch."""
-    for path in (path for e in plan.entries for path in (e.flow.path, e.flow.path[::-1])):
-        if switch.name in path and path != network.path(path[0], path[-1]):
-            here = path.index(switch.name)
-            ends = network.host(path[0]), network.host(path[-1])
-            fields: dict[str, int | str] = {
-                "eth_type": _IP,
-                "ipv4_src": str(ends[0].ip),
-                "ipv4_dst": str(ends[1].ip),
-            }
-            port_no = network.link(*path[here : here + 2]).port_no
-            yield Rule(FORWARD_TABLE, PINNED_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+    """Yield the rules for planned pairs of hosts that go another way than the default one, at this switch."""
+    for (source, target), (_, path) in _ways(plan).items():
+        if switch.name not in path or path == network.path(source, target):
+            continue
+        fields: dict[str, int | str] = {
+            "eth_type": _IP,
+            "ipv4_src": str(network.host(source).ip),
+            "ipv4_dst": str(network.host(target).ip),
+        }
+        here = path.index(switch.name)
+        port_no = network.link(*path[here : here + 2]).port_no
+        yield Rule(FORWARD_TABLE, PINNED_PRIORITY, match(fields), _COOKIE, output_port=port_no)
 
 
 def _addressed_to(host: Host) -> tuple[dict[str, int | str], ...]:

@@ -1,0 +1,187 @@
+"""The plan on a ring: every direction of every circuit by itself, flows by either way."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.plan.invariant import Layers, violations
+from controller.plan.plan import Demand, planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.ring import LINKS, RATE_BPS, RING, any_demand, flow, hosts_bps, layers, ways
+from controller.plan.transitions import Place, most, transition
+from topology.protocol import FlowClass
+from topology.wire import Layer, converted_bps
+
+URGENT, BACKGROUND, PREDICTABLE = FlowClass.URGENT, FlowClass.BACKGROUND, FlowClass.PREDICTABLE
+
+
+def plan_for(*flows, **more):
+    """The plan for some flows on the ring."""
+    return planned(2, RING, DEFAULT_POLICY, Demand(flows, **more))
+
+
+def frames(wire_bps):
+    """A rate of the wire in frames."""
+    return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, RING.framing)
+
+
+@given(any_demand())
+def test_on_every_link_the_layers_hold_each_other_whatever_is_asked_promised_or_cut(demand):
+    assert violations(layers(planned(2, RING, DEFAULT_POLICY, demand))) == ()
+
+
+def test_a_flow_by_one_way_takes_nothing_from_a_flow_by_the_other():
+    near, far = (flow(URGENT, "albu10", "live20", way=way) for way in (0, 1))
+    other = flow(URGENT, "albu20", "live10", way=1)
+    alone = {e.flow.host: e.frame_bps for e in plan_for(near).entries}
+    both = {e.flow.host: e.frame_bps for e in plan_for(near, other).entries}
+    shared = {e.flow.host: e.frame_bps for e in plan_for(far, other).entries}
+    assert both["albu10"] == alone["albu10"]
+    assert shared["albu10"] < alone["albu10"] * 0.51
+
+
+def test_the_narrowest_circuit_on_the_way_decides():
+    long = flow(URGENT, "albu10", "live10", way=1)
+    narrow = {link: RATE_BPS // 10 for link in long.links if link in LINKS and "pop" in link.split("->")[1]}
+    (entry,) = plan_for(long, capacity_bps=narrow).entries
+    assert 0.9 * frames(RATE_BPS // 10) < entry.frame_bps < frames(RATE_BPS // 10)
+
+
+def test_a_window_follows_the_round_trip_of_the_flows_own_way():
+    (near,), (far,) = (plan_for(flow(URGENT, "albu10", "live10", way=way)).entries for way in (0, 1))
+    rtts = [RING.path_rtt_us(path) for path in ways("albu10", "live10")]
+    assert near.frame_bps == far.frame_bps
+    assert far.window_segments / near.window_segments == pytest.approx(rtts[1] / rtts[0], rel=0.001)
+
+
+def test_answers_against_data_of_the_same_class_have_room_in_the_meter():
+    there, back = flow(URGENT, "albu10", "live10"), flow(URGENT, "live10", "albu20")
+    plan = plan_for(there, back)
+    (link,) = (name for name in there.links if name in LINKS)
+    meter_bps = plan.links[link].classes[URGENT].meter_bps
+    (entry,) = plan.of_host("albu10")
+    assert entry.frame_bps == pytest.approx(meter_bps * (1 - 0.0767), rel=0.001)
+    assert plan_for(there).of_host("albu10")[0].frame_bps == plan_for(there).links[link].classes[URGENT].meter_bps
+
+
+def test_the_answers_share_back_is_the_same_as_the_datas_there():
+    long = flow(URGENT, "albu10", "live10", way=1)
+    plan = plan_for(long)
+    shares = {name: plan.links[name].classes[URGENT].wire_bps for name in LINKS}
+    ends = {frozenset(name.split("->")) for name in long.links if name in LINKS}
+    for name, share_bps in shares.items():
+        wide = frozenset(name.split("->")) in ends
+        assert (share_bps > RATE_BPS // 2) is wide, name
+
+
+def test_what_a_flow_does_not_want_the_others_of_its_class_get():
+    modest = replace(flow(URGENT, "albu10", "live10"), wanted_bps=100_000_000)
+    other = flow(URGENT, "albu20", "live10")
+    by_host = {e.flow.host: e.frame_bps for e in plan_for(modest, other).entries}
+    assert by_host["albu10"] == frames(100_000_000)
+    assert by_host["albu20"] > frames(800_000_000)
+
+
+def test_a_promise_is_kept_against_the_answers_of_flows_the_other_way_that_are_promised_nothing():
+    promised = replace(flow(URGENT, "albu10", "live10"), floor_bps=50_000_000, wanted_bps=50_000_000)
+    raw = replace(flow(BACKGROUND, "albu20", "live20"), wanted_bps=900_000_000)
+    against = flow(URGENT, "live10", "albu20")
+    (link,) = (name for name in promised.links if name in LINKS)
+    reserved = {(link, URGENT): 50_000_000, (link, BACKGROUND): 888_000_000}
+    plan = plan_for(promised, raw, against, reserved_bps=reserved)
+    by_host = {e.flow.host: e.frame_bps for e in plan.entries}
+    assert by_host["albu10"] == frames(50_000_000)
+
+
+@pytest.mark.parametrize("cut_bps", [0, 1, 1_000, 100_000_000])
+def test_a_cut_circuit_serves_policy_guarantees_then_promises_by_priority(cut_bps):
+    image, raw = flow(URGENT, "albu10", "live10"), flow(BACKGROUND, "albu20", "live10")
+    (link,) = (name for name in raw.links if name in LINKS)
+    reserved = {(link, URGENT): 80_000_000, (link, BACKGROUND): 80_000_000}
+    plan = plan_for(image, raw, capacity_bps={link: cut_bps}, reserved_bps=reserved)
+    shares = {c: limits.wire_bps for c, limits in plan.links[link].classes.items()}
+    assert sum(shares.values()) <= cut_bps
+    for c, limits in DEFAULT_POLICY.classes.items():
+        assert shares[c] >= cut_bps * limits.guarantee_ppm // 10**6
+    if cut_bps == 100_000_000:
+        assert shares[URGENT] == 80_020_000
+        assert shares[BACKGROUND] == 100_000_000 - 80_020_000 - shares[PREDICTABLE] - shares[FlowClass.UNPLANNED]
+
+
+def test_flows_over_a_circuit_that_is_gone_have_no_allocation():
+    gone, other = flow(URGENT, "albu10", "live10"), flow(URGENT, "albu20", "live10", way=1)
+    (link,) = (name for name in gone.links if name in LINKS)
+    assert [e.flow for e in plan_for(gone, other, capacity_bps={link: 0}).entries] == [other]
+
+
+class World:
+    """What hosts, meters and queues do while a transition is carried out, and by which way each flow really goes."""
+
+    def __init__(self, plan):
+        self.hosts = {host.name: plan.of_host(host.name) for host in RING.hosts}
+        self.meters = {n: {c: limits.meter_bps for c, limits in x.classes.items()} for n, x in plan.links.items()}
+        self.queues = {n: {c: limits.queue_bps for c, limits in x.classes.items()} for n, x in plan.links.items()}
+        self.circuits = {n: x.circuit_bps for n, x in plan.links.items()}
+        self.routed = {e.flow.name: e.flow for e in plan.entries}
+
+    def wrong(self):
+        """What is violated now; a flow no switch knows of is unplanned and policed as such."""
+        entries = most(*self.hosts.values())
+        real = tuple(replace(e, flow=self.routed[e.flow.name]) for e in entries if e.flow.name in self.routed)
+        return violations(
+            {n: Layers(hosts_bps(real, n), self.meters[n], self.queues[n], self.circuits[n]) for n in self.meters}
+        )
+
+    def carry_out(self, step):
+        """Apply a step, and look after each part of it."""
+        if step.place is Place.HOSTS:
+            for host in self.hosts:
+                self.hosts[host] = step.plan.of_host(host)
+                assert self.wrong() == (), (step, host)
+        elif step.place is Place.METERS:
+            wanted = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in step.plan.links.items()}
+            for n, by_class in wanted.items():
+                self.meters[n] = {c: min(bps, self.meters[n][c]) for c, bps in by_class.items()}
+            self.routed = {e.flow.name: e.flow for e in step.plan.entries}
+            assert self.wrong() == (), step
+            self.meters = wanted
+            assert self.wrong() == (), step
+        else:
+            self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in step.plan.links.items()}
+            assert self.wrong() == (), step
+
+
+def moved(demand, which):
+    """The same demand with every flow that ``which`` names by the other of its two ways."""
+    flows = (
+        replace(f, path=next(p for p in ways(f.host, f.target) if p != f.path)) if i in which else f
+        for i, f in enumerate(demand.flows)
+    )
+    return replace(demand, flows=tuple(flows), capacity_bps={})
+
+
+@given(any_demand(), any_demand(), st.sets(st.integers(0, 7)), st.booleans())
+def test_no_layer_exceeds_the_next_at_any_moment_while_flows_come_go_and_change_ways(before, after, which, same):
+    before = moved(before, set())
+    old = planned(2, RING, DEFAULT_POLICY, before)
+    new = planned(4, RING, DEFAULT_POLICY, moved(before if same else after, which))
+    world = World(old)
+    for step in transition(old, new):
+        world.carry_out(step)
+    assert world.hosts == World(new).hosts
+
+
+def test_a_flow_that_moves_to_the_other_way_is_silent_until_that_has_room():
+    moving = flow(URGENT, "albu10", "live10")
+    moved = replace(moving, path=ways("albu10", "live10")[1])
+    old, new = (planned(e, RING, DEFAULT_POLICY, Demand((f,))) for e, f in ((2, moving), (4, moved)))
+    assert transition(old, new)[0].plan.entries == ()
+
+
+def test_a_flow_whose_promise_alone_changes_is_not_interrupted():
+    steady = flow(URGENT, "albu10", "live10")
+    raised = replace(steady, floor_bps=500_000_000)
+    old, new = (planned(e, RING, DEFAULT_POLICY, Demand((f,))) for e, f in ((2, steady), (4, raised)))
+    assert [e.frame_bps for e in transition(old, new)[0].plan.entries] == [e.frame_bps for e in old.entries]
