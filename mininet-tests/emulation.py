@@ -79,8 +79,11 @@ class Emulation:
 
 
 def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str, Any]:
-    """Return the controller's configuration for a network that is known by name."""
-    circuit = next(link for _, _, link in network.links() if link.circuit)
+    """Return the controller's configuration for a network that is known by name.
+
+    Its rate and delay are those of its longest circuit, of which a named network derives the others.
+    """
+    circuit = max((link for _, _, link in network.circuit_links), key=lambda link: link.delay_us)
     return {
         "network": {
             "name": network.name,
@@ -126,7 +129,8 @@ def emulation(
         api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
         site = Emulation(realised, directory, api)
         parts.callback(_end_all, site)
-        _start(site, "controller", controller_config(network, flows), None)
+        store = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}"}
+        _start(site, "controller", controller_config(network, flows) | store, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         for host in network.hosts:
             _start(site, "agent", agent_config(host.name), host.name)

@@ -190,7 +190,9 @@ def _plan(run: dict[str, Any]) -> dict[str, Any]:
     seen = [plan for _, plan in run["plan"] if plan]
     violated = [plan["violations"] for plan in seen if plan["violations"]]
     read = [
-        _read_violations(run, at_us, layers) for at_us, by_switch in run["read_back"] for layers in by_switch.values()
+        _read_violations(run, at_us, link, layers)
+        for at_us, by_link in run["read_back"]
+        for link, layers in by_link.items()
     ]
     return {
         "samples": len(seen) + len(read),
@@ -199,13 +201,13 @@ def _plan(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_violations(run: dict[str, Any], at_us: int, layers: dict[str, dict[str, int]]) -> list[str]:
-    """Return what is wrong with the meters and queues of a switch, read back, under the hosts of that moment."""
+def _read_violations(run: dict[str, Any], at_us: int, link: str, layers: dict[str, dict[str, int]]) -> list[str]:
+    """Return what is wrong with the meters and queues of a link, read back, under the hosts of that moment."""
     _, plan = min(((t, p) for t, p in run["plan"] if p), key=lambda sample: abs(sample[0] - at_us))
-    meters, queues = layers["meters_bps"], layers["queues_bps"]
-    held = Layers(plan["layers"]["hosts_frame_bps"], meters, queues, plan["layers"]["circuit_frame_bps"])
-    missing = [f"{c} has no meter or no queue" for c in FlowClass if c not in meters or c not in queues]
-    return [*missing, *(str(violation) for violation in violations(held))]
+    meters, queues, then = layers["meters_bps"], layers["queues_bps"], plan["layers"][link]
+    held = Layers(then["hosts_frame_bps"], meters, queues, then["circuit_frame_bps"])
+    missing = [f"{link}: {c} has no meter or no queue" for c in FlowClass if c not in meters or c not in queues]
+    return [*missing, *(str(violation) for violation in violations({link: held}))]
 
 
 def _loss(run: dict[str, Any], loss_set: float) -> dict[str, Any]:

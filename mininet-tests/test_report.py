@@ -18,7 +18,8 @@ SHARES = {"base22": 0.05, "base23": 0.949, "base20": 0.0, "base21": 0.0}
 IMAGE_SHARES = {"base22": 0.05, "base23": 0.01, "base20": 0.469, "base21": 0.469}
 
 
-LAYERS = {"hosts_frame_bps": dict.fromkeys(FlowClass, 200_000), "circuit_frame_bps": 1_000_000}
+WAN = "ls1->ch1"
+LAYERS = {WAN: {"hosts_frame_bps": dict.fromkeys(FlowClass, 200_000), "circuit_frame_bps": 1_000_000}}
 
 
 def made_up(
@@ -55,7 +56,7 @@ def made_up(
             for h, n in sent.items()
         },
         "plan": [[ANNOUNCED_US, plan | {"violations": list(violations)}]],
-        "read_back": [[ANNOUNCED_US, {"ls1": read}]],
+        "read_back": [[ANNOUNCED_US, {WAN: read}]],
         "drops_packets": {"line": {}, "edge": {}},
         "cpu_idle_shares": [0.9, idle],
     }  # fmt: skip
@@ -107,13 +108,13 @@ def test_more_loss_than_the_line_had_shows():
 
 
 def test_a_layer_above_the_next_one_is_counted():
-    assert reported(violations=["urgent: meter 2 bit/s > queue 1 bit/s"])["plan"]["violations"] == 1
+    assert reported(violations=["ls1->ch1, urgent: meter 2 bit/s > queue 1 bit/s"])["plan"]["violations"] == 1
 
 
 def test_a_meter_that_the_switch_shows_wider_than_its_queue_is_counted():
     result = reported(meter_bps=300_000)
     assert result["plan"]["violations"] == 1
-    assert "meter 300,000 bit/s > queue" in result["plan"]["violated"][0][0]
+    assert result["plan"]["violated"][0][0] == f"{WAN}, predictable: meter 300,000 bit/s > queue 200,000 bit/s"
 
 
 def test_a_run_on_a_full_cpu_is_not_valid():

@@ -22,8 +22,8 @@ from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 from qdiscs import htb_rates_bps, seeded
 
-from controller.southbound.desired import METER_ID, QUEUE_ID
-from topology.network import Host, Link, Network
+from controller.southbound.desired import QUEUE_ID, meter_id
+from topology.network import Host, Link, Network, link_name
 from topology.wire import Layer, converted_bps
 
 MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
@@ -247,21 +247,21 @@ def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
 
 
 def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
-    """Return, by switch, the rate of each class's meter and queue as the switch and the kernel themselves show it.
+    """Return, by circuit link, the rate of each class's meter and queue as the switch and the kernel show it.
 
     Meters from the switch by ``ovs-ofctl``, queues from the kernel by ``tc``, not from the database; bit/s of frames.
     """
-    meter_of, queue_of = {m: c for c, m in METER_ID.items()}, {q: c for c, q in QUEUE_ID.items()}
+    network = realised.network
+    queue_of = {q: c for c, q in QUEUE_ID.items()}
     found = {}
-    for tail, _, link in realised.network.links():
-        if not link.circuit:
-            continue
+    for tail, head, link in network.circuit_links:
+        meter_of = {meter_id(network, (tail, head), c): c for c in QUEUE_ID}
         shown = _run("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", tail)
         meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
         # Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.
         rates_bps = htb_rates_bps(link.port_name)
-        found[tail] = {
-            "meters_bps": {meter_of[int(number)]: int(kbps) * 1000 for number, kbps in meters},
+        found[link_name(tail, head)] = {
+            "meters_bps": {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of},
             "queues_bps": {queue_of[minor - 1]: rate for minor, rate in rates_bps.items() if minor - 1 in queue_of},
         }
     return found
@@ -276,7 +276,7 @@ def line_drops(realised: Realised, circuit: str) -> dict[str, int]:
 def port_drops(realised: Realised) -> dict[str, int]:
     """Return, by circuit port, the packets its queues have dropped so far."""
     shown = json.loads(_run("tc", "-s", "-j", "qdisc", "show"))
-    names = {link.port_name for _, _, link in realised.network.links() if link.circuit}
+    names = {link.port_name for _, _, link in realised.network.circuit_links}
     return {q["dev"]: q["drops"] for q in shown if q["dev"] in names and q["kind"] == "htb"}
 
 
