@@ -1,6 +1,7 @@
 """The controller process: the parts put together, started and stopped. No decision is made here."""
 
 import contextlib
+import gc
 import signal
 import socket
 import threading
@@ -52,6 +53,7 @@ def run(settings: Settings) -> None:
         parts.callback(store.close)
         store.open()
         promises = Promises(book, store)
+        gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))

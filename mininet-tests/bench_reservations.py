@@ -7,6 +7,7 @@ commit over HTTP by concurrent clients, each answer durable before it is given.
 
 import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
 import platform
@@ -62,6 +63,8 @@ def filled(size: int, chance: random.Random, base_us: int) -> Ledger:
         if not isinstance(ledger.hold(request(chance, base_us), Created(name, base_us)), Refused):
             ledger.happened(name, Event.COMMIT, base_us)
     ledger.changes()
+    gc.collect()
+    gc.freeze()  # as the controller does once it has read its books
     return ledger
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, islice, pairwise
 
 import networkx as nx
 
 from controller.plan.calendar import Shortage
-from controller.plan.reservations import Constraints
+from controller.plan.reservations import NO_CONSTRAINTS, Constraints
 from topology.network import Network
 
 MOST_CANDIDATES = 16  # a ring has two; a path further down the list is no longer what anybody means
@@ -30,21 +31,22 @@ class NoPath:
     why: str
 
 
-def candidates(network: Network, source: str, target: str, constraints: Constraints) -> Iterator[Path]:
-    """Yield loop-free paths that satisfy the constraints, shortest delay first, ties in name order.
+@lru_cache(maxsize=10_000)  # a network is built once, and scripts ask for the same ends again and again
+def candidates(network: Network, source: str, target: str, constraints: Constraints) -> tuple[Path, ...]:
+    """Return loop-free paths that satisfy the constraints, shortest delay first, ties in name order.
 
     Yen's algorithm (networkx ``shortest_simple_paths``), at most :data:`MOST_CANDIDATES`. A host is never in between.
     """
     graph = _allowed(network, source, target, constraints)
     if source not in graph or target not in graph or not nx.has_path(graph, source, target):
-        return
+        return ()
     by_delay = groupby(
         (tuple(path) for path in nx.shortest_simple_paths(graph, source, target, weight="delay_us")),
         key=lambda path: sum(graph.edges[edge]["delay_us"] for edge in pairwise(path)),
     )
     ordered = (path for _, equals in by_delay for path in sorted(equals))
     fitting = (path for path in ordered if _satisfies(network, path, constraints))
-    yield from islice(fitting, MOST_CANDIDATES)
+    return tuple(islice(fitting, MOST_CANDIDATES))
 
 
 def _allowed(network: Network, source: str, target: str, constraints: Constraints) -> "nx.DiGraph[str]":
@@ -85,7 +87,7 @@ def chosen(
         constraints: what the paths must satisfy.
         shortage: what a set of paths lacks, None if nothing.
     """
-    found = tuple(candidates(network, *ends, constraints))
+    found = candidates(network, *ends, constraints)
     if not found:
         return NoPath(_why_not(network, ends, constraints))
     first_shortage: Shortage | None = None
@@ -112,12 +114,12 @@ def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) 
 
 def _why_not(network: Network, ends: tuple[str, str], constraints: Constraints) -> str:
     source, target = ends
-    nearest = next(candidates(network, source, target, Constraints(constraints.include, constraints.exclude)), None)
-    if nearest is not None and constraints.max_rtt_us is not None:
-        rtt_us = network.path_rtt_us(nearest)
+    nearest = candidates(network, source, target, Constraints(constraints.include, constraints.exclude))
+    if nearest and constraints.max_rtt_us is not None:
+        rtt_us = network.path_rtt_us(nearest[0])
         return (
             f"the shortest round trip is {rtt_us / 1000:g} ms, at most {constraints.max_rtt_us / 1000:g} ms is allowed"
         )
-    if next(candidates(network, source, target, Constraints()), None) is None:
+    if not candidates(network, source, target, NO_CONSTRAINTS):
         return f"{source} and {target} are not joined"
     return f"no path from {source} to {target} has all of include and none of exclude"

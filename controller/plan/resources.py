@@ -4,6 +4,7 @@ On a circuit the policy's guarantees are not for sale: what can be booked is the
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 from controller.plan.calendar import Need
@@ -51,7 +52,8 @@ def circuit_rate_bps(booked_bps: int, flow_class: FlowClass, policy: Policy) -> 
     return -(-(booked_bps + 1) * PPM // min(for_all_ppm, for_class_ppm))
 
 
-def need(network: Network, paths: Iterable[tuple[str, ...]], flow_class: FlowClass) -> Need:
+@lru_cache(maxsize=10_000)  # as for controller.plan.paths.candidates
+def need(network: Network, paths: tuple[tuple[str, ...], ...], flow_class: FlowClass) -> Need:
     """Return what a rate takes along paths of which one is used at a time: all of it there, the answers' part back."""
     shares: dict[str, int] = {}
     answers = answers_ppm(network.framing)
