@@ -36,7 +36,7 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self._url = url
         self._number = number
-        self._stop = stop
+        self._end = stop
         self._random = random.Random(number)
         self.told = Acknowledged()
 
@@ -44,7 +44,7 @@ class Client(threading.Thread):
         """Work until told to stop."""
         with httpx.Client(base_url=self._url, timeout=10) as self._http:
             count = 0
-            while not self._stop.is_set():
+            while not self._end.is_set():
                 count += 1
                 self._story(f"client{self._number}-{count}")
 
@@ -89,13 +89,13 @@ class Client(threading.Thread):
 
     def _asked(self, method: str, path: str, **more: Any) -> httpx.Response | None:
         """Return the answer; asked again for as long as there is none. None: told to stop, the outcome unknown."""
-        while not self._stop.is_set():
+        while not self._end.is_set():
             with contextlib.suppress(httpx.TransportError):
                 answer = self._http.request(method, path, **more)
                 self.told.requests += 1
                 if answer.status_code != 503:
                     return answer
-            self._stop.wait(0.02)
+            self._end.wait(0.02)
         return None
 
 
