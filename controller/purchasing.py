@@ -161,7 +161,8 @@ class Purchasing:
             with self._book.changed:
                 if self._book.rebuilding.pop(known.name, None) is not None:
                     self._book.changed.notify_all()
-        if status.state is PurchaseState.FAILED:
+        # One that is gone before its begin is bought again at the next step; what could not be built is not.
+        if status.state is PurchaseState.FAILED and period.start_us <= self._book.now_us():
             self._fail_uncovered(circuit, f"{circuit}: {status.reason}")
 
     def _fail_uncovered(self, circuit: str, why: str) -> None:

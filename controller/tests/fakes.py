@@ -67,12 +67,12 @@ class FakeHosts:
 class FakeSite:
     """All of it, wired as the controller's process does."""
 
-    def __init__(self, network=None, standing=(DATABASE, RAW_IMAGES)):
+    def __init__(self, network=None, standing=(DATABASE, RAW_IMAGES), store="sqlite://", **more):
         self.clock = Clock()
-        site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS)
+        site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, **more)
         self.book = Book(site, self.clock)
         self.service = Service(self.book)
-        self.store = Store("sqlite://")
+        self.store = Store(store)
         self.store.open()
         self.promises = Promises(self.book, self.store)
         self.switches = FakeSwitches()

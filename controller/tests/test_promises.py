@@ -1,0 +1,251 @@
+"""What outlives a crash, what the clock does by itself, and what a broken store does to promises."""
+
+import threading
+import time
+
+import pytest
+from eventually import eventually
+
+from controller.book import Book
+from controller.checks import Asked
+from controller.convergence import Convergence
+from controller.errors import NotAllowed, Outdated
+from controller.plan.admission import Refused, Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import Illegal, State
+from controller.plan.purchases import Period
+from controller.promises import Promises
+from controller.store import Store, StoreFailed
+from controller.tests.fakes import START_US, FakeSite, ready_site
+from controller.timekeeper import Timekeeper
+from topology.protocol import FlowClass
+
+S = 1_000_000
+
+
+def request(**changes):
+    """600 Mbit/s from site to site, for a hundred seconds, in ten."""
+    fields = {
+        "a_end": "la-serena",
+        "z_end": "champaign",
+        "flow_class": FlowClass.URGENT,
+        "rate_bps": 600_000_000,
+        "start_us": START_US + 10 * S,
+        "end_us": START_US + 110 * S,
+    }
+    return Request(**(fields | changes))
+
+
+def held(promises, name="r", key="", fingerprint="", **changes):
+    """Hold, and return the answer."""
+    asked = request(**changes)
+    return promises.hold(lambda _: asked, lambda now_us: Created(name, now_us, key, fingerprint)).value
+
+
+@pytest.fixture
+def site():
+    """A site whose plan is in force."""
+    return ready_site()
+
+
+def after_restart(site):
+    """The same database read by a new process, at this moment."""
+    book = Book(site.book.site, site.clock)
+    return book, Promises(book, site.store)
+
+
+def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are_the_same(site):
+    held(site.promises)
+    site.promises.commit("r")
+    held(site.promises, "brief", rate_bps=1_000_000)
+    site.announce(Asked("image", FlowClass.URGENT, 10**8, ("base20", "base21"), "arch"))
+    book, promises = after_restart(site)
+    assert book.ledger.reservations == site.book.ledger.reservations
+    assert book.ledger.announcements == site.book.ledger.announcements
+    assert book.ledger.calendar == site.book.ledger.calendar
+    assert book.desired.links == site.book.desired.links
+    assert book.desired.entries == site.book.desired.entries
+    while site.book.ledger.due_us() is not None:
+        site.clock.now_us = site.book.ledger.due_us()
+        site.promises.tick()
+        promises.tick()
+        assert book.ledger.reservations == site.book.ledger.reservations
+
+
+def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
+    held(site.promises)
+    site.promises.commit("r")
+    held(site.promises, "missed", rate_bps=1, end_us=START_US + 20 * S)
+    site.promises.commit("missed")
+    site.clock.now_us = START_US + 60 * S
+    _, promises = after_restart(site)
+    promises.tick()
+    assert promises.reservation("r").state is State.PROVISIONING
+    assert promises.reservation("missed").state is State.EXPIRED
+    assert "no controller" in promises.reservation("missed").reason
+
+
+def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_at_its_end(site):
+    held(site.promises, a_end="base20", z_end="arch", rate_bps=300_000_000)
+    site.promises.commit("r")
+
+    def sent_to_base20():
+        site.converge()
+        return [(e.flow.flow_class, e.frame_bps) for e in site.book.hosts["base20"].confirmed]
+
+    assert sent_to_base20() == []
+    site.clock.now_us = START_US + 10 * S
+    assert sent_to_base20() == [(FlowClass.URGENT, 295_318_000)]  # 300 Mbit/s of wire, less the gaps between frames
+    assert site.promises.reservation("r").state is State.ACTIVE
+    site.clock.now_us = START_US + 110 * S
+    assert sent_to_base20() == []
+
+
+def test_the_same_key_is_answered_the_same_and_another_request_under_it_is_refused(site):
+    first = held(site.promises, key="k", fingerprint="one")
+    assert held(site.promises, "other", key="k", fingerprint="one") == first
+    with pytest.raises(NotAllowed, match="was used for another reservation"):
+        held(site.promises, "other", key="k", fingerprint="two")
+    _, promises = after_restart(site)
+    assert held(promises, "other", key="k", fingerprint="one") == first
+
+
+def test_a_change_of_what_has_changed_meanwhile_is_refused(site):
+    held(site.promises)
+    with pytest.raises(Outdated) as outdated:
+        site.promises.change("r", lambda _, __: request(), 7)
+    assert (outdated.value.seen_version, outdated.value.version) == (7, 1)
+
+
+def test_a_hold_that_lapsed_a_moment_ago_cannot_be_committed_even_before_the_clock_has_acted(site):
+    held(site.promises, start_us=START_US + 500 * S, end_us=START_US + 600 * S)
+    site.clock.now_us = START_US + 60 * S
+    with pytest.raises(Illegal):
+        site.promises.commit("r")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"end_us": START_US + 10 * S}, "end"),
+        ({"end_us": START_US + 9 * S}, "end"),
+        ({"start_us": START_US - 1}, "start"),
+        ({"start_us": START_US - 9 * S, "end_us": START_US - 8 * S}, "end"),
+        ({"end_us": 253_402_300_800_000_000}, "end"),
+        ({"rate_bps": 0}, "rate_bps"),
+        ({"flow_class": FlowClass.UNPLANNED}, "class"),
+        ({"z_end": "la-serena"}, "to"),
+        ({"a_end": "base23", "z_end": "arch"}, "class"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, field):
+    with pytest.raises(NotAllowed) as refusal:
+        held(site.promises, **changes)
+    assert refusal.value.field == field
+
+
+def test_a_pair_of_hosts_has_one_class_at_a_time(site):
+    held(site.promises, a_end="base20", z_end="arch", rate_bps=1)
+    with pytest.raises(NotAllowed, match="is reserved as urgent at that time"):
+        held(site.promises, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
+
+
+@pytest.mark.parametrize(
+    ("start_us", "end_us"),
+    [
+        (START_US + 1, START_US + 2),  # a microsecond
+        (4_102_444_800 * S, 4_102_444_801 * S),  # 2100-01-01, which is no leap year
+        (2_147_483_647 * S + S // 2, 2_147_483_648 * S + S // 2),  # over the end of 32 bits in 2038
+        (1_835_395_200 * S, 1_835_481_600 * S),  # 2028-02-29, the whole of it
+        (START_US, 253_402_300_799_999_999),  # until the last moment that RFC 3339 can write
+    ],
+)
+def test_times_at_the_edges_are_kept_to_the_microsecond(site, start_us, end_us):
+    held(site.promises, start_us=start_us, end_us=end_us)
+    _, promises = after_restart(site)
+    known = promises.reservation("r")
+    assert (known.start_us, known.end_us) == (start_us, end_us)
+    assert isinstance(held(promises, "s", start_us=start_us, end_us=end_us), Refused)
+
+
+def test_reservations_that_touch_both_fit_and_two_that_start_in_the_same_second_add_up(site):
+    held(site.promises, rate_bps=900_000_000)
+    after = held(site.promises, "after", rate_bps=900_000_000, start_us=START_US + 110 * S, end_us=START_US + 111 * S)
+    assert after.state is State.HELD
+    assert isinstance(held(site.promises, "beside", start_us=START_US + 110 * S - 1), Refused)
+
+
+def test_when_a_provider_takes_capacity_away_the_plan_shrinks_first_and_the_newest_reservation_fails():
+    half = Period(START_US + 50 * S, START_US + 60 * S, 500_000_000)
+    site = FakeSite(standing=(), schedules={"chile-illinois": (half,)})
+    site.attach_all()
+    answer = held(site.promises)
+    assert isinstance(answer, Refused)  # not over that time: the calendar knows of it
+    held(site.promises, rate_bps=400_000_000)
+    site.promises.commit("r")
+    site.clock.now_us = START_US + 46 * S
+    site.converge()
+    assert site.book.desired.links["ls1->ch1"].wire_bps == 500_000_000
+    site.clock.now_us = START_US + 61 * S
+    site.converge()
+    assert site.book.desired.links["ls1->ch1"].wire_bps == 10**9
+
+
+def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp_path):
+    site = FakeSite(store=f"sqlite:///{tmp_path}/headway.db")
+    held(site.promises)
+    site.store._refuse("the disk is full")  # as the writer does when a commit has failed
+    kept = site.promises.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
+    with pytest.raises(StoreFailed, match="the disk is full"):
+        kept.saved.result()
+    site.promises.tick()  # brings memory to what is on disk
+    assert [r.reservation_id for r in site.promises.reservations()] == ["r"]
+    assert held(site.promises, "next", rate_bps=1).state is State.HELD
+    assert {r.reservation_id for r in site.store.load().reservations} == {"r", "next"}
+
+
+def test_the_plan_does_not_change_before_the_store_has_it(site):
+    before = site.book.desired
+    held(site.promises, a_end="base20", z_end="arch")
+    site.promises.commit("r")
+    site.clock.now_us = START_US + 10 * S
+    site.store._refuse("the disk is full")
+    with pytest.raises(StoreFailed):
+        site.promises.tick()
+    assert site.book.desired == before
+
+
+def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
+    """On real threads and the real time: active within a moment of its start, expired within one of its end."""
+    site = FakeSite(standing=())
+    store = Store(f"sqlite:///{tmp_path}/headway.db")
+    store.open()
+    site.book.now_us = site.clock = lambda: time.time_ns() // 1000
+    promises = Promises(site.book, store)
+    site.attach_all()
+    workers = [
+        threading.Thread(target=work, daemon=True)
+        for work in (Timekeeper(site.book, promises).run, Convergence(site.book, site.switches, site.hosts).run)
+    ]
+    for worker in workers:
+        worker.start()
+    now_us = time.time_ns() // 1000
+    held(promises, a_end="base20", z_end="arch", start_us=now_us + 300_000, end_us=now_us + 900_000)
+    promises.commit("r").saved.result()
+    seen = {}
+
+    def expired():
+        state = promises.reservation("r").state
+        seen.setdefault(state, time.time_ns() // 1000 - now_us)
+        return state is State.EXPIRED
+
+    eventually(expired, within_s=20, what="the reservation is over")
+    with site.book.changed:
+        site.book.stopping = True
+        site.book.changed.notify_all()
+    for worker in workers:
+        worker.join(5)
+    store.close()
+    assert list(seen)[:1] == [State.COMMITTED]
+    assert State.ACTIVE in seen
+    assert seen[State.ACTIVE] >= 300_000

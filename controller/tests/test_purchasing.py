@@ -1,0 +1,244 @@
+"""From a reservation to a circuit that carries it: the whole controller on a stand-in for OSCARS, over real HTTP."""
+
+import itertools
+
+import pytest
+
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import State
+from controller.plan.purchases import PurchaseState
+from controller.promises import Promises
+from controller.providers.oscars import OscarsProvider
+from controller.providers.tests.buying import settings
+from controller.providers.tests.fake_oscars import FakeOscars, Faults, running
+from controller.purchasing import Purchasing
+from controller.tests.fakes import START_US, FakeSite
+from topology.named import chile_illinois
+from topology.protocol import FlowClass
+
+S = 1_000_000
+CIRCUIT = "chile-illinois"
+START, END = START_US + 600 * S, START_US + 1200 * S
+numbers = itertools.count()
+
+
+class BuyingSite(FakeSite):
+    """A site whose circuit is bought of OSCARS, both on one clock."""
+
+    def __init__(self, url):
+        self.provider = OscarsProvider(settings(url, timeout_s=5.0))
+        lead_us = {CIRCUIT: self.provider.terms.lead_us}
+        super().__init__(chile_illinois(10**10), (), lead_us=lead_us)
+        self.restart()
+        self.attach_all()
+        self.converge()
+
+    def restart(self):
+        """Another process on the same database: nothing is known that was not saved."""
+        self.book.purchases = {CIRCUIT: {}}
+        self.promises = Promises(self.book, self.store)
+        self.purchasing = Purchasing(self.book, self.promises, {CIRCUIT: self.provider})
+
+    def promised(self, rate_bps=10**9, start_us=START, end_us=END, ends=("la-serena", "champaign")):
+        """A committed reservation's name."""
+        request = Request(*ends, FlowClass.URGENT, rate_bps, start_us, end_us)
+        name = f"r{next(numbers)}"
+        held = self.promises.hold(lambda _: request, lambda now_us: Created(name, now_us))
+        assert held.value.state is State.HELD, held.value
+        self.promises.commit(name).saved.result()
+        return name
+
+    def pass_to(self, now_us, step_us=2 * S):
+        """Let the time pass, everything at work."""
+        while self.clock.now_us < now_us:
+            self.clock.now_us = min(now_us, self.clock.now_us + step_us)
+            self.purchasing.step()
+            self.converge()
+
+    def reservation(self, name):
+        """As it is now."""
+        return self.promises.reservation(name)
+
+    def bought(self):
+        """What is bought and not over."""
+        return [p for p in self.book.purchases[CIRCUIT].values() if p.state is not PurchaseState.ENDED]
+
+
+class _Clock:
+    now_s = START_US / S
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The stand-in and its URL."""
+    fake = FakeOscars(lambda: _Clock.now_s)
+    with running(fake) as url:
+        yield fake, url
+
+
+@pytest.fixture
+def oscars(server):
+    """The stand-in, empty."""
+    fake, _ = server
+    fake.reset()
+    return fake
+
+
+@pytest.fixture
+def site(server, oscars):
+    """A site that buys of it."""
+    one = BuyingSite(server[1])
+    oscars.clock = lambda: one.clock.now_us / S
+    yield one
+    one.provider.close()
+
+
+def test_a_reservation_is_bought_ahead_and_active_only_once_the_circuit_is_deployed(site, oscars):
+    name = site.promised()
+    site.pass_to(START_US + 10 * S)
+    (purchase,) = site.bought()
+    assert purchase.period.start_us <= START - 150 * S
+    assert purchase.period.rate_bps >= 10**9 * 100 // 94
+    assert site.reservation(name).state is State.COMMITTED
+    site.pass_to(START - 2 * S)
+    assert site.bought()[0].state is PurchaseState.UP
+    site.pass_to(START)
+    assert site.reservation(name).state is State.ACTIVE
+    site.pass_to(END)
+    assert site.reservation(name).state is State.EXPIRED
+
+
+def test_hosts_may_not_send_before_the_circuit_is_deployed(site, oscars):
+    oscars.rules.deploy_s = 300
+    try:
+        name = site.promised(ends=("base20", "arch"))
+        site.pass_to(START + 20 * S)
+        waiting = site.reservation(name)
+        assert (waiting.state, "chile-illinois: deploying" in waiting.reason) == (State.PROVISIONING, True)
+        assert not any(state.sent for state in site.book.hosts.values())
+        site.pass_to(START + 300 * S)
+        assert site.reservation(name).state is State.ACTIVE
+        assert [e.flow.host for e in site.book.hosts["base20"].confirmed] == ["base20"]
+    finally:
+        oscars.rules.deploy_s = 20
+
+
+def test_many_short_reservations_live_in_one_circuit(site, oscars):
+    for k in range(4):
+        site.promised(start_us=START + k * 60 * S, end_us=START + (k + 1) * 60 * S)
+    site.pass_to(START_US + 10 * S)
+    assert len(site.bought()) == len(oscars.oscars.kept) == 1
+
+
+def test_a_second_reservation_at_the_same_time_makes_the_circuit_wider_and_its_release_narrower(site, oscars):
+    site.promised(10**9)
+    site.pass_to(START_US + 4 * S)
+    narrow_bps = site.bought()[0].period.rate_bps
+    second = site.promised(2 * 10**9)
+    site.pass_to(START_US + 8 * S)
+    assert 2.9 < site.bought()[0].period.rate_bps / narrow_bps < 3.1
+    site.promises.release(second)
+    site.pass_to(START_US + 12 * S)
+    assert site.bought()[0].period.rate_bps == narrow_bps
+
+
+def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(site, oscars):
+    oscars.rules.ports_mbps = {"chic-cr6:1/1/c9/1": 500}
+    try:
+        name = site.promised(10**9)
+        site.pass_to(START_US + 4 * S)
+        failed = site.reservation(name)
+        assert (failed.state, "not available" in failed.reason) == (State.FAILED, True), failed.reason
+        site.pass_to(START_US + 8 * S)
+        assert site.bought() == []
+        assert site.book.ledger.calendar.free_bps("ls1->ch1", START) == 9_388_000_000
+    finally:
+        oscars.rules.ports_mbps = {}
+
+
+def test_when_more_is_refused_what_was_bought_before_goes_on(site, oscars):
+    first = site.promised(10**9)
+    site.pass_to(START_US + 4 * S)
+    oscars.rules.ports_mbps = {"chic-cr6:1/1/c9/1": 2_000}
+    try:
+        second = site.promised(5 * 10**9)
+        site.pass_to(START_US + 12 * S)
+        assert site.reservation(first).state is State.COMMITTED
+        assert site.reservation(second).state is State.FAILED
+        site.pass_to(START)
+        assert site.reservation(first).state is State.ACTIVE
+    finally:
+        oscars.rules.ports_mbps = {}
+
+
+def test_a_deployment_that_fails_shows_in_the_reservation(site, oscars):
+    name = site.promised()
+    site.pass_to(START_US + 4 * S)
+    oscars.faults = Faults(fail_deployment=True)
+    site.pass_to(START)
+    assert site.reservation(name).state is State.FAILED
+    assert "DEPLOY_FAILED" in site.reservation(name).reason
+
+
+def test_a_provider_that_is_away_is_asked_again_and_the_reservation_says_so(site, oscars):
+    oscars.faults = Faults(status=503)
+    name = site.promised()
+    site.pass_to(START_US + 4 * S)
+    assert "503" in site.reservation(name).reason
+    oscars.faults = Faults()
+    site.pass_to(START)
+    assert site.reservation(name).state is State.ACTIVE
+
+
+def test_a_controller_that_dies_while_it_buys_buys_once(site, oscars):
+    oscars.faults = Faults(drop="after")
+    name = site.promised()
+    site.purchasing.step()  # bought, but the answer is lost
+    assert [p.state for p in site.bought()] == [PurchaseState.ASKED]
+    site.restart()
+    oscars.faults = Faults()
+    site.pass_to(START)
+    assert len(oscars.oscars.kept) == 1
+    assert site.reservation(name).state is State.ACTIVE
+
+
+def test_a_circuit_that_the_provider_loses_before_its_begin_is_bought_again(site, oscars):
+    name = site.promised()
+    site.pass_to(START_US + 4 * S)
+    oscars.oscars.kept.clear()
+    site.pass_to(START)
+    assert site.reservation(name).state is State.ACTIVE
+
+
+def test_an_announcement_draws_on_a_circuit_only_while_a_reservation_has_it(site, oscars):
+    name = site.promised(ends=("la-serena", "champaign"))
+    site.pass_to(START)
+    assert site.reservation(name).state is State.ACTIVE
+    assert site.book.desired.links["ls1->ch1"].wire_bps == site.bought()[0].period.rate_bps
+    site.pass_to(END + 2 * S)
+    assert site.book.desired.links["ls1->ch1"].wire_bps == 0
+
+
+def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
+    site = FakeSite(standing=())
+    site.attach_all()
+    site.converge()
+    request = Request("base20", "arch", FlowClass.URGENT, 10**8, START_US + S, START_US + 100 * S)
+    site.promises.hold(lambda _: request, lambda now_us: Created("r", now_us))
+    site.promises.commit("r")
+    site.clock.now_us = START_US + S
+    site.converge()
+    seen = [site.promises.reservation("r").state]
+    site.service.host_down("base20")
+    site.converge()
+    lost = site.promises.reservation("r")
+    assert (lost.state, lost.reason) == (State.PROVISIONING, "base20: its agent is not connected")
+    site.attach("base20")
+    site.converge()
+    seen.append(site.promises.reservation("r").state)
+    site.switches.gone = True
+    site.service.switch_changed()
+    site.converge()
+    assert "SwitchGone" in site.promises.reservation("r").reason
+    assert seen == [State.ACTIVE, State.ACTIVE]
