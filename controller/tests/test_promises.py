@@ -39,7 +39,9 @@ def request(**changes):
 def held(promises, name="r", key="", fingerprint="", **changes):
     """Hold, and return the answer."""
     asked = request(**changes)
-    return promises.hold(lambda _: asked, lambda now_us: Created(name, now_us, key, fingerprint)).value
+    kept = promises.hold(lambda _: asked, lambda now_us: Created(name, now_us, key, fingerprint))
+    kept.saved.result()
+    return kept.value
 
 
 @pytest.fixture
