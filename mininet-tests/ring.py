@@ -1,0 +1,127 @@
+"""A ring of sites, for real: one flow crosses two circuits, and what the switch between them does with it.
+
+Run inside ``isolated.sh``. Writes what it saw to ``ring.json``; it does not know whether it is in the lab.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from emulation import Emulation, emulation
+from eventually import eventually
+from topos import read_back
+
+from controller.plan.invariant import Layers, violations
+from controller.southbound.desired import QUEUE_ID
+from topology.named import asc_ring
+
+RATE_BPS, DELAY_US = 100_000_000, 20_000
+SENDER, RECEIVER = "albu10", "pop10"  # the shorter way is by Los Alamos: two circuits
+TRANSIT_PORT = "losa1-east"  # where the second of them begins
+IDLE_SENDER, IDLE_RECEIVER = "albu20", "pop20"
+FLOWS = [{"name": "simulation", "class": "background", "from": SENDER, "to": RECEIVER}]
+PORT = 5301
+
+
+def run(directory: Path) -> dict[str, Any]:
+    """Return what was seen: the way of a ping, the rate of a transfer, the queues and meters it met.
+
+    Raises:
+        AssertionError: something did not come about in time.
+        RuntimeError: a program ended with an error.
+    """
+    network = asc_ring(RATE_BPS, DELAY_US)
+    # Single packets: at this rate each circuit would hold a super-packet for a millisecond, which no window counts on.
+    idle = frozenset(host.name for host in network.hosts) - {SENDER, RECEIVER}
+    with emulation(network, FLOWS, directory, single_packets=True, without_agent=idle) as site:
+        pings = _round_trips_ms(site, IDLE_SENDER, str(network.host(IDLE_RECEIVER).ip))
+        before = _sent_bytes(TRANSIT_PORT)
+        received_bps = _transfer(site, str(network.host(RECEIVER).ip))
+        sent = {queue: count - before[queue] for queue, count in _sent_bytes(TRANSIT_PORT).items()}
+        plan, layers = site.get("/v1/plan"), read_back(site.realised)
+    return {
+        "round_trips_ms": pings,
+        "received_payload_bps": received_bps,
+        "transit_bytes": {c: sent[queue_id] for c, queue_id in QUEUE_ID.items()},
+        "plan": plan,
+        "violations": [*plan["violations"], *_violated(plan, layers)],
+        "links_read_back": sorted(layers),
+    }
+
+
+def _round_trips_ms(site: Emulation, host: str, address: str) -> list[float]:
+    """Return the round-trip times of a few small packets that nobody has planned."""
+    prefix = ["mnexec", "-a", str(site.realised.net[host].pid)]
+    shown = subprocess.run(
+        [*prefix, "ping", "-c", "5", "-i", "0.2", address], capture_output=True, text=True, check=False
+    ).stdout
+    return [float(ms) for ms in re.findall(r"time=([\d.]+) ms", shown)]
+
+
+def _transfer(site: Emulation, address: str) -> int:
+    """Return the payload that arrived of a transfer once it was under way, bit/s.
+
+    Raises:
+        RuntimeError: iperf3 ended with an error.
+    """
+    server = ["iperf3", "--server", "--one-off", "--port", str(PORT), "--json"]
+    site.spawn("iperf3-server", server, host=RECEIVER)
+
+    def connected() -> bool:
+        process = site.processes.get("iperf3")
+        if process is None or process.poll():  # the server was not there yet
+            site.spawn("iperf3", ["iperf3", "--client", address, "--port", str(PORT), "--time", "4"], host=SENDER)
+            return False
+        return site.processes["iperf3-server"].poll() is not None
+
+    eventually(connected, within_s=60, what="the transfer ends")
+    seen = json.loads((site.directory / "logs" / "iperf3-server.log").read_text())
+    if "error" in seen:
+        raise RuntimeError(f"iperf3: {seen['error']}")
+    under_way = [one["sum"] for one in seen["intervals"][1:4]]  # by the receiver: the sender counts its buffer
+    return round(sum(one["bytes"] for one in under_way) * 8 / sum(one["seconds"] for one in under_way))
+
+
+def _sent_bytes(port: str) -> dict[int, int]:
+    """Return what each queue of a port has sent. Open vSwitch makes queue N the class 1:N+1."""
+    shown = subprocess.run(["tc", "-s", "class", "show", "dev", port], capture_output=True, text=True, check=True)
+    classes = re.findall(r"class htb 1:([0-9a-f]+) .*?Sent (\d+) bytes", shown.stdout, re.DOTALL)
+    return {int(minor, 16) - 1: int(count) for minor, count in classes}
+
+
+def _violated(plan: dict[str, Any], layers: dict[str, dict[str, dict[str, int]]]) -> list[str]:
+    """Return where the hosts of the plan, or meters and queues as read back, let through too much."""
+    held = {
+        link: Layers(
+            then["hosts_frame_bps"], layers[link]["meters_bps"], layers[link]["queues_bps"], then["circuit_frame_bps"]
+        )
+        for link, then in plan["layers"].items()
+    }
+    return [str(violation) for violation in violations(held)]
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for ring.json and logs")
+    args = parser.parse_args()
+    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
+    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
+        try:
+            (Path(scratch) / "ring.json").write_text(json.dumps(run(Path(scratch))))
+        except (AssertionError, RuntimeError) as error:
+            print(f"ring: {error}", file=sys.stderr, flush=True)
+            return 1
+        finally:
+            args.out.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The ring in the lab: a flow over two circuits has its class on both, and nobody else loses by it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topology.named import asc_ring
+
+HERE = Path(__file__).parent
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
+]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """What one run on the ring at 100 Mbit/s has seen."""
+    folder = tmp_path_factory.mktemp("ring")
+    lab = [str(HERE / "lab"), "--timeout", "600", "--out", str(folder), "--"]
+    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "ring.py"), "--out", str(folder)]
+    done = subprocess.run([*lab, *scenario], check=False)
+    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
+    assert done.returncode == 0, logs
+    return json.loads((folder / "ring.json").read_text())
+
+
+def test_what_nobody_has_planned_crosses_both_circuits_in_their_delay(seen):
+    network = asc_ring(delay_us=20_000)
+    rtt_ms = network.path_rtt_us(network.path("albu20", "pop20")) / 1000
+    assert len(seen["round_trips_ms"]) == 5
+    assert rtt_ms <= min(seen["round_trips_ms"]) < rtt_ms + 1
+
+
+def test_a_flow_over_two_circuits_gets_what_the_plan_gives_it(seen):
+    (allocation,) = seen["plan"]["installed"]["allocations"]
+    assert allocation["path"] == ["albu10", "albu1", "losa1", "pop1", "pop10"]
+    assert 0.99 * allocation["payload_bps"] < seen["received_payload_bps"] <= 1.001 * allocation["payload_bps"]
+
+
+def test_where_the_second_circuit_begins_it_is_in_its_class_again(seen):
+    bytes_of = seen["transit_bytes"]
+    assert bytes_of["background"] > 0.99 * sum(bytes_of.values()) > 20_000_000
+
+
+def test_every_direction_of_every_circuit_keeps_the_plan(seen):
+    assert len(seen["links_read_back"]) == 8
+    assert seen["violations"] == []
