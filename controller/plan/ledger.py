@@ -12,22 +12,19 @@ from typing import TypedDict
 
 from controller.plan.admission import (
     Granted,
-    Offer,
-    OfferKind,
     Reason,
     Refused,
     Request,
-    admitted,
     lower_classes,
 )
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promised, refused
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.flows import merged
+from controller.plan.lead import Market, admitted_in_time
 from controller.plan.lifecycle import ENDED, IN_PLAN, Event, State, after
-from controller.plan.paths import circuits
 from controller.plan.plan import Demand, Flow
 from controller.plan.policy import Policy
-from controller.plan.reservations import MAX_TIME_US, Constraints, Reservation
+from controller.plan.reservations import Constraints, Reservation
 from controller.plan.resources import capacities, class_resource, need, of_circuit
 from controller.plan.steps import Steps
 from controller.plan.ways import Hosts, Way, pool, ways
@@ -60,6 +57,7 @@ class Ledger:
         self.policy = policy
         self.lead_us = dict(lead_us or {})
         self.calendar = Calendar(capacities(network, policy))
+        self._market = Market(network, policy, self.calendar, self.lead_us)
         self.reservations: dict[str, Reservation] = {}
         self.announcements: dict[str, Announcement] = {}
         self.moves = 0  # grows whenever :meth:`demand` may have changed
@@ -82,7 +80,7 @@ class Ledger:
 
     def hold(self, request: Request, created: Created) -> Reservation | Refused:
         """Hold bandwidth until it is committed, or the hold lapses."""
-        answer = self._admitted(request, created.now_us)
+        answer = admitted_in_time(request, self._market, created.now_us)
         if isinstance(answer, Refused):
             return answer
         self._sequence += 1
@@ -130,37 +128,11 @@ class Ledger:
         known = self.reservations[reservation_id]
         state = after(reservation_id, known.state, Event.CHANGE)
         own = self.calendar.cancel(reservation_id)
-        answer = self._admitted(request, now_us, known)
+        answer = admitted_in_time(request, self._market, now_us, known.path)
         self.calendar.book(reservation_id, own)
         if isinstance(answer, Refused):
             return answer
         return self._write(replace(known, state=state, **_asked(request, answer)), now_us)
-
-    def _admitted(self, request: Request, now_us: int, known: Reservation | None = None) -> Granted | Refused:
-        """Return the answer of the calendar, with circuits left out that could not be bought in time."""
-        late = {c for c, lead_us in self.lead_us.items() if request.start_us < now_us + lead_us}
-        if known is not None:  # what is bought for it already is there
-            late -= set(circuits(self.network, known.path))
-        if not late:
-            return admitted(request, self.network, self.policy, self.calendar, known.path if known else ())
-        narrowed = replace(request.constraints, exclude=(*request.constraints.exclude, *sorted(late)))
-        answer = admitted(replace(request, constraints=narrowed), self.network, self.policy, self.calendar)
-        if isinstance(answer, Refused) and answer.reason is Reason.NO_PATH:
-            return self._too_late(request, now_us, late)
-        return answer
-
-    def _too_late(self, request: Request, now_us: int, late: set[str]) -> Refused:
-        lead_us = max(self.lead_us[c] for c in late)
-        start_us = now_us + lead_us
-        moved = replace(request, start_us=start_us, end_us=start_us + request.end_us - request.start_us)
-        answer = admitted(moved, self.network, self.policy, self.calendar)
-        if isinstance(answer, Refused):
-            return answer
-        offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us)
-        names = ", ".join(sorted(late))
-        why = f"{names} is bought at need, which takes {lead_us / 1e6:g} s: ask for a start that far ahead or later"
-        offers = (offer,) if moved.end_us < MAX_TIME_US else ()
-        return Refused(Reason.PROVIDER_TOO_LATE, names, request.rate_bps, 0, request.start_us, offers, why)
 
     def announce(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> Announcement | Refused:
         """Promise bytes that are coming."""
