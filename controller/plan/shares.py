@@ -41,7 +41,7 @@ def max_min(total: int, floors: Sequence[int], caps: Sequence[int]) -> list[int]
     """Return ``total`` divided max-min fairly between floors and caps, as integers.
 
     Every part is the same level, except that it is never below its floor nor above its cap; an odd unit goes to the
-    earlier parts. Nothing is left while a part is below its cap. Floors that do not all fit are met as evenly as can be.
+    earlier parts. Nothing is left while a part is below its cap. Floors that do not fit are met as evenly as can be.
 
     >>> max_min(100, [0, 0, 0], [100, 100, 100]), max_min(10, [6, 0, 0], [9, 1, 9])
     ([34, 33, 33], [6, 1, 3])
