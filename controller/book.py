@@ -26,6 +26,7 @@ from topology.wire import Layer, converted_bps
 
 RECEIVE_WINDOW_BDPS = 3  # with loss, two to three bandwidth-delay products of selectively confirmed data wait
 HISTORY_STEPS = 1_000
+STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ class Book:
         self._receive_window_bytes = site.receive_window_bytes()
         self._planned_in: dict[str, int] = {}  # by reservation, the first epoch it is in
         self._planned_for = self._basis()
+        self._started_us = now_us()
         self.sleeping_until_us = 0  # when the clock is looked at next without being woken
         # Epochs must grow over restarts, or agents would take us for an old controller; seconds outrun changes.
         self.desired = planned(now_us() // 1_000_000 * 2, site.network, site.policy, self._demand())
@@ -219,6 +221,8 @@ class Book:
 
     def lacks(self, known: Reservation) -> str:
         """Return what keeps a reservation whose time it is from being carried; empty if nothing; under the lock."""
+        if known.state is State.ACTIVE and self._starting():
+            return ""
         if not self._path(known):
             names = self._down(known.path)
             purchases = [p for name in names for p in self.purchases[name].values()]
@@ -238,6 +242,10 @@ class Book:
     def acting_on(self, host: str) -> tuple[Entry, ...]:
         """Return the most a host may be acting on now; under the lock."""
         return self.hosts[host].acting_on(self.site.lease_ms * 1000, self.now_us())
+
+    def _starting(self) -> bool:
+        """Return whether this process has not had the time yet to find its switches and agents, which go on as told."""
+        return not self.installed.hosts_epoch and self.now_us() < self._started_us + STARTING_US
 
     def unsettled(self) -> bool:
         """Return whether the state of a reservation is not what the layers say; under the lock."""

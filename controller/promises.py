@@ -318,6 +318,7 @@ class Promises:
         row = PurchaseRow(
             circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
         )
+        self._book.changed.notify_all()  # the plan follows what is up
         return self._store.save(Changes(purchases=(row,)))
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:

@@ -103,6 +103,45 @@ def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_
     assert sent_to_base20() == []
 
 
+def test_a_controller_that_starts_again_does_not_call_lost_what_goes_on_as_it_was(site):
+    held(site.promises, a_end="base20", z_end="arch")
+    site.promises.commit("r")
+    site.clock.now_us = START_US + 10 * S
+    site.converge()
+    _, promises = after_restart(site)
+    promises.tick()
+    assert promises.reservation("r").state is State.ACTIVE
+    site.clock.now_us += 31 * S  # and no switch has called
+    promises.tick()
+    assert promises.reservation("r").state is State.PROVISIONING
+
+
+# Faults of others, by name (docs/reservations.md).
+
+
+def test_atlanticwave_fault_a_schedule_is_not_only_echoed_but_acted_on(site):
+    held(site.promises)
+    site.promises.commit("r")
+    states = []
+    for at_us in (START_US + 9 * S, START_US + 10 * S, START_US + 110 * S):
+        site.clock.now_us = at_us
+        site.converge()
+        states.append(site.promises.reservation("r").state)
+    assert states == [State.COMMITTED, State.ACTIVE, State.EXPIRED]
+
+
+def test_nsi_proxy_fault_start_and_end_are_those_asked_for(site):
+    one = held(site.promises)
+    assert (one.start_us, one.end_us) == (START_US + 10 * S, START_US + 110 * S)
+
+
+def test_oscars_fault_a_refused_change_is_not_called_a_success(site):
+    one = held(site.promises)
+    answer = site.promises.change("r", lambda _: request(rate_bps=2 * 10**9), one.version).value
+    assert isinstance(answer, Refused)
+    assert site.promises.reservation("r") == one
+
+
 def test_the_same_key_is_answered_the_same_and_another_request_under_it_is_refused(site):
     first = held(site.promises, key="k", fingerprint="one")
     assert held(site.promises, "other", key="k", fingerprint="one") == first
@@ -115,7 +154,7 @@ def test_the_same_key_is_answered_the_same_and_another_request_under_it_is_refus
 def test_a_change_of_what_has_changed_meanwhile_is_refused(site):
     held(site.promises)
     with pytest.raises(Outdated) as outdated:
-        site.promises.change("r", lambda _, __: request(), 7)
+        site.promises.change("r", lambda _: request(), 7)
     assert (outdated.value.seen_version, outdated.value.version) == (7, 1)
 
 
