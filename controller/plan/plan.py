@@ -1,7 +1,7 @@
 """The plan: who may send how much on each circuit, and what that means at each layer that enforces it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from itertools import pairwise
 
@@ -137,34 +137,62 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
         demand: who wants to send now, and what is promised.
     """
     flows = sorted(demand.flows, key=lambda f: f.name)
+    carriers = _carriers(flows)
     links = {
-        link_name(tail, head): _link_plan(network, (tail, head), policy, demand)
+        link_name(tail, head): _link_plan(network, (tail, head), policy, demand, carriers)
         for tail, head, _ in network.circuit_links
     }
     parts: dict[str, int] = {}
     for tail, head, _ in network.circuit_links:
-        here, back = links[link_name(tail, head)], links[link_name(head, tail)]
-        for flow_class in policy.classes:
-            members = [f for f in flows if f.flow_class is flow_class and link_name(tail, head) in f.links]
-            answered = any(f.flow_class is flow_class and link_name(head, tail) in f.links for f in flows)
-            answers_bps = back.classes[flow_class].meter_bps * answers_ppm(network.framing) // PPM if answered else 0
-            meter_bps = here.classes[flow_class].meter_bps
-            for flow, bps in zip(members, _divided(meter_bps, answers_bps, members, network.framing), strict=True):
+        name = link_name(tail, head)
+        for flow_class, limits in links[name].classes.items():
+            members = [f for f in flows if f.flow_class is flow_class and name in f.links]
+            answered = _answered(flows, carriers, (tail, head), flow_class) if members else set()
+            data_bps = sum(links[n].classes[c].meter_bps for n, c in answered)
+            answers_bps = data_bps * answers_ppm(network.framing) // PPM
+            divided = _divided(limits.meter_bps, answers_bps, members, network.framing)
+            for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
     return Plan(epoch, links, entries)
 
 
-def _link_plan(network: Network, hop: tuple[str, str], policy: Policy, demand: Demand) -> LinkPlan:
-    """Return one direction's limits. Both directions of a flow want the same, for its answers ride in its class."""
-    there, back = link_name(*hop), link_name(*reversed(hop))
-    capacity_bps = demand.capacity_bps.get(there, network.link(*hop).rate_bps)
+def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
+    """Return, by flow, the one among whose packets its answers are: in which class and along which path they go.
+
+    That is the same flow the other way round; or, where the two hosts send to each other, the other one's data, since
+    a switch classes by the pair of hosts.
+    """
+    by_pair = {(f.host, f.target): f for f in flows}
+    return {f.name: by_pair.get((f.target, f.host), replace(f, path=f.path[::-1])) for f in flows}
+
+
+def _answered(
+    flows: Iterable[Flow], carriers: Mapping[str, Flow], hop: tuple[str, str], flow_class: FlowClass
+) -> set[tuple[str, FlowClass]]:
+    """Return the data, by circuit link and class, whose answers cross a link in a class."""
+    name, against = link_name(*hop), link_name(*reversed(hop))
+    return {
+        # Answers by another way than their data's have none against them; the data's first circuit stands for it.
+        (against if against in f.links else f.links[1], f.flow_class)
+        for f in flows
+        if carriers[f.name].flow_class is flow_class and name in carriers[f.name].links
+    }
+
+
+def _link_plan(
+    network: Network, hop: tuple[str, str], policy: Policy, demand: Demand, carriers: Mapping[str, Flow]
+) -> LinkPlan:
+    """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need."""
+    name = link_name(*hop)
+    capacity_bps = demand.capacity_bps.get(name, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)
     for flow in demand.flows:
-        if there in flow.links or back in flow.links:
-            wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
-            wanted[flow.flow_class] = min(capacity_bps, wanted[flow.flow_class] + wants_bps)
-    reserved = {c: demand.reserved_bps.get((there, c), 0) for c in policy.classes}
+        wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
+        for crossing in (flow, carriers[flow.name]):
+            if name in crossing.links:
+                wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
+    reserved = {c: demand.reserved_bps.get((name, c), 0) for c in policy.classes}
     shares = class_shares(capacity_bps, policy, wanted, reserved)
     return LinkPlan(
         wire_bps=capacity_bps,
@@ -182,14 +210,15 @@ def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fra
     """Return what each of a class's flows gets of its meter on a link, bit/s of frames.
 
     Answers to flows the other way come before what is not promised, and after what is: what is promised has had its
-    answers' part booked as well, so only answers to what was not promised can find too little.
+    answers' part booked as well, so only answers to what was not promised can find too little. Nor do they take more
+    than half, however narrow this direction is against the other: data that gets nothing would have no end.
     """
 
     def frames_bps(wire_bps: int) -> int:
         return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
 
     floors = [frames_bps(flow.floor_bps) for flow in members]
-    data_bps = max(min(meter_bps, sum(floors)), meter_bps - answers_bps, 0)
+    data_bps = max(min(meter_bps, sum(floors)), meter_bps - answers_bps, meter_bps // 2)
     caps = [
         max(floor, data_bps if flow.wanted_bps is None else frames_bps(flow.wanted_bps))
         for flow, floor in zip(members, floors, strict=True)

@@ -66,6 +66,24 @@ def test_answers_against_data_of_the_same_class_have_room_in_the_meter():
     assert plan_for(there).of_host("albu10")[0].frame_bps == plan_for(there).links[link].classes[URGENT].meter_bps
 
 
+@pytest.mark.parametrize("way", [0, 1])
+def test_answers_that_ride_with_the_data_of_another_class_have_room_in_that(way):
+    there, back = flow(URGENT, "albu10", "live10"), flow(BACKGROUND, "live10", "albu10", way=way)
+    plan = plan_for(there, back)
+    (entry,) = plan.of_host("live10")
+    sent_bps = plan.links["albu1->live1"].classes[URGENT].meter_bps
+    for name in (name for name in back.links if name in LINKS):
+        answers_bps = sent_bps * 767 // 10_000
+        assert entry.frame_bps + answers_bps <= plan.links[name].classes[BACKGROUND].meter_bps
+
+
+def test_answers_to_a_wide_direction_leave_half_of_a_narrow_one_to_its_own_data():
+    there, back = flow(URGENT, "albu10", "live10"), flow(URGENT, "live10", "albu20")
+    plan = plan_for(there, back, capacity_bps={"live1->albu1": RATE_BPS // 100})
+    (entry,) = plan.of_host("live10")
+    assert entry.frame_bps == plan.links["live1->albu1"].classes[URGENT].meter_bps // 2
+
+
 def test_the_answers_share_back_is_the_same_as_the_datas_there():
     long = flow(URGENT, "albu10", "live10", way=1)
     plan = plan_for(long)
