@@ -1,4 +1,4 @@
-"""A ring of sites, for real: one flow crosses two circuits, and what the switch between them does with it.
+"""A ring of sites, for real: a flow crosses two circuits, a reservation goes the other way round, between two hosts.
 
 Run inside ``isolated.sh``. Writes what it saw to ``ring.json``; it does not know whether it is in the lab.
 """
@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,10 @@ from topology.named import asc_ring
 RATE_BPS, DELAY_US = 100_000_000, 20_000
 SENDER, RECEIVER = "albu10", "pop10"  # the shorter way is by Los Alamos: two circuits
 TRANSIT_PORT = "losa1-east"  # where the second of them begins
-IDLE_SENDER, IDLE_RECEIVER = "albu20", "pop20"
+RESERVED_SENDER, RESERVED_RECEIVER = "albu20", "pop20"  # nobody has planned anything for them until they reserve
+AVOIDED = "albuquerque-los-alamos"  # so their way is by Livermore
+FAR_TRANSIT_PORT = "live1-west"
+RESERVED_BPS, RESERVED_IN_S = 40_000_000, 5
 FLOWS = [{"name": "simulation", "class": "background", "from": SENDER, "to": RECEIVER}]
 PORT = 5301
 
@@ -37,18 +42,21 @@ def run(directory: Path) -> dict[str, Any]:
     """
     network = asc_ring(RATE_BPS, DELAY_US)
     # Single packets: at this rate each circuit would hold a super-packet for a millisecond, which no window counts on.
-    idle = frozenset(host.name for host in network.hosts) - {SENDER, RECEIVER}
+    busy = {SENDER, RECEIVER, RESERVED_SENDER, RESERVED_RECEIVER}
+    idle = frozenset(host.name for host in network.hosts) - busy
     with emulation(network, FLOWS, directory, single_packets=True, without_agent=idle) as site:
-        pings = _round_trips_ms(site, IDLE_SENDER, str(network.host(IDLE_RECEIVER).ip))
+        pings = _round_trips_ms(site, RESERVED_SENDER, str(network.host(RESERVED_RECEIVER).ip))
         before = _sent_bytes(TRANSIT_PORT)
-        received_bps = _transfer(site, str(network.host(RECEIVER).ip))
+        received_bps = _transfer(site, SENDER, RECEIVER)
         sent = {queue: count - before[queue] for queue, count in _sent_bytes(TRANSIT_PORT).items()}
         plan, layers = site.get("/v1/plan"), read_back(site.realised)
+        reserved = _reserved(site)
     return {
         "round_trips_ms": pings,
         "received_payload_bps": received_bps,
         "transit_bytes": {c: sent[queue_id] for c, queue_id in QUEUE_ID.items()},
         "plan": plan,
+        "reserved": reserved,
         "violations": [*plan["violations"], *_violated(plan, layers)],
         "links_read_back": sorted(layers),
     }
@@ -63,24 +71,75 @@ def _round_trips_ms(site: Emulation, host: str, address: str) -> list[float]:
     return [float(ms) for ms in re.findall(r"time=([\d.]+) ms", shown)]
 
 
-def _transfer(site: Emulation, address: str) -> int:
+def _reserved(site: Emulation) -> dict[str, Any]:
+    """Return what a reservation between two hosts did: its states, its way, and the transfer it was made for.
+
+    Raises:
+        AssertionError: it did not become active in time.
+        RuntimeError: it was refused.
+    """
+    now = time.time()
+    asked = {
+        "from": RESERVED_SENDER,
+        "to": RESERVED_RECEIVER,
+        "class": "urgent",
+        "rate_bps": RESERVED_BPS,
+        "start": datetime.fromtimestamp(now + RESERVED_IN_S, UTC).isoformat(),
+        "duration_s": 120,
+        "constraints": {"exclude": [AVOIDED]},
+        "commit": True,
+    }
+    answer = site.api.post("/v1/reservations", json=asked)
+    if answer.status_code != 201:
+        raise RuntimeError(f"the reservation was answered {answer.status_code}: {answer.text}")
+    path = f"/v1/reservations/{answer.json()['id']}"
+    states = [answer.json()["state"]]
+
+    def active() -> bool:
+        states.append(site.get(path)["state"])
+        return states[-1] == "active"
+
+    eventually(active, within_s=60, what="the reservation is active")
+    active_after_s = time.time() - now
+    before = _sent_bytes(FAR_TRANSIT_PORT)
+    received_bps = _transfer(site, RESERVED_SENDER, RESERVED_RECEIVER)
+    sent = {queue: count - before[queue] for queue, count in _sent_bytes(FAR_TRANSIT_PORT).items()}
+    plan, layers = site.get("/v1/plan"), read_back(site.realised)
+    released = site.api.delete(path).json()
+    eventually(
+        lambda: len(site.get("/v1/plan")["installed"]["allocations"]) == 1, within_s=60, what="it has left the plan"
+    )
+    return {
+        "states": list(dict.fromkeys(states)),
+        "active_after_s": active_after_s,
+        "path": released["path"],
+        "released": released["state"],
+        "received_payload_bps": received_bps,
+        "transit_bytes": {c: sent[queue_id] for c, queue_id in QUEUE_ID.items()},
+        "violations": [*plan["violations"], *_violated(plan, layers)],
+    }
+
+
+def _transfer(site: Emulation, sender: str, receiver: str) -> int:
     """Return the payload that arrived of a transfer once it was under way, bit/s.
 
     Raises:
         RuntimeError: iperf3 ended with an error.
     """
     server = ["iperf3", "--server", "--one-off", "--port", str(PORT), "--json"]
-    site.spawn("iperf3-server", server, host=RECEIVER)
+    client = ["iperf3", "--client", str(site.realised.network.host(receiver).ip), "--port", str(PORT), "--time", "4"]
+    names = f"iperf3-server-{receiver}", f"iperf3-{sender}"
+    site.spawn(names[0], server, host=receiver)
 
     def connected() -> bool:
-        process = site.processes.get("iperf3")
+        process = site.processes.get(names[1])
         if process is None or process.poll():  # the server was not there yet
-            site.spawn("iperf3", ["iperf3", "--client", address, "--port", str(PORT), "--time", "4"], host=SENDER)
+            site.spawn(names[1], client, host=sender)
             return False
-        return site.processes["iperf3-server"].poll() is not None
+        return site.processes[names[0]].poll() is not None
 
     eventually(connected, within_s=60, what="the transfer ends")
-    seen = json.loads((site.directory / "logs" / "iperf3-server.log").read_text())
+    seen = json.loads((site.directory / "logs" / f"{names[0]}.log").read_text())
     if "error" in seen:
         raise RuntimeError(f"iperf3: {seen['error']}")
     under_way = [one["sum"] for one in seen["intervals"][1:4]]  # by the receiver: the sender counts its buffer

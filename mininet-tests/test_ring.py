@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from topology.named import asc_ring
+from topology.wire import Layer, converted_bps
 
 HERE = Path(__file__).parent
 
@@ -52,3 +53,20 @@ def test_where_the_second_circuit_begins_it_is_in_its_class_again(seen):
 def test_every_direction_of_every_circuit_keeps_the_plan(seen):
     assert len(seen["links_read_back"]) == 8
     assert seen["violations"] == []
+
+
+def test_a_reservation_between_hosts_begins_at_its_start_goes_its_own_way_and_ends_when_it_is_given_back(seen):
+    reserved = seen["reserved"]
+    assert reserved["states"][0] == "committed"
+    assert reserved["states"][-1] == "active"
+    assert reserved["active_after_s"] >= 5
+    assert reserved["path"] == ["albu20", "albu1", "live1", "pop1", "pop20"]
+    assert reserved["released"] == "released"
+
+
+def test_a_transfer_under_a_reservation_gets_its_rate_in_its_class_on_both_circuits(seen):
+    reserved = seen["reserved"]
+    payload_bps = converted_bps(40_000_000, Layer.WIRE, Layer.PAYLOAD, asc_ring().framing)
+    assert 0.985 * payload_bps < reserved["received_payload_bps"] <= 1.001 * payload_bps
+    assert reserved["transit_bytes"]["urgent"] > 0.99 * sum(reserved["transit_bytes"].values()) > 15_000_000
+    assert reserved["violations"] == []
