@@ -33,8 +33,8 @@ from controller.timekeeper import Timekeeper
 log = structlog.get_logger()
 
 
-def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT.
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
     Raises:
         OSError: a port is taken, or an address is not ours.
@@ -61,18 +61,25 @@ def run(settings: Settings) -> None:
         parts.enter_context(_web(api(behind), settings.rest))
         parts.callback(book.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(_working(book, Convergence(book, edge, hosts).run, "convergence"))
-        parts.enter_context(_working(book, Timekeeper(book, promises).run, "clock"))
-        parts.enter_context(_working(book, Purchasing(book, promises, providers).run, "providers"))
+        parts.enter_context(_working(Convergence(book, edge, hosts).run, "convergence", book, stop))
+        parts.enter_context(_working(Timekeeper(book, promises).run, "clock", book, stop))
+        parts.enter_context(_working(Purchasing(book, promises, providers).run, "providers", book, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         stop.wait()
         log.info("controller.stopping")
-    log.info("controller.down")
+    log.info("controller.down", failed=stop.failed)
+    return int(stop.failed)
 
 
-def _stop_signal() -> threading.Event:
+class _Stop(threading.Event):
+    """Set by SIGTERM and SIGINT, or by a thread that has failed."""
+
+    failed = False
+
+
+def _stop_signal() -> _Stop:
     """Return what SIGTERM and SIGINT set."""
-    stop = threading.Event()
+    stop = _Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
@@ -94,9 +101,18 @@ def _web(app: FastAPI, endpoint: Endpoint) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _working(book: Book, work: Callable[[], None], name: str) -> Iterator[None]:
-    """Do some work in a thread until the end."""
-    thread = threading.Thread(target=work, name=name, daemon=True)
+def _working(work: Callable[[], None], name: str, book: Book, stop: "_Stop") -> Iterator[None]:
+    """Do some work in a thread until the end; one that fails ends the process, which its supervisor starts again."""
+
+    def guarded() -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("controller.failed", thread=name)
+            stop.failed = True
+            stop.set()
+
+    thread = threading.Thread(target=guarded, name=name, daemon=True)
     thread.start()
     try:
         yield

@@ -55,9 +55,10 @@ def controller(
 
     logs.configure()
     try:
-        run(settings)
+        code = run(settings)
     except (OSError, SouthboundError, StoreError) as error:
         raise _failed(str(error), EXIT_FAILED) from error
+    raise typer.Exit(code)
 
 
 @app.command()

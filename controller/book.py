@@ -147,6 +147,7 @@ class Book:
         self.hosts = {h.name: HostState() for h in site.network.hosts}
         self.installed = Installed()
         self.switches_suspect = True  # the switches may not hold what was installed
+        self.store_error = ""  # memory may be ahead of the disk: nothing is promised until it was read anew
         self.stopping = False
         self._receive_window_bytes = site.receive_window_bytes()
         self._planned_in: dict[str, int] = {}  # by reservation, the first epoch it is in

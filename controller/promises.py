@@ -44,7 +44,6 @@ class Promises:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._book = book
         self._store = store
-        self._lost = False  # the store has failed: memory and disk must be brought together again
         with book.changed:
             self._restore()
 
@@ -228,7 +227,7 @@ class Promises:
         """
         book = self._book
         with book.changed:
-            if self._lost:
+            if book.store_error:
                 self._restore()
             now_us = self._now()
             for known in book.ledger.overbooked(now_us):
@@ -292,9 +291,10 @@ class Promises:
 
     def _look_after(self, saved: Future[None]) -> None:
         """Take in that the store has failed: memory may be ahead of it."""
-        if saved.exception() is not None:
+        failure = saved.exception()
+        if failure is not None:
             with self._book.changed:
-                self._lost = True
+                self._book.store_error = str(failure)
 
     def _restore(self) -> None:
         """Bring memory to what is on disk."""
@@ -308,7 +308,7 @@ class Promises:
                 period = Period(row.start_us, row.end_us, row.rate_bps)
                 known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
                 book.purchases[row.circuit][row.name] = known
-        self._lost = False
+        book.store_error = ""
         book.replan()
 
     def keep_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:

@@ -23,7 +23,8 @@ class Service:
         with book.changed:
             last = book.installed.steps[-1] if book.installed.steps else None
             hosts = {name: replace(state) for name, state in book.hosts.items()}
-            return View(book.desired, book.installed.meters, book.layers(), hosts, last.error if last else "")
+            error = book.store_error or (last.error if last else "")
+            return View(book.desired, book.installed.meters, book.layers(), hosts, error)
 
     def steps(self) -> tuple[StepDone, ...]:
         """Return the latest steps of transitions, oldest first."""
