@@ -1,0 +1,68 @@
+"""What keeps the controller's process going, and what ends it: signals, and threads that fail."""
+
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from controller.book import Book
+from controller.settings import Endpoint
+
+log = structlog.get_logger()
+
+
+class Stop(threading.Event):
+    """Set by SIGTERM and SIGINT, or by a thread that has failed."""
+
+    failed = False
+
+
+def stop_signal() -> Stop:
+    """Return what SIGTERM and SIGINT set."""
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+@contextlib.contextmanager
+def web(app: FastAPI, endpoint: Endpoint) -> Iterator[None]:
+    """Serve the API in a thread; the port is bound before this returns."""
+    bound = socket.create_server((endpoint.host, endpoint.port))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=5)
+        bound.close()
+
+
+@contextlib.contextmanager
+def working(work: Callable[[], None], name: str, book: Book, stop: Stop) -> Iterator[None]:
+    """Do some work in a thread until the end; one that fails ends the process, which its supervisor starts again."""
+
+    def guarded() -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("controller.failed", thread=name)
+            stop.failed = True
+            stop.set()
+
+    thread = threading.Thread(target=guarded, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with book.changed:
+            book.stopping = True
+            book.changed.notify_all()
+        thread.join(timeout=5)
