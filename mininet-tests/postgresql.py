@@ -17,7 +17,7 @@ from eventually import eventually
 _DEBIAN = Path("/usr/lib/postgresql")  # a directory for each major version; its bin/ is not on PATH
 _ACCOUNT = "postgres"  # made by Debian's package; the server refuses to run as root
 _USER = "headway"
-_START_S = 30.0
+_START_S = 60.0  # after a crash it brings each of its files to the disk, which others may use as well
 
 
 def binaries() -> Path | None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from postgresql import PrivatePostgres, binaries
 
 from controller.store import Store, StoreError, StoreFailed
-from controller.store.backends import backend
+from controller.store.backends import LOCK, backend
 from controller.tests.store_child import reservation
 from controller.tests.store_contract import ACK_S, Broken, StoreContract, done, of
 
@@ -84,8 +84,15 @@ def opened(url: str) -> Store:
     return store
 
 
-def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(postgres, address):
-    store, safe, enough = opened(address), [], threading.Event()
+@pytest.fixture
+def mortal() -> Iterator[PrivatePostgres]:
+    """A server to be killed; a fresh one, for at its next start it looks after each of its files."""
+    with PrivatePostgres() as server:
+        yield server
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(mortal):
+    store, safe, enough = opened(mortal.url), [], threading.Event()
     errors = []
 
     def work(number):
@@ -103,13 +110,13 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_amid_saves(postg
     for thread in threads:
         thread.start()
     assert enough.wait(ACK_S)
-    postgres.kill()
+    mortal.kill()
     for thread in threads:
         thread.join(ACK_S)
     assert [type(error) for error in errors] == [StoreFailed] * THREADS
     with pytest.raises(StoreFailed):
         store.load()
-    postgres.start()
+    mortal.start()
     with pytest.raises(StoreFailed):
         done(store, of(reservation(10**6)))
     kept = {r.sequence for r in store.load().reservations}
@@ -141,6 +148,17 @@ def test_who_has_lost_the_connection_cannot_write_beside_the_one_who_took_over(p
     second.close()
     assert first.load().reservations == ()
     first.close()
+
+
+def test_whoever_comes_while_the_last_one_is_still_ending_waits_a_moment(address):
+    engine = sa.create_engine(address, poolclass=sa.NullPool)
+    last = engine.connect()
+    last.execute(sa.select(sa.func.pg_advisory_lock(*LOCK)))
+    timer = threading.Timer(0.3, last.close)
+    timer.start()
+    opened(address).close()
+    timer.join()
+    engine.dispose()
 
 
 def test_a_table_that_somebody_has_locked_makes_saves_fail_and_not_wait_for_ever(address):

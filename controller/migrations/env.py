@@ -6,11 +6,7 @@ from alembic import context
 def migrate() -> None:
     """Carry out the steps that are due."""
     settings = context.config.attributes
-    context.configure(
-        connection=settings["connection"],
-        version_table=settings["version_table"],
-        transactional_ddl=True,  # Alembic thinks that SQLite has none
-    )
+    context.configure(connection=settings["connection"], version_table=settings["version_table"])
     with context.begin_transaction():
         context.run_migrations()
 

@@ -19,7 +19,7 @@ Upsert = sqlite.Insert | postgresql.Insert
 _BUSY_MS = 2_000  # somebody else's transaction holds up ours no longer than this
 _GONE_S = 15  # a peer whose machine is silent for this long is dead
 _LOCK_PATIENCE = "2s"  # PostgreSQL takes a moment to notice that the last controller is dead
-_LOCK = (0x4845_4144, 0x5741_5921)  # "HEAD", "WAY!": names our advisory lock within the database
+LOCK = (0x4845_4144, 0x5741_5921)  # "HEAD", "WAY!": names our advisory lock within the database
 _NO_LOCK = "55P03"  # lock_not_available, PostgreSQL's appendix A
 
 _HOLDER = text("""
@@ -192,7 +192,7 @@ class Postgresql:
 
     def _take_lock(self, connection: Connection) -> None:
         """Take the lock for as long as the connection lasts; it is not the transaction's."""
-        key = {"first": _LOCK[0], "second": _LOCK[1]}
+        key = {"first": LOCK[0], "second": LOCK[1]}
         try:
             with connection.begin():
                 connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'"))
@@ -212,10 +212,10 @@ def _replaced(table: Table, new: Upsert) -> dict[str, Any]:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     """Make a new connection sure: a commit returns once it is on the disk."""
-    connection.isolation_level = None  # else the driver begins transactions by rules of its own, none before DDL
     for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {_BUSY_MS}", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
+    """Begin what we are told to begin: the driver would wait for the first change of a row, and leave out a table's."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -4,6 +4,7 @@ import resource
 import sqlite3
 import struct
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,13 +68,18 @@ class TestSqlite(StoreContract):
         other.close()
         assert 1 <= _commits(path) - before <= 2
 
-    def test_somebody_who_holds_the_database_for_long_makes_saves_fail(self, store, path):
-        other = sqlite3.connect(path)
+    def test_what_came_while_a_write_failed_fails_with_it(self, store, path):
+        other = sqlite3.connect(path, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed, match="locked"):
-            done(store, of(reservation(1)))
-        other.close()
+        first = store.save(of(reservation(0)))
+        first.add_done_callback(lambda _: other.rollback())  # what follows could be written
+        behind = []
+        while not wait([first], timeout=0.02).done:
+            behind.append(store.save(of(reservation(len(behind) + 1))))
+        assert "locked" in str(first.exception())
+        assert {type(future.exception(30)) for future in behind} == {StoreFailed}
         assert store.load().reservations == ()
+        other.close()
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path):
         with pytest.raises(StoreFailed, match=r"No such file or directory.*nowhere"):
