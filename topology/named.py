@@ -53,7 +53,7 @@ def asc_ring(
     """Return a ring of four sites, the shape of the ASC WAN: between any two sites there are two ways.
 
     Source: Wertz et al., section 1.1 and figure 1: 10 Gbit/s links "configured in a ring topology" that join the
-    weapons laboratories; section 3.3: Albuquerque to Livermore, round trip 40 ms. The text names Albuquerque, Los
+    weapons laboratories; section 3.2: Albuquerque to Livermore, round trip 40 ms. The text names Albuquerque, Los
     Alamos and Livermore; the drawing is not in our copy, so the fourth place, a carrier's point of presence, is ours,
     and so are the other delays: a quarter of Albuquerque-Livermore to the neighbour, the whole of it elsewhere.
 
