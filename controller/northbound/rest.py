@@ -1,131 +1,142 @@
-"""REST under ``/v1``: parse, call the service, render. Errors are ``application/problem+json`` (RFC 9457)."""
+"""The REST API under ``/v1``: its parts put together, and what goes wrong as problems (RFC 9457)."""
 
-import uuid
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException as RoutingError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.errors import HeadwayError, NotAllowed, NotKnown
-from controller.northbound import render
-from controller.plan.announcements import Announcement, Refused
-from controller.service import Asked, Service
+from controller.errors import NotAllowed, NotKnown, Outdated, Unconditional
+from controller.northbound.announcements import Announcements
+from controller.northbound.answers import JSON, RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.events import EventStream
+from controller.northbound.metrics import Decisions, Metrics, SiteCollector
+from controller.northbound.parts import Parts
+from controller.northbound.reservations import Reservations
+from controller.northbound.views import Views
+from controller.plan.lifecycle import Illegal
+from controller.store import StoreFailed
 from topology import __version__
-from topology.network import Network
-from topology.protocol import FlowClass
+
+MOST_BODY_BYTES = 256 * 1024  # a thousand senders with the longest names
 
 # The one table of statuses: what went wrong -> what the client is told.
-STATUS: dict[type[HeadwayError], int] = {NotKnown: 404, NotAllowed: 422}
+STATUS: dict[type[Exception], int] = {
+    NotKnown: 404,
+    Illegal: 409,
+    Outdated: 412,
+    NotAllowed: 422,
+    Unconditional: 428,
+    StoreFailed: 503,
+}
 
 
-class AnnouncementIn(BaseModel):
-    """Bytes that are coming."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"bytes": 2688024580, "from": ["base20", "base21"], "to": "arch", "deadline_s": 30}]
-        },
-    )
-
-    id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = Field(
-        default=None, description="A name for it; made up if absent."
-    )
-    flow_class: FlowClass = Field(default=FlowClass.URGENT, alias="class")
-    size_bytes: int = Field(alias="bytes", gt=0, le=2**63 - 1, description="Payload, all senders together.")
-    senders: tuple[str, ...] = Field(alias="from", min_length=1, description="Sending hosts; each sends an equal part.")
-    target: str = Field(alias="to", description="Receiving host.")
-    deadline_s: float | None = Field(default=None, gt=0, le=10**9, description="By when, seconds from now.")
-
-
-class Problem(BaseModel):
-    """An error as RFC 9457 shapes it; further members carry the numbers."""
-
-    model_config = ConfigDict(extra="allow")
-    type: str
-    title: str
-    status: int
-    detail: str
-
-
-def api(service: Service, network: Network) -> FastAPI:
-    """Return the API over a service."""
+def api(parts: Parts) -> FastAPI:
+    """Return the API."""
+    registry = CollectorRegistry()
+    decisions = Decisions(registry)
+    registry.register(SiteCollector(parts))
     app = FastAPI(title="Headway", version=__version__, summary="One bandwidth plan for circuit, switches and hosts")
-    app.include_router(_routes(service, network))
-
-    @app.exception_handler(HeadwayError)
-    def _headway_error(_: Request, error: HeadwayError) -> Response:
-        status = next((s for kind, s in STATUS.items() if isinstance(error, kind)), 500)
-        fields = vars(error)
-        return _problem(status, render.kebab(type(error).__name__), str(error), fields)
-
-    @app.exception_handler(RequestValidationError)
-    def _invalid(_: Request, error: RequestValidationError) -> Response:
-        errors = [{"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"]} for e in error.errors()]
-        text = "; ".join(f"{e['field'] or 'body'}: {e['detail']}" for e in errors)
-        return _problem(422, "not-valid", text, {"errors": errors})
-
+    routers: Iterable[APIRouter] = (
+        Reservations(parts, decisions).routes(),
+        Announcements(parts, decisions).routes(),
+        Views(parts).routes(),
+        EventStream(parts).routes(),
+        Metrics(registry).routes(),
+    )
+    for routes in routers:
+        app.include_router(routes)
+    app.add_middleware(SmallBodies)
+    _handle_errors(app, decisions)
+    app.openapi = _documented(app.openapi)  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
 
 
-def _problem(status: int, kind: str, detail: str, fields: dict[str, Any]) -> Response:
-    """Return an error; ``fields`` hold what the detail is made of, so that nobody parses it."""
-    title = kind.replace("-", " ")
-    body = {"type": f"/problems/{kind}", "title": title, "status": status, "detail": detail, **fields}
-    return JSONResponse(body, status, media_type="application/problem+json")
+def _documented(openapi: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """Return what makes the OpenAPI schema; it is made once."""
+    made: dict[str, Any] = {}
+
+    def documented() -> dict[str, Any]:
+        if not made:
+            made.update(with_problem_types(openapi()))
+        return made
+
+    return documented
 
 
-def _routes(service: Service, network: Network) -> APIRouter:
-    """Return the routes; a plain function a route, since that is how FastAPI documents them."""
-    routes = APIRouter()
-    problems: dict[int | str, dict[str, Any]] = {422: {"model": Problem, "description": "The request makes no sense"}}
+def _handle_errors(app: FastAPI, decisions: Decisions) -> None:
+    """Make problems of what handlers, routing and validation raise."""
 
-    @routes.get("/healthz", summary="Whether the plan is in force", responses={503: {"description": "It is not"}})
-    def healthz(response: Response) -> dict[str, Any]:
-        health = render.health(service.view())
-        response.status_code = 200 if health["ok"] else 503
-        return health
+    async def known(_: Request, error: Exception) -> Response:
+        status = next(s for kind, s in STATUS.items() if isinstance(error, kind))
+        headers = {}
+        if isinstance(error, StoreFailed):
+            decisions.not_saved()
+            headers = {"Retry-After": str(RETRY_AFTER_S)}
+        return problem(status, kebab(type(error).__name__), str(error), vars(error), headers)
 
-    @routes.get("/v1/plan", summary="The plan: desired, installed, and what each layer lets through now")
-    def plan() -> dict[str, Any]:
-        return render.view(service.view())
+    async def fault(_: Request, error: Exception) -> Response:
+        return problem(500, "fault", f"our fault: {type(error).__name__}; the log says more", {})
 
-    @routes.get("/v1/transitions", summary="The latest steps from plan to plan, oldest first")
-    def transitions() -> list[dict[str, Any]]:
-        return [render.step(s) for s in service.steps()]
+    handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+        **dict.fromkeys(STATUS, known),
+        RequestValidationError: _invalid,
+        RoutingError: _not_routed,
+        Exception: fault,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
 
-    @routes.get("/v1/topology", summary="The network")
-    def topology() -> dict[str, Any]:
-        return render.topology(network)
 
-    @routes.get("/v1/hosts", summary="Every host's agent and its counters")
-    def hosts() -> list[dict[str, Any]]:
-        return [render.host(name, state) for name, state in service.view().hosts.items()]
+async def _not_routed(_: Request, error: RoutingError) -> Response:
+    """Answer what no handler was found for, or whose body could not be read."""
+    kinds = {400: "malformed", 404: "not-known", 405: "method-not-allowed", 413: "too-large"}
+    kind = kinds.get(error.status_code, "not-possible")
+    return problem(error.status_code, kind, str(error.detail), {}, error.headers)
 
-    @routes.get("/v1/announcements", summary="Announcements in the plan")
-    def announcements() -> list[dict[str, Any]]:
-        return [render.announcement(a) for a in service.announcements()]
 
-    @routes.post(
-        "/v1/announcements",
-        status_code=201,
-        summary="Announce bytes that are coming; the answer is a promise",
-        responses={**problems, 404: {"model": Problem}, 409: {"model": Problem, "description": "It cannot be met"}},
-        response_model=None,
-    )
-    def announce(body: AnnouncementIn) -> dict[str, Any] | Response:
-        deadline_us = None if body.deadline_s is None else round(body.deadline_s * 1e6)
-        name = body.id or uuid.uuid4().hex[:12]
-        answer = service.announce(Asked(name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us))
-        if isinstance(answer, Refused):
-            return _problem(409, answer.reason.value, str(answer), render.refusal(answer))
-        return render.announcement(answer)
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
+    """Answer what makes no sense: every field, and what is wrong with it."""
+    found = error.errors()
+    if any(e["type"] == "json_invalid" for e in found):
+        return problem(400, "malformed", f"the body is not JSON: {found[0]['ctx']['error']}", {})
+    said = request.headers.get("content-type", "")
+    if any(e["loc"] == ("body",) for e in found) and await request.body() and not _is_json(said):
+        return problem(415, "media-type", f'send "Content-Type: {JSON}", got "{said}"', {})
+    errors = [
+        {"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"].removeprefix("Value error, ")} for e in found
+    ]
+    text = "; ".join(f"{e['field'] or 'body'}: {e['detail']}" for e in errors)
+    return problem(422, "not-valid", text, {"errors": errors})
 
-    @routes.delete("/v1/announcements/{name}", summary="Release an announcement", responses={404: {"model": Problem}})
-    def release(name: str) -> dict[str, Any]:
-        released: Announcement = service.release(name)
-        return render.announcement(released)
 
-    return routes
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+class SmallBodies:
+    """Refuses a body that is larger than any of ours, before it fills the memory."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, counting what it brings."""
+        if scope["type"] != "http" or scope["method"] == "GET":
+            await self._app(scope, receive, send)
+            return
+        got_bytes = 0
+
+        async def counting() -> Message:
+            nonlocal got_bytes
+            message = await receive()
+            got_bytes += len(message.get("body", b""))
+            if got_bytes > MOST_BODY_BYTES:
+                raise HTTPException(413, f"a body has at most {MOST_BODY_BYTES:,} bytes")
+            return message
+
+        await self._app(scope, counting, send)

@@ -1,13 +1,16 @@
-"""The API in process, on a site without switches."""
+"""The API in process, on a site without switches: announcements, views, metrics, and what goes wrong."""
 
 import doctest
+import json
 
 import pytest
 from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
 
-from controller.northbound import render
-from controller.northbound.rest import api
+from controller.northbound import answers, parts, rest
+from controller.northbound.tests.site import api_of, parts_of
 from controller.tests.fakes import ready_site
+from topology.protocol import EntryTelemetry, FlowClass, Telemetry
 
 IMAGE = {"id": "image", "bytes": 2_688_024_580, "from": ["base20", "base21"], "to": "arch"}
 
@@ -21,32 +24,52 @@ def site():
 @pytest.fixture
 def client(site):
     """A client of its API."""
-    return TestClient(api(site.service, site.book.site.network))
+    return TestClient(api_of(site), raise_server_exceptions=False)
 
 
-def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(render).failed == 0
+@pytest.fixture(scope="module")
+def idle():
+    """A client of another such site, for what changes nothing."""
+    return TestClient(api_of(ready_site()), raise_server_exceptions=False)
+
+
+@pytest.mark.parametrize("module", [answers, parts])
+def test_examples_in_the_docstrings_are_true(module):
+    assert doctest.testmod(module).failed == 0
+
+
+# Announcements.
 
 
 def test_an_announcement_is_answered_with_a_promise(client):
     answer = client.post("/v1/announcements", json=IMAGE)
     assert answer.status_code == 201
-    assert 24.8 < answer.json()["promised_in_s"] < 24.9
-    assert [a["id"] for a in client.get("/v1/announcements").json()] == ["image"]
+    said = answer.json()
+    assert 24.8 < said["promised_in_s"] < 25.1
+    assert (said["from"], said["drawn_on"], said["rates"][0]["rate_bps"]) == (IMAGE["from"], None, 469_400_000)
+    assert client.get("/v1/announcements").json() == [said]
 
 
 def test_an_announcement_without_a_name_gets_one(client):
     named = client.post("/v1/announcements", json={k: v for k, v in IMAGE.items() if k != "id"}).json()["id"]
     assert client.delete(f"/v1/announcements/{named}").status_code == 200
+    assert client.get("/v1/announcements").json() == []
 
 
-def test_a_deadline_that_cannot_be_met_is_a_problem_with_the_numbers(client):
+def test_an_announcement_draws_on_what_its_site_has_reserved(client):
+    body = {"from": "la-serena", "to": "champaign", "rate": "800 Mbit/s", "duration_s": 3600, "commit": True}
+    reserved = client.post("/v1/reservations", json=body).json()["id"]
+    said = client.post("/v1/announcements", json=IMAGE).json()
+    assert (said["drawn_on"], said["rates"][0]["rate_bps"]) == (reserved, 400_000_000)
+
+
+def test_a_deadline_that_cannot_be_met_is_a_problem_with_the_numbers_and_offers(client):
     answer = client.post("/v1/announcements", json=IMAGE | {"deadline_s": 5})
-    assert answer.status_code == 409
-    assert answer.headers["content-type"] == "application/problem+json"
-    body = answer.json()
-    assert (body["type"], body["asked_s"]) == ("/problems/deadline-unreachable", 5.0)
-    assert body["needed_s"] > 24
+    assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
+    said = answer.json()
+    assert (said["type"], said["resource"]) == ("/problems/deadline-unreachable", "ls1->ch1")
+    assert said["asked_bps"] > said["free_bps"] == 938_800_000
+    assert "later-deadline" in {offer["kind"] for offer in said["offers"]}
 
 
 @pytest.mark.parametrize(
@@ -58,31 +81,34 @@ def test_a_deadline_that_cannot_be_met_is_a_problem_with_the_numbers(client):
         ({"urgency": 3}, 422, "urgency"),
         ({"class": "predictable"}, 422, "class"),
         ({"from": ["base23"]}, 422, "from"),
+        ({"from": ["base99"]}, 404, "base99"),
+        ({"id": "a b"}, 422, "id"),
     ],
 )
-def test_a_request_that_makes_no_sense_names_its_field(client, change, status, field):
-    answer = client.post("/v1/announcements", json=IMAGE | change)
+def test_an_announcement_that_makes_no_sense_names_its_field(idle, change, status, field):
+    answer = idle.post("/v1/announcements", json=IMAGE | change)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert field in answer.json()["detail"]
 
 
-def test_a_host_nobody_knows_is_404_with_those_there_are(client):
-    answer = client.post("/v1/announcements", json=IMAGE | {"from": ["base99"]})
-    assert answer.status_code == 404
-    assert answer.json()["name"] == "base99"
-    assert "arch" in answer.json()["known"]
+def test_a_host_nobody_knows_is_404_with_those_there_are(idle):
+    said = idle.post("/v1/announcements", json=IMAGE | {"from": ["base99"]}).json()
+    assert (said["name"], "arch" in said["known"]) == ("base99", True)
 
 
-def test_releasing_what_is_not_there_is_404(client):
-    assert client.delete("/v1/announcements/nothing").status_code == 404
+def test_releasing_what_is_not_there_is_404(idle):
+    assert idle.delete("/v1/announcements/nothing").status_code == 404
 
 
-def test_the_plan_shows_what_each_layer_lets_through(client):
-    plan = client.get("/v1/plan").json()
-    layers = plan["layers"]
+# Views.
+
+
+def test_the_plan_shows_what_each_layer_lets_through(idle):
+    plan = idle.get("/v1/plan").json()
     assert plan["violations"] == []
-    assert sum(layers["hosts_frame_bps"].values()) <= sum(layers["meters_frame_bps"].values())
-    assert sum(layers["queues_frame_bps"].values()) <= layers["circuit_frame_bps"]
+    for layers in plan["layers"].values():
+        assert sum(layers["hosts_frame_bps"].values()) <= sum(layers["meters_frame_bps"].values())
+        assert sum(layers["queues_frame_bps"].values()) <= layers["circuit_frame_bps"]
 
 
 def test_health_is_good_when_the_plan_is_in_force_and_bad_when_it_is_not(client, site):
@@ -91,15 +117,156 @@ def test_health_is_good_when_the_plan_is_in_force_and_bad_when_it_is_not(client,
     client.post("/v1/announcements", json=IMAGE)
     site.converge()
     answer = client.get("/healthz")
-    assert answer.status_code == 503
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/json")
     assert "SwitchGone" in answer.json()["error"]
 
 
-def test_hosts_topology_and_transitions_are_shown(client):
-    assert {h["name"] for h in client.get("/v1/hosts").json()} == {"base20", "base21", "base22", "base23", "arch"}
-    assert any(link["circuit"] for link in client.get("/v1/topology").json()["links"])
-    assert client.get("/v1/transitions").json()[0]["place"] == "queues"
+def test_hosts_topology_and_transitions_are_shown(idle):
+    assert {h["name"] for h in idle.get("/v1/hosts").json()} == {"base20", "base21", "base22", "base23", "arch"}
+    topology = idle.get("/v1/topology").json()
+    assert (topology["sites"], topology["circuits"]) == (["la-serena", "champaign"], ["chile-illinois"])
+    assert any(link["circuit"] for link in topology["links"])
+    assert idle.get("/v1/transitions").json()[0]["place"] == "queues"
 
 
-def test_the_api_describes_itself(client):
-    assert "/v1/announcements" in client.get("/openapi.json").json()["paths"]
+def test_switches_are_shown_connected_or_not(site):
+    behind = parts_of(site)
+    behind = type(behind)(**{name: getattr(behind, name) for name in behind.__slots__} | {"connected": lambda: {1}})
+    shown = TestClient(rest.api(behind)).get("/v1/switches").json()
+    assert [(s["name"], s["dpid"], s["connected"]) for s in shown] == [
+        ("ls1", "0000000000000001", True),
+        ("ch1", "0000000000000002", False),
+    ]
+
+
+# Metrics.
+
+
+def metrics(client):
+    """What finds a sample by its name and the values of its labels, in any order; None if there is none."""
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]
+    found = {(sample.name, frozenset(sample.labels.values())): sample.value for sample in samples}
+    return lambda name, *labels: found.get((f"headway_{name}", frozenset(labels)))
+
+
+def test_metrics_show_the_plan_on_every_link_and_class(idle):
+    found = metrics(idle)
+    assert found("circuit_wire_bps", "ls1->ch1") == 1e9
+    assert found("class_wire_bps", "ls1->ch1", "predictable") == 50e6
+    for flow_class in FlowClass:
+        hosts, meter, queue = (
+            found(f"class_{layer}_frame_bps", "ls1->ch1", flow_class) for layer in ("hosts", "meter", "queue")
+        )
+        assert hosts <= meter <= queue
+    assert found("plan_epoch") == found("plan_installed_epoch") > 0
+    assert found("invariant_violations") == 0
+
+
+def test_metrics_count_reservations_by_state_and_decisions_by_answer(client):
+    body = {"from": "la-serena", "to": "champaign", "rate": "600 Mbit/s", "duration_s": 60}
+    for _ in range(2):
+        client.post("/v1/reservations", json=body)
+    client.post("/v1/reservations", json=body | {"to": "nowhere"})
+    client.post("/v1/announcements", json=IMAGE)
+    found = metrics(client)
+    assert (found("reservations", "held"), found("reservations", "active")) == (1, 0)
+    assert found("decisions_total", "granted", "reservation") == 1
+    assert found("decisions_total", "capacity-unavailable", "reservation") == 1
+    assert found("decisions_total", "invalid", "reservation") == 1
+    assert found("decisions_total", "granted", "announcement") == found("announcements") == 1
+    assert found("decision_seconds_count", "reservation") == 3
+
+
+def test_metrics_show_agents_their_counters_and_the_switches(client, site):
+    entry = EntryTelemetry("background/base23", 1, 1, 5_000, 40, 3, 180_000)
+    site.service.host_telemetry("base23", Telemetry(2, 250, (entry,)))
+    site.service.host_down("base20")
+    found = metrics(client)
+    assert (found("agent_connected", "base23"), found("agent_connected", "base20")) == (1, 0)
+    assert found("agent_lease_left_seconds", "base23") == 0.25
+    assert found("delivered_bytes_total", "base23", "background/base23") == 5_000
+    assert found("retransmitted_segments_total", "base23", "background/base23") == 3
+    assert found("rtt_seconds", "base23", "background/base23") == 0.18
+    assert found("switch_connected", "ls1") == 1
+
+
+def test_two_apis_in_one_process_count_apart(client, site):
+    client.post("/v1/announcements", json=IMAGE)
+    assert metrics(client)("decisions_total", "granted", "announcement") == 1
+    assert metrics(TestClient(api_of(site)))("decisions_total", "granted", "announcement") is None
+
+
+# What goes wrong.
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "problem"),
+    [
+        (b"{", "application/json", 400, "malformed"),
+        (b"\xff\xfe", "application/json", 400, "malformed"),
+        (b'{"bytes": ' + b"9" * 5_000 + b"}", "application/json", 400, "malformed"),
+        (b"[" * 100_000, "application/json", 400, "malformed"),
+        (b"[]", "application/json", 422, "not-valid"),
+        (b"", "application/json", 422, "not-valid"),
+        (b"5", "application/json", 422, "not-valid"),
+        (b'{"bytes": NaN, "from": ["a"], "to": "b"}', "application/json", 422, "not-valid"),
+        (b'{"bytes": 1, "from": ["a"], "to": "b", "deadline_s": Infinity}', "application/json", 422, "not-valid"),
+        (b'{"bytes": 1, "from": ["\\ud800"], "to": "b"}', "application/json", 422, "not-valid"),
+        (b'{"bytes": 1, "from": ["a\\u0000"], "to": "b"}', "application/json", 404, "not-known"),
+        (json.dumps(IMAGE).encode(), "application/x-www-form-urlencoded", 415, "media-type"),
+        (json.dumps(IMAGE).encode(), "text/plain", 415, "media-type"),
+        (b" " * (rest.MOST_BODY_BYTES + 1), "application/json", 413, "too-large"),
+    ],
+)
+def test_a_body_that_is_none_is_a_problem_and_never_our_fault(idle, content, kind, status, problem):
+    answer = idle.post("/v1/announcements", content=content, headers={"content-type": kind})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+    assert (answer.json()["type"], answer.json()["status"]) == (f"/problems/{problem}", status)
+
+
+def test_a_body_without_a_length_is_counted_as_it_comes(idle):
+    pieces = (b" " * 65_536 for _ in range(100))
+    answer = idle.post("/v1/announcements", content=pieces, headers={"content-type": "application/json"})
+    assert answer.status_code == 413
+
+
+def test_a_path_nobody_serves_and_a_method_nobody_takes_are_problems(idle):
+    assert idle.get("/v1/nothing").json()["type"] == "/problems/not-known"
+    answer = idle.put("/v1/plan")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert answer.json()["type"] == "/problems/method-not-allowed"
+
+
+def test_our_own_fault_is_a_problem_without_its_inside(client, site):
+    site.service.view = None  # calling it fails
+    answer = client.get("/v1/plan")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["type"] == "/problems/fault"
+
+
+# The API's description of itself.
+
+
+def test_every_operation_is_described_with_all_that_it_takes(idle):
+    schema = idle.get("/openapi.json").json()
+    operations = [o for path in schema["paths"].values() for o in path.values()]
+    assert len(operations) == 19
+    for operation in operations:
+        assert operation["summary"] != ""
+        for parameter in operation.get("parameters", []):
+            assert parameter.get("description"), (operation["operationId"], parameter)
+    for name, model in schema["components"]["schemas"].items():
+        if name.endswith(("In", "Change")):
+            for field, described in model["properties"].items():
+                assert described.get("description"), (name, field)
+
+
+def test_every_error_is_described_as_a_problem(idle):
+    schema = idle.get("/openapi.json").json()
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            for status, response in operation["responses"].items():
+                if status >= "400" and (path, status) != ("/healthz", "503"):
+                    assert list(response["content"]) == ["application/problem+json"], (method, path, status)

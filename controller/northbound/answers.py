@@ -1,0 +1,105 @@
+"""Answers: JSON made fast, problems (RFC 9457), and how both are documented."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Response
+from pydantic_core import to_json
+
+from controller.northbound import render_promises
+from controller.northbound.shapes import Problem, Refusal
+from controller.plan.admission import Refused
+
+JSON, PROBLEM = "application/json", "application/problem+json"
+RETRY_AFTER_S = 1  # the controller brings memory and database together again at its next tick
+
+_DESCRIBED = {
+    400: "The body is not JSON",
+    404: "There is no such thing",
+    405: "Not with this method; `Allow` has those there are",
+    409: "Refused for want of capacity, with the numbers and the nearest offers; or not possible in its state",
+    412: "It has changed since you saw it: get it again",
+    413: "The body is too large",
+    415: "The body is not said to be JSON",
+    422: "The request makes no sense; the fields are named",
+    428: "Say what you have seen, in `If-Match`",
+    500: "Our fault; the log says more",
+    503: "It could not be saved; nothing is certain, so ask again. `Retry-After` says when",
+}
+_RETRY = {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}
+
+
+def answer(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return JSON; ``body`` is what ``render`` makes, so nothing is checked again."""
+    return Response(to_json(body), status, headers, JSON)
+
+
+def kebab(name: str) -> str:
+    """Return a class name as it stands in a problem's type.
+
+    >>> kebab("NotKnown")
+    'not-known'
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+def problem(
+    status: int, kind: str, detail: str, fields: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an error; ``fields`` hold what the detail is made of, so that nobody parses it."""
+    said = {"type": f"/problems/{kind}", "title": kind.replace("-", " "), "status": status, "detail": detail}
+    return Response(to_json({**said, **fields, **said}, fallback=str), status, headers, PROBLEM)
+
+
+def refusal(value: Refused) -> Response:
+    """Return the answer no."""
+    return problem(409, value.reason.value, str(value), render_promises.refusal(value))
+
+
+Good = Mapping[int, Mapping[str, Any]]
+
+
+def add(routes: APIRouter, operation: str, handler: Callable[..., Any], good: Good, *problems: int) -> None:
+    """Add a route, documented by its handler's docstring and by all it may answer.
+
+    Args:
+        routes: where to.
+        operation: method and path, as in ``GET /v1/plan``.
+        handler: what answers.
+        good: the answers of an operation that is done, by status.
+        problems: the statuses of others; 405 and 500 may be anybody's.
+    """
+    method, path = operation.split(" ")
+    summary, _, more = (inspect.getdoc(handler) or "").partition("\n\n")
+    routes.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        status_code=max(status for status in good if status < 300),
+        responses=_documented(good, *problems),
+        response_model=None,
+        response_class=Response,
+        summary=summary.rstrip("."),
+        description=more,
+    )
+
+
+def _documented(good: Good, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    found: dict[int | str, dict[str, Any]] = {status: dict(response) for status, response in good.items()}
+    for status in (*statuses, 405, 500):
+        model = Refusal | Problem if status == 409 else Problem
+        found[status] = {"model": model, "description": _DESCRIBED[status], "headers": _RETRY if status == 503 else {}}
+    return found
+
+
+def with_problem_types(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return an OpenAPI schema whose errors have the media type of problems; FastAPI documents all alike."""
+    operations: Iterable[Any] = (operation for path in schema["paths"].values() for operation in path.values())
+    for operation in operations:
+        for status, response in operation["responses"].items():
+            content = response.get("content", {})
+            if status >= "400" and JSON in content and "Problem" in str(content[JSON]):
+                response["content"] = {PROBLEM: content[JSON]}
+    return schema

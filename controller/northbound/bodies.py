@@ -1,0 +1,309 @@
+"""What clients send, parsed once into values; pydantic says what is wrong with it, by its field."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+
+from controller.plan.admission import Request
+from controller.plan.announcements import Wish, part_bits
+from controller.plan.availability import Question
+from controller.plan.ledger import HOLD_US
+from controller.plan.lifecycle import State
+from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
+from controller.plan.volume import Volume
+from topology import units
+from topology.protocol import FlowClass
+from topology.wire import Framing
+
+MOST = 2**63 - 1  # what any database holds as an integer
+DAY_US = 86_400_000_000
+MOST_S = 10**12  # longer than the calendar, and still exact in microseconds
+
+
+def _text(parse: Callable[[str], int], longest: int) -> PlainValidator:
+    """Return a validator of text; None stays None, so that an optional field has one message and not two."""
+
+    def parsed(value: object) -> int | None:
+        if value is None:
+            return None
+        if not isinstance(value, str) or len(value) > longest:
+            raise ValueError(f"need a text of at most {longest} characters")
+        found = parse(value)
+        if found > MOST:
+            raise ValueError("is more than there can be")
+        return found
+
+    return PlainValidator(parsed)
+
+
+def _schema(example: str, **more: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "examples": [example], **more})
+
+
+Instant = Annotated[int | None, _text(units.instant_us, 64), _schema("2026-11-21T22:00:00-03:00", format="date-time")]
+RateText = Annotated[
+    int | None,
+    _text(units.rate_bps, 40),
+    _schema("10 Gbit/s", pattern=r"^\s*[0-9]+(\.[0-9]+)?\s*[kMGT]?b(it/s|ps|it)\s*$"),
+]
+RateBps = Annotated[int | None, Field(gt=0, le=MOST, examples=[10_000_000_000])]
+DurationS = Annotated[float | None, Field(gt=0, le=MOST_S, allow_inf_nan=False, examples=[36_000])]
+Name = Annotated[str, Field(min_length=1, max_length=255, examples=["la-serena"])]
+MaxRttMs = Annotated[float | None, Field(gt=0, le=10**9, allow_inf_nan=False, examples=[200])]
+Description = Annotated[  # no control characters: it is printed on terminals
+    str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", examples=["night of 21 November"])
+]
+
+
+def duration_us(seconds: float) -> int:
+    """Return microseconds, at least one."""
+    return max(1, round(seconds * 1_000_000))
+
+
+def no_null_defaults(schema: dict[str, Any]) -> None:
+    """Leave out of a schema that what is absent is null: its type may not have it."""
+    for described in schema.get("properties", {}).values():
+        if described.get("default", ...) is None:
+            del described["default"]
+
+
+def _one_of(model: BaseModel, *names: str, need: bool = True) -> None:
+    """Refuse a model with two of the fields, or none where one is needed.
+
+    Raises:
+        ValueError: pydantic makes a problem of it.
+    """
+    given = [name for name in names if getattr(model, name) is not None]
+    if len(given) > 1 or (need and not given):
+        raise ValueError(f"need {'exactly' if need else 'at most'} one of {' and '.join(names)}, got {len(given)}")
+
+
+class Body(BaseModel):
+    """What all bodies have in common: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=no_null_defaults)
+
+
+class ConstraintsIn(Body):
+    """What the path must satisfy."""
+
+    include: tuple[Name, ...] = Field(default=(), max_length=32, description="Nodes or circuits it must cross.")
+    exclude: tuple[Name, ...] = Field(default=(), max_length=32, description="Nodes or circuits it must not touch.")
+    max_rtt_ms: MaxRttMs = Field(default=None, description="Longest round trip without queueing, milliseconds.")
+    backup: bool = Field(default=False, description="Whether a second path is kept that shares no circuit with it.")
+
+    def value(self) -> Constraints:
+        """Return it as the plan knows it."""
+        rtt_us = None if self.max_rtt_ms is None else round(self.max_rtt_ms * 1_000)
+        return Constraints(self.include, self.exclude, rtt_us, self.backup)
+
+
+class Rated(Body):
+    """A rate, as a number or with its unit."""
+
+    rate_bps: RateBps = Field(default=None, description="Counted on the wire, bit/s; this or `rate`.")
+    rate: RateText = Field(default=None, description="The same with its unit; this or `rate_bps`.")
+
+    @property
+    def wanted_bps(self) -> int | None:
+        """The rate; None if there is none."""
+        return self.rate if self.rate_bps is None else self.rate_bps
+
+
+class ReservationIn(Rated):
+    """Bandwidth that is wanted from one end to the other for a time."""
+
+    a_end: Name = Field(alias="from", description="The host that sends, or a site for all its hosts.")
+    z_end: Name = Field(alias="to", description="The host or site that receives.", examples=["champaign"])
+    flow_class: FlowClass = Field(
+        default=FlowClass.URGENT, alias="class", description="Whose share of the circuit it is."
+    )
+    start: Instant = Field(default=None, description="RFC 3339 with its offset; now if absent.")
+    end: Instant = Field(
+        default=None, description="RFC 3339 with its offset, not in it any more; this or `duration_s`."
+    )
+    duration_s: DurationS = Field(default=None, description="Seconds, down to microseconds; this or `end`.")
+    constraints: ConstraintsIn | None = Field(default=None, description="What the path must satisfy.")
+    description: Description = Field(default="", description="Your own words.")
+    hold_s: int = Field(
+        default=HOLD_US // 1_000_000, ge=1, le=3600, description="How long it is held unless committed, seconds."
+    )
+    commit: bool = Field(default=False, description="Commit it at once.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        _one_of(self, "rate_bps", "rate")
+        _one_of(self, "end", "duration_s")
+        return self
+
+    def request(self, now_us: int) -> Request:
+        """Return what is asked for at an instant."""
+        start_us = now_us if self.start is None else self.start
+        end_us = start_us + duration_us(self.duration_s or 0) if self.end is None else self.end
+        return Request(
+            self.a_end,
+            self.z_end,
+            self.flow_class,
+            self.wanted_bps or 0,
+            start_us,
+            end_us,
+            NO_CONSTRAINTS if self.constraints is None else self.constraints.value(),
+            self.description,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that is asked, by which a repetition is known."""
+        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=16).hexdigest()
+
+
+class ReservationChange(Rated):
+    """What shall be different; what is absent or null stays as it is."""
+
+    start: Instant = Field(default=None, description="RFC 3339 with its offset; not once it has begun.")
+    end: Instant = Field(default=None, description="RFC 3339 with its offset.")
+    flow_class: FlowClass | None = Field(default=None, alias="class", description="Whose share of the circuit it is.")
+    constraints: ConstraintsIn | None = Field(default=None, description="All of them anew.")
+    description: Description | None = Field(default=None, description="Your own words.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        _one_of(self, "rate_bps", "rate", need=False)
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise ValueError("nothing is to change")
+        return self
+
+    def changed(self, known: Reservation) -> Request:
+        """Return what a reservation shall be."""
+        rate_bps = self.wanted_bps
+        return Request(
+            known.a_end,
+            known.z_end,
+            self.flow_class or known.flow_class,
+            known.rate_bps if rate_bps is None else rate_bps,
+            known.start_us if self.start is None else self.start,
+            known.end_us if self.end is None else self.end,
+            known.constraints if self.constraints is None else self.constraints.value(),
+            known.description if self.description is None else self.description,
+        )
+
+
+class RenewalIn(Body):
+    """For how long a hold is kept."""
+
+    hold_s: int = Field(default=HOLD_US // 1_000_000, ge=1, le=3600, description="From now, seconds.")
+
+
+class AnnouncementIn(Body):
+    """Bytes that are coming."""
+
+    id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = Field(
+        default=None, description="A name for it; made up if absent.", examples=["image"]
+    )
+    flow_class: FlowClass = Field(default=FlowClass.URGENT, alias="class", description="urgent or background.")
+    size_bytes: int = Field(
+        alias="bytes", gt=0, le=MOST, description="Payload, all senders together.", examples=[2_688_024_580]
+    )
+    senders: tuple[Name, ...] = Field(
+        alias="from",
+        min_length=1,
+        max_length=1_000,
+        description="Sending hosts; each sends an equal part.",
+        examples=[["base20", "base21"]],
+    )
+    target: Name = Field(alias="to", description="Receiving host.", examples=["arch"])
+    deadline_s: float | None = Field(
+        default=None, gt=0, le=10**9, allow_inf_nan=False, description="By when, seconds from now.", examples=[30]
+    )
+
+
+class ReservationQuery(Body):
+    """Which reservations, and how many of them."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
+    cursor: str | None = Field(default=None, max_length=64, description="Where to go on: `next` of the page before.")
+    state: list[State] = Field(default=[], max_length=len(State), description="In one of these states.")
+    flow_class: list[FlowClass] = Field(
+        default=[], alias="class", max_length=len(FlowClass), description="Of these classes."
+    )
+    a_end: str | None = Field(
+        default=None, alias="from", max_length=255, description="Exactly this sending host or site."
+    )
+    z_end: str | None = Field(
+        default=None, alias="to", max_length=255, description="Exactly this receiving host or site."
+    )
+    after: Instant = Field(default=None, description="Its time goes on after this instant.")
+    before: Instant = Field(default=None, description="Its time begins before this instant.")
+    description: str | None = Field(default=None, max_length=200, description="Contains these words, in any case.")
+
+    def matches(self, known: Reservation) -> bool:
+        """Return whether a reservation is meant."""
+        return (
+            (not self.state or known.state in self.state)
+            and (not self.flow_class or known.flow_class in self.flow_class)
+            and (self.a_end is None or known.a_end == self.a_end)
+            and (self.z_end is None or known.z_end == self.z_end)
+            and (self.after is None or known.end_us > self.after)
+            and (self.before is None or known.start_us < self.before)
+            and (self.description is None or self.description.casefold() in known.description.casefold())
+        )
+
+
+class AvailabilityQuery(Rated):
+    """What is free, when; and when something fits."""
+
+    a_end: Name = Field(alias="from", description="Host or site that sends.")
+    z_end: Name = Field(alias="to", description="Host or site that receives.", examples=["champaign"])
+    flow_class: FlowClass = Field(default=FlowClass.URGENT, alias="class", description="Whose share is meant.")
+    start: Instant = Field(default=None, description="From then on; now if absent or past.")
+    end: Instant = Field(default=None, description="Until then; 24 hours after the start if absent.")
+    rate_bps: RateBps = Field(
+        default=None, description="When does this rate fit first? bit/s on the wire; with `duration_s`."
+    )
+    rate: RateText = Field(default=None, description="The same with its unit; with `duration_s`.")
+    duration_s: DurationS = Field(default=None, description="For how long it must fit, seconds.")
+    size_bytes: int | None = Field(
+        default=None, alias="bytes", gt=0, le=MOST, description="When can so many bytes of payload be moved?"
+    )
+    rate_min: RateText = Field(
+        default=None, description="They cannot move at less; with `bytes`.", examples=["1 Gbit/s"]
+    )
+    rate_max: RateText = Field(
+        default=None, description="They cannot move at more; with `bytes`.", examples=["40 Gbit/s"]
+    )
+    include: list[Name] = Field(default=[], max_length=32, description="Nodes or circuits that the path must cross.")
+    exclude: list[Name] = Field(default=[], max_length=32, description="Nodes or circuits that it must not touch.")
+    max_rtt_ms: MaxRttMs = Field(default=None, description="Longest round trip without queueing, milliseconds.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        _one_of(self, "rate_bps", "rate", need=False)
+        if (self.wanted_bps is None) != (self.duration_s is None):
+            raise ValueError("rate and duration_s go together")
+        if self.size_bytes is None and (self.rate_min is not None or self.rate_max is not None):
+            raise ValueError("rate_min and rate_max go with bytes")
+        if self.rate_min is not None and self.rate_max is not None and self.rate_min > self.rate_max:
+            raise ValueError("rate_min must not be more than rate_max")
+        return self
+
+    def question(self, now_us: int, framing: Framing) -> Question:
+        """Return the question as the plan knows it, asked at an instant."""
+        start_us = max(now_us, self.start or now_us)
+        rtt_us = None if self.max_rtt_ms is None else round(self.max_rtt_ms * 1_000)
+        return Question(
+            a_end=self.a_end,
+            z_end=self.z_end,
+            flow_class=self.flow_class,
+            start_us=start_us,
+            end_us=start_us + DAY_US if self.end is None else self.end,
+            rate_bps=self.wanted_bps,
+            duration_us=None if self.duration_s is None else duration_us(self.duration_s),
+            volume=None if self.size_bytes is None else self._volume(self.size_bytes, framing),
+            constraints=Constraints(tuple(self.include), tuple(self.exclude), rtt_us),
+        )
+
+    def _volume(self, size_bytes: int, framing: Framing) -> Volume:
+        wish = Wish("", self.flow_class, size_bytes, None, framing)
+        return Volume(part_bits(wish, senders=1), self.rate_min or 0, MOST if self.rate_max is None else self.rate_max)

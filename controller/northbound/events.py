@@ -1,0 +1,73 @@
+"""``/v1/events``: what happens, as server-sent events (HTML standard, section 9.2)."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
+
+from controller.events import Events, Happened, Heard
+from controller.northbound.answers import add
+from controller.northbound.parts import Parts
+from topology.units import shown_time
+
+STREAM = "text/event-stream"
+RETRY_MS = 1_000  # after which a browser comes back
+
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        max_length=64,
+        description="The id of the event seen last; without it only what happens from now on is told.",
+        examples=["1795298400000000"],
+    ),
+]
+
+
+class EventStream:
+    """The handler."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._events = parts.events
+
+    def routes(self) -> APIRouter:
+        """Return the route."""
+        routes = APIRouter(tags=["events"])
+        stream = {
+            "schema": {"type": "string"},
+            "example": "id: 1795298400000000\nevent: reservation.held\ndata: {}\n\n",
+        }
+        told = {200: {"description": "Events, as they happen", "content": {STREAM: stream}}}
+        add(routes, "GET /v1/events", self.listen, told, 422)
+        return routes
+
+    async def listen(self, last_event_id: LastEventId = None) -> StreamingResponse:
+        """Tell what happens, as it happens. An event `lost` says that some between are not remembered any more."""
+        number = self._events.last if last_event_id is None else _number(last_event_id)
+        return StreamingResponse(
+            written(self._events, number), headers={"Cache-Control": "no-store"}, media_type=STREAM
+        )
+
+
+def _number(event_id: str) -> int:
+    """Return the number of an event; of what is no id one that is not remembered, so that it is said to be lost."""
+    return int(event_id) if event_id.isdecimal() else -1
+
+
+async def written(events: Events, number: int) -> AsyncIterator[bytes]:
+    """Yield what has happened after an event, and what happens, as it goes over the line."""
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    async for heard in events.listen(number):
+        yield b": still here\n\n" if heard is None else b"".join(_lines(heard))
+
+
+def _lines(heard: Heard) -> list[bytes]:
+    lost = [b"event: lost\ndata: {}\n\n"] if heard.lost else []
+    return lost + [_event(one) for one in heard.events]
+
+
+def _event(one: Happened) -> bytes:
+    data = to_json({"at": shown_time(one.at_us), **one.fields}, fallback=str)  # JSON has no bare newlines
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (one.number, one.name.encode(), data)

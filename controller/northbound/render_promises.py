@@ -1,0 +1,144 @@
+"""Promises as JSON: reservations, announcements, refusals, and what is free."""
+
+from collections.abc import Iterable
+
+from controller.northbound.shapes import (
+    AnnouncementOut,
+    AvailabilityOut,
+    ConstraintsOut,
+    OfferOut,
+    RateStep,
+    ReservationOut,
+    VolumeOut,
+    WayOut,
+)
+from controller.plan.admission import Offer, Refused
+from controller.plan.announcements import Announcement
+from controller.plan.availability import Availability, Question
+from controller.plan.paths import circuits
+from controller.plan.reservations import Constraints, Reservation
+from controller.plan.volume import ConstantRate
+from topology.network import Network
+from topology.units import shown_time
+from topology.wire import Layer, converted_bps
+
+
+def reservation(value: Reservation, network: Network) -> ReservationOut:
+    """Return a reservation."""
+    return {
+        "id": value.reservation_id,
+        "version": value.version,
+        "state": value.state,
+        "reason": value.reason,
+        "class": value.flow_class,
+        "from": value.a_end,
+        "to": value.z_end,
+        "rate_bps": value.rate_bps,
+        "payload_bps": converted_bps(value.rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing),
+        "start": shown_time(value.start_us),
+        "end": shown_time(value.end_us),
+        "path": list(value.path),
+        "circuits": _circuits(network, value.path),
+        "backup": list(value.backup),
+        "constraints": _constraints(value.constraints),
+        "hold_until": None if value.hold_until_us is None else shown_time(value.hold_until_us),
+        "created": shown_time(value.created_us),
+        "changed": shown_time(value.changed_us),
+        "description": value.description,
+    }
+
+
+def _circuits(network: Network, path: tuple[str, ...]) -> list[str]:
+    """Return the circuits of a path; none of one that is not in the network any more."""
+    try:
+        return list(circuits(network, path))
+    except KeyError:
+        return []
+
+
+def _constraints(value: Constraints) -> ConstraintsOut:
+    return {
+        "include": list(value.include),
+        "exclude": list(value.exclude),
+        "max_rtt_ms": None if value.max_rtt_us is None else value.max_rtt_us / 1_000,
+        "backup": value.backup,
+    }
+
+
+def announcement(value: Announcement) -> AnnouncementOut:
+    """Return an announcement with its promise."""
+    return {
+        "id": value.announcement_id,
+        "class": value.flows[0].flow_class,
+        "bytes": value.size_bytes,
+        "from": [f.host for f in value.flows],
+        "to": value.flows[0].target,
+        "announced": shown_time(value.announced_us),
+        "promised": shown_time(value.promised_us),
+        "promised_in_s": (value.promised_us - value.announced_us) / 1e6,
+        "rates": [_step(rate) for rate in value.rates],
+        "drawn_on": value.pool or None,
+        "lapses": shown_time(value.lapses_us),
+    }
+
+
+def refusal(value: Refused) -> dict[str, object]:
+    """Return the numbers of a refusal, and the offers; the members of :class:`Refusal` that every problem lacks."""
+    capacity = bool(value.resource)
+    return {
+        "resource": value.resource or None,
+        "asked_bps": value.asked_bps if capacity else None,
+        "free_bps": max(0, value.free_bps) if capacity else None,
+        "at": shown_time(value.at_us),
+        "offers": [_offer(offer) for offer in value.offers],
+    }
+
+
+def _offer(value: Offer) -> OfferOut:
+    return {
+        "kind": value.kind,
+        "class": value.flow_class,
+        "rate_bps": value.rate_bps,
+        "start": shown_time(value.start_us),
+        "end": shown_time(value.end_us),
+    }
+
+
+def availability(
+    question: Question, size_bytes: int | None, answers: Iterable[Availability], network: Network
+) -> AvailabilityOut:
+    """Return what is free along each path."""
+    return {
+        "from": question.a_end,
+        "to": question.z_end,
+        "class": question.flow_class,
+        "start": shown_time(question.start_us),
+        "end": shown_time(question.end_us),
+        "paths": [_way(question, size_bytes, one, network) for one in answers],
+    }
+
+
+def _way(question: Question, size_bytes: int | None, value: Availability, network: Network) -> WayOut:
+    start_us = value.earliest_start_us
+    return {
+        "path": list(value.path),
+        "circuits": list(circuits(network, value.path)),
+        "rtt_ms": value.rtt_us / 1_000,
+        "most_bps": value.most_bps,
+        "rates": [_step(ConstantRate(*piece)) for piece in value.rates],
+        "earliest_start": None if start_us is None else shown_time(start_us),
+        "volume": None if size_bytes is None else _volume(question, size_bytes, value),
+    }
+
+
+def _volume(question: Question, size_bytes: int, value: Availability) -> VolumeOut:
+    return {
+        "bytes": size_bytes,
+        "wire_bits": 0 if question.volume is None else question.volume.size_bits,
+        "soonest": None if value.soonest is None else [_step(rate) for rate in value.soonest],
+        "lowest_constant": None if value.thriftiest is None else _step(value.thriftiest),
+    }
+
+
+def _step(value: ConstantRate) -> RateStep:
+    return {"from": shown_time(value.start_us), "until": shown_time(value.end_us), "rate_bps": value.rate_bps}

@@ -1,0 +1,206 @@
+"""``/v1/reservations`` and ``/v1/availability``: parse, call, render."""
+
+import base64
+import binascii
+import secrets
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from controller.errors import NotAllowed, Outdated, Unconditional
+from controller.northbound import render_promises
+from controller.northbound.answers import add, answer, refusal
+from controller.northbound.bodies import (
+    AvailabilityQuery,
+    RenewalIn,
+    ReservationChange,
+    ReservationIn,
+    ReservationQuery,
+)
+from controller.northbound.metrics import Decisions
+from controller.northbound.parts import Parts, etag, kept, seen
+from controller.northbound.shapes import AvailabilityOut, ReservationOut, ReservationPage
+from controller.plan.admission import Refused
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import State
+from controller.plan.reservations import Reservation
+
+Name = Annotated[str, Path(alias="id", description="The reservation's id.", examples=["9f86d081884c7d65"])]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=r"^[\x21-\x7e]{1,255}$",
+        description="Your name for this request: asked again with it and the same body, it is not done twice.",
+        examples=["night-2026-11-21"],
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="The entity tag of what you have seen; `*` for any.", examples=['"3"']),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(alias="If-None-Match", description="The entity tag of what you have.", examples=['"3"']),
+]
+
+_TAGGED = {"ETag": {"description": "The version, for If-Match", "schema": {"type": "string"}}}
+_LOCATED = {**_TAGGED, "Location": {"description": "Where it is", "schema": {"type": "string"}}}
+_LINKED = {"Link": {"description": 'The next page, `rel="next"`; absent on the last', "schema": {"type": "string"}}}
+
+
+def _one(description: str, headers: dict[str, Any]) -> dict[str, Any]:
+    return {"model": ReservationOut, "description": description, "headers": headers}
+
+
+class Reservations:
+    """The handlers; each is told what a client sends, and answers."""
+
+    def __init__(self, parts: Parts, decisions: Decisions) -> None:
+        self._promises = parts.promises
+        self._network = parts.network
+        self._now_us = parts.now_us
+        self._decisions = decisions
+
+    def routes(self) -> APIRouter:
+        """Return the routes."""
+        routes = APIRouter(tags=["reservations"])
+        many, one = "/v1/reservations", "/v1/reservations/{id}"
+        shown = {200: _one("As it is now", _TAGGED)}
+        asked = {201: _one("It is held, or committed", _LOCATED), 200: _one("It was asked for before", _LOCATED)}
+        page = {200: {"model": ReservationPage, "description": "A page", "headers": _LINKED}}
+        same = {304: {"description": "It is as you have it", "headers": _TAGGED}}
+        free = {200: {"model": AvailabilityOut, "description": "The answer along each path"}}
+        writes = (400, 404, 409, 413, 415, 422, 503)
+        add(routes, f"POST {many}", self.hold, asked, *writes)  # the two that must be quick are looked at first
+        add(routes, f"POST {one}/commit", self.commit, shown, 404, 409, 422, 503)
+        add(routes, f"POST {one}/renew", self.renew, shown, *writes)
+        add(routes, f"GET {many}", self.page, page, 422)
+        add(routes, f"GET {one}", self.get, shown | same, 404, 422)
+        add(routes, f"PATCH {one}", self.change, shown, *writes, 412, 428)
+        add(routes, f"DELETE {one}", self.release, shown, 404, 409, 412, 422, 503)
+        add(routes, "GET /v1/availability", self.availability, free, 404, 422)
+        return routes
+
+    async def hold(self, body: ReservationIn, key: Key = None) -> Response:
+        """Hold bandwidth, and commit it at once if asked to.
+
+        What is held lapses after `hold_s` unless it is committed. A refusal has the numbers and the nearest offers.
+        """
+        name = secrets.token_hex(8)
+        created = partial(_created, name, body, key)
+        held = self._decisions.decided("reservation", partial(self._promises.hold, body.request, created))
+        value, saved = held.value, held.saved
+        if body.commit and isinstance(value, Reservation) and value.state is State.HELD:
+            committed = self._promises.commit(value.reservation_id)
+            value, saved = committed.value, committed.saved  # which is saved after the hold
+        await kept(saved)
+        if isinstance(value, Refused):
+            return refusal(value)
+        location = {"Location": f"/v1/reservations/{value.reservation_id}"}
+        return self._shown(value, 201 if value.reservation_id == name else 200, location)
+
+    async def commit(self, name: Name) -> Response:
+        """Make a hold a promise. One that is a promise already stays so."""
+        done = self._promises.commit(name)
+        await kept(done.saved)
+        return self._shown(done.value)
+
+    async def renew(self, name: Name, body: RenewalIn | None = None) -> Response:
+        """Keep a hold for longer, from now."""
+        done = self._promises.renew(name, (body or RenewalIn()).hold_s * 1_000_000)
+        await kept(done.saved)
+        return self._shown(done.value)
+
+    async def get(self, name: Name, if_none_match: IfNoneMatch = None) -> Response:
+        """Return a reservation."""
+        known = self._promises.reservation(name)
+        if if_none_match is not None:
+            tags = seen(if_none_match.replace("W/", ""), "If-None-Match")
+            if tags is None or str(known.version) in tags:
+                return Response(status_code=304, headers={"ETag": etag(known.version)})
+        return self._shown(known)
+
+    def page(self, request: Request, query: Annotated[ReservationQuery, Query()]) -> Response:
+        """Return reservations in order of creation, a page at a time."""
+        after = 0 if query.cursor is None else _sequence(query.cursor)
+        found = [r for r in self._promises.reservations() if r.sequence > after and query.matches(r)]
+        page, more = found[: query.limit], len(found) > query.limit
+        cursor = _cursor(page[-1].sequence) if more else None
+        headers = {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
+        return answer(
+            {"reservations": [render_promises.reservation(r, self._network) for r in page], "next": cursor},
+            headers=headers,
+        )
+
+    async def change(self, name: Name, body: ReservationChange, if_match: IfMatch = None) -> Response:
+        """Change a reservation; its own share counts as free. Refused, nothing has changed."""
+        if if_match is None:
+            raise Unconditional(name)
+        version = self._version(name, if_match)
+        done = self._decisions.decided("change", partial(self._promises.change, name, body.changed, version))
+        await kept(done.saved)
+        return refusal(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
+
+    async def release(self, name: Name, if_match: IfMatch = None) -> Response:
+        """Give a reservation back. One that is given back already stays so."""
+        done = self._promises.release(name, None if if_match is None else self._version(name, if_match))
+        await kept(done.saved)
+        return self._shown(done.value)
+
+    def availability(self, query: Annotated[AvailabilityQuery, Query()]) -> Response:
+        """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
+        question = query.question(self._now_us(), self._network.framing)
+        answers = self._promises.availability(question)
+        return answer(render_promises.availability(question, query.size_bytes, answers, self._network))
+
+    def _shown(self, value: Reservation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+        headers = {"ETag": etag(value.version), **(headers or {})}
+        return answer(render_promises.reservation(value, self._network), status, headers)
+
+    def _version(self, name: str, if_match: str) -> int:
+        """Return the version that a client has seen, if that is the present one.
+
+        Raises:
+            Outdated: it is not.
+        """
+        version = self._promises.reservation(name).version
+        tags = seen(if_match, "If-Match")
+        if tags is not None and str(version) not in tags:
+            raise Outdated("reservation", name, max((int(tag) for tag in tags if tag.isdecimal()), default=0), version)
+        return version
+
+
+def _created(name: str, body: ReservationIn, key: str | None, now_us: int) -> Created:
+    """Return what a new reservation is made of beside the request."""
+    if key is None:
+        return Created(name, now_us, hold_us=body.hold_s * 1_000_000)
+    return Created(name, now_us, key, body.fingerprint, body.hold_s * 1_000_000)
+
+
+def _cursor(sequence: int) -> str:
+    """Return the cursor that goes on behind a reservation."""
+    return base64.urlsafe_b64encode(f"after {sequence}".encode()).decode()
+
+
+def _sequence(cursor: str) -> int:
+    """Return what :func:`_cursor` was given.
+
+    Raises:
+        NotAllowed: it is not one of ours.
+    """
+    try:
+        word, number = base64.b64decode(cursor, b"-_", validate=True).decode("ascii").split(" ")
+        if word == "after" and number.isdecimal():
+            return int(number)
+    except (binascii.Error, ValueError):
+        pass
+    raise NotAllowed("cursor", "is not the `next` of a page")
+
+
+def _next(request: Request, cursor: str) -> str:
+    """Return where the next page is."""
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+    return f"{request.url.path}?{urlencode([*query, ('cursor', cursor)])}"

@@ -1,0 +1,60 @@
+"""What there is to see: the plan, the network, hosts and switches, transitions, and whether all is well."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from controller.northbound import render
+from controller.northbound.answers import add, answer
+from controller.northbound.parts import Parts
+from controller.northbound.shapes import HealthOut, HostStateOut, StepOut, SwitchOut, TopologyOut, ViewOut
+
+
+def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:
+    return {status: {"model": model, "description": description}}
+
+
+class Views:
+    """The handlers."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._service = parts.service
+        self._network = parts.network
+        self._connected = parts.connected
+
+    def routes(self) -> APIRouter:
+        """Return the routes."""
+        routes = APIRouter(tags=["state"])
+        add(routes, "GET /healthz", self.healthz, _shown(HealthOut) | _shown(HealthOut, 503, "It is not"))
+        add(routes, "GET /v1/plan", self.plan, _shown(ViewOut))
+        add(routes, "GET /v1/transitions", self.transitions, _shown(list[StepOut]))
+        add(routes, "GET /v1/topology", self.topology, _shown(TopologyOut))
+        add(routes, "GET /v1/hosts", self.hosts, _shown(list[HostStateOut]))
+        add(routes, "GET /v1/switches", self.switches, _shown(list[SwitchOut]))
+        return routes
+
+    def healthz(self) -> Response:
+        """Return whether the wanted plan is in force in the switches."""
+        health = render.health(self._service.view())
+        return answer(health, 200 if health["ok"] else 503)
+
+    def plan(self) -> Response:
+        """Return the plan: wanted, installed, and what each layer lets through now."""
+        return answer(render.view(self._service.view(), self._network))
+
+    def transitions(self) -> Response:
+        """Return the latest steps from plan to plan, oldest first."""
+        return answer([render.step(s) for s in self._service.steps()])
+
+    def topology(self) -> Response:
+        """Return the network."""
+        return answer(render.topology(self._network))
+
+    def hosts(self) -> Response:
+        """Return every host's agent and its counters."""
+        return answer([render.host(name, state) for name, state in self._service.view().hosts.items()])
+
+    def switches(self) -> Response:
+        """Return every switch, and whether it is connected."""
+        connected = self._connected()
+        return answer([render.switch(s, s.dpid in connected) for s in self._network.switches])
