@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError, StatementError
@@ -195,6 +196,8 @@ def _why(error: Exception) -> str:
             return f"meanwhile Headway {error.written_by} has written it (schema {error.found})"
         case StatementError(orig=BaseException() as cause):
             text = str(cause)
+        case FileNotFoundError():
+            text = f"there is no folder {Path(error.filename).parent}: make it first"
         case OSError():
             text = str(error)
         case _:
