@@ -82,7 +82,7 @@ class TestSqlite(StoreContract):
         other.close()
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path):
-        with pytest.raises(StoreFailed, match="there is no folder .*nowhere: make it first"):
+        with pytest.raises(StoreFailed, match=r"there is no folder .*nowhere: make it first"):
             Store(f"sqlite:///{tmp_path}/nowhere/headway.db").open()
 
     def test_a_file_that_is_no_database_is_left_alone(self, url, path):
