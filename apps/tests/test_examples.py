@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 import yaml
 
-from controller.northbound.rest import api
+from controller.northbound.tests.site import api_of
 from controller.settings import parsed
 from controller.tests.fakes import ready_site
 from hostagent.settings import parsed as parsed_agent
@@ -42,7 +42,7 @@ def url():
     """A served API of a site without switches."""
     site = ready_site()
     bound = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(api(site.service, site.book.site.network), log_config=None))
+    server = uvicorn.Server(uvicorn.Config(api_of(site), log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{bound.getsockname()[1]}"

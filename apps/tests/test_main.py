@@ -29,7 +29,7 @@ def config(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as free:
             text = text.replace("PORT", str(free.getsockname()[1]), 1)
     file = tmp_path / "controller.yaml"
-    file.write_text(text)
+    file.write_text(f"{text}\nstore: sqlite:///{tmp_path}/headway.db\n")
     return file
 
 
