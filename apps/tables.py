@@ -1,10 +1,14 @@
 """The controller's answers as tables for people."""
 
+import json
+from datetime import tzinfo
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from apps import times
 from topology import units
 
 
@@ -59,3 +63,26 @@ def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
         f"{allocation['delivered_bytes'] / 1e6:,.1f} MB",
         f"{allocation['rtt_us'] / 1e3:.1f} ms",
     )
+
+
+def show_reservation(one: dict[str, Any], where: tzinfo, as_json: bool) -> None:
+    """Print a reservation, its times in a zone and in UTC."""
+    if as_json:
+        typer.echo(json.dumps(one))
+        return
+    payload = units.shown_rate(one["payload_bps"])
+    rows = {
+        "ends": f"{one['from']} to {one['to']}",
+        "class": one["class"],
+        "rate": f"{units.shown_rate(one['rate_bps'])} on the wire, {payload} of TCP payload",
+        "path": " - ".join(one["path"]) + (f" ({', '.join(one['circuits'])})" if one["circuits"] else ""),
+        "backup": " - ".join(one["backup"]),
+        "from": times.shown(one["start"], where),
+        "until": times.shown(one["end"], where),
+        "held until": times.shown(one["hold_until"], where) if one["hold_until"] else "",
+        "words": one["description"],
+    }
+    typer.echo(f"{one['id']}: {one['state']}" + (f": {one['reason']}" if one["reason"] else ""))
+    for name, value in rows.items():
+        if value:
+            typer.echo(f"  {name:<10}  {value}")

@@ -1,0 +1,130 @@
+"""What all commands that talk to a controller share: options, one HTTP call, one line for what is wrong, exit codes."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from typing import Annotated, Any, Literal, NoReturn
+from urllib.parse import quote
+
+import httpx
+import typer
+from rich.console import Console
+
+from apps import completion, times
+from topology import units
+
+EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED = 1, 2, 3
+DEFAULT_URL = "http://127.0.0.1:8080"
+WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
+
+Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
+Class = Literal["urgent", "predictable", "background"]
+Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]
+Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.ends)]
+Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]
+
+
+class Refused(Exception):
+    """The controller's answer no; ``problem`` has the numbers and the offers."""
+
+    def __init__(self, problem: dict[str, Any]) -> None:
+        self.problem = problem
+        super().__init__(problem["detail"])
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """Say what is wrong in one line, and end."""
+    typer.echo(f"headway: {message}", err=True)
+    raise typer.Exit(code)
+
+
+def call(
+    url: str,
+    operation: str,
+    body: dict[str, Any] | None = None,
+    params: dict[str, Any] | None = None,
+    headers: dict[str, str] | None = None,
+    waits_s: tuple[float, ...] = (),
+) -> Any:
+    """Return the controller's answer; what goes wrong is one line and an exit code.
+
+    Args:
+        url: the controller's.
+        operation: method and path, as in ``GET /v1/plan``.
+        body: is sent as JSON.
+        params: the query; what is None is left out.
+        headers: more of them.
+        waits_s: how long before each further try, if there was no answer or it was 503; only for what may be repeated.
+
+    Raises:
+        Refused: for want of capacity.
+    """
+    method, path = operation.split(" ")
+    query = {name: value for name, value in (params or {}).items() if value is not None}
+    for wait_s in (*waits_s, None):
+        try:
+            answer = httpx.request(method, f"{url}{path}", json=body, params=query, headers=headers, timeout=10)
+        except httpx.TransportError as error:
+            if wait_s is None or isinstance(error, httpx.UnsupportedProtocol):
+                stop(f"no controller at {url}: {error}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
+        except httpx.InvalidURL as error:
+            stop(f"{url} is not a URL: {error}; set --url or HEADWAY_URL", EXIT_USAGE)
+        else:
+            if answer.status_code != 503 or wait_s is None:
+                return _read(url, answer)
+        time.sleep(wait_s)
+    raise AssertionError  # the last try has no wait and does not come here
+
+
+def _read(url: str, answer: httpx.Response) -> Any:
+    """Return what an answer says."""
+    try:
+        said = answer.json()
+        if not answer.is_error:
+            return said
+        detail = said["detail"]
+    except (ValueError, KeyError, TypeError):
+        stop(f"{url} answers {answer.status_code}, but not as a controller does; is it one?", EXIT_FAILED)
+    if answer.status_code == 409 and "offers" in said:
+        raise Refused(said)
+    stop(detail, EXIT_USAGE if answer.status_code in {400, 422} else EXIT_FAILED)
+
+
+def segment(name: str) -> str:
+    """Return a name as a segment of a URL's path."""
+    return quote(name, safe="")
+
+
+def quantity(text: str | None, parse: Callable[[str], int], option: str) -> int | None:
+    """Return a quantity from the command line; None if it was not given."""
+    try:
+        return None if text is None else parse(text)
+    except ValueError as error:
+        stop(f"{option}: {error}", EXIT_USAGE)
+
+
+def zone(name: str | None) -> tzinfo:
+    """Return the zone of local times."""
+    try:
+        return times.zone(name)
+    except ValueError as error:
+        stop(f"--zone: {error}", EXIT_USAGE)
+
+
+def instant(text: str | None, where: tzinfo, option: str, after: str | None = None) -> str | None:
+    """Return a time from the command line as the API takes it; without a date the next after ``after``, or now."""
+    now_us = time.time_ns() // 1000 if after is None else units.instant_us(after)
+    unix_us = quantity(text, lambda written: times.instant_us(written, where, now_us), option)
+    return None if unix_us is None else units.shown_time(unix_us)
+
+
+@contextlib.contextmanager
+def waiting(for_what: str) -> Iterator[None]:
+    """Show on a terminal that something takes its time."""
+    console = Console(stderr=True)
+    with console.status(for_what) if sys.stderr.isatty() else contextlib.nullcontext():
+        yield

@@ -1,0 +1,106 @@
+"""``headway reserve``: asks for bandwidth, holds it, commits it."""
+
+import secrets
+import time
+from datetime import tzinfo
+from typing import Annotated, Any
+
+import typer
+
+from apps import base, completion, refusals, tables, times
+from topology import units
+
+app = typer.Typer()
+SETTLES_S = 3.0  # what begins now is in the switches within a second; a provider takes minutes
+
+Parts = list[str] | None
+
+
+@app.command()
+def reserve(
+    a_end: base.Sender,
+    z_end: base.Receiver,
+    rate: Annotated[str, typer.Option(help="On the wire, e.g. 10Gbps.")],
+    start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, 2026-11-22 22:00, RFC 3339, now.")] = None,
+    duration: Annotated[str | None, typer.Option("--for", help="How long, e.g. 10h, 90min; this or --until.")] = None,
+    until: Annotated[str | None, typer.Option(help="The end, written as --start is.")] = None,
+    flow_class: Annotated[base.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
+    backup: Annotated[bool, typer.Option("--backup", help="Keep a second path that shares no circuit.")] = False,
+    include: Annotated[Parts, typer.Option(help="Must be crossed.", autocompletion=completion.parts)] = None,
+    exclude: Annotated[Parts, typer.Option(help="Must not be touched.", autocompletion=completion.parts)] = None,
+    max_rtt: Annotated[str | None, typer.Option(help="Longest round trip, e.g. 200ms.")] = None,
+    description: Annotated[str, typer.Option(help="Your own words.")] = "",
+    hold_only: Annotated[bool, typer.Option("--hold-only", help="Hold it for a minute; commit it later.")] = False,
+    key: Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")] = None,
+    zone: base.Zone = None,
+    url: base.Url = base.DEFAULT_URL,
+    as_json: base.AsJson = False,
+) -> None:
+    """Reserve bandwidth: held, then committed; or refused (exit 3) with the nearest offers.
+
+    headway reserve --rate 10Gbps --from la-serena --to champaign --start 22:00 --for 10h --class urgent
+
+    headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
+    """
+    where = base.zone(zone)
+    rtt_us = base.quantity(max_rtt, units.duration_us, "--max-rtt")
+    paths = {"include": include or [], "exclude": exclude or [], "backup": backup}
+    body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class}
+    body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
+    body["description"] = description
+    body["constraints"] = paths if rtt_us is None else paths | {"max_rtt_ms": rtt_us / 1000}
+    flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *refusals.at(url)]
+    try:
+        reserved = _reserved(url, body, key or secrets.token_hex(8), hold_only)
+    except base.Refused as refused:
+        refusals.refuse(refused, lambda offer: [*_command(body, offer, where), *flags], where, as_json)
+    tables.show_reservation(reserved, where, as_json)
+    if reserved["state"] in {"failed", "expired", "released"}:  # a key that was used before, or a provider's no
+        base.stop(f"{reserved['id']} is {reserved['state']}: {reserved['reason']}; ask again with another --key", 1)
+
+
+def _when(start: str | None, duration: str | None, until: str | None, where: tzinfo) -> dict[str, Any]:
+    """Return the time asked for, as the API takes it."""
+    if (duration is None) == (until is None):
+        base.stop('say how long, either --for 10h or --until "tomorrow 06:30"', base.EXIT_USAGE)
+    asked: dict[str, Any] = {} if start in {None, "now"} else {"start": base.instant(start, where, "--start")}
+    if duration is not None:
+        return asked | {"duration_s": times.seconds(base.quantity(duration, units.duration_us, "--for") or 0)}
+    return asked | {"end": base.instant(until, where, "--until", asked.get("start"))}
+
+
+def _reserved(url: str, body: dict[str, Any], key: str, hold_only: bool) -> dict[str, Any]:
+    """Return the reservation, held and committed. The key makes a repetition harmless if an answer is lost."""
+    with base.waiting("asking the controller"):
+        sent = {"Idempotency-Key": key}
+        held: dict[str, Any] = base.call(url, "POST /v1/reservations", body, headers=sent, waits_s=base.WAITS_S)
+        if hold_only or held["state"] != "held":
+            return held
+        one = f"/v1/reservations/{held['id']}"
+        known: dict[str, Any] = base.call(url, f"POST {one}/commit", waits_s=base.WAITS_S)
+    with base.waiting("waiting for switches and hosts"):
+        until_s = time.monotonic() + SETTLES_S
+        while known["state"] == "provisioning" and time.monotonic() < until_s:
+            time.sleep(0.25)
+            known = base.call(url, f"GET {one}", waits_s=base.WAITS_S)
+    return known
+
+
+def _command(body: dict[str, Any], offer: refusals.Offer, where: tzinfo) -> list[str]:
+    """Return the arguments that take an offer. Where its time is the one that was asked, it is asked again."""
+    paths = body["constraints"]
+    arguments = ["reserve", "--rate", refusals.written_rate(offer["rate_bps"])]
+    arguments += ["--from", body["from"], "--to", body["to"], "--class", offer["class"]]
+    if offer["kind"] == "earliest-start":
+        arguments += ["--start", times.written(offer["start"], where), "--until", times.written(offer["end"], where)]
+    else:
+        arguments += ["--start", times.written(body["start"], where)] if "start" in body else []
+        if "end" in body:
+            arguments += ["--until", times.written(body["end"], where)]
+        else:
+            arguments += ["--for", times.written_duration(round(body["duration_s"] * 1e6))]
+    arguments += ["--backup"] if paths["backup"] else []
+    arguments += ["--max-rtt", f"{round(paths['max_rtt_ms'] * 1000)}us"] if "max_rtt_ms" in paths else []
+    for option in ("include", "exclude"):
+        arguments += [word for part in paths[option] for word in (f"--{option}", part)]
+    return arguments + (["--description", body["description"]] if body["description"] else [])
