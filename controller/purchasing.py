@@ -50,7 +50,7 @@ class Purchasing:
             try:
                 self._bring_to_plan(circuit, provider)
                 self._watch(circuit, provider)
-                self._said.pop(circuit, None)
+                self._recovered(circuit)
             except (ProviderError, StoreError) as trouble:
                 self._report(circuit, trouble)
 
@@ -65,6 +65,15 @@ class Purchasing:
             for known in self._on(circuit):
                 if known.state is State.COMMITTED:
                     self._book.ledger.note(known.reservation_id, f"{circuit}: {trouble}", self._book.now_us())
+
+    def _recovered(self, circuit: str) -> None:
+        """Take back what was said of a provider that was away."""
+        said = self._said.pop(circuit, None)
+        if said is not None:
+            with self._book.changed:
+                for known in self._on(circuit):
+                    if known.state is State.COMMITTED and known.reason == f"{circuit}: {said}":
+                        self._book.ledger.note(known.reservation_id, "", self._book.now_us())
 
     def _on(self, circuit: str) -> tuple[Reservation, ...]:
         """Return the reservations that need a circuit, oldest first; under the lock."""
@@ -105,12 +114,14 @@ class Purchasing:
         try:
             self._carry_out(circuit, provider, step)
         except ProviderRefused as refusal:
+            if isinstance(step, Release):  # nothing is lost by it; it is tried again
+                raise
             self._book.events.publish(
                 "provider.refused", level="warning", circuit=circuit, purchase=step.name, why=refusal.reason
             )
             if isinstance(step, Buy):
                 self._write(circuit, Purchase(step.name, step.period, PurchaseState.FAILED, refusal.reason))
-            self._fail_uncovered(circuit, f"{circuit}: {refusal.reason}")
+            self._fail_uncovered(circuit, step.period, refusal.reason)
             return False
         except NotInForce as untrue:
             if untrue.found is not None:
@@ -163,14 +174,18 @@ class Purchasing:
                     self._book.changed.notify_all()
         # One that is gone before its begin is bought again at the next step; what could not be built is not.
         if status.state is PurchaseState.FAILED and period.start_us <= self._book.now_us():
-            self._fail_uncovered(circuit, f"{circuit}: {status.reason}")
+            self._fail_uncovered(circuit, period, status.reason)
 
-    def _fail_uncovered(self, circuit: str, why: str) -> None:
-        """Fail reservations that what is bought cannot carry and will not: the newest first, until the rest is."""
+    def _fail_uncovered(self, circuit: str, period: Period, reason: str) -> None:
+        """Fail reservations in a period that what is bought does not carry: the newest first, until the rest is."""
+        why = f"{circuit}: {reason}"
         with self._book.changed:
             bought = [p.period for p in self._book.purchases[circuit].values() if p.state not in _NO_USE]
             kept: list[Reservation] = []
             for known in sorted(self._on(circuit), key=lambda r: r.sequence):
+                elsewhere = known.end_us <= period.start_us or period.end_us <= known.start_us
+                if elsewhere:
+                    continue
                 if _covered(self._uses([*kept, known]), bought):
                     kept.append(known)
                     continue

@@ -157,6 +157,19 @@ def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(
         oscars.rules.ports_mbps = {}
 
 
+def test_a_refusal_fails_only_what_it_is_about(site, oscars):
+    oscars.rules.ports_mbps = {"chic-cr6:1/1/c9/1": 2_000}
+    try:
+        refused = site.promised(5 * 10**9)
+        later = site.promised(10**9, start_us=START + 86_400 * S, end_us=END + 86_400 * S)
+        site.pass_to(START_US + 8 * S)
+        assert site.reservation(refused).state is State.FAILED
+        assert site.reservation(later).state is State.COMMITTED
+        assert len(site.bought()) == 1
+    finally:
+        oscars.rules.ports_mbps = {}
+
+
 def test_when_more_is_refused_what_was_bought_before_goes_on(site, oscars):
     first = site.promised(10**9)
     site.pass_to(START_US + 4 * S)
@@ -187,6 +200,8 @@ def test_a_provider_that_is_away_is_asked_again_and_the_reservation_says_so(site
     site.pass_to(START_US + 4 * S)
     assert "503" in site.reservation(name).reason
     oscars.faults = Faults()
+    site.pass_to(START_US + 8 * S)
+    assert site.reservation(name).reason == ""
     site.pass_to(START)
     assert site.reservation(name).state is State.ACTIVE
 
