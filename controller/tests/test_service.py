@@ -10,7 +10,6 @@ from controller.plan.transitions import Place
 from controller.tests.fakes import LEASE_MS, image, ready_site
 from topology.protocol import FlowClass, Hello
 
-
 WAN = "ls1->ch1"
 
 
