@@ -2,7 +2,19 @@
 
 from controller.northbound.parts import Parts
 from controller.northbound.rest import api
-from controller.tests.fakes import FakeSite
+from controller.tests.fakes import START_US, FakeSite
+from topology.units import shown_time
+
+HOUR_US = 3_600_000_000
+NIGHT = {
+    "from": "la-serena",
+    "to": "champaign",
+    "class": "urgent",
+    "rate": "600 Mbit/s",
+    "start": shown_time(START_US + HOUR_US),
+    "duration_s": 36_000,
+}
+MANY = "/v1/reservations"
 
 
 def parts_of(site: FakeSite) -> Parts:
