@@ -18,12 +18,14 @@ from topology import units
 Offer = dict[str, Any]
 
 
-def refuse(refused: base.Refused, command: Callable[[Offer], list[str]], where: tzinfo, as_json: bool) -> NoReturn:
+def refuse(
+    refused: base.Refused, command: Callable[[Offer], list[str] | str], where: tzinfo, as_json: bool
+) -> NoReturn:
     """Show a refusal, and end.
 
     Args:
         refused: it.
-        command: makes of an offer the arguments that take it.
+        command: makes of an offer the arguments that take it, or words that say how.
         where: the zone of local times.
         as_json: for scripts: the problem as it came, on standard output.
     """
@@ -39,7 +41,8 @@ def refuse(refused: base.Refused, command: Callable[[Offer], list[str]], where: 
         console.print(_offers(problem["offers"], where))
         typer.echo("to take one:", err=True)
         for number, offer in enumerate(problem["offers"], start=1):
-            typer.echo(f"{number}  {shlex.join(['headway', *command(offer)])}", err=True)
+            taken = command(offer)
+            typer.echo(f"{number}  {taken if isinstance(taken, str) else typed(taken)}", err=True)
     raise typer.Exit(base.EXIT_REFUSED)
 
 
@@ -57,6 +60,11 @@ def _offers(offers: list[Offer], where: tzinfo) -> Table:
         kind = offer["kind"].replace("-", " ")
         table.add_row(str(number), kind, offer["class"], units.shown_rate(offer["rate_bps"]), start, end)
     return table
+
+
+def typed(arguments: list[str]) -> str:
+    """Return a command as it is typed."""
+    return shlex.join(["headway", *arguments])
 
 
 def written_rate(rate_bps: int) -> str:

@@ -73,7 +73,12 @@ def _reserved(url: str, body: dict[str, Any], key: str, hold_only: bool) -> dict
     """Return the reservation, held and committed. The key makes a repetition harmless if an answer is lost."""
     with base.waiting("asking the controller"):
         sent = {"Idempotency-Key": key}
-        held: dict[str, Any] = base.call(url, "POST /v1/reservations", body, headers=sent, waits_s=base.WAITS_S)
+        try:
+            held: dict[str, Any] = base.call(url, "POST /v1/reservations", body, headers=sent, waits_s=base.WAITS_S)
+        except typer.Exit as failed:
+            if failed.exit_code == base.EXIT_FAILED:
+                typer.echo(f"headway: with --key {key} it is safe to ask for the same again", err=True)
+            raise
         if hold_only or held["state"] != "held":
             return held
         one = f"/v1/reservations/{held['id']}"

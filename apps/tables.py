@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from apps import times
@@ -86,3 +87,23 @@ def show_reservation(one: dict[str, Any], where: tzinfo, as_json: bool) -> None:
     for name, value in rows.items():
         if value:
             typer.echo(f"  {name:<10}  {value}")
+
+
+def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:
+    """Print a line for each reservation."""
+    table = Table("id", "state", "class", "rate", "from", "to", "start", "end", "words")
+    for r in rows:
+        start, end = times.short(r["start"], where), times.short(r["end"], where)
+        rate = units.shown_rate(r["rate_bps"])
+        words = escape(r["description"] or r["reason"])
+        table.add_row(r["id"], r["state"], r["class"], rate, r["from"], r["to"], start, end, words)
+    table.columns[0].no_wrap = True
+    Console(highlight=False).print(table if rows else "no reservations")
+
+
+def show_switches(rows: list[dict[str, Any]]) -> None:
+    """Print every switch, and whether it is connected."""
+    table = Table("switch", "site", "dpid", "connection")
+    for row in rows:
+        table.add_row(row["name"], row["site"], row["dpid"], "up" if row["connected"] else "[red]missing[/red]")
+    Console().print(table)

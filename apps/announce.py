@@ -1,0 +1,126 @@
+"""``headway announce`` and ``release``: bytes that are coming, and that have arrived."""
+
+import json
+import re
+import socket
+from datetime import tzinfo
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from apps import base, completion, refusals, times
+from topology import units
+
+app = typer.Typer()
+
+
+@app.command()
+def announce(
+    file: Annotated[Path | None, typer.Argument(help="A file that is to be sent: gives --bytes and --id.")] = None,
+    senders: Annotated[
+        str | None,
+        typer.Option("--from", help="Sending hosts, with commas; this host.", autocompletion=completion.hosts),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--to", help="Receiving host; the only one at another site.", autocompletion=completion.hosts),
+    ] = None,
+    size: Annotated[str | None, typer.Option("--bytes", help="Payload of all senders together, e.g. 2.7GB.")] = None,
+    deadline: Annotated[str | None, typer.Option(help="By when, e.g. 30s; refused if it cannot be met.")] = None,
+    flow_class: Annotated[base.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
+    name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
+    zone: base.Zone = None,
+    url: base.Url = base.DEFAULT_URL,
+    as_json: base.AsJson = False,
+) -> None:
+    """Announce bytes that are coming; the answer is a promise, or a refusal (exit 3) with the numbers.
+
+    headway announce --from base20,base21 --to arch --bytes 2.7GB --deadline 30s
+
+    headway announce image-0042.fits --deadline 30s    # on a host of the site
+    """
+    where = base.zone(zone)
+    body: dict[str, Any] = {"class": flow_class, "bytes": _size_bytes(file, size)}
+    deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
+    if deadline_us is not None:
+        body["deadline_s"] = times.seconds(deadline_us)
+    if name is not None or file is not None:
+        body["id"] = name or _fit(file)
+    body |= _ends(url, senders, target)
+    try:
+        promise = base.call(url, "POST /v1/announcements", body)
+    except base.Refused as refused:
+        refusals.refuse(refused, lambda offer: _command(body, offer, url, where), where, as_json)
+    said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
+    typer.echo(json.dumps(promise) if as_json else said)
+
+
+@app.command()
+def release(
+    name: Annotated[str, typer.Argument(help="The announcement's name.", autocompletion=completion.announcements)],
+    url: base.Url = base.DEFAULT_URL,
+    as_json: base.AsJson = False,
+) -> None:
+    """Release an announcement: its bytes have arrived, its share goes back to the others.
+
+    headway release image
+    """
+    gone = base.call(url, f"DELETE /v1/announcements/{base.segment(name)}")
+    typer.echo(json.dumps(gone) if as_json else f"{name}: released")
+
+
+def _size_bytes(file: Path | None, size: str | None) -> int:
+    """Return how many bytes are coming: those said, or those of the file."""
+    said = base.quantity(size, units.size_bytes, "--bytes")
+    if said is not None:
+        return said
+    if file is None:
+        base.stop("say how many bytes are coming: name a file, or --bytes 2.7GB", base.EXIT_USAGE)
+    if not file.is_file():
+        base.stop(f"{file} is not a file here; say how many bytes are coming: --bytes 2.7GB", base.EXIT_USAGE)
+    return file.stat().st_size
+
+
+def _fit(file: Path | None) -> str | None:
+    """Return a file's name as the name of an announcement: without what such a name cannot have.
+
+    >>> _fit(Path("/data/night 1/image#42.fits"))
+    'image-42.fits'
+    """
+    return None if file is None else re.sub(r"[^A-Za-z0-9._-]+", "-", file.name)[:64]
+
+
+def _ends(url: str, senders: str | None, target: str | None) -> dict[str, Any]:
+    """Return who sends to whom; what was not said follows from the topology if there is one choice only."""
+    if senders is not None and target is not None:
+        return {"from": senders.split(","), "to": target}
+    network = base.call(url, "GET /v1/topology")
+    site_of = {host["name"]: host["site"] for host in network["hosts"]}
+    here = socket.gethostname().partition(".")[0]
+    if senders is None and here not in site_of:
+        choices = ", ".join(site_of)
+        base.stop(f"this host, {here}, is not in {network['name']}; say --from: {choices}", base.EXIT_USAGE)
+    sending = [here] if senders is None else senders.split(",")
+    if target is None:
+        sites = {site_of.get(host) for host in sending}
+        beyond = [host for host, site in site_of.items() if site not in sites]
+        if len(beyond) != 1:
+            base.stop(f"say which host receives, --to: {', '.join(beyond) or 'none is elsewhere'}", base.EXIT_USAGE)
+        target = beyond[0]
+    return {"from": sending, "to": target}
+
+
+def _command(body: dict[str, Any], offer: refusals.Offer, url: str, where: tzinfo) -> list[str] | str:
+    """Return the arguments that take an offer, or in words how to."""
+    if offer["kind"] == "highest-rate":
+        return "announce fewer bytes: no more than this rate moves in that time"
+    deadline_us = round(body.get("deadline_s", 0) * 1e6)
+    if offer["kind"] == "later-deadline":  # rounded up to a millisecond
+        deadline_us = -(-(units.instant_us(offer["end"]) - units.instant_us(offer["start"])) // 1000) * 1000
+    arguments = ["announce", "--from", ",".join(body["from"]), "--to", body["to"], "--bytes", str(body["bytes"])]
+    arguments += ["--deadline", times.written_duration(deadline_us), "--class", offer["class"]]
+    arguments += (["--id", body["id"]] if "id" in body else []) + refusals.at(url)
+    if offer["kind"] == "earliest-start":
+        return f"announce it then, at {times.short(offer['start'], where)}: {refusals.typed(arguments)}"
+    return arguments

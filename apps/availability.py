@@ -1,0 +1,107 @@
+"""``headway availability``: what is free between two ends, as a chart, and when something fits, in words."""
+
+import json
+from datetime import tzinfo
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from apps import base, times
+from topology import units
+
+app = typer.Typer()
+ROWS = 24  # of a chart; more pieces than that are put together, with the least that is free in each
+
+
+@app.command()
+def availability(
+    a_end: base.Sender,
+    z_end: base.Receiver,
+    flow_class: Annotated[base.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
+    start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, RFC 3339; now if absent.")] = None,
+    end: Annotated[str | None, typer.Option(help="Written as --start is; a day later if absent.")] = None,
+    rate: Annotated[str | None, typer.Option(help="When does this rate fit first? With --for.")] = None,
+    duration: Annotated[str | None, typer.Option("--for", help="For how long it must fit, e.g. 10h.")] = None,
+    size: Annotated[str | None, typer.Option("--bytes", help="When can so many bytes be moved? e.g. 2TB.")] = None,
+    zone: base.Zone = None,
+    url: base.Url = base.DEFAULT_URL,
+    as_json: base.AsJson = False,
+) -> None:
+    """Show what is free between two ends, along each path.
+
+    headway availability --from la-serena --to champaign --start 22:00 --end "tomorrow 08:00"
+
+    headway availability --from la-serena --to champaign --rate 5Gbps --for 2h --bytes 4TB
+    """
+    where = base.zone(zone)
+    if (rate is None) != (duration is None):
+        base.stop("--rate and --for go together: when does this rate fit first, for so long?", base.EXIT_USAGE)
+    duration_us = base.quantity(duration, units.duration_us, "--for")
+    started = base.instant(start, where, "--start")
+    query = {"from": a_end, "to": z_end, "class": flow_class, "start": started}
+    query |= {"end": base.instant(end, where, "--end", started), "rate": rate}
+    query |= {"duration_s": None if duration_us is None else str(times.seconds(duration_us))}
+    size_bytes = base.quantity(size, units.size_bytes, "--bytes")
+    query["bytes"] = None if size_bytes is None else str(size_bytes)
+    base.quantity(rate, units.rate_bps, "--rate")
+    said = base.call(url, "GET /v1/availability", params=query, waits_s=base.WAITS_S)
+    if as_json:
+        typer.echo(json.dumps(said))
+        return
+    if not said["paths"]:
+        typer.echo(f"no path joins {a_end} and {z_end}")
+    for way in said["paths"]:
+        _show(way, f"{rate} for {duration}" if rate else "", where)
+
+
+def _show(way: dict[str, Any], wanted: str, where: tzinfo) -> None:
+    """Print one path: its chart, and the answers in words."""
+    console = Console(highlight=False)
+    console.print(_chart(way, where))
+    say = [f"over the whole time: {units.shown_rate(way['most_bps'])}"]
+    if wanted:
+        start = way["earliest_start"]
+        say.append(f"{wanted}: " + (f"first from {times.shown(start, where)}" if start else "never in this time"))
+    if way["volume"] is not None:
+        say += _volume(way["volume"], where)
+    for line in say:
+        typer.echo(f"  {line}")
+
+
+def _chart(way: dict[str, Any], where: tzinfo) -> Table:
+    """Return the free rate over time as horizontal bars."""
+    title = f"{' - '.join(way['path'])} ({', '.join(way['circuits']) or 'no circuit'}), RTT {way['rtt_ms']:g} ms"
+    table = Table("from", "free", "", title=title, title_justify="left")
+    pieces = coarse(way["rates"])
+    most_bps = max((piece["rate_bps"] for piece in pieces), default=0) or 1
+    for piece in pieces:
+        bar = ProgressBar(total=most_bps, completed=piece["rate_bps"], width=40)
+        table.add_row(times.short(piece["from"], where), units.shown_rate(piece["rate_bps"]), bar)
+    return table
+
+
+def coarse(pieces: list[dict[str, Any]], rows: int = ROWS) -> list[dict[str, Any]]:
+    """Return at most so many pieces: neighbours become one, with the least that is free in them."""
+    size = -(-len(pieces) // rows)
+    groups = [pieces[at : at + size] for at in range(0, len(pieces), size)] if size else []
+    return [
+        {"from": group[0]["from"], "until": group[-1]["until"], "rate_bps": min(piece["rate_bps"] for piece in group)}
+        for group in groups
+    ]
+
+
+def _volume(volume: dict[str, Any], where: tzinfo) -> list[str]:
+    """Return when so many bytes can be moved, in words."""
+    size, lowest = f"{volume['bytes']:,} bytes", volume["lowest_constant"]
+    if volume["soonest"] is None:
+        return [f"{size}: cannot be moved in this time"]
+    last = volume["soonest"][-1]
+    said = [f"{size}: moved by {times.shown(last['until'], where)}, with all that is free"]
+    if lowest is None:
+        return said
+    rate = units.shown_rate(lowest["rate_bps"])
+    start, until = times.short(lowest["from"], where), times.shown(lowest["until"], where)
+    return [*said, f"{size}: or at a constant {rate} from {start} until {until}"]

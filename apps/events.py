@@ -1,0 +1,86 @@
+"""``headway events``: what happens, as it happens."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import httpx
+import typer
+
+from apps import base, times
+
+app = typer.Typer()
+RETRY_S = 1.0
+SILENT_S = 45.0  # the controller gives a sign of life every 15 s
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event; attributes as in the HTML standard, section 9.2."""
+
+    event_id: str
+    name: str
+    data: dict[str, Any]
+
+
+@app.command()
+def events(zone: base.Zone = None, url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> None:
+    """Follow what happens until interrupted: reservations, announcements, switches, hosts.
+
+    headway events
+
+    headway events --json | jq 'select(.event == "reservation.active")'
+    """
+    where = base.zone(zone)
+    try:
+        for event in _followed(url):
+            typer.echo(_line(event, where, as_json))
+    except KeyboardInterrupt:
+        raise typer.Exit from None
+
+
+def _followed(url: str) -> Iterator[Event]:
+    """Yield events; a connection that breaks is made again, and what happened meanwhile is told then."""
+    last, connected = "", False
+    while True:
+        headers = {"Last-Event-ID": last} if last else {}
+        try:
+            with httpx.stream("GET", f"{url}/v1/events", headers=headers, timeout=SILENT_S) as answer:
+                answer.raise_for_status()
+                connected = True
+                for event in parsed(answer.iter_lines()):
+                    last = event.event_id or last
+                    yield event
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            if not connected:
+                base.stop(f"no controller at {url}: {error}; is it running? set --url or HEADWAY_URL", base.EXIT_FAILED)
+        time.sleep(RETRY_S)
+
+
+def parsed(lines: Iterable[str]) -> Iterator[Event]:
+    """Yield the events of a stream. Source: HTML standard, section 9.2.6.
+
+    >>> list(parsed([": hello", "id: 7", "event: reservation.held", 'data: {"at": "now"}', ""]))
+    [Event(event_id='7', name='reservation.held', data={'at': 'now'})]
+    """
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line:
+            name, _, value = line.partition(":")
+            fields[name] = value.removeprefix(" ")
+            continue
+        if "data" in fields:
+            yield Event(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
+        fields = {}
+
+
+def _line(event: Event, where: tzinfo, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"id": event.event_id, "event": event.name, **event.data})
+    if event.name == "lost":
+        return "... some events are not remembered any more"
+    at = times.short(event.data["at"], where) if "at" in event.data else ""
+    return " ".join([at, event.name, *(f"{name}={value}" for name, value in event.data.items() if name != "at")])

@@ -1,0 +1,144 @@
+"""``headway reserve``, against an API of a site without switches."""
+
+import re
+import shlex
+
+import pytest
+
+from apps import base, reserve
+from controller.store import StoreFailed
+
+NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """Nothing is waited for."""
+    monkeypatch.setattr(base, "WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr(reserve, "SETTLES_S", 0.0)
+
+
+def offered(said):
+    """The commands of a refusal, by their offers' numbers."""
+    return {number: shlex.split(line)[1:] for number, line in re.findall(r"^(\d)  (headway .*)$", said, re.MULTILINE)}
+
+
+def test_a_night_is_reserved_and_said_back_with_its_zone(cli):
+    said, _ = cli.run(*NIGHT, "--rate", "600Mbps", "--description", "night run")
+    assert re.match(r"[0-9a-f]{16}: committed\n", said)
+    for words in ("600 Mbit/s on the wire", "ls1 - ch1 (chile-illinois)", "night run", "urgent"):
+        assert words in said
+    assert re.search(
+        r"from +\w{3} \d{4}-\d\d-\d\d 22:00 -0[34] \(America/Santiago\), \d{4}-\d\d-\d\dT0[12]:00:00Z", said
+    )
+
+
+def test_what_is_only_held_can_be_renewed_committed_and_cancelled(cli):
+    held = cli.json(*NIGHT, "--rate", "1Mbps", "--hold-only")
+    assert held["state"] == "held"
+    assert cli.json("renew", held["id"], "--for", "10min")["hold_until"] > held["hold_until"]
+    assert cli.json("commit", held["id"])["state"] == "committed"
+    assert cli.json("cancel", held["id"])["state"] == "released"
+    assert "released" in cli.run("reservation", held["id"])[0]
+
+
+def test_a_refusal_has_the_numbers_and_ends_with_3(cli):
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    said, wrong = cli.run(*NIGHT, "--rate", "500Mbps", exit_code=3)
+    assert said == ""
+    for words in ("ls1->ch1", "500 Mbit/s", "338.8 Mbit/s", "22:00 -0", "earliest start", "highest rate"):
+        assert words in wrong
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+@pytest.mark.parametrize("end", ["--for", "--until"])
+def test_the_command_of_an_offer_takes_it(cli, number, end):
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    until = ("--for", "10h") if end == "--for" else ("--until", "07:30")
+    asked = (*NIGHT[:7], *until, "--rate", "500Mbps", "--max-rtt", "200ms", "--description", "it's ours")
+    _, wrong = cli.run(*asked, exit_code=3)
+    taken = cli.json(*offered(wrong)[number])
+    assert (taken["state"], taken["description"], taken["constraints"]["max_rtt_ms"]) == ("committed", "it's ours", 200)
+
+
+def test_an_offer_for_now_can_be_taken_later(cli):
+    cli.run(*NIGHT[:5], "--for", "1h", "--rate", "600Mbps")
+    _, wrong = cli.run(*NIGHT[:5], "--for", "1h", "--rate", "500Mbps", exit_code=3)
+    cli.site.clock.now_us += 5_000_000
+    assert cli.json(*offered(wrong)["2"])["rate_bps"] == 338_800_000
+
+
+def test_a_refusal_in_json_is_the_problem_itself(cli):
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    assert cli.json(*NIGHT, "--rate", "500Mbps", exit_code=3)["free_bps"] == 338_800_000
+
+
+def test_where_there_are_no_numbers_the_words_are_all(cli):
+    _, wrong = cli.run(*NIGHT, "--rate", "1Gbps", "--max-rtt", "20ms", exit_code=3)
+    assert wrong.startswith("headway: ")
+    assert "180 ms" in wrong
+
+
+def test_the_same_key_does_not_reserve_twice(cli):
+    start = ("--start", "2030-01-01T22:00:00Z", "--rate", "600Mbps", "--key", "night")
+    first, again = (cli.json(*NIGHT[:5], "--for", "10h", *start) for _ in range(2))
+    assert first["id"] == again["id"]
+    assert len(cli.json("reservations")) == 1
+
+
+def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
+    sent = base.httpx.request
+    keys = []
+
+    def lossy(method, url, **more):
+        answer = sent(method, url, **more)
+        if method == "POST" and url.endswith("/v1/reservations"):
+            keys.append(more["headers"]["Idempotency-Key"])
+            if len(keys) == 1:
+                raise base.httpx.ReadError("connection reset")
+        return answer
+
+    monkeypatch.setattr(base.httpx, "request", lossy)
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    assert keys == [keys[0]] * 2
+    assert len(cli.json("reservations")) == 1
+
+
+def test_what_could_not_be_saved_is_asked_again(cli, monkeypatch):
+    commit, failures = cli.site.promises.commit, [StoreFailed("sqlite://", "the disk is full")]
+
+    def failing(name):
+        if failures:
+            raise failures.pop()
+        return commit(name)
+
+    monkeypatch.setattr(cli.site.promises, "commit", failing)
+    assert cli.json(*NIGHT, "--rate", "600Mbps")["state"] == "committed"
+
+
+def test_no_controller_is_one_line_with_the_key(cli):
+    _, wrong = cli.run(*NIGHT, "--rate", "1Gbps", "--key", "k1", exit_code=1, url="http://127.0.0.1:1")
+    assert "no controller at http://127.0.0.1:1" in wrong
+    assert "--key k1" in wrong
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--rate", "10g"), "--rate: "),
+        (("--rate", "1Gbps", "--for", "ten"), "--for: "),
+        (("--rate", "1Gbps", "--start", "25:00"), "--start: "),
+        (("--rate", "1Gbps", "--until", "23:00"), "either --for"),
+        (("--rate", "1Gbps", "--max-rtt", "far"), "--max-rtt: "),
+        (("--rate", "1Gbps", "--zone", "America/Serena"), "--zone: "),
+        (("--rate", "1Gbps", "--start", "2020-01-01 22:00"), "in the past"),
+    ],
+)
+def test_what_makes_no_sense_ends_with_2_and_names_the_option(cli, change, said):
+    _, wrong = cli.run(*NIGHT, *change, exit_code=2)
+    assert said in wrong
+
+
+def test_an_unknown_place_is_an_error_that_names_those_there_are(cli):
+    _, wrong = cli.run("reserve", "--from", "la-serena", "--to", "mars", "--for", "1h", "--rate", "1Gbps", exit_code=1)
+    assert "champaign" in wrong

@@ -1,0 +1,118 @@
+"""Times as people write them, at the edges of days and of daylight saving time. Pure."""
+
+import os
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from apps import times
+from topology.units import instant_us, shown_time
+
+SANTIAGO, BERLIN = ZoneInfo("America/Santiago"), ZoneInfo("Europe/Berlin")
+
+
+def at(text, where=SANTIAGO, now="2026-11-21T12:00:00-03:00"):
+    """A time that somebody writes, as RFC 3339."""
+    return shown_time(times.instant_us(text, where, instant_us(now)))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("now", "2026-11-21T15:00:00Z"),
+        ("22:00", "2026-11-22T01:00:00Z"),
+        ("11:59", "2026-11-22T14:59:00Z"),
+        ("12:00", "2026-11-22T15:00:00Z"),
+        ("12:00:01", "2026-11-21T15:00:01Z"),
+        ("today 11:00", "2026-11-21T14:00:00Z"),
+        ("tomorrow 06:30", "2026-11-22T09:30:00Z"),
+        ("tomorrow 23:00", "2026-11-23T02:00:00Z"),
+        ("2026-12-24 22:00", "2026-12-25T01:00:00Z"),
+        ("2026-12-24T22:00", "2026-12-25T01:00:00Z"),
+        ("2026-12-24T22:00:00+01:00", "2026-12-24T21:00:00Z"),
+        ("2026-12-24T22:00:00.5Z", "2026-12-24T22:00:00.500000Z"),
+    ],
+)
+def test_each_form_means_one_instant(written, meant):
+    assert at(written) == meant
+
+
+def test_tomorrow_is_the_zones_own():
+    assert at("tomorrow 06:30", BERLIN, "2026-11-21T23:30:00Z") == "2026-11-23T05:30:00Z"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "later", "25:00", "22", "2026-13-01 22:00", "2026-02-30T22:00:00Z", "10pm", "²2:00"]
+)
+def test_what_is_no_time_is_refused_with_examples(text):
+    with pytest.raises(ValueError, match="tomorrow 06:30"):
+        at(text)
+
+
+def test_a_time_that_comes_twice_is_refused_with_both():
+    with pytest.raises(ValueError, match="comes twice") as error:
+        at("2026-10-25 02:30", BERLIN)
+    for choice in ("2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"):
+        assert choice in str(error.value)
+        assert at(choice, BERLIN)
+
+
+def test_a_time_that_does_not_come_is_refused_with_its_neighbours():
+    with pytest.raises(ValueError, match="does not come") as error:
+        at("2027-03-28 02:30", BERLIN)
+    for choice in ("2027-03-28T01:30:00+01:00", "2027-03-28T03:30:00+02:00"):
+        assert choice in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("2026-10-25 01:59", "2026-10-24T23:59:00Z"),
+        ("2026-10-25 03:00", "2026-10-25T02:00:00Z"),
+        ("2027-03-28 01:59", "2027-03-28T00:59:00Z"),
+        ("2027-03-28 03:00", "2027-03-28T01:00:00Z"),
+    ],
+)
+def test_the_minutes_beside_a_change_of_the_clocks_are_good(written, meant):
+    assert at(written, BERLIN) == meant
+
+
+def test_the_next_time_is_found_over_a_change_of_the_clocks():
+    assert at("22:00", BERLIN, "2026-10-24T20:30:00Z") == "2026-10-25T21:00:00Z"
+
+
+def test_midnight_that_does_not_come_in_chile_is_refused():
+    with pytest.raises(ValueError, match="does not come"):
+        at("tomorrow 00:30", SANTIAGO, "2026-09-05T12:00:00Z")
+
+
+def test_what_is_shown_can_be_typed_again():
+    for moment in ("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-11-22T01:00:00.000001Z"):
+        assert at(times.written(moment, BERLIN), BERLIN) == moment
+
+
+def test_this_machines_zone_is_read_from_its_environment_or_its_files(monkeypatch, tmp_path):
+    monkeypatch.setitem(os.environ, "TZ", ":Europe/Berlin")
+    assert times.zone(None) == BERLIN
+    monkeypatch.delitem(os.environ, "TZ")
+    link = tmp_path / "localtime"
+    assert times.zone(None, link) is UTC
+    link.symlink_to("/usr/share/zoneinfo/America/Santiago")
+    assert str(times.zone(None, link)) == "America/Santiago"
+    copy = tmp_path / "copy"
+    copy.write_bytes(link.read_bytes())
+    assert at("22:00", times.zone(None, copy)) == "2026-11-22T01:00:00Z"
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "../etc/passwd", "America", "x\0y"])
+def test_a_zone_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match="no time zone"):
+        times.zone(name)
+
+
+@pytest.mark.parametrize("duration_us", [1, 1_000, 5_400_000_000, 36_000_000_000, 24_973_001])
+def test_a_duration_that_is_written_is_read_back_exactly(duration_us):
+    from topology.units import duration_us as read
+
+    assert read(times.written_duration(duration_us)) == duration_us
