@@ -62,11 +62,17 @@ def duration_us(seconds: float) -> int:
     return max(1, round(seconds * 1_000_000))
 
 
-def no_null_defaults(schema: dict[str, Any]) -> None:
-    """Leave out of a schema that what is absent is null: its type may not have it."""
-    for described in schema.get("properties", {}).values():
-        if described.get("default", ...) is None:
-            del described["default"]
+def _described(*one_of: tuple[str, ...]) -> Callable[[dict[str, Any]], None]:
+    """Return what finishes a schema: exactly one field of each group, and no null as the default of what is no null."""
+
+    def finish(schema: dict[str, Any]) -> None:
+        for field in schema.get("properties", {}).values():
+            if field.get("default", ...) is None:
+                del field["default"]
+        if one_of:
+            schema["allOf"] = [{"oneOf": [{"required": [name]} for name in names]} for names in one_of]
+
+    return finish
 
 
 def _one_of(model: BaseModel, *names: str, need: bool = True) -> None:
@@ -83,7 +89,7 @@ def _one_of(model: BaseModel, *names: str, need: bool = True) -> None:
 class Body(BaseModel):
     """What all bodies have in common: unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=no_null_defaults)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_described())
 
 
 class ConstraintsIn(Body):
@@ -114,6 +120,8 @@ class Rated(Body):
 
 class ReservationIn(Rated):
     """Bandwidth that is wanted from one end to the other for a time."""
+
+    model_config = ConfigDict(json_schema_extra=_described(("rate_bps", "rate"), ("end", "duration_s")))
 
     a_end: Name = Field(alias="from", description="The host that sends, or a site for all its hosts.")
     z_end: Name = Field(alias="to", description="The host or site that receives.", examples=["champaign"])
