@@ -117,8 +117,9 @@ def zone(name: str | None) -> tzinfo:
 
 def instant(text: str | None, where: tzinfo, option: str, after: str | None = None) -> str | None:
     """Return a time from the command line as the API takes it; without a date the next after ``after``, or now."""
-    now_us = time.time_ns() // 1000 if after is None else units.instant_us(after)
-    unix_us = quantity(text, lambda written: times.instant_us(written, where, now_us), option)
+    now_us = time.time_ns() // 1000
+    after_us = None if after is None else units.instant_us(after)
+    unix_us = quantity(text, lambda written: times.instant_us(written, where, now_us, after_us), option)
     return None if unix_us is None else units.shown_time(unix_us)
 
 

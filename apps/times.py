@@ -36,8 +36,14 @@ def zone(name: str | None, localtime: Path = Path("/etc/localtime")) -> tzinfo:
         raise ValueError(f'there is no time zone "{name}", try "America/Santiago" or "UTC"') from error
 
 
-def instant_us(text: str, where: tzinfo, now_us: int) -> int:
-    """Return a time as Unix microseconds: RFC 3339, or a local time, the next one if it has no date.
+def instant_us(text: str, where: tzinfo, now_us: int, after_us: int | None = None) -> int:
+    """Return a time as Unix microseconds: RFC 3339, or a local time.
+
+    Args:
+        text: as it was written.
+        where: the zone of local times.
+        now_us: Unix time, by which today and tomorrow are known.
+        after_us: a time without a date is the next one after this; after now if absent.
 
     Raises:
         ValueError: not such a time, or one that the zone's clocks show twice or never.
@@ -48,14 +54,14 @@ def instant_us(text: str, where: tzinfo, now_us: int) -> int:
     match = _LOCAL.fullmatch(written)
     if match is None:
         return _with_offset_us(written)
-    now = _at(now_us, where)
+    after_us = now_us if after_us is None or match["day"] else after_us
     try:
         clock = datetime.strptime(match["time"], "%H:%M:%S" if match["time"].count(":") == 2 else "%H:%M").time()  # noqa: DTZ007
-        day = datetime.fromisoformat(match["date"]).date() if match["date"] else now.date()
+        day = datetime.fromisoformat(match["date"]).date() if match["date"] else _at(after_us, where).date()
     except ValueError as error:
         raise ValueError(f'"{text}" is not a time: {error}, {EXAMPLES}') from error
     wanted = datetime.combine(day, clock, where)
-    past = _us(wanted.replace(fold=1)) <= now_us
+    past = _us(wanted.replace(fold=1)) <= after_us
     if match["day"] == "tomorrow" or (past and not match["day"] and not match["date"]):
         wanted += timedelta(days=1)
     return _us(_once(wanted))

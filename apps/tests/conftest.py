@@ -1,35 +1,20 @@
 """A controller's API, served, and the command run against it."""
 
-import contextlib
 import json
-import socket
-import threading
 import time
 from dataclasses import dataclass
 
 import pytest
 import structlog
-import uvicorn
 from typer.testing import CliRunner
 
 from apps import client
+from apps.tests.serving import served
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from topology.named import chile_illinois
 
 ZONE = "America/Santiago"
-
-
-@contextlib.contextmanager
-def served(app):
-    """Serve an API on a free port; yield its address."""
-    bound = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 @dataclass(frozen=True)

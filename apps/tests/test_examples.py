@@ -3,24 +3,28 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import threading
+import time
 from pathlib import Path
 
 import pytest
-import uvicorn
 import yaml
 
+from apps.tests.serving import served
 from controller.northbound.tests.site import api_of
 from controller.settings import parsed
-from controller.tests.fakes import ready_site
+from controller.tests.fakes import FakeSite, ready_site
 from hostagent.settings import parsed as parsed_agent
+from topology.named import chile_illinois
 
 DOCS = Path(__file__).parents[2] / "docs"
 DEFAULT_URL = "http://127.0.0.1:8080"
-TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)"
+ANYTHING = r"\.\.\."
+TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)"
+LOCAL_TIME = r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? -0[34]"  # Chile in summer and winter
+NAME = r"\b[0-9a-f]{16}\b"
+LINES = r"[\s━─┏┓┡┩└┘┳╇┴┃│╸╺]+"  # of tables, and the bars of charts
 
 
 def blocks(name, language):
@@ -28,46 +32,75 @@ def blocks(name, language):
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
 
 
-def examples():
-    """Each command in the console blocks of api.md, with what it is said to print."""
-    for block in blocks("api.md", "console"):
+def examples(name):
+    """Each command in the console blocks of a document, with what it is said to print."""
+    for block in blocks(name, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             lines = part.splitlines()
             head = next(i for i, line in enumerate(lines) if not line.endswith("\\")) + 1
             yield "\n".join(lines[:head]), " ".join(lines[head:])
 
 
+def idle_site():
+    """A site whose circuit has 100 Gbit/s; its clock stands at this moment."""
+    site = FakeSite(chile_illinois(100_000_000_000), standing=())
+    site.clock.now_us = time.time_ns() // 1000
+    return site
+
+
 @pytest.fixture
 def url():
     """A served API of a site without switches."""
-    site = ready_site()
-    bound = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(api_of(site), log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with served(api_of(ready_site())) as address:
+        yield address
 
 
-def as_pattern(said):
-    """What a document says, as a pattern: dots stand for anything, a time for any time."""
-    return "".join(
-        ".*" if part == "..." else TIME if re.fullmatch(TIME, part) else re.escape(part)
-        for part in re.split(rf"(\.\.\.|{TIME.replace('(', '(?:')})", " ".join(said.split()))
-    )
+def as_pattern(said, names):
+    """What a document says, as a pattern: dots stand for anything, a time for any time, a name for what it became."""
+    pattern = ""
+    for part in re.split(f"({ANYTHING}|{TIME}|{LOCAL_TIME}|{NAME})", said):
+        if part == "...":
+            pattern += ".*"
+        elif re.fullmatch(NAME, part) and part not in names:
+            pattern += f"(?P<n{part}>{NAME})"
+        else:
+            fitting = next((one for one in (TIME, LOCAL_TIME) if re.fullmatch(one, part)), None)
+            pattern += fitting or re.escape(names.get(part, part))
+    return pattern
 
 
-def test_the_commands_print_what_the_document_says(url):
+def flat(text):
+    """A text without line breaks and the lines of tables."""
+    return re.sub(LINES, " ", text).strip()
+
+
+def follow(name, url, folder):
+    """Run the commands of a document one after the other; each prints what is said."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"HEADWAY_URL": url, "PATH": path, "COLUMNS": "200"}
-    for command, said in examples():
+    environment = os.environ | {"HEADWAY_URL": url, "PATH": path, "COLUMNS": "200", "TZ": "America/Santiago"}
+    names = {}
+    for command, said in examples(name):
         here = command.replace(DEFAULT_URL, url)
-        done = subprocess.run(here, shell=True, capture_output=True, text=True, env=environment, check=False)  # noqa: S602
-        printed = " ".join((done.stdout + done.stderr).split())
-        assert re.fullmatch(as_pattern(said), printed), f"{command}\nsaid:    {said}\nprinted: {printed}"
-        if command.startswith("curl"):  # the next example announces the same
+        for there, ours in names.items():
+            here = here.replace(there, ours)
+        done = subprocess.run(  # noqa: S602
+            here, shell=True, cwd=folder, capture_output=True, text=True, env=environment, check=False
+        )
+        printed = flat(done.stdout + done.stderr)
+        found = re.fullmatch(as_pattern(flat(said), names), printed)
+        assert found, f"{command}\nsaid:    {flat(said)}\nprinted: {printed}"
+        names |= {group[1:]: value for group, value in found.groupdict().items()}
+        if command.startswith("curl") and '"image"' in command:  # the next example announces the same
             subprocess.run(["headway", "release", "image"], env=environment, check=True, capture_output=True)
+
+
+def test_the_api_answers_what_the_document_says(url, tmp_path):
+    follow("api.md", url, tmp_path)
+
+
+def test_the_commands_print_what_the_document_says(tmp_path):
+    with served(api_of(idle_site())) as url:
+        follow("cli.md", url, tmp_path)
 
 
 def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults():
