@@ -1,5 +1,6 @@
 """The REST API under ``/v1``: its parts put together, and what goes wrong as problems (RFC 9457)."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -91,11 +92,20 @@ def _handle_errors(app: FastAPI, decisions: Decisions) -> None:
         app.add_exception_handler(kind, handler)
 
 
-async def _not_routed(_: Request, error: RoutingError) -> Response:
+async def _not_routed(request: Request, error: RoutingError) -> Response:
     """Answer what no handler was found for, or whose body could not be read."""
+    headers = dict(error.headers or {})
+    if error.status_code == 405:  # Starlette names the methods of the first route with this path only
+        headers["Allow"] = ", ".join(_methods(request.app.openapi(), request.url.path))
     kinds = {400: "malformed", 404: "not-known", 405: "method-not-allowed", 413: "too-large"}
     kind = kinds.get(error.status_code, "not-possible")
-    return problem(error.status_code, kind, str(error.detail), {}, error.headers)
+    return problem(error.status_code, kind, str(error.detail), {}, headers)
+
+
+def _methods(schema: dict[str, Any], path: str) -> list[str]:
+    """Return the methods that a path takes."""
+    templates = ((re.sub(r"\{\w+\}", "[^/]+", template), methods) for template, methods in schema["paths"].items())
+    return sorted(m.upper() for template, methods in templates if re.fullmatch(template, path) for m in methods)
 
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:

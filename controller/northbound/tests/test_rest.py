@@ -237,6 +237,7 @@ def test_a_path_nobody_serves_and_a_method_nobody_takes_are_problems(idle):
     answer = idle.put("/v1/plan")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
     assert answer.json()["type"] == "/problems/method-not-allowed"
+    assert idle.put("/v1/reservations/any").headers["allow"] == "DELETE, GET, PATCH"
 
 
 def test_our_own_fault_is_a_problem_without_its_inside(client, site):
