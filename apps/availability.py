@@ -64,7 +64,7 @@ def _show(way: dict[str, Any], wanted: str, where: tzinfo) -> None:
     say = [f"over the whole time: {units.shown_rate(way['most_bps'])}"]
     if wanted:
         start = way["earliest_start"]
-        say.append(f"{wanted}: " + (f"first from {times.shown(start, where)}" if start else "never in this time"))
+        say.append(f"{wanted}: " + (f"first from {times.shown(start, where)}" if start else "never"))
     if way["volume"] is not None:
         say += _volume(way["volume"], where)
     for line in say:

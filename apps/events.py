@@ -56,7 +56,8 @@ def _followed(url: str) -> Iterator[Event]:
                     yield event
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if not connected:
-                base.stop(f"no controller at {url}: {error}; is it running? set --url or HEADWAY_URL", base.EXIT_FAILED)
+                why = str(error).partition("\n")[0]
+                base.stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", base.EXIT_FAILED)
         time.sleep(RETRY_S)
 
 

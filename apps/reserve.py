@@ -1,5 +1,6 @@
 """``headway reserve``: asks for bandwidth, holds it, commits it."""
 
+import re
 import secrets
 import time
 from datetime import tzinfo
@@ -42,7 +43,9 @@ def reserve(
 
     headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
     """
-    where = base.zone(zone)
+    where, key = base.zone(zone), secrets.token_hex(8) if key is None else key
+    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
+        base.stop("--key: need 1 to 255 letters, digits and signs of ASCII, without spaces", base.EXIT_USAGE)
     rtt_us = base.quantity(max_rtt, units.duration_us, "--max-rtt")
     paths = {"include": include or [], "exclude": exclude or [], "backup": backup}
     body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class}
@@ -51,7 +54,7 @@ def reserve(
     body["constraints"] = paths if rtt_us is None else paths | {"max_rtt_ms": rtt_us / 1000}
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *refusals.at(url)]
     try:
-        reserved = _reserved(url, body, key or secrets.token_hex(8), hold_only)
+        reserved = _reserved(url, body, key, hold_only)
     except base.Refused as refused:
         refusals.refuse(refused, lambda offer: [*_command(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)

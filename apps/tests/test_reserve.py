@@ -130,6 +130,8 @@ def test_no_controller_is_one_line_with_the_key(cli):
         (("--rate", "1Gbps", "--start", "25:00"), "--start: "),
         (("--rate", "1Gbps", "--until", "23:00"), "either --for"),
         (("--rate", "1Gbps", "--max-rtt", "far"), "--max-rtt: "),
+        (("--rate", "1Gbps", "--key", "night 1"), "--key: "),
+        (("--rate", "1Gbps", "--key", "noche-ñ"), "--key: "),
         (("--rate", "1Gbps", "--zone", "America/Serena"), "--zone: "),
         (("--rate", "1Gbps", "--start", "2020-01-01 22:00"), "in the past"),
     ],

@@ -1,0 +1,237 @@
+"""The other commands, against an API of a site without switches."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from apps import announce, availability, base, completion, events
+
+HEADWAY = str(Path(sys.executable).parent / "headway")
+NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """Nothing is waited for."""
+    monkeypatch.setattr(base, "WAITS_S", (0.0,))
+
+
+def offered(said):
+    """The commands of a refusal, by their offers' numbers."""
+    return {number: shlex.split(line)[1:] for number, line in re.findall(r"^(\d)  (headway .*)$", said, re.MULTILINE)}
+
+
+def test_every_page_of_the_reservations_is_fetched(cli):
+    body = {"from": "base20", "to": "arch", "rate": "1 kbit/s", "duration_s": 60}
+    with httpx.Client(base_url=cli.url) as client:
+        for _ in range(1001):
+            assert client.post("/v1/reservations", json=body).status_code == 201
+    assert len(cli.json("reservations")) == 1001
+
+
+def test_reservations_are_found_by_state_class_ends_and_time(cli):
+    one = cli.json(*NIGHT, "--rate", "1Mbps", "--class", "background")["id"]
+    assert [r["id"] for r in cli.json("reservations", "--state", "committed", "--class", "background")] == [one]
+    assert cli.json("reservations", "--state", "held", "--state", "active") == []
+    assert cli.json("reservations", "--from", "champaign") == []
+    assert cli.json("reservations", "--before", "21:59") == []
+    assert one in cli.run("reservations", "--after", "22:01")[0]
+    assert "no reservations" in cli.run("reservations", "--to", "la-serena")[0]
+
+
+def test_words_of_others_do_not_colour_the_table(cli):
+    cli.run(*NIGHT, "--rate", "1Mbps", "--description", "[red]night[/red]")
+    assert "[red]night[/red]" in cli.run("reservations")[0]
+
+
+def test_a_change_keeps_what_is_not_named(cli):
+    one = cli.json(*NIGHT, "--rate", "600Mbps", "--description", "night")
+    changed = cli.json("change", one["id"], "--rate", "700Mbps", "--for", "9h")
+    assert (changed["rate_bps"], changed["start"], changed["description"]) == (700_000_000, one["start"], "night")
+    assert changed["end"] < one["end"]
+
+
+def test_a_refused_change_leaves_it_and_its_offers_can_be_taken(cli):
+    one = cli.json(*NIGHT, "--rate", "300Mbps")
+    cli.run(*NIGHT, "--rate", "300Mbps")
+    _, wrong = cli.run("change", one["id"], "--rate", "900Mbps", exit_code=3)
+    assert cli.json("reservation", one["id"]) == one
+    assert cli.json(*offered(wrong)["2"])["rate_bps"] == 638_800_000
+    assert cli.json(*offered(wrong)["1"])["start"] == one["end"]
+
+
+def test_a_change_of_what_somebody_else_has_changed_fails(cli, monkeypatch):
+    one = cli.json(*NIGHT, "--rate", "300Mbps")
+    monkeypatch.setattr(base.httpx, "request", outpaced(base.httpx.request, one["id"], cli.url))
+    _, wrong = cli.run("change", one["id"], "--rate", "400Mbps", exit_code=1)
+    assert "version" in wrong
+
+
+def outpaced(request, name, url):
+    """Requests, with somebody else's change just before ours."""
+
+    def asked(method, *arguments, **more):
+        if method == "PATCH":
+            request("PATCH", f"{url}/v1/reservations/{name}", json={"description": "x"}, headers={"If-Match": "*"})
+        return request(method, *arguments, **more)
+
+    return asked
+
+
+def test_what_is_cancelled_cannot_be_committed(cli):
+    one = cli.json(*NIGHT, "--rate", "1Mbps", "--hold-only")
+    cli.run("cancel", one["id"])
+    assert "released" in cli.run("commit", one["id"], exit_code=1)[1]
+
+
+def test_free_rates_are_bars_and_answers_are_words(cli):
+    ends = ("--from", "la-serena", "--to", "champaign")
+    cli.run("reserve", *ends, "--start", "2030-01-15 22:00", "--for", "10h", "--rate", "600Mbps")
+    ends = ("availability", *ends, "--start", "2030-01-15 20:00", "--end", "23:00")
+    said, _ = cli.run(*ends, "--rate", "500Mbps", "--for", "1h", "--bytes", "1GB")
+    for words in (
+        "ls1 - ch1 (chile-illinois)",
+        "938.8 Mbit/s",
+        "━━━",
+        "over the whole time: 338.8",
+        "first from",
+        "moved by",
+    ):
+        assert words in said
+    assert "cannot be moved" in cli.run(*ends, "--bytes", "9TB")[0]
+    assert "first from Wed 2030-01-16 08:00 -03" in cli.run(*ends, "--rate", "500Mbps", "--for", "3h")[0]
+    assert "5Gbps for 1h: never" in cli.run(*ends, "--rate", "5Gbps", "--for", "1h")[0]
+    assert "go together" in cli.run(*ends, "--rate", "500Mbps", exit_code=2)[1]
+
+
+def test_many_pieces_become_few_with_the_least_of_each():
+    pieces = [{"from": str(n), "until": str(n + 1), "rate_bps": n} for n in range(100)]
+    few = availability.coarse(pieces)
+    assert len(few) <= availability.ROWS
+    assert (few[0]["from"], few[-1]["until"], few[1]["rate_bps"]) == ("0", "100", int(few[1]["from"]))
+    assert availability.coarse([]) == []
+
+
+def test_a_file_gives_size_and_name_and_the_topology_the_ends(cli, tmp_path, monkeypatch):
+    image = tmp_path / "image #42.fits"
+    image.write_bytes(b"x" * 1000)
+    monkeypatch.setattr(announce.socket, "gethostname", lambda: "base20.example.org")
+    promised = cli.json("announce", str(image), "--deadline", "30s")
+    said = {name: promised[name] for name in ("id", "bytes", "from", "to")}
+    assert said == {"id": "image-42.fits", "bytes": 1000, "from": ["base20"], "to": "arch"}
+    assert cli.json("release", "image-42.fits")["id"] == "image-42.fits"
+
+
+def test_what_cannot_be_found_out_is_asked_with_the_choices(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(announce.socket, "gethostname", lambda: "laptop")
+    assert "base20, base21" in cli.run("announce", "--bytes", "1GB", exit_code=2)[1]
+    assert "base20, base21" in cli.run("announce", "--bytes", "1GB", "--from", "arch", exit_code=2)[1]
+    assert "--bytes" in cli.run("announce", str(tmp_path / "none"), exit_code=2)[1]
+    assert "--bytes" in cli.run("announce", exit_code=2)[1]
+
+
+def test_a_refused_announcement_can_have_its_later_deadline(cli):
+    ends = ("announce", "--from", "base20,base21", "--to", "arch", "--bytes", "2.7GB", "--id", "image")
+    _, wrong = cli.run(*ends, "--deadline", "5s", exit_code=3)
+    assert "announce fewer bytes" in wrong
+    assert cli.json(*offered(wrong)["1"])["id"] == "image"
+
+
+def test_switches_are_shown(cli):
+    assert "0000000000000001" in cli.run("switches")[0]
+    assert [row["connected"] for row in cli.json("switches")] == [True, True]
+
+
+def test_events_are_followed_and_ctrl_c_is_a_good_end(cli):
+    environment = os.environ | {"HEADWAY_URL": cli.url, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [HEADWAY, "events", "--json"], env=environment, stdout=subprocess.PIPE, text=True
+    ) as following:
+        done = threading.Event()
+        publisher = threading.Thread(target=publish_until, args=(cli.site.book.events, done))
+        publisher.start()
+        told = json.loads(following.stdout.readline())
+        done.set()
+        publisher.join()
+        following.send_signal(signal.SIGINT)
+    assert (told["event"], told["reservation"], following.returncode) == ("reservation.held", "r1", 0)
+    assert int(told["id"]) > 0
+
+
+def publish_until(published, done):
+    """Let something happen again and again: nobody knows when a listener is there."""
+    while not done.wait(0.05):
+        published.publish("reservation.held", reservation="r1")
+
+
+def test_after_a_broken_connection_events_go_on_behind_the_last(monkeypatch):
+    streams = [["id: 7", "event: a", "data: {}", "", "id: 8"], ["id: 8", "event: b", 'data: {"x": 1}', ""]]
+    asked = []
+
+    class Stream:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def raise_for_status(self):
+            pass
+
+        def iter_lines(self):
+            yield from streams.pop(0)
+            raise httpx.ReadError("broken")
+
+    def stream(*_, headers, **__):
+        asked.append(headers)
+        return Stream()
+
+    monkeypatch.setattr(events.httpx, "stream", stream)
+    monkeypatch.setattr(events, "RETRY_S", 0)
+    told = events._followed("http://x")
+    assert [next(told).name for _ in range(2)] == ["a", "b"]
+    assert asked == [{}, {"Last-Event-ID": "7"}]
+
+
+def test_no_controller_ends_events_with_1(cli):
+    assert "no controller" in cli.run("events", exit_code=1, url="http://127.0.0.1:1")[1]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://a:b", "ftp://x"])
+def test_a_wrong_address_is_one_line(cli, url):
+    _, wrong = cli.run("plan", exit_code=2 if url == "http://a:b" else 1, url=url)
+    assert len(wrong.splitlines()) == 1
+
+
+def test_the_tab_key_knows_reservations_ends_and_circuits(cli, monkeypatch):
+    monkeypatch.setenv("HEADWAY_URL", cli.url)
+    one = cli.json(*NIGHT, "--rate", "1Mbps")["id"]
+    assert [name for name, _ in completion.reservations(one[:3])] == [one]
+    assert [name for name, _ in completion.ends("ch")] == ["champaign"]
+    assert completion.hosts("base2")[0] == ("base20", "host at la-serena")
+    assert completion.parts("") == ["chile-illinois", "ls1", "ch1"]
+    cli.run("cancel", one)
+    assert completion.reservations("") == []
+
+
+def test_the_tab_key_is_silent_without_a_controller(monkeypatch):
+    monkeypatch.setenv("HEADWAY_URL", "http://127.0.0.1:1")
+    began_s = time.monotonic()
+    assert (completion.reservations(""), completion.ends(""), completion.announcements("")) == ([], [], [])
+    assert time.monotonic() - began_s < 3 * completion.TIMEOUT_S
+
+
+def test_the_shell_is_answered(cli):
+    asked = {"_HEADWAY_COMPLETE": "complete_bash", "COMP_WORDS": "headway reserve --from la", "COMP_CWORD": "3"}
+    environment = os.environ | {"HEADWAY_URL": cli.url} | asked
+    assert "la-serena" in subprocess.run([HEADWAY], env=environment, capture_output=True, text=True, check=False).stdout
