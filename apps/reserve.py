@@ -43,23 +43,38 @@ def reserve(
 
     headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
     """
-    where, key = base.zone(zone), secrets.token_hex(8) if key is None else key
-    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
-        base.stop("--key: need 1 to 255 letters, digits and signs of ASCII, without spaces", base.EXIT_USAGE)
-    rtt_us = base.quantity(max_rtt, units.duration_us, "--max-rtt")
-    paths = {"include": include or [], "exclude": exclude or [], "backup": backup}
-    body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class}
+    where, key = base.zone(zone), _key(key)
+    body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
-    body["description"] = description
-    body["constraints"] = paths if rtt_us is None else paths | {"max_rtt_ms": rtt_us / 1000}
+    body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *refusals.at(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)
     except base.Refused as refused:
         refusals.refuse(refused, lambda offer: [*_command(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)
-    if reserved["state"] in {"failed", "expired", "released"}:  # a key that was used before, or a provider's no
-        base.stop(f"{reserved['id']} is {reserved['state']}: {reserved['reason']}; ask again with another --key", 1)
+    _check(reserved)
+
+
+def _key(key: str | None) -> str:
+    """Return a name for the request, made up if there is none; it can be a header."""
+    key = secrets.token_hex(8) if key is None else key
+    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
+        base.stop("--key: need 1 to 255 letters, digits and signs of ASCII, without spaces", base.EXIT_USAGE)
+    return key
+
+
+def _bound(max_rtt: str | None) -> dict[str, Any]:
+    """Return the bound of the round trip, if there is one, as the API takes it."""
+    rtt_us = base.quantity(max_rtt, units.duration_us, "--max-rtt")
+    return {} if rtt_us is None else {"max_rtt_ms": rtt_us / 1000}
+
+
+def _check(reserved: dict[str, Any]) -> None:
+    """End with 1 if nothing is reserved: the key was used before for what has ended, or a provider has said no."""
+    if reserved["state"] in {"failed", "expired", "released"}:
+        why = f"{reserved['id']} is {reserved['state']}: {reserved['reason'] or 'by its owner'}"
+        base.stop(f"{why}; to reserve anew, use another --key or none", base.EXIT_FAILED)
 
 
 def _when(start: str | None, duration: str | None, until: str | None, where: tzinfo) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -84,6 +85,24 @@ def test_the_same_key_does_not_reserve_twice(cli):
     first, again = (cli.json(*NIGHT[:5], "--for", "10h", *start) for _ in range(2))
     assert first["id"] == again["id"]
     assert len(cli.json("reservations")) == 1
+
+
+def test_a_key_of_what_has_been_given_back_reserves_nothing_and_says_so(cli):
+    asked = (*NIGHT, "--rate", "1Mbps", "--key", "night")
+    cli.run("cancel", cli.json(*asked)["id"])
+    assert "another --key" in cli.run(*asked, exit_code=1)[1]
+
+
+def test_what_begins_now_is_waited_for_and_a_provider_that_is_late_is_named(cli, monkeypatch):
+    monkeypatch.setattr(reserve, "SETTLES_S", 1.0)
+    monkeypatch.setattr(cli.site.promises, "reservation", settling(cli.site.promises.reservation))
+    said, _ = cli.run(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps")
+    assert said.splitlines()[0].endswith(": provisioning: waits for OSCARS")
+
+
+def settling(known):
+    """Reservations as they are known, with a reason of their provider."""
+    return lambda name: replace(known(name), reason="waits for OSCARS")
 
 
 def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
