@@ -6,12 +6,12 @@
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check root lab bench-reservations install bpf clean
+.PHONY: demo test check schema root lab bench-reservations install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
 
-test: check root lab
+test: check schema root lab
 
 check: install
 	.venv/bin/ruff format --check .
@@ -19,6 +19,9 @@ check: install
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m pytest -q
+
+schema: install  ## over six thousand requests drawn from the API's description, over HTTP
+	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py
 
 root: install  ## real sockets, BPF and a userspace Open vSwitch in namespaces on this machine
 	$(PYTHON) -m pytest -q -m root

@@ -9,9 +9,9 @@ import structlog
 from typer.testing import CliRunner
 
 from apps import client
-from apps.tests.serving import served
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
+from controller.tests.serving import served
 from topology.named import chile_illinois
 
 ZONE = "America/Santiago"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from apps.tests.serving import served
 from controller.northbound.tests.site import api_of
 from controller.settings import parsed
 from controller.tests.fakes import FakeSite, ready_site
+from controller.tests.serving import served
 from hostagent.settings import parsed as parsed_agent
 from topology.named import chile_illinois
 

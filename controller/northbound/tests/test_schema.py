@@ -1,6 +1,6 @@
 """The API does what its description says, whatever is sent to it: requests drawn from the description, good and bad.
 
-Some for each operation in the ordinary run; ``HEADWAY_SCHEMA_EXAMPLES=600`` sends about ten thousand.
+Some for each operation in the ordinary run; ``make schema`` sends over six thousand, over HTTP.
 """
 
 import os
@@ -21,10 +21,12 @@ from schemathesis.specs.openapi.checks import (
 
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import START_US, FakeSite
+from controller.tests.serving import served
 from topology.named import asc_ring
 from topology.units import shown_time
 
-EXAMPLES = int(os.environ.get("HEADWAY_SCHEMA_EXAMPLES", "15"))
+IN_PROCESS = 15
+EXAMPLES = int(os.environ.get("HEADWAY_SCHEMA_EXAMPLES", str(IN_PROCESS)))
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -70,8 +72,12 @@ def site():
 
 @pytest.fixture(scope="module")
 def schema(site):
-    """Its API's description, with the API behind it."""
-    return schemathesis.openapi.from_asgi("/openapi.json", api_of(site))
+    """Its API's description, with the API behind it: in process, in the long run served over HTTP."""
+    if EXAMPLES <= IN_PROCESS:
+        yield schemathesis.openapi.from_asgi("/openapi.json", api_of(site))
+        return
+    with served(api_of(site)) as url:
+        yield schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
 def operations():
