@@ -7,7 +7,7 @@ plan only after it.
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -85,10 +85,10 @@ class Promises:
             known = self._known(reservation_id)
             if known.state in {State.COMMITTED, *IN_PLAN}:
                 return self._keep(known)
-            committed = self._book.ledger.happened(reservation_id, Event.COMMIT, now_us)
-            self._book.ledger.tick(now_us)  # its start may be now
-            kept = self._told("reservation.committed", reservation_id, committed)
-            return replace(kept, value=self._known(reservation_id))
+            self._book.ledger.happened(reservation_id, Event.COMMIT, now_us)
+            self._book.events.publish("reservation.committed", reservation=reservation_id)
+            self._tick(now_us)  # its start may be now
+            return self._keep(self._known(reservation_id))
 
     def renew(self, reservation_id: str, hold_us: int = HOLD_US) -> Kept[Reservation]:
         """Keep a hold for ``hold_us`` from now.
@@ -259,8 +259,16 @@ class Promises:
     def _now(self) -> int:
         """Return the time, with all that is due by now done: an answer never counts on a hold that has lapsed."""
         now_us = self._book.now_us()
-        self._book.ledger.tick(now_us)
+        self._tick(now_us)
         return now_us
+
+    def _tick(self, now_us: int) -> None:
+        for moved in self._book.ledger.tick(now_us):
+            if isinstance(moved, Reservation):
+                why = {"why": moved.reason} if moved.reason else {}
+                self._book.events.publish(f"reservation.{moved.state}", reservation=moved.reservation_id, **why)
+            else:
+                self._book.events.publish("announcement.lapsed", announcement=moved.announcement_id)
 
     def _known(self, reservation_id: str) -> Reservation:
         known = self._book.ledger.reservations.get(reservation_id)

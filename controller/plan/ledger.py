@@ -180,29 +180,28 @@ class Ledger:
         """Return when :meth:`tick` has something to do next; None if never."""
         return self._due[0][0] if self._due else None
 
-    def tick(self, now_us: int) -> bool:
-        """Act on all that has become due; return whether anything was."""
-        acted = False
+    def tick(self, now_us: int) -> tuple[Reservation | Announcement, ...]:
+        """Act on all that has become due; return what that has changed, as it is now, and announcements that lapsed."""
+        moved: list[Reservation | Announcement] = []
         while self._due and self._due[0][0] <= now_us:
             _, name = heapq.heappop(self._due)
-            acted = True
             self.moves += name not in self.reservations  # a promised rate begins or ends, or a capacity changes
             if name in self.reservations:
-                self._tick_reservation(self.reservations[name], now_us)
+                moved += self._tick_reservation(self.reservations[name], now_us)
             elif name in self.announcements and self.announcements[name].lapses_us <= now_us:
-                self.forget(name)
-        return acted
+                moved.append(self.forget(name))
+        return tuple(moved)
 
-    def _tick_reservation(self, known: Reservation, now_us: int) -> None:
+    def _tick_reservation(self, known: Reservation, now_us: int) -> Iterator[Reservation]:
         name, state = known.reservation_id, known.state
         if state is State.HELD and min(known.hold_until_us or 0, known.end_us) <= now_us:
-            self.happened(name, Event.EXPIRE, now_us, "the hold was not committed in time")
+            yield self.happened(name, Event.EXPIRE, now_us, "the hold was not committed in time")
         elif state is State.COMMITTED and known.end_us <= now_us:
-            self.happened(name, Event.EXPIRE, now_us, "its whole time passed while no controller ran")
+            yield self.happened(name, Event.EXPIRE, now_us, "its whole time passed while no controller ran")
         elif state in IN_PLAN and known.end_us <= now_us:
-            self.happened(name, Event.EXPIRE, now_us, "its time is over")
+            yield self.happened(name, Event.EXPIRE, now_us, "its time is over")
         elif state is State.COMMITTED and known.start_us <= now_us:
-            self.happened(name, Event.START, now_us)
+            yield self.happened(name, Event.START, now_us)
 
     def note(self, reservation_id: str, reason: str, now_us: int) -> None:
         """Write down why a reservation is where it is."""

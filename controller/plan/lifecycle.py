@@ -80,8 +80,8 @@ class Illegal(Exception):
         self.reservation_id = reservation_id
         self.state = state
         self.event = event
-        allowed = ", ".join(NEXT[state]) or "nothing any more"
-        super().__init__(f'reservation "{reservation_id}" is {state}: it cannot {event}, only {allowed}')
+        allowed = f", only {', '.join(NEXT[state])}" if NEXT[state] else " any more"
+        super().__init__(f'reservation "{reservation_id}" is {state}: it cannot {event}{allowed}')
 
 
 def after(reservation_id: str, state: State, event: Event) -> State:

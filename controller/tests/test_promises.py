@@ -16,7 +16,7 @@ from controller.plan.lifecycle import Illegal, State
 from controller.plan.purchases import Period
 from controller.promises import Promises
 from controller.store import Store, StoreFailed
-from controller.tests.fakes import START_US, FakeSite, ready_site
+from controller.tests.fakes import START_US, FakeSite, image, ready_site
 from controller.timekeeper import Timekeeper
 from topology.protocol import FlowClass
 
@@ -290,3 +290,30 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     assert list(seen)[:1] == [State.COMMITTED]
     assert State.ACTIVE in seen
     assert seen[State.ACTIVE] >= 300_000
+
+
+def told(site):
+    """The names of all events about promises, in order."""
+    happened = site.book.events.since(0).events
+    return [event.name for event in happened if event.name.startswith(("reservation.", "announcement."))]
+
+
+def test_what_the_clock_does_to_a_promise_is_told_once_like_what_its_owner_does(site):
+    held(site.promises, name="lapsing", rate_bps=1)
+    held(site.promises, name="carried", start_us=START_US)
+    site.promises.commit("carried")
+    site.announce(image())
+    for after_s in (1, 70, 70, 120, 300):
+        site.clock.now_us += after_s * S
+        site.converge()
+    assert told(site) == [
+        "reservation.held",
+        "reservation.held",
+        "reservation.committed",
+        "reservation.provisioning",
+        "announcement.promised",
+        "reservation.active",
+        "reservation.expired",
+        "announcement.lapsed",
+        "reservation.expired",
+    ]
