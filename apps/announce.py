@@ -3,13 +3,12 @@
 import json
 import re
 import socket
-from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from apps import base, completion, refusals, times
+from apps import base, completion, offers, options, refusals, shown
 from topology import units
 
 app = typer.Typer()
@@ -28,11 +27,11 @@ def announce(
     ] = None,
     size: Annotated[str | None, typer.Option("--bytes", help="Payload of all senders together, e.g. 2.7GB.")] = None,
     deadline: Annotated[str | None, typer.Option(help="By when, e.g. 30s; refused if it cannot be met.")] = None,
-    flow_class: Annotated[base.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
+    flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
-    zone: base.Zone = None,
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """Announce bytes that are coming; the answer is a promise, or a refusal (exit 3) with the numbers.
 
@@ -44,14 +43,14 @@ def announce(
     body: dict[str, Any] = {"class": flow_class, "bytes": _size_bytes(file, size)}
     deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
     if deadline_us is not None:
-        body["deadline_s"] = times.seconds(deadline_us)
+        body["deadline_s"] = shown.seconds(deadline_us)
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target)
     try:
         promise = base.call(url, "POST /v1/announcements", body)
     except base.Refused as refused:
-        refusals.refuse(refused, lambda offer: _command(body, offer, url, where), where, as_json)
+        refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
     typer.echo(json.dumps(promise) if as_json else said)
 
@@ -59,8 +58,8 @@ def announce(
 @app.command()
 def release(
     name: Annotated[str, typer.Argument(help="The announcement's name.", autocompletion=completion.announcements)],
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """Release an announcement: its bytes have arrived, its share goes back to the others.
 
@@ -109,18 +108,3 @@ def _ends(url: str, senders: str | None, target: str | None) -> dict[str, Any]:
             base.stop(f"say which host receives, --to: {', '.join(beyond) or 'none is elsewhere'}", base.EXIT_USAGE)
         target = beyond[0]
     return {"from": sending, "to": target}
-
-
-def _command(body: dict[str, Any], offer: refusals.Offer, url: str, where: tzinfo) -> list[str] | str:
-    """Return the arguments that take an offer, or in words how to."""
-    if offer["kind"] == "highest-rate":
-        return "announce fewer bytes: no more than this rate moves in that time"
-    deadline_us = round(body.get("deadline_s", 0) * 1e6)
-    if offer["kind"] == "later-deadline":  # rounded up to a millisecond
-        deadline_us = -(-(units.instant_us(offer["end"]) - units.instant_us(offer["start"])) // 1000) * 1000
-    arguments = ["announce", "--from", ",".join(body["from"]), "--to", body["to"], "--bytes", str(body["bytes"])]
-    arguments += ["--deadline", times.written_duration(deadline_us), "--class", offer["class"]]
-    arguments += (["--id", body["id"]] if "id" in body else []) + refusals.at(url)
-    if offer["kind"] == "earliest-start":
-        return f"announce it then, at {times.short(offer['start'], where)}: {refusals.typed(arguments)}"
-    return arguments

@@ -5,11 +5,10 @@ from datetime import tzinfo
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from apps import base, times
+from apps import base, options, shown
 from topology import units
 
 app = typer.Typer()
@@ -18,17 +17,17 @@ ROWS = 24  # of a chart; more pieces than that are put together, with the least 
 
 @app.command()
 def availability(
-    a_end: base.Sender,
-    z_end: base.Receiver,
-    flow_class: Annotated[base.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
+    a_end: options.Sender,
+    z_end: options.Receiver,
+    flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, RFC 3339; now if absent.")] = None,
     end: Annotated[str | None, typer.Option(help="Written as --start is; a day later if absent.")] = None,
     rate: Annotated[str | None, typer.Option(help="When does this rate fit first? With --for.")] = None,
     duration: Annotated[str | None, typer.Option("--for", help="For how long it must fit, e.g. 10h.")] = None,
     size: Annotated[str | None, typer.Option("--bytes", help="When can so many bytes be moved? e.g. 2TB.")] = None,
-    zone: base.Zone = None,
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show what is free between two ends, along each path.
 
@@ -43,7 +42,7 @@ def availability(
     started = base.instant(start, where, "--start")
     query = {"from": a_end, "to": z_end, "class": flow_class, "start": started}
     query |= {"end": base.instant(end, where, "--end", started), "rate": rate}
-    query |= {"duration_s": None if duration_us is None else str(times.seconds(duration_us))}
+    query |= {"duration_s": None if duration_us is None else str(shown.seconds(duration_us))}
     size_bytes = base.quantity(size, units.size_bytes, "--bytes")
     query["bytes"] = None if size_bytes is None else str(size_bytes)
     base.quantity(rate, units.rate_bps, "--rate")
@@ -59,12 +58,12 @@ def availability(
 
 def _show(way: dict[str, Any], wanted: str, where: tzinfo) -> None:
     """Print one path: its chart, and the answers in words."""
-    console = Console(highlight=False)
+    console = shown.console()
     console.print(_chart(way, where))
     say = [f"over the whole time: {units.shown_rate(way['most_bps'])}"]
     if wanted:
         start = way["earliest_start"]
-        say.append(f"{wanted}: " + (f"first from {times.shown(start, where)}" if start else "never"))
+        say.append(f"{wanted}: " + (f"first from {shown.long(start, where)}" if start else "never"))
     if way["volume"] is not None:
         say += _volume(way["volume"], where)
     for line in say:
@@ -79,7 +78,7 @@ def _chart(way: dict[str, Any], where: tzinfo) -> Table:
     most_bps = max((piece["rate_bps"] for piece in pieces), default=0) or 1
     for piece in pieces:
         bar = ProgressBar(total=most_bps, completed=piece["rate_bps"], width=40)
-        table.add_row(times.short(piece["from"], where), units.shown_rate(piece["rate_bps"]), bar)
+        table.add_row(shown.short(piece["from"], where), units.shown_rate(piece["rate_bps"]), bar)
     return table
 
 
@@ -99,9 +98,9 @@ def _volume(volume: dict[str, Any], where: tzinfo) -> list[str]:
     if volume["soonest"] is None:
         return [f"{size}: cannot be moved in this time"]
     last = volume["soonest"][-1]
-    said = [f"{size}: moved by {times.shown(last['until'], where)}, with all that is free"]
+    said = [f"{size}: moved by {shown.long(last['until'], where)}, with all that is free"]
     if lowest is None:
         return said
     rate = units.shown_rate(lowest["rate_bps"])
-    start, until = times.short(lowest["from"], where), times.shown(lowest["until"], where)
+    start, until = shown.short(lowest["from"], where), shown.long(lowest["until"], where)
     return [*said, f"{size}: or at a constant {rate} from {start} until {until}"]

@@ -1,31 +1,22 @@
-"""What all commands that talk to a controller share: options, one HTTP call, one line for what is wrong, exit codes."""
+"""What all commands that talk to a controller share: one HTTP call, one line for what is wrong, exit codes."""
 
 import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 import httpx
 import typer
 from rich.console import Console
 
-from apps import completion, times
+from apps import times
 from topology import units
 
 EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED = 1, 2, 3
-DEFAULT_URL = "http://127.0.0.1:8080"
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
-
-Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
-Class = Literal["urgent", "predictable", "background"]
-Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]
-Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.ends)]
-Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]
 
 
 class Refused(Exception):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, refusals, tables, times
+from apps import base, offers, options, refusals, tables
 from topology import units
 
 app = typer.Typer()
@@ -13,16 +13,16 @@ app = typer.Typer()
 
 @app.command()
 def change(
-    name: base.Id,
+    name: options.Id,
     rate: Annotated[str | None, typer.Option(help="On the wire, e.g. 5Gbps.")] = None,
     start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, RFC 3339; not once it has begun.")] = None,
     end: Annotated[str | None, typer.Option(help="Written as --start is.")] = None,
     duration: Annotated[str | None, typer.Option("--for", help="From its start, e.g. 10h; this or --end.")] = None,
-    flow_class: Annotated[base.Class | None, typer.Option("--class", help="Whose share of the circuit.")] = None,
+    flow_class: Annotated[options.Class | None, typer.Option("--class", help="Whose share of the circuit.")] = None,
     description: Annotated[str | None, typer.Option(help="Your own words.")] = None,
-    zone: base.Zone = None,
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """Change a reservation, its own share counted as free; refused (exit 3), it stays as it was.
 
@@ -47,8 +47,8 @@ def change(
     try:
         changed = base.call(url, f"PATCH {one}", body, headers=seen)
     except base.Refused as refused:
-        flags = [*(["--zone", zone] if zone else []), *refusals.at(url)]
-        refusals.refuse(refused, lambda offer: [*_command(known, body, offer, where), *flags], where, as_json)
+        flags = [*(["--zone", zone] if zone else []), *offers.at(url)]
+        refusals.refuse(refused, lambda offer: [*offers.changing(known, body, offer, where), *flags], where, as_json)
     tables.show_reservation(changed, where, as_json)
 
 
@@ -57,16 +57,3 @@ def _end(start: str, end: str | None, duration_us: int | None, where: tzinfo) ->
     if duration_us is not None:
         return units.shown_time(units.instant_us(start) + duration_us)
     return base.instant(end, where, "--end", start)
-
-
-def _command(known: dict[str, Any], body: dict[str, Any], offer: refusals.Offer, where: tzinfo) -> list[str]:
-    """Return the arguments that take an offer: what is different in it from what is reserved."""
-    arguments = ["change", known["id"]]
-    if offer["rate_bps"] != known["rate_bps"]:
-        arguments += ["--rate", refusals.written_rate(offer["rate_bps"])]
-    for field in ("start", "end"):
-        if units.instant_us(offer[field]) != units.instant_us(known[field]):
-            arguments += [f"--{field}", times.written(offer[field], where)]
-    if offer["class"] != known["class"]:
-        arguments += ["--class", offer["class"]]
-    return arguments + (["--description", body["description"]] if "description" in body else [])

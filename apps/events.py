@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import typer
 
-from apps import base, times
+from apps import base, options, shown
 
 app = typer.Typer()
 RETRY_S = 1.0
@@ -27,7 +27,7 @@ class Event:
 
 
 @app.command()
-def events(zone: base.Zone = None, url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> None:
+def events(zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
     """Follow what happens until interrupted: reservations, announcements, switches, hosts.
 
     headway events
@@ -83,5 +83,5 @@ def _line(event: Event, where: tzinfo, as_json: bool) -> str:
         return json.dumps({"id": event.event_id, "event": event.name, **event.data})
     if event.name == "lost":
         return "... some events are not remembered any more"
-    at = times.short(event.data["at"], where) if "at" in event.data else ""
+    at = shown.short(event.data["at"], where) if "at" in event.data else ""
     return " ".join([at, event.name, *(f"{name}={value}" for name, value in event.data.items() if name != "at")])

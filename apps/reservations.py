@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, completion, tables, times
+from apps import base, completion, options, shown, tables
 from controller.plan.lifecycle import State
 from topology import units
 from topology.protocol import FlowClass
@@ -21,9 +21,9 @@ def reservations(
     z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.ends)] = None,
     after: Annotated[str | None, typer.Option(help="Its time goes on after this, e.g. 22:00 or now.")] = None,
     before: Annotated[str | None, typer.Option(help="Its time begins before this.")] = None,
-    zone: base.Zone = None,
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """List reservations in order of creation.
 
@@ -50,7 +50,7 @@ def reservations(
 
 @app.command()
 def reservation(
-    name: base.Id, zone: base.Zone = None, url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False
+    name: options.Id, zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False
 ) -> None:
     """Show a reservation.
 
@@ -61,7 +61,7 @@ def reservation(
 
 @app.command()
 def commit(
-    name: base.Id, zone: base.Zone = None, url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False
+    name: options.Id, zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False
 ) -> None:
     """Make a hold a promise. One that is a promise already stays so.
 
@@ -72,23 +72,23 @@ def commit(
 
 @app.command()
 def renew(
-    name: base.Id,
+    name: options.Id,
     duration: Annotated[str, typer.Option("--for", help="From now, at most 1h.")] = "60s",
-    zone: base.Zone = None,
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """Keep a hold for longer, from now.
 
     headway renew 9f86d081884c7d65 --for 10min
     """
-    held_s = times.seconds(base.quantity(duration, units.duration_us, "--for") or 0)
+    held_s = shown.seconds(base.quantity(duration, units.duration_us, "--for") or 0)
     _done(url, f"POST {_at(name)}/renew", zone, as_json, {"hold_s": held_s})
 
 
 @app.command()
 def cancel(
-    name: base.Id, zone: base.Zone = None, url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False
+    name: options.Id, zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False
 ) -> None:
     """Give a reservation back, held or committed, begun or not.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, completion, refusals, tables, times
+from apps import base, completion, offers, options, refusals, shown, tables
 from topology import units
 
 app = typer.Typer()
@@ -19,13 +19,13 @@ Parts = list[str] | None
 
 @app.command()
 def reserve(
-    a_end: base.Sender,
-    z_end: base.Receiver,
+    a_end: options.Sender,
+    z_end: options.Receiver,
     rate: Annotated[str, typer.Option(help="On the wire, e.g. 10Gbps.")],
     start: Annotated[str | None, typer.Option(help="22:00, tomorrow 06:30, 2026-11-22 22:00, RFC 3339, now.")] = None,
     duration: Annotated[str | None, typer.Option("--for", help="How long, e.g. 10h, 90min; this or --until.")] = None,
     until: Annotated[str | None, typer.Option(help="The end, written as --start is.")] = None,
-    flow_class: Annotated[base.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
+    flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     backup: Annotated[bool, typer.Option("--backup", help="Keep a second path that shares no circuit.")] = False,
     include: Annotated[Parts, typer.Option(help="Must be crossed.", autocompletion=completion.parts)] = None,
     exclude: Annotated[Parts, typer.Option(help="Must not be touched.", autocompletion=completion.parts)] = None,
@@ -33,9 +33,9 @@ def reserve(
     description: Annotated[str, typer.Option(help="Your own words.")] = "",
     hold_only: Annotated[bool, typer.Option("--hold-only", help="Hold it for a minute; commit it later.")] = False,
     key: Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")] = None,
-    zone: base.Zone = None,
-    url: base.Url = base.DEFAULT_URL,
-    as_json: base.AsJson = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
 ) -> None:
     """Reserve bandwidth: held, then committed; or refused (exit 3) with the nearest offers.
 
@@ -47,11 +47,11 @@ def reserve(
     body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
-    flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *refusals.at(url)]
+    flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.at(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)
     except base.Refused as refused:
-        refusals.refuse(refused, lambda offer: [*_command(body, offer, where), *flags], where, as_json)
+        refusals.refuse(refused, lambda offer: [*offers.reserving(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)
     _check(reserved)
 
@@ -83,7 +83,7 @@ def _when(start: str | None, duration: str | None, until: str | None, where: tzi
         base.stop('say how long, either --for 10h or --until "tomorrow 06:30"', base.EXIT_USAGE)
     asked: dict[str, Any] = {} if start in {None, "now"} else {"start": base.instant(start, where, "--start")}
     if duration is not None:
-        return asked | {"duration_s": times.seconds(base.quantity(duration, units.duration_us, "--for") or 0)}
+        return asked | {"duration_s": shown.seconds(base.quantity(duration, units.duration_us, "--for") or 0)}
     return asked | {"end": base.instant(until, where, "--until", asked.get("start"))}
 
 
@@ -107,23 +107,3 @@ def _reserved(url: str, body: dict[str, Any], key: str, hold_only: bool) -> dict
             time.sleep(0.25)
             known = base.call(url, f"GET {one}", waits_s=base.WAITS_S)
     return known
-
-
-def _command(body: dict[str, Any], offer: refusals.Offer, where: tzinfo) -> list[str]:
-    """Return the arguments that take an offer. Where its time is the one that was asked, it is asked again."""
-    paths = body["constraints"]
-    arguments = ["reserve", "--rate", refusals.written_rate(offer["rate_bps"])]
-    arguments += ["--from", body["from"], "--to", body["to"], "--class", offer["class"]]
-    if offer["kind"] == "earliest-start":
-        arguments += ["--start", times.written(offer["start"], where), "--until", times.written(offer["end"], where)]
-    else:
-        arguments += ["--start", times.written(body["start"], where)] if "start" in body else []
-        if "end" in body:
-            arguments += ["--until", times.written(body["end"], where)]
-        else:
-            arguments += ["--for", times.written_duration(round(body["duration_s"] * 1e6))]
-    arguments += ["--backup"] if paths["backup"] else []
-    arguments += ["--max-rtt", f"{round(paths['max_rtt_ms'] * 1000)}us"] if "max_rtt_ms" in paths else []
-    for option in ("include", "exclude"):
-        arguments += [word for part in paths[option] for word in (f"--{option}", part)]
-    return arguments + (["--description", body["description"]] if body["description"] else [])

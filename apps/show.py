@@ -4,13 +4,13 @@ import json
 
 import typer
 
-from apps import base, tables
+from apps import base, options, tables
 
 app = typer.Typer()
 
 
 @app.command()
-def plan(url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> None:
+def plan(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
     """Show the plan: who may send how much, and what each layer lets through now.
 
     headway plan
@@ -23,7 +23,7 @@ def plan(url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> None
 
 
 @app.command()
-def hosts(url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> None:
+def hosts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
     """Show every host's agent: connected or not, which epoch it holds, what its kernel has moved.
 
     headway hosts
@@ -36,7 +36,7 @@ def hosts(url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> Non
 
 
 @app.command()
-def switches(url: base.Url = base.DEFAULT_URL, as_json: base.AsJson = False) -> None:
+def switches(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
     """Show every switch: connected or not.
 
     headway switches

@@ -5,17 +5,16 @@ from datetime import tzinfo
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from apps import times
+from apps import shown
 from topology import units
 
 
 def show_plan(view: dict[str, Any]) -> None:
     """Print who may send how much, what each layer lets through now, and what is wrong."""
-    console, desired = Console(), view["desired"]
+    console, desired = shown.console(), view["desired"]
     for name, link in desired["links"].items():
         console.print(_link_table(name, link, view["layers"][name], desired["epoch"]))
     flows = Table(title="allocations")
@@ -54,7 +53,7 @@ def show_hosts(rows: list[dict[str, Any]]) -> None:
         for a in row["allocations"] or [None]:
             cells = ("", "", "", "") if a is None else _cells(a)
             table.add_row(*head, lease, *cells)
-    Console().print(table)
+    shown.console().print(table)
 
 
 def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -78,9 +77,9 @@ def show_reservation(one: dict[str, Any], where: tzinfo, as_json: bool) -> None:
         "rate": f"{units.shown_rate(one['rate_bps'])} on the wire, {payload} of TCP payload",
         "path": " - ".join(one["path"]) + (f" ({', '.join(one['circuits'])})" if one["circuits"] else ""),
         "backup": " - ".join(one["backup"]),
-        "from": times.shown(one["start"], where),
-        "until": times.shown(one["end"], where),
-        "held until": times.shown(one["hold_until"], where) if one["hold_until"] else "",
+        "from": shown.long(one["start"], where),
+        "until": shown.long(one["end"], where),
+        "held until": shown.long(one["hold_until"], where) if one["hold_until"] else "",
         "words": one["description"],
     }
     typer.echo(f"{one['id']}: {one['state']}" + (f": {one['reason']}" if one["reason"] else ""))
@@ -93,12 +92,12 @@ def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:
     """Print a line for each reservation."""
     table = Table("id", "state", "class", "rate", "from", "to", "start", "end", "words")
     for r in rows:
-        start, end = times.short(r["start"], where), times.short(r["end"], where)
+        start, end = shown.short(r["start"], where), shown.short(r["end"], where)
         rate = units.shown_rate(r["rate_bps"])
         words = escape(r["description"] or r["reason"])
         table.add_row(r["id"], r["state"], r["class"], rate, r["from"], r["to"], start, end, words)
     table.columns[0].no_wrap = True
-    Console(highlight=False).print(table if rows else "no reservations")
+    shown.console().print(table if rows else "no reservations")
 
 
 def show_switches(rows: list[dict[str, Any]]) -> None:
@@ -106,4 +105,4 @@ def show_switches(rows: list[dict[str, Any]]) -> None:
     table = Table("switch", "site", "dpid", "connection")
     for row in rows:
         table.add_row(row["name"], row["site"], row["dpid"], "up" if row["connected"] else "[red]missing[/red]")
-    Console().print(table)
+    shown.console().print(table)

@@ -1,4 +1,4 @@
-"""Times and durations as people write them at a command line, in their own zone; and back."""
+"""Times as people write them at a command line, in their own zone."""
 
 import os
 import re
@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from apps import shown
 from topology import units
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL = re.compile(
     r"(?:(?P<day>today|tomorrow)[ T]+|(?P<date>\d{4}-\d\d-\d\d)[ T]+)?(?P<time>\d\d?:\d\d(?::\d\d)?)", re.ASCII
 )
@@ -57,14 +57,14 @@ def instant_us(text: str, where: tzinfo, now_us: int, after_us: int | None = Non
     after_us = now_us if after_us is None or match["day"] else after_us
     try:
         clock = datetime.strptime(match["time"], "%H:%M:%S" if match["time"].count(":") == 2 else "%H:%M").time()  # noqa: DTZ007
-        day = datetime.fromisoformat(match["date"]).date() if match["date"] else _at(after_us, where).date()
+        day = datetime.fromisoformat(match["date"]).date() if match["date"] else shown.at(after_us, where).date()
     except ValueError as error:
         raise ValueError(f'"{text}" is not a time: {error}, {EXAMPLES}') from error
     wanted = datetime.combine(day, clock, where)
-    past = _us(wanted.replace(fold=1)) <= after_us
+    past = us(wanted.replace(fold=1)) <= after_us
     if match["day"] == "tomorrow" or (past and not match["day"] and not match["date"]):
         wanted += timedelta(days=1)
-    return _us(_once(wanted))
+    return us(_once(wanted))
 
 
 def _with_offset_us(text: str) -> int:
@@ -86,61 +86,13 @@ def _once(wanted: datetime) -> datetime:
     said, name = f"{wanted:%Y-%m-%d %H:%M}", str(wanted.tzinfo)
     if first.timestamp() < second.timestamp():
         why = "comes twice: the clocks are put back"
-        choices = [_written(first), _written(second)]
+        choices = [first.isoformat(), second.isoformat()]
     else:
         why = "does not come: the clocks are put forward"
-        choices = [_written(_at(_us(moment), wanted.tzinfo)) for moment in (second, first)]
+        choices = [shown.at(us(moment), wanted.tzinfo).isoformat() for moment in (second, first)]
     raise ValueError(f'{said} {why} in {name}; write "{choices[0]}" or "{choices[1]}"')
 
 
-def _written(moment: datetime) -> str:
-    return moment.isoformat()
-
-
-def _at(unix_us: int, where: tzinfo | None) -> datetime:
-    return (_EPOCH + timedelta(microseconds=unix_us)).astimezone(where)
-
-
-def _us(moment: datetime) -> int:
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
-
-
-def written(rfc3339: str, where: tzinfo) -> str:
-    """Return a time of the API with its offset in a zone; exact, so that it can be typed again."""
-    return _written(_at(units.instant_us(rfc3339), where))
-
-
-def shown(rfc3339: str, where: tzinfo) -> str:
-    """Return a time of the API for people: in their zone, and in UTC.
-
-    >>> shown("2026-11-22T01:00:00Z", ZoneInfo("America/Santiago"))
-    'Sat 2026-11-21 22:00 -03 (America/Santiago), 2026-11-22T01:00:00Z'
-    """
-    return short(rfc3339, where) + ("" if where is UTC else f" ({where}), {rfc3339}")
-
-
-def short(rfc3339: str, where: tzinfo) -> str:
-    """Return a time of the API in a zone; seconds only where there are.
-
-    >>> short("2026-11-22T01:00:30.5Z", UTC)
-    'Sun 2026-11-22 01:00:30 UTC'
-    """
-    moment = _at(units.instant_us(rfc3339), where)
-    return f"{moment:%a %Y-%m-%d %H:%M{':%S' if moment.second else ''} %Z}"
-
-
-def written_duration(duration_us: int) -> str:
-    """Return a duration as it can be typed again, exactly.
-
-    >>> written_duration(36_000_000_000), written_duration(5_400_000_000), written_duration(24_973_001)
-    ('10h', '90min', '24973001us')
-    """
-    for unit, unit_us in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000)):
-        if duration_us % unit_us == 0:
-            return f"{duration_us // unit_us}{unit}"
-    return f"{duration_us}us"
-
-
-def seconds(duration_us: int) -> int | float:
-    """Return a duration as the API takes it; whole seconds stay whole."""
-    return duration_us // 1_000_000 if duration_us % 1_000_000 == 0 else duration_us / 1_000_000
+def us(moment: datetime) -> int:
+    """Return a moment as Unix microseconds."""
+    return (moment - shown.EPOCH) // timedelta(microseconds=1)

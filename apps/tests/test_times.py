@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from apps import times
+from apps import shown, times
 from topology.units import instant_us, shown_time
 
 SANTIAGO, BERLIN = ZoneInfo("America/Santiago"), ZoneInfo("Europe/Berlin")
@@ -95,7 +95,7 @@ def test_midnight_that_does_not_come_in_chile_is_refused():
 
 def test_what_is_shown_can_be_typed_again():
     for moment in ("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-11-22T01:00:00.000001Z"):
-        assert at(times.written(moment, BERLIN), BERLIN) == moment
+        assert at(shown.exact(moment, BERLIN), BERLIN) == moment
 
 
 def test_this_machines_zone_is_read_from_its_environment_or_its_files(monkeypatch, tmp_path):
@@ -121,4 +121,4 @@ def test_a_zone_that_is_none_is_refused(name):
 def test_a_duration_that_is_written_is_read_back_exactly(duration_us):
     from topology.units import duration_us as read
 
-    assert read(times.written_duration(duration_us)) == duration_us
+    assert read(shown.written_duration(duration_us)) == duration_us

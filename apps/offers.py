@@ -1,0 +1,70 @@
+"""The command that takes an offer, exactly as it is typed."""
+
+import os
+import shlex
+from datetime import tzinfo
+from typing import Any
+
+from apps import options, shown
+from topology import units
+
+Offer = dict[str, Any]
+
+
+def typed(arguments: list[str]) -> str:
+    """Return a command as it is typed."""
+    return shlex.join(["headway", *arguments])
+
+
+def at(url: str) -> list[str]:
+    """Return the arguments that name the controller, if the environment does not."""
+    return [] if url == os.environ.get("HEADWAY_URL", options.DEFAULT_URL) else ["--url", url]
+
+
+def reserving(body: dict[str, Any], offer: Offer, where: tzinfo) -> list[str]:
+    """Return the arguments that take an offer. Where its time is the one that was asked, it is asked again."""
+    paths = body["constraints"]
+    arguments = ["reserve", "--rate", shown.written_rate(offer["rate_bps"])]
+    arguments += ["--from", body["from"], "--to", body["to"], "--class", offer["class"]]
+    if offer["kind"] == "earliest-start":
+        arguments += ["--start", shown.exact(offer["start"], where), "--until", shown.exact(offer["end"], where)]
+    else:
+        arguments += ["--start", shown.exact(body["start"], where)] if "start" in body else []
+        if "end" in body:
+            arguments += ["--until", shown.exact(body["end"], where)]
+        else:
+            arguments += ["--for", shown.written_duration(round(body["duration_s"] * 1e6))]
+    arguments += ["--backup"] if paths["backup"] else []
+    arguments += ["--max-rtt", f"{round(paths['max_rtt_ms'] * 1000)}us"] if "max_rtt_ms" in paths else []
+    for option in ("include", "exclude"):
+        arguments += [word for part in paths[option] for word in (f"--{option}", part)]
+    return arguments + (["--description", body["description"]] if body["description"] else [])
+
+
+def changing(known: dict[str, Any], body: dict[str, Any], offer: Offer, where: tzinfo) -> list[str]:
+    """Return the arguments that take an offer: what is different in it from what is reserved."""
+    arguments = ["change", known["id"]]
+    if offer["rate_bps"] != known["rate_bps"]:
+        arguments += ["--rate", shown.written_rate(offer["rate_bps"])]
+    for field in ("start", "end"):
+        if units.instant_us(offer[field]) != units.instant_us(known[field]):
+            arguments += [f"--{field}", shown.exact(offer[field], where)]
+    if offer["class"] != known["class"]:
+        arguments += ["--class", offer["class"]]
+    return arguments + (["--description", body["description"]] if "description" in body else [])
+
+
+def announcing(body: dict[str, Any], offer: Offer, url: str, where: tzinfo) -> list[str] | str:
+    """Return the arguments that take an offer, or in words how to."""
+    if offer["kind"] == "highest-rate":
+        return "announce fewer bytes: no more than this rate moves in that time"
+    deadline_us = round(body.get("deadline_s", 0) * 1e6)
+    if offer["kind"] == "later-deadline":  # rounded up to a millisecond
+        deadline_us = -(-(units.instant_us(offer["end"]) - units.instant_us(offer["start"])) // 1000) * 1000
+    arguments = ["announce", "--from", ",".join(body["from"]), "--to", body["to"], "--bytes", str(body["bytes"])]
+    arguments += ["--class", offer["class"]]
+    arguments += ["--deadline", shown.written_duration(deadline_us)] if deadline_us else []
+    arguments += (["--id", body["id"]] if "id" in body else []) + at(url)
+    if offer["kind"] == "earliest-start":
+        return f"announce it then, at {shown.short(offer['start'], where)}: {typed(arguments)}"
+    return arguments

@@ -1,0 +1,17 @@
+"""Options that several commands have."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from apps import completion
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
+Class = Literal["urgent", "predictable", "background"]
+Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]
+Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.ends)]
+Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]
