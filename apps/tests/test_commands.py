@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from apps import announce, availability, base, completion, events
+from apps import announce, availability, base, client, completion, events
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -211,6 +211,21 @@ def test_no_controller_ends_events_with_1(cli):
 def test_a_wrong_address_is_one_line(cli, url):
     _, wrong = cli.run("plan", exit_code=2 if url == "http://a:b" else 1, url=url)
     assert len(wrong.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [one.callback.__name__ for one in client.app.registered_commands])
+def test_the_help_of_a_command_has_an_example_and_it_prints_json(cli, command):
+    said, _ = cli.run(command, "--help")
+    assert f"\n headway {command}" in said
+    assert "--json" in said
+
+
+@pytest.mark.parametrize("kind", ["--include", "--exclude"])
+def test_an_offer_keeps_to_the_paths_that_were_asked(cli, kind):
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    part = "chile-illinois" if kind == "--include" else "base23"
+    _, wrong = cli.run(*NIGHT, "--rate", "500Mbps", kind, part, exit_code=3)
+    assert cli.json(*offered(wrong)["2"])["constraints"][kind.removeprefix("--")] == [part]
 
 
 def test_the_tab_key_knows_reservations_ends_and_circuits(cli, monkeypatch):
