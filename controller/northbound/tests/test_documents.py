@@ -1,0 +1,44 @@
+"""The documents' tables are those of the code."""
+
+import re
+from pathlib import Path
+
+from controller.northbound.answers import kebab
+from controller.northbound.rest import STATUS
+from controller.plan.admission import OfferKind, Reason
+from controller.plan.lifecycle import NEXT
+
+ROOT = Path(__file__).parents[3]
+
+
+def table(document, title):
+    """The rows of the table whose first column has this title, each a list of its cells."""
+    text = (ROOT / "docs" / document).read_text()
+    rows = re.search(rf"^\| {re.escape(title)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)[1]
+    return [[cell.strip() for cell in row.strip("|\n").split("|")] for row in rows.splitlines()]
+
+
+def test_the_states_and_what_can_happen_in_each_are_those_of_the_lifecycle():
+    described = {state.strip("`"): steps for state, _, steps in table("reservations.md", "state")}
+    assert described == {
+        state: ", ".join(f"{event} -> `{after}`" for event, after in steps.items()) for state, steps in NEXT.items()
+    }
+
+
+def test_every_kind_of_offer_is_described():
+    assert [row[0].strip("`") for row in table("reservations.md", "offer")] == list(OfferKind)
+
+
+def test_every_system_whose_faults_are_described_has_its_tests_and_the_other_way_round():
+    files = [file.read_text() for file in (ROOT / "controller").rglob("test_*.py")]
+    names = [name for text in files for name in re.findall(r"def test_([a-z_]+)_fault_", text)]
+    tested = {name.partition("_")[0] for name in names if name not in {"a", "our_own"}}
+    described = [row[1].lower() for row in table("reservations.md", "fault")]
+    assert {system for system in tested if not any(system in seen for seen in described)} == set()
+    assert [seen for seen in described if not any(system in seen for system in tested)] == []
+
+
+def test_every_problem_is_described_with_its_status():
+    described = {kind.strip("`"): int(status) for kind, status, _ in table("api.md", "type")}
+    kinds = {kebab(error.__name__): status for error, status in STATUS.items()} | dict.fromkeys(Reason, 409)
+    assert kinds.items() <= {kind.removeprefix("/problems/"): status for kind, status in described.items()}.items()
