@@ -94,8 +94,11 @@ def check_ends(network: Network, a_end: str, z_end: str) -> None:
 
 def _check_constraints(network: Network, constraints: Constraints) -> None:
     """Refuse names that are not in the network: one to be avoided that is misspelt would be crossed."""
+    names = (*constraints.include, *constraints.exclude)
+    if not names:
+        return
     known = {*network.graph.nodes, *(circuit.name for circuit in network.circuits)}
-    for name in (*constraints.include, *constraints.exclude):
+    for name in names:
         if name not in known:
             raise NotKnown("node or circuit", name, tuple(sorted(known)))
 

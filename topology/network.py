@@ -92,11 +92,23 @@ class UnknownNode(ValueError):
 
 
 class Network:
-    """Hosts, switches and directed links. Built once, then only read."""
+    """Hosts, switches and directed links. Built once, then only read.
+
+    Attributes:
+        name: of the network.
+        framing: how its segments are wrapped.
+        hosts: all hosts, in the order they were added.
+        switches: all switches, likewise.
+        sites: the names of all sites, in the order of their switches.
+        graph: nodes and directed links.
+    """
 
     def __init__(self, name: str, framing: Framing, nodes: tuple[Host | Switch, ...]) -> None:
         self.name = name
         self.framing = framing
+        self.hosts = tuple(node for node in nodes if isinstance(node, Host))
+        self.switches = tuple(node for node in nodes if isinstance(node, Switch))
+        self.sites = tuple(dict.fromkeys(switch.site for switch in self.switches))
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
         for node in nodes:
@@ -107,19 +119,6 @@ class Network:
         self.graph.add_edge(a_end, z_end, link=az)
         self.graph.add_edge(z_end, a_end, link=za)
         self._paths.clear()
-
-    def _nodes(self) -> tuple[Host | Switch, ...]:
-        return tuple(attributes["node"] for _, attributes in self.graph.nodes(data=True))
-
-    @property
-    def hosts(self) -> tuple[Host, ...]:
-        """All hosts, in the order they were added."""
-        return tuple(node for node in self._nodes() if isinstance(node, Host))
-
-    @property
-    def switches(self) -> tuple[Switch, ...]:
-        """All switches, in the order they were added."""
-        return tuple(node for node in self._nodes() if isinstance(node, Switch))
 
     def host(self, name: str) -> Host:
         """Return a host by name.
@@ -158,11 +157,6 @@ class Network:
     def circuit_links(self) -> tuple[tuple[str, str, Link], ...]:
         """Every direction of every circuit as (from, to, link), in the order they were added."""
         return tuple((tail, head, link) for tail, head, link in self.links() if link.circuit is not None)
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The names of all sites, in the order of their switches."""
-        return tuple(dict.fromkeys(switch.site for switch in self.switches))
 
     def edge_switch(self, site: str) -> Switch:
         """Return the switch at the edge of a site.
