@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from controller.book import Site
@@ -20,6 +19,7 @@ from topology import units
 from topology.named import NAMED
 from topology.network import Network
 from topology.protocol import FlowClass
+from topology.yaml_text import NotYaml, values_of
 
 Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
 Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
@@ -118,11 +118,13 @@ def load(path: Path) -> Settings:
         ConfigError: the file cannot be read, or has problems; all of them are in the error.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = values_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(str(path), (f"cannot be read: {error.strerror}",)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), (f"is not YAML: {' '.join(str(error).split())}",)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), (f"is not UTF-8 text: {error.reason} at byte {error.start}",)) from error
+    except NotYaml as error:
+        raise ConfigError(str(path), (str(error),)) from error
     return parsed(data, str(path))
 
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import ConfigError
+from topology.yaml_text import NotYaml, values_of
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
 _SAME_MACHINE = re.compile(r"unix:/\S+")
@@ -67,9 +67,9 @@ def parsed(text: str) -> Settings:
         ConfigError: with all the problems.
     """
     try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError((f"not YAML: {' '.join(str(error).split())}",)) from error
+        tree = values_of(text)
+    except NotYaml as error:
+        raise ConfigError((str(error),)) from error
     if not isinstance(tree, dict):
         raise ConfigError(('expected keys and values, try "host: dtn1"',))
     try:

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.errors import ConfigError
@@ -146,6 +146,71 @@ _json = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+_tokens = st.sampled_from(
+    [
+        *GOOD,
+        *[
+            "circuits",
+            "schedule",
+            "from",
+            "rate",
+            ": ",
+            "- ",
+            "\n",
+            "  ",
+            "[",
+            "]",
+            "{",
+            "}",
+            ", ",
+            "&a ",
+            "*a",
+            "? ",
+            "| ",
+            "!!int ",
+        ],
+        *[
+            "2026-13-45",
+            "2026-12-24T10:00:00Z",
+            "0x_",
+            "1e999",
+            ".nan",
+            "0b",
+            "~",
+            "'",
+            '"',
+            "#",
+            "%",
+            "@",
+            "10 Gbit/s",
+            "\x07",
+        ],
+    ]
+)
+
+
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=60) | st.lists(_tokens, max_size=30).map(lambda parts: "".join(parts).encode()))
+def test_nothing_but_a_config_error_ever_comes_of_any_file(tmp_path, content):
+    file = tmp_path / "c.yaml"
+    file.write_bytes(content)
+    try:
+        load(file)
+    except ConfigError as error:
+        assert error.problems
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 2026-13-45", "a: 0x_", "[" * 5000, "a: &a [*a, *a]", "? [a]\n: b", "a: !!binary x"]
+)
+def test_what_a_yaml_reader_stumbles_over_is_refused_in_one_line(tmp_path, text):
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load(file)
+    assert len(str(error.value).splitlines()) == len(error.value.problems)
 
 
 @given(_json)

@@ -1,0 +1,21 @@
+"""YAML: plain values, or one error."""
+
+import doctest
+
+import pytest
+
+from topology import yaml_text
+from topology.yaml_text import NotYaml, values_of
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(yaml_text).failed == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [", "a: 2026-13-45", "a: 0x_", "!!int ''", "!!bool x", "!!timestamp x", "[" * 5000, "!!python/name:os"]
+)
+def test_whatever_pyyaml_stumbles_over_is_one_error_in_one_line(text):
+    with pytest.raises(NotYaml) as error:
+        values_of(text)
+    assert len(str(error.value).splitlines()) == 1
