@@ -231,20 +231,32 @@ class ReservationQuery(Body):
     """Which reservations, and how many of them."""
 
     limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
-    cursor: str | None = Field(default=None, max_length=64, description="Where to go on: `next` of the page before.")
+    cursor: str | None = Field(
+        default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
+    )
     state: list[State] = Field(default=[], max_length=len(State), description="In one of these states.")
     flow_class: list[FlowClass] = Field(
         default=[], alias="class", max_length=len(FlowClass), description="Of these classes."
     )
     a_end: str | None = Field(
-        default=None, alias="from", max_length=255, description="Exactly this sending host or site."
+        default=None,
+        alias="from",
+        max_length=255,
+        description="Exactly this sending host or site.",
+        examples=["la-serena"],
     )
     z_end: str | None = Field(
-        default=None, alias="to", max_length=255, description="Exactly this receiving host or site."
+        default=None,
+        alias="to",
+        max_length=255,
+        description="Exactly this receiving host or site.",
+        examples=["champaign"],
     )
     after: Instant = Field(default=None, description="Its time goes on after this instant.")
     before: Instant = Field(default=None, description="Its time begins before this instant.")
-    description: str | None = Field(default=None, max_length=200, description="Contains these words, in any case.")
+    description: str | None = Field(
+        default=None, max_length=200, description="Contains these words, in any case.", examples=["night"]
+    )
 
     def matches(self, known: Reservation) -> bool:
         """Return whether a reservation is meant."""
@@ -273,7 +285,12 @@ class AvailabilityQuery(Rated):
     rate: RateText = Field(default=None, description="The same with its unit; with `duration_s`.")
     duration_s: DurationS = Field(default=None, description="For how long it must fit, seconds.")
     size_bytes: int | None = Field(
-        default=None, alias="bytes", gt=0, le=MOST, description="When can so many bytes of payload be moved?"
+        default=None,
+        alias="bytes",
+        gt=0,
+        le=MOST,
+        description="When can so many bytes of payload be moved?",
+        examples=[2_700_000_000],
     )
     rate_min: RateText = Field(
         default=None, description="They cannot move at less; with `bytes`.", examples=["1 Gbit/s"]

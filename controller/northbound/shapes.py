@@ -12,6 +12,7 @@ from topology.protocol import FlowClass
 _WHOLE = ConfigDict(extra="forbid")
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-21T22:00:00Z"])]
+ClassOf = Annotated[FlowClass, Field(description="Whose share of the circuit it is.")]
 Bps = Annotated[int, Field(description="bit/s on the wire", examples=[10_000_000_000])]
 FrameBps = Annotated[int, Field(description="bit/s of Ethernet frames")]
 Nodes = Annotated[list[str], Field(examples=[["ls1", "ch1"]])]
@@ -24,7 +25,7 @@ class Problem(BaseModel):
     model_config = ConfigDict(extra="allow")
     type: str = Field(examples=["/problems/not-known"], description="Which kind of problem; never changes.")
     title: str = Field(examples=["not known"], description="The kind for people; never changes.")
-    status: int = Field(examples=[404])
+    status: int = Field(examples=[404], description="The status of the answer.")
     detail: str = Field(description="What, where, how much, what to try.")
 
 
@@ -32,17 +33,17 @@ class Problem(BaseModel):
 class ConstraintsOut(TypedDict):
     """What the paths were chosen by."""
 
-    include: Nodes
-    exclude: Nodes
-    max_rtt_ms: float | None
-    backup: bool
+    include: Annotated[Nodes, Field(description="Nodes or circuits it crosses.")]
+    exclude: Annotated[Nodes, Field(description="Nodes or circuits it does not touch.")]
+    max_rtt_ms: Annotated[float | None, Field(description="Longest round trip allowed, milliseconds; null for any.")]
+    backup: Annotated[bool, Field(description="Whether a second path was asked for.")]
 
 
 # Names that are words of Python cannot be written as a class's attributes.
 _Ends = TypedDict(
     "_Ends",
     {
-        "class": FlowClass,
+        "class": ClassOf,
         "from": Annotated[str, Field(description="Host or site that sends.", examples=["la-serena"])],
         "to": Annotated[str, Field(description="Host or site that receives.", examples=["champaign"])],
     },
@@ -53,43 +54,45 @@ _Ends = TypedDict(
 class ReservationOut(_Ends):
     """A reservation."""
 
-    id: Id
+    id: Annotated[Id, Field(description="Its name.")]
     version: Annotated[int, Field(description="Grows with every change; the entity tag.")]
-    state: State
+    state: Annotated[State, Field(description="Where it stands.")]
     reason: Annotated[str, Field(description="Why it is there, when that was not its owner's wish.")]
     rate_bps: Bps
     payload_bps: Annotated[int, Field(description="The TCP payload that fits into it, bit/s.")]
-    start: Time
-    end: Time
-    path: Nodes
+    start: Annotated[Time, Field(description="When it begins.")]
+    end: Annotated[Time, Field(description="When it ends; not in it any more.")]
+    path: Annotated[Nodes, Field(description="The nodes it crosses.")]
     circuits: Annotated[list[str], Field(description="The circuits it crosses.", examples=[["chile-illinois"]])]
     backup: Annotated[list[str], Field(description="The nodes of the second path; none if none was asked for.")]
-    constraints: ConstraintsOut
+    constraints: Annotated[ConstraintsOut, Field(description="What the paths were chosen by.")]
     hold_until: Annotated[Time | None, Field(description="When the hold lapses; null once it is committed.")]
-    created: Time
-    changed: Time
-    description: str
+    created: Annotated[Time, Field(description="When it was held first.")]
+    changed: Annotated[Time, Field(description="When it changed last.")]
+    description: Annotated[str, Field(description="Its owner's words.")]
 
 
 @with_config(_WHOLE)
 class ReservationPage(TypedDict):
     """Some of the reservations, in order of creation."""
 
-    reservations: list[ReservationOut]
+    reservations: Annotated[list[ReservationOut], Field(description="In order of creation.")]
     next: Annotated[str | None, Field(description="The cursor of the next page; null on the last.")]
 
 
-_OfferClass = TypedDict("_OfferClass", {"class": FlowClass})
+_OfferClass = TypedDict("_OfferClass", {"class": ClassOf})
 
 
 @with_config(_WHOLE)
 class OfferOut(_OfferClass):
     """What would be granted at this moment instead."""
 
-    kind: OfferKind
+    kind: Annotated[OfferKind, Field(description="In what it differs from what was asked.")]
     rate_bps: Bps
-    start: Time
-    end: Time
+    start: Annotated[Time, Field(description="When it would begin.")]
+    end: Annotated[
+        Time, Field(description="When it would end; for an announcement, when the last byte would be confirmed.")
+    ]
 
 
 class Refusal(Problem):
@@ -101,17 +104,17 @@ class Refusal(Problem):
     asked_bps: int | None = Field(description="Of this resource, bit/s on the wire.")
     free_bps: int | None = Field(description="What it has at that time, bit/s on the wire.")
     at: Time = Field(description="From when.")
-    offers: list[OfferOut]
+    offers: list[OfferOut] = Field(description="What would be granted instead.")
 
 
-_RateStepFrom = TypedDict("_RateStepFrom", {"from": Time})
+_RateStepFrom = TypedDict("_RateStepFrom", {"from": Annotated[Time, Field(description="From then on.")]})
 
 
 @with_config(_WHOLE)
 class RateStep(_RateStepFrom):
     """A rate for a time."""
 
-    until: Time
+    until: Annotated[Time, Field(description="Not in it any more.")]
     rate_bps: Bps
 
 
@@ -129,30 +132,30 @@ class VolumeOut(TypedDict):
 class WayOut(TypedDict):
     """What is free along one path."""
 
-    path: Nodes
-    circuits: list[str]
+    path: Annotated[Nodes, Field(description="The nodes it crosses.")]
+    circuits: Annotated[list[str], Field(description="The circuits it crosses.")]
     rtt_ms: Annotated[float, Field(description="Round trip without queueing.")]
     most_bps: Annotated[int, Field(description="What fits over the whole time, bit/s on the wire.")]
     rates: Annotated[list[RateStep], Field(description="What fits, over time; without gap.")]
     earliest_start: Annotated[
         Time | None, Field(description="When the rate fits first for the duration; null if never or not asked.")
     ]
-    volume: VolumeOut | None
+    volume: Annotated[VolumeOut | None, Field(description="When the bytes can be moved; null if not asked.")]
 
 
 @with_config(_WHOLE)
 class AvailabilityOut(_Ends):
     """What is free between two ends, the nearest path first; no path if nothing joins them."""
 
-    start: Time
-    end: Time
-    paths: list[WayOut]
+    start: Annotated[Time, Field(description="From then on.")]
+    end: Annotated[Time, Field(description="Until then.")]
+    paths: Annotated[list[WayOut], Field(description="The nearest first.")]
 
 
 _AnnouncementEnds = TypedDict(
     "_AnnouncementEnds",
     {
-        "class": FlowClass,
+        "class": ClassOf,
         "from": Annotated[list[str], Field(description="Sending hosts.", examples=[["base20", "base21"]])],
         "to": Annotated[str, Field(description="Receiving host.", examples=["arch"])],
     },
@@ -163,11 +166,11 @@ _AnnouncementEnds = TypedDict(
 class AnnouncementOut(_AnnouncementEnds):
     """Bytes that are coming, and the promise."""
 
-    id: Annotated[str, Field(examples=["image"])]
+    id: Annotated[str, Field(description="Its name.", examples=["image"])]
     bytes: Annotated[int, Field(description="Payload, all senders together.")]
-    announced: Time
+    announced: Annotated[Time, Field(description="When it was announced.")]
     promised: Annotated[Time, Field(description="When the last byte will be confirmed at the latest.")]
-    promised_in_s: float
+    promised_in_s: Annotated[float, Field(description="From the announcement to the promise, seconds.")]
     rates: Annotated[list[RateStep], Field(description="What each sender is promised.")]
     drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]
     lapses: Annotated[Time, Field(description="When it is forgotten if nobody releases it.")]
@@ -186,23 +189,30 @@ class ClassOut(TypedDict):
 class LinkPlanOut(TypedDict):
     """One direction of a circuit in the plan."""
 
-    circuit: str | None
+    circuit: Annotated[str | None, Field(description="The circuit it is a direction of.")]
     wire_bps: Bps
     frame_bps: FrameBps
-    classes: dict[FlowClass, ClassOut]
+    classes: Annotated[dict[FlowClass, ClassOut], Field(description="What each class has of it.")]
 
 
-_FlowEnds = TypedDict("_FlowEnds", {"class": FlowClass, "from": str, "to": str})
+_FlowEnds = TypedDict(
+    "_FlowEnds",
+    {
+        "class": ClassOf,
+        "from": Annotated[str, Field(description="The sending host.", examples=["base23"])],
+        "to": Annotated[str, Field(description="The receiving host.", examples=["arch"])],
+    },
+)
 
 
 @with_config(_WHOLE)
 class AllocationOut(_FlowEnds):
     """What one host may send to another."""
 
-    name: Annotated[str, Field(examples=["background/base23"])]
-    path: Nodes
+    name: Annotated[str, Field(description="Unique in the plan.", examples=["background/base23"])]
+    path: Annotated[Nodes, Field(description="The nodes it crosses.")]
     payload_bps: Annotated[int, Field(description="TCP payload, bit/s, all its connections together.")]
-    window_segments: int
+    window_segments: Annotated[int, Field(description="All its connections together, segments.")]
 
 
 @with_config(_WHOLE)
@@ -210,17 +220,23 @@ class PlanOut(TypedDict):
     """The bandwidth plan."""
 
     epoch: Annotated[int, Field(description="Number of the plan; only grows.")]
-    links: dict[str, LinkPlanOut]
-    allocations: list[AllocationOut]
+    links: Annotated[dict[str, LinkPlanOut], Field(description="By name, each direction of each circuit.")]
+    allocations: Annotated[list[AllocationOut], Field(description="Ordered by name.")]
 
 
 @with_config(_WHOLE)
 class LayersOut(TypedDict):
     """What each layer lets through on one direction of a circuit at this moment."""
 
-    hosts_frame_bps: dict[FlowClass, int]
-    meters_frame_bps: dict[FlowClass, int]
-    queues_frame_bps: dict[FlowClass, int]
+    hosts_frame_bps: Annotated[
+        dict[FlowClass, int], Field(description="By class, what all hosts may send, bit/s of frames.")
+    ]
+    meters_frame_bps: Annotated[
+        dict[FlowClass, int], Field(description="By class, what the meter lets through, bit/s of frames.")
+    ]
+    queues_frame_bps: Annotated[
+        dict[FlowClass, int], Field(description="By class, what the queue is guaranteed, bit/s of frames.")
+    ]
     circuit_frame_bps: FrameBps
 
 
@@ -228,9 +244,11 @@ class LayersOut(TypedDict):
 class ViewOut(TypedDict):
     """The plan: wanted, installed, and what each layer lets through now."""
 
-    desired: PlanOut
-    installed: PlanOut | None
-    layers: dict[str, LayersOut]
+    desired: Annotated[PlanOut, Field(description="The plan that is wanted.")]
+    installed: Annotated[
+        PlanOut | None, Field(description="The plan whose meters are in force; null before the first.")
+    ]
+    layers: Annotated[dict[str, LayersOut], Field(description="By link, what each layer lets through now.")]
     violations: Annotated[list[str], Field(description="Where a layer lets through more than the next one.")]
     error: Annotated[str, Field(description="Why the last step failed; empty if it did not.")]
 
@@ -239,9 +257,9 @@ class ViewOut(TypedDict):
 class HealthOut(TypedDict):
     """Whether the wanted plan is in force in the switches."""
 
-    ok: bool
-    epoch: int
-    error: str
+    ok: Annotated[bool, Field(description="Whether the wanted plan is in force in the switches.")]
+    epoch: Annotated[int, Field(description="Number of the plan that is wanted.")]
+    error: Annotated[str, Field(description="Why not; empty if it is.")]
     hosts_missing: Annotated[list[str], Field(description="Hosts without an agent.")]
     hosts_unconfirmed: Annotated[list[str], Field(description="Hosts that have not confirmed what they were sent.")]
 
@@ -250,66 +268,74 @@ class HealthOut(TypedDict):
 class StepOut(TypedDict):
     """A step from one plan to the next."""
 
-    epoch: int
-    place: Annotated[str, Field(examples=["hosts"])]
-    started: Time
+    epoch: Annotated[int, Field(description="Of the plan that was put in.")]
+    place: Annotated[str, Field(description="Which layer: hosts, meters or queues.", examples=["hosts"])]
+    started: Annotated[Time, Field(description="When it began.")]
     started_us: Annotated[int, Field(description="Unix time, microseconds.")]
     done_us: Annotated[int, Field(description="Unix time, microseconds.")]
-    error: str
+    error: Annotated[str, Field(description="Why it failed; empty if it did not.")]
 
 
 @with_config(_WHOLE)
 class CountersOut(TypedDict):
     """One allocation as a host's kernel sees it."""
 
-    name: str
-    connections: int
-    active: int
-    delivered_bytes: int
-    sent_segments: int
-    retransmitted_segments: int
-    rtt_us: int
+    name: Annotated[str, Field(description="Of the allocation.")]
+    connections: Annotated[int, Field(description="Matching connections that are open now.")]
+    active: Annotated[int, Field(description="Of these, how many share the rate now.")]
+    delivered_bytes: Annotated[int, Field(description="Payload confirmed by the receiver; only grows.")]
+    sent_segments: Annotated[int, Field(description="Segments sent, those sent again included; only grows.")]
+    retransmitted_segments: Annotated[int, Field(description="Segments sent again; only grows.")]
+    rtt_us: Annotated[int, Field(description="Smoothed round trip, microseconds; 0 if none yet.")]
 
 
 @with_config(_WHOLE)
 class HostStateOut(TypedDict):
     """A host's agent, its lease and its counters."""
 
-    name: str
-    connected: bool
+    name: Annotated[str, Field(description="Of the host.")]
+    connected: Annotated[bool, Field(description="Whether its agent is connected.")]
     kernel: Annotated[str, Field(description="Its kernel's release.", examples=["6.12"])]
-    sent_epoch: int
-    confirmed_epoch: int
-    lease_left_ms: int | None
-    allocations: list[CountersOut]
+    sent_epoch: Annotated[int, Field(description="Of the plan it was sent last.")]
+    confirmed_epoch: Annotated[int, Field(description="Of the plan its kernel confirmed last.")]
+    lease_left_ms: Annotated[
+        int | None, Field(description="How long its lease still holds, milliseconds; null if it has not said.")
+    ]
+    allocations: Annotated[list[CountersOut], Field(description="What it may send, and its counters.")]
 
 
 @with_config(_WHOLE)
 class NodeOut(TypedDict):
     """A host of the network."""
 
-    name: str
-    site: str
-    ip: str
+    name: Annotated[str, Field(description="As in the agent's configuration.")]
+    site: Annotated[str, Field(description="Where it stands.")]
+    ip: Annotated[str, Field(description="Its address on the data network.")]
 
 
 @with_config(_WHOLE)
 class SwitchNodeOut(TypedDict):
     """A switch of the network."""
 
-    name: str
-    site: str
-    dpid: Annotated[str, Field(examples=["0000000000000001"])]
+    name: Annotated[str, Field(description="Of the switch.")]
+    site: Annotated[str, Field(description="Where it stands.")]
+    dpid: Annotated[str, Field(description="OpenFlow's name for it, hexadecimal.", examples=["0000000000000001"])]
 
 
 @with_config(_WHOLE)
 class SwitchOut(SwitchNodeOut):
     """A switch, and whether it is connected."""
 
-    connected: bool
+    connected: Annotated[bool, Field(description="Whether it is connected now.")]
 
 
-_LinkEnds = TypedDict("_LinkEnds", {"from": str, "to": str})
+_LinkEnds = TypedDict(
+    "_LinkEnds",
+    {
+        "from": Annotated[str, Field(description="The node it leaves.", examples=["ls1"])],
+        "to": Annotated[str, Field(description="The node it leads to.", examples=["ch1"])],
+    },
+)
 
 
 @with_config(_WHOLE)
@@ -318,19 +344,19 @@ class LinkOut(_LinkEnds):
 
     circuit: Annotated[str | None, Field(description="The circuit that it is; null on a site's own network.")]
     wire_bps: Bps
-    delay_us: int
-    loss_ppm: int
-    buffer_bytes: int
+    delay_us: Annotated[int, Field(description="One way, microseconds.")]
+    loss_ppm: Annotated[int, Field(description="Packets lost at random, parts per million.")]
+    buffer_bytes: Annotated[int, Field(description="What the sending port can hold, bytes.")]
 
 
 @with_config(_WHOLE)
 class TopologyOut(TypedDict):
     """The network."""
 
-    name: str
-    mtu_bytes: int
-    sites: list[str]
-    circuits: list[str]
-    hosts: list[NodeOut]
-    switches: list[SwitchNodeOut]
-    links: list[LinkOut]
+    name: Annotated[str, Field(description="Of the network.")]
+    mtu_bytes: Annotated[int, Field(description="Largest IP packet, bytes.")]
+    sites: Annotated[list[str], Field(description="By name.")]
+    circuits: Annotated[list[str], Field(description="By name.")]
+    hosts: Annotated[list[NodeOut], Field(description="Data transfer nodes.")]
+    switches: Annotated[list[SwitchNodeOut], Field(description="At the edges of the sites.")]
+    links: Annotated[list[LinkOut], Field(description="Each direction between neighbours.")]
