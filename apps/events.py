@@ -53,7 +53,8 @@ def _followed(url: str) -> Iterator[Event]:
                 connected = True
                 for event in parsed(answer.iter_lines()):
                     last = event.event_id or last
-                    yield event
+                    if event.name:
+                        yield event
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if not connected:
                 why = str(error).partition("\n")[0]
@@ -75,6 +76,8 @@ def parsed(lines: Iterable[str]) -> Iterator[Event]:
             continue
         if "data" in fields:
             yield Event(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
+        elif "id" in fields:  # nothing happened; only where to go on from
+            yield Event(fields["id"], "", {})
         fields = {}
 
 

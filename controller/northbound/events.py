@@ -57,8 +57,11 @@ def _number(event_id: str) -> int:
 
 
 async def written(events: Events, number: int) -> AsyncIterator[bytes]:
-    """Yield what has happened after an event, and what happens, as it goes over the line."""
-    yield f"retry: {RETRY_MS}\n\n".encode()
+    """Yield what has happened after an event, and what happens, as it goes over the line.
+
+    The first lines carry the id to come back with, for one whose connection breaks before its first event.
+    """
+    yield f"retry: {RETRY_MS}\nid: {max(0, number)}\n\n".encode()
     async for heard in events.listen(number):
         yield b": still here\n\n" if heard is None else b"".join(_lines(heard))
 

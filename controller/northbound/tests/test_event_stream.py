@@ -35,8 +35,9 @@ def test_an_event_has_an_id_a_name_and_its_fields_as_json(events):
     before = events.last
     events.publish("reservation.held", reservation="r1", rate_bps=5)
     stream = lines(events, before, 2)
-    head, number, name, data = [line for line in stream.splitlines() if line]
-    assert (head, number, name) == ("retry: 1000", f"id: {events.last}", "event: reservation.held")
+    head, came_from, number, name, data = [line for line in stream.splitlines() if line]
+    assert (head, came_from) == ("retry: 1000", f"id: {before}")  # to come back with, if nothing happens before
+    assert (number, name) == (f"id: {events.last}", "event: reservation.held")
     said = json.loads(data.removeprefix("data: "))
     assert (said["reservation"], said["rate_bps"]) == ("r1", 5)
     assert said["at"].startswith("2026-01-01T00:00:00.0000")
