@@ -1,6 +1,8 @@
 """The commands that show how things stand: plan, hosts, switches."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -15,11 +17,7 @@ def plan(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False
 
     headway plan
     """
-    view = base.call(url, "GET /v1/plan")
-    if as_json:
-        typer.echo(json.dumps(view))
-        return
-    tables.show_plan(view)
+    _show(base.call(url, "GET /v1/plan"), as_json, tables.show_plan)
 
 
 @app.command()
@@ -28,11 +26,7 @@ def hosts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fals
 
     headway hosts
     """
-    rows = base.call(url, "GET /v1/hosts")
-    if as_json:
-        typer.echo(json.dumps(rows))
-        return
-    tables.show_hosts(rows)
+    _show(base.call(url, "GET /v1/hosts"), as_json, tables.show_hosts)
 
 
 @app.command()
@@ -41,8 +35,12 @@ def switches(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = F
 
     headway switches
     """
-    rows = base.call(url, "GET /v1/switches")
+    _show(base.call(url, "GET /v1/switches"), as_json, tables.show_switches)
+
+
+def _show(answer: Any, as_json: bool, table: Callable[[Any], None]) -> None:
+    """Print an answer, for scripts or for people."""
     if as_json:
-        typer.echo(json.dumps(rows))
-        return
-    tables.show_switches(rows)
+        typer.echo(json.dumps(answer))
+    else:
+        table(answer)

@@ -203,7 +203,7 @@ class Book:
 
     def _path(self, known: Reservation) -> tuple[str, ...]:
         """Return the path a reservation takes now: its first, or if a circuit of that is not up, its backup."""
-        usable = (path for path in (known.path, known.backup) if path and not self._down(path))
+        usable = (path for path in known.paths if not self._down(path))
         return next(usable, ())
 
     def _down(self, path: tuple[str, ...]) -> list[str]:

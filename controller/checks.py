@@ -139,8 +139,9 @@ def check_announcement(book: Book, asked: Asked) -> None:
         raise NotAllowed("from", "need at least one host, each once")
     if asked.announcement_id in book.ledger.announcements:
         raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
+    sending = {(flow.host, flow.target): flow.name for flow in book.flows()}
     for sender in asked.senders:
         flow_between(book.site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
-        busy = next((f.name for f in book.flows() if (f.host, f.target) == (sender, asked.target)), None)
+        busy = sending.get((sender, asked.target))
         if busy is not None:
             raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")

@@ -83,7 +83,7 @@ class Purchasing:
             for r in self._book.ledger.reservations.values()
             if r.state not in ENDED
             and r.state is not State.HELD
-            and circuit in circuits(network, r.path) + (circuits(network, r.backup) if r.backup else ())
+            and any(circuit in circuits(network, path) for path in r.paths)
         )
 
     def _uses(self, reservations: Iterable[Reservation]) -> tuple[Period, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from controller.book import Site
 from controller.errors import ConfigError, HeadwayError
@@ -13,7 +13,7 @@ from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
 from controller.service import flow_between
-from controller.settings_circuits import CircuitSection, bought, schedules
+from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules
 from controller.store import Store, UrlNotUsable
 from topology import units
 from topology.named import NAMED
@@ -21,21 +21,13 @@ from topology.network import Network
 from topology.protocol import FlowClass
 from topology.yaml_text import NotYaml, values_of
 
-Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
-Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
 Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
 
 
 DEFAULT_STORE = "sqlite:////var/lib/headway/headway.db"
 
 
-class _Section(BaseModel):
-    """Unknown keys are refused, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _NetworkSection(_Section):
+class _NetworkSection(Section):
     name: str
     rate: Rate = Field(default=10**9, gt=0)
     delay: Duration = Field(default=90_000, gt=0)
@@ -43,25 +35,25 @@ class _NetworkSection(_Section):
     mtu_bytes: int = Field(default=1500, ge=576, le=9216)
 
 
-class _ClassSection(_Section):
+class _ClassSection(Section):
     guarantee: Fraction
     cap: Fraction
 
 
-class _FlowSection(_Section):
+class _FlowSection(Section):
     name: str = Field(min_length=1)
     flow_class: FlowClass = Field(alias="class")
     sender: str = Field(alias="from")
     target: str = Field(alias="to")
 
 
-class _ListenSection(_Section):
+class _ListenSection(Section):
     openflow: str = "127.0.0.1:6653"
     rest: str = "127.0.0.1:8080"
     agents: str = "127.0.0.1:50051"
 
 
-class _File(_Section):
+class _File(Section):
     network: _NetworkSection
     listen: _ListenSection = _ListenSection()
     ovsdb: dict[str, str] = Field(default_factory=dict)

@@ -24,25 +24,25 @@ def _text(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
     """Unknown keys are refused, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _CapacitySection(_Section):
+class _CapacitySection(Section):
     start: Instant = Field(alias="from")
     end: Instant = Field(alias="until")
     rate: Rate = Field(ge=0)
 
 
-class _EndSection(_Section):
+class _EndSection(Section):
     device: str
     port: str
     vlan: int
 
 
-class _OscarsSection(_Section):
+class _OscarsSection(Section):
     url: str
     a: _EndSection
     z: _EndSection
@@ -52,7 +52,7 @@ class _OscarsSection(_Section):
     timeout: Duration = Field(default=30_000_000, ge=1_000_000, le=600_000_000)
 
 
-class CircuitSection(_Section):
+class CircuitSection(Section):
     """One circuit: a leased line with its schedule, or one that is bought at need."""
 
     schedule: tuple[_CapacitySection, ...] = ()

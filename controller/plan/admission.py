@@ -140,11 +140,7 @@ def admitted(
         return Refused(
             Reason.CAPACITY_UNAVAILABLE, answer.resource, answer.asked_bps, answer.free_bps, answer.at_us, offers
         )
-    return Granted(answer, need(network, _used(answer), request.flow_class))
-
-
-def _used(answer: Chosen) -> tuple[Path, ...]:
-    return (answer.path, answer.backup) if answer.backup else (answer.path,)
+    return Granted(answer, need(network, answer.paths, request.flow_class))
 
 
 def _booking(network: Network, request: Request, paths: tuple[Path, ...]) -> Booking:

@@ -85,7 +85,7 @@ class Announcement:
 
 
 def promised(wish: Wish, ways: Iterable[Way], calendar: Calendar, now_us: int) -> Announcement | None:
-    """Return the promise along the first of the ways that can keep it; None if none can.
+    """Return the soonest promise along any of the ways, on a reservation if that is as soon; None if there is none.
 
     With a deadline it is the lowest constant rate that meets it, which leaves most to others; or, if the free rate is
     too uneven for that, all that is free. Without one it is all that is free, from now on.
@@ -132,10 +132,11 @@ def refused(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int, 
     """
     way, senders = ways[0], len(ways[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
-    begin_us, sending_us = now_us + WARM_UP_RTTS * way.rtt_us, deadline_us - (WARM_UP_RTTS + 1) * way.rtt_us
+    overhead_us = (WARM_UP_RTTS + 1) * way.rtt_us
+    begin_us, sending_us = now_us + WARM_UP_RTTS * way.rtt_us, deadline_us - overhead_us
     offers = tuple(_soonest(wish, ways, calendar, now_us))
     if sending_us <= 0:  # whatever the rate
-        why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {3 * way.rtt_us / 1e6:g} s alone"
+        why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {overhead_us / 1e6:g} s alone"
         return Refused(Reason.DEADLINE_UNREACHABLE, "", 0, 0, now_us, offers, why)
     asked_bps = -(-part_bits(wish, senders) * 1_000_000 // sending_us)
     start_us = calendar.earliest_start(way.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])

@@ -75,10 +75,9 @@ class Calendar:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Every resource's name."""
-        return tuple(self._capacity)
+    def has_resource(self, resource: str) -> bool:
+        """Return whether there is a resource of this name."""
+        return resource in self._capacity
 
     def add_resource(self, resource: str) -> None:
         """Add a resource whose capacity is 0 at all times until it is changed."""

@@ -10,13 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypedDict
 
-from controller.plan.admission import (
-    Granted,
-    Reason,
-    Refused,
-    Request,
-    lower_classes,
-)
+from controller.plan.admission import Granted, Reason, Refused, Request, lower_classes
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promised, refused
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.flows import merged
@@ -281,7 +275,7 @@ class Ledger:
         """
         for known in sorted(reservations, key=lambda r: r.sequence):
             self._sequence = max(self._sequence, known.sequence)
-            if known.state in ENDED or self._has(known.path, known.backup):
+            if known.state in ENDED or self._has(*known.paths):
                 self._place(known)
             else:
                 self._write(
@@ -297,8 +291,7 @@ class Ledger:
         return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))
 
     def _booking(self, known: Reservation) -> Booking:
-        paths = (known.path, known.backup) if known.backup else (known.path,)
-        return Booking(need(self.network, paths, known.flow_class), known.rate_bps, known.start_us, known.end_us)
+        return Booking(need(self.network, known.paths, known.flow_class), known.rate_bps, known.start_us, known.end_us)
 
     def _write(self, reservation: Reservation, now_us: int) -> Reservation:
         written = replace(reservation, version=reservation.version + 1, changed_us=now_us)
@@ -345,7 +338,7 @@ class Ledger:
         """Book an announcement; one that draws on a reservation with no room for it any more keeps no promise."""
         for name, booking in announcement.bookings():
             if announcement.pool and (
-                pool(announcement.pool) not in self.calendar.resources or self.calendar.shortage(booking)
+                not self.calendar.has_resource(pool(announcement.pool)) or self.calendar.shortage(booking)
             ):
                 self._cancel(announcement)
                 announcement = replace(announcement, rates=(), pool="")

@@ -23,6 +23,11 @@ class Chosen:
     path: Path
     backup: Path
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Both, or the one there is."""
+        return (self.path, self.backup) if self.backup else (self.path,)
+
 
 @dataclass(frozen=True, slots=True)
 class NoPath:
@@ -91,25 +96,25 @@ def chosen(
     if not found:
         return NoPath(_why_not(network, ends, constraints))
     first_shortage: Shortage | None = None
-    for path, backup in _pairs(network, found, constraints):
-        lacking = shortage((path, backup) if backup else (path,))
+    for answer in _pairs(network, found, constraints):
+        lacking = shortage(answer.paths)
         if lacking is None:
-            return Chosen(path, backup)
+            return answer
         first_shortage = first_shortage or lacking
     return first_shortage or NoPath(f"no two paths from {ends[0]} to {ends[1]} share no circuit")
 
 
-def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) -> Iterator[tuple[Path, Path]]:
+def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) -> Iterator[Chosen]:
     for path in found:
         if not constraints.backup:
-            yield path, ()
+            yield Chosen(path, ())
             continue
         taken = set(circuits(network, path))
         # What the path must include or exclude is not asked of its backup, which may be anywhere else.
         spare = Constraints(exclude=constraints.exclude, max_rtt_us=constraints.max_rtt_us)
         for backup in candidates(network, path[0], path[-1], spare):
             if taken.isdisjoint(circuits(network, backup)):
-                yield path, backup
+                yield Chosen(path, backup)
 
 
 def _why_not(network: Network, ends: tuple[str, str], constraints: Constraints) -> str:

@@ -75,3 +75,8 @@ class Reservation:
     reason: str = ""
     key: str = ""
     fingerprint: str = ""
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """Its path, and its backup if it has one."""
+        return (self.path, self.backup) if self.backup else (self.path,)
