@@ -2,7 +2,8 @@
 
 The agent dials the controller and opens one bidirectional gRPC stream, ``/headway.Agents/Attach``. Each message is
 one JSON object with a ``kind`` field (see docs/decisions/0002). Down come ``Allocations``, repeated at least every
-third of the lease; up go ``Hello`` once, ``Applied`` after each new epoch is in the kernel, ``Telemetry`` each second.
+third of the lease; up go ``Hello`` once, ``Applied`` after each new epoch is in the kernel, ``Telemetry`` each second,
+``Declined`` for what the agent does not act on.
 """
 
 from enum import StrEnum
@@ -99,6 +100,8 @@ class EntryTelemetry:
         sent_segments: segments sent, retransmissions included, cumulative.
         retransmitted_segments: segments sent again, cumulative.
         rtt_us: smoothed round-trip time of the connection that was served last, 0 if none yet.
+        fallback: why the connections run the host's own congestion control although the lease runs; empty if they do
+            not.
     """
 
     name: str
@@ -108,6 +111,7 @@ class EntryTelemetry:
     sent_segments: int
     retransmitted_segments: int
     rtt_us: int
+    fallback: Literal["", "loss"] = ""
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
@@ -120,13 +124,30 @@ class Telemetry:
     kind: Literal["telemetry"] = "telemetry"
 
 
-FromAgent = Annotated[Hello | Applied | Telemetry, Field(discriminator="kind")]
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Declined:
+    """The agent does not act on what it was sent; its reason, for the operator at the other end.
+
+    Attributes:
+        epoch: of what was sent.
+        in_force: the epoch that the kernel holds, or held last.
+        why: one line.
+    """
+
+    epoch: int
+    in_force: int
+    why: str
+    kind: Literal["declined"] = "declined"
+
+
+UpMessage = Hello | Applied | Telemetry | Declined
+FromAgent = Annotated[UpMessage, Field(discriminator="kind")]
 
 _DOWN: TypeAdapter[Allocations] = TypeAdapter(Allocations)
-_UP: TypeAdapter[Hello | Applied | Telemetry] = TypeAdapter(FromAgent)
+_UP: TypeAdapter[UpMessage] = TypeAdapter(FromAgent)
 
 
-def to_bytes(message: Allocations | Hello | Applied | Telemetry) -> bytes:
+def to_bytes(message: Allocations | UpMessage) -> bytes:
     """Return the message as it goes over the stream."""
     return TypeAdapter(type(message)).dump_json(message)
 
@@ -140,7 +161,7 @@ def parsed_allocations(data: bytes) -> Allocations:
     return _DOWN.validate_json(data)
 
 
-def parsed_from_agent(data: bytes) -> Hello | Applied | Telemetry:
+def parsed_from_agent(data: bytes) -> UpMessage:
     """Return the agent's message.
 
     Raises:
