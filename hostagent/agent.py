@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ import structlog
 from hostagent import plan, probe
 from hostagent.errors import AgentError, EnvironmentLacking, NotExpressible
 from hostagent.kernel import Kernel
+from hostagent.layout import Counters
 from hostagent.leftovers import Namespace
 from hostagent.plan import KernelPlan
 from hostagent.receive_window import TcpBuffers
@@ -91,6 +92,7 @@ class Agent:
         self._buffers = buffers
         self._in_force = InForce(KernelPlan())
         self._lapse_said = True
+        self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
         self._lock = threading.Lock()  # of the kernel and of what is in force
         self._stopping = threading.Event()
         self._call: Any = None
@@ -207,19 +209,35 @@ class Agent:
         with self._lock:
             in_force = self._in_force
             counters = self._kernel.counters(held.slot for held in in_force.plan.held.values())
+            self._watch_fallback(in_force.plan, counters)
         entries = tuple(
             EntryTelemetry(
                 name=name,
                 connections=seen.connections,
-                active=seen.active(now_ns),
+                active=seen.active,
                 delivered_bytes=seen.delivered_bytes,
                 sent_segments=seen.sent_segments,
                 retransmitted_segments=seen.retransmitted_segments,
                 rtt_us=seen.rtt_us,
+                fallback="loss" if seen.fallback_since_ns else "",
             )
             for name, seen in zip(in_force.plan.held, counters, strict=True)
         )
         return Telemetry(in_force.epoch, in_force.lease_left_ms(now_ns), entries)
+
+    def _watch_fallback(self, held: KernelPlan, counters: Iterable[Counters]) -> None:
+        """Say which allocations have fallen back or returned, and look at their sockets; under the lock.
+
+        The kernel part falls back by itself. That the loss is gone shows only on sockets it does not run any more.
+        """
+        fallen = {name for name, seen in zip(held.held, counters, strict=True) if seen.fallback_since_ns}
+        for name in fallen - self._fallen:
+            log.warning("agent.fallback", entry=name, why="catastrophic loss")
+        for name in (self._fallen - fallen) & held.held.keys():
+            log.info("agent.fallback_over", entry=name)
+        if fallen or self._fallen:
+            self._kernel.walk()
+        self._fallen = fallen
 
     def _note_lapse(self) -> None:
         """Say once that the lease is over."""
@@ -263,7 +281,7 @@ def _started(settings: Settings, undo: contextlib.ExitStack) -> Agent:
     if lacks:
         raise EnvironmentLacking(tuple(str(lack) for lack in lacks))
     namespace = Namespace.of_this_process()
-    kernel = Kernel(namespace, settings.cgroup, settings.run_dir)
+    kernel = Kernel(namespace, settings.cgroup, settings.run_dir, settings.tuning, {})
     undo.callback(kernel.close)
     buffers: TcpBuffers | None = None
     if settings.receive_window:

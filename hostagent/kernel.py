@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from hostagent.errors import AlreadyRunning, BpfError, NoSuchFile
 from hostagent.layout import SLOT, Counters
 from hostagent.leftovers import Namespace, RunLock
 from hostagent.loader import BpfObject, Libbpf
-from hostagent.plan import Change
+from hostagent.plan import Change, Tuning
 
 OBJECT_FILE = "headway.bpf.o"
 NAME_PLACEHOLDER = b"headway@@@@@@@@\0"  # in hw_ops; libbpf 1.1 cannot set a struct_ops map's values
@@ -28,8 +28,23 @@ log = structlog.get_logger()
 class Kernel:
     """This namespace's allocations in the kernel. Not for use by two threads at once."""
 
-    def __init__(self, namespace: Namespace, cgroup_dir: Path | None, run_dir: Path) -> None:
+    def __init__(
+        self,
+        namespace: Namespace,
+        cgroup_dir: Path | None,
+        run_dir: Path,
+        tuning: Tuning,
+        inherited: Mapping[str, int],
+    ) -> None:
         """Load the object, clean up after dead agents, register and attach. No socket is touched yet.
+
+        Args:
+            namespace: this process's network namespace.
+            cgroup_dir: see :func:`hostagent.cgroup.opened`.
+            run_dir: where the lock is.
+            tuning: what the kernel part is told once.
+            inherited: ``descriptors`` of the agent that ran here before, as far as a supervisor has kept them; closed
+                here. Without them a dead agent's are found only with CAP_SYS_ADMIN.
 
         Raises:
             AlreadyRunning: another agent holds the namespace.
@@ -42,12 +57,14 @@ class Kernel:
             lock = RunLock(run_dir, namespace)
             undo.callback(lock.close)
             lib = Libbpf()
-            predecessor_fd = _cleaned(lib, namespace, run_dir, lock.had_predecessor)
+            predecessor_fd = _predecessors(lib, inherited)
+            if predecessor_fd is None:
+                predecessor_fd = _cleaned(lib, namespace, run_dir, lock.had_predecessor)
             self._object = BpfObject(lib, named_image(object_image(), namespace.algorithm))
             undo.callback(self._object.close)
             fallback = DEFAULT_ALGORITHM.read_text().strip()
             self._object.set_constants(
-                ".rodata.host", layout.host_bytes(namespace.cookie, namespace.algorithm, fallback)
+                ".rodata.host", layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
             )
             if predecessor_fd is not None:
                 self._object.adopt(leftovers.CONNECTIONS_MAP.decode(), predecessor_fd)
@@ -57,6 +74,10 @@ class Kernel:
             self._control = self._object.map("hw_control")
             self._entries = self._object.map("hw_entries")
             self._counters = self._object.map("hw_counters")
+            self.descriptors = {
+                "ops": self._object.map("hw_ops").fd,
+                "conns": self._object.map(leftovers.CONNECTIONS_MAP.decode()).fd,
+            }
             self._register(namespace)
             self._attach(cgroup_dir)
             self._close = undo.pop_all()
@@ -102,7 +123,7 @@ class Kernel:
         lapsed = self._expires_ns < time.monotonic_ns() + LAPSE_MARGIN_NS
         self._lease(expires_ns)
         if change.rescan or lapsed:
-            self._object.walk(self._open_sockets)
+            self.walk()
 
     def counters(self, slots: Iterable[int]) -> tuple[Counters, ...]:
         """Return the counters of some slots.
@@ -112,11 +133,19 @@ class Kernel:
         """
         return tuple(layout.counters(self._counters.value(SLOT.pack(slot))) for slot in slots)
 
+    def walk(self) -> None:
+        """Look at every open socket once: take, give back, watch those that have fallen back.
+
+        Raises:
+            BpfError: the kernel refused.
+        """
+        self._object.walk(self._open_sockets)
+
     def close(self) -> None:
         """Give every socket back, detach and unregister."""
         try:
             self._lease(0)
-            self._object.walk(self._open_sockets)
+            self.walk()
         finally:
             self._close.close()
 
@@ -151,6 +180,16 @@ def named_image(image: bytes, algorithm: str) -> bytes:
     return image.replace(NAME_PLACEHOLDER, algorithm.encode().ljust(len(NAME_PLACEHOLDER), b"\0"))
 
 
+def _predecessors(lib: Libbpf, inherited: Mapping[str, int]) -> int | None:
+    """Unregister what the agent before has left, by the descriptors it had; return its sockets' storage."""
+    ops_fd, conns_fd = inherited.get("ops"), inherited.get("conns")
+    if ops_fd is not None:
+        if leftovers.unregister(lib, ops_fd):
+            log.info("agent.leftover_removed", by="inherited descriptor")
+        os.close(ops_fd)
+    return conns_fd
+
+
 def _cleaned(lib: Libbpf, namespace: Namespace, run_dir: Path, had_predecessor: bool) -> int | None:
     """Unregister what dead agents left; return the storage of this namespace's own dead agent, if any."""
     adopted: int | None = None
@@ -160,6 +199,6 @@ def _cleaned(lib: Libbpf, namespace: Namespace, run_dir: Path, had_predecessor: 
             continue
         if own and adopted is None:
             adopted = leftovers.connections_fd(lib, registration)
-        if leftovers.unregister(lib, registration):
+        if leftovers.found_and_unregistered(lib, registration):
             log.info("agent.leftover_removed", algorithm=leftovers.ALGORITHM_PREFIX + registration.namespace_id)
     return adopted

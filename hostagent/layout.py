@@ -3,48 +3,57 @@
 import struct
 from dataclasses import dataclass
 
-from hostagent.plan import Entry, Match
+from hostagent.plan import Entry, Match, Tuning
 
-EPOCH_NS = 200_000_000  # HEADWAY_EPOCH_NS
 PORTS_BITS = 32  # struct match: the two ports stand before the address
 SLOT = struct.Struct("=I")
-_HOST = struct.Struct("=Q16s16s")
+_HOST = struct.Struct("=Q16s16sQQIIIxxxx")
 _MATCH = struct.Struct("=I4s16s")
 _PORTS = struct.Struct(">HH")
 _MATCHED = struct.Struct("=II")
 _CONTROL = struct.Struct("=QQ")
 _ENTRY = struct.Struct("=QII")
-_COUNTERS = struct.Struct("=QQQQIIII")
+_COUNTERS = struct.Struct("=QQQQIIIIQQQQQIxxxx")
 ZERO_COUNTERS = bytes(_COUNTERS.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What the connections of one allocation have done; ``struct counters``."""
+    """What the connections of one allocation have done and do now; ``struct counters``."""
 
     delivered_bytes: int
     sent_segments: int
     retransmitted_segments: int
-    epoch_start_ns: int
-    active_now: int
-    active_before: int
+    claimed_bytes_per_s: int
+    greedy: int
+    claiming: int
     connections: int
     rtt_us: int
+    loss_start_ns: int
+    loss_sent_segments: int
+    loss_retransmitted_segments: int
+    fallback_since_ns: int
+    returned_ns: int
+    fallbacks: int
 
-    def active(self, now_ns: int) -> int:
-        """Return how many connections share the allocation at ``now_ns`` (CLOCK_MONOTONIC).
-
-        The kernel part begins an epoch only when a segment is confirmed, so an old epoch says that nobody sends.
-        """
-        epoch_ns = max(EPOCH_NS, self.rtt_us * 1000)
-        if now_ns - self.epoch_start_ns > 2 * epoch_ns:
-            return 0
-        return max(self.active_now, self.active_before)
+    @property
+    def active(self) -> int:
+        """How many connections share the allocation now."""
+        return self.greedy + self.claiming
 
 
-def host_bytes(netns_cookie: int, algorithm: str, fallback: str) -> bytes:
+def host_bytes(netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:
     """Return ``struct host``."""
-    return _HOST.pack(netns_cookie, algorithm.encode(), fallback.encode())
+    return _HOST.pack(
+        netns_cookie,
+        algorithm.encode(),
+        fallback_algorithm.encode(),
+        tuning.loss_period_us * 1000,
+        tuning.loss_hold_us * 1000,
+        tuning.loss_trip_ppm,
+        tuning.loss_clear_ppm,
+        tuning.rto_min_us,
+    )
 
 
 def match_bytes(match: Match) -> bytes:

@@ -25,7 +25,7 @@ from hostagent.loader import Libbpf, MapInfo, ProgramInfo
 SO_NETNS_COOKIE = 71  # include/uapi/asm-generic/socket.h, Linux 5.14
 ALGORITHM_PREFIX = "headway"
 REGISTRATION_MAP = b"hw_ops"  # names in bpf/headway.bpf.c
-CONNECTIONS_MAP = b"hw_conns_1"
+CONNECTIONS_MAP = b"hw_conns_2"
 _STRUCT_OPS = 26  # BPF_MAP_TYPE_STRUCT_OPS
 _SK_STORAGE = 24  # BPF_MAP_TYPE_SK_STORAGE
 _ALGORITHM = re.compile(rb"headway([0-9a-f]{1,8})\0")
@@ -155,10 +155,25 @@ def registrations(lib: Libbpf) -> Iterator[Registration]:
             os.close(fd)
 
 
-def unregister(lib: Libbpf, registration: Registration) -> bool:
-    """Take a congestion control out of the kernel's list and return whether it was there.
+def unregister(lib: Libbpf, ops_fd: int) -> bool:
+    """Take a congestion control out of the kernel's list, by its struct_ops map; return whether it was there.
 
     Sockets that run it keep it until they are switched.
+
+    Raises:
+        BpfError: the kernel refused.
+    """
+    try:
+        lib.number("bpf_map_delete_elem", ops_fd, SLOT.pack(0), doing="unregistering a dead agent's congestion control")
+    except BpfError as error:
+        if error.errno not in (errno.ENOENT, errno.EINPROGRESS):  # unregistered already, kept by a socket
+            raise
+        return False
+    return True
+
+
+def found_and_unregistered(lib: Libbpf, registration: Registration) -> bool:
+    """Take a congestion control that was found out of the kernel's list; return whether it was still there.
 
     Raises:
         BpfError: the kernel refused.
@@ -167,14 +182,9 @@ def unregister(lib: Libbpf, registration: Registration) -> bool:
     if fd is None:
         return False
     try:
-        lib.number("bpf_map_delete_elem", fd, SLOT.pack(0), doing="unregistering a dead agent's congestion control")
-    except BpfError as error:
-        if error.errno not in (errno.ENOENT, errno.EINPROGRESS):  # unregistered already, kept by a socket
-            raise
-        return False
+        return unregister(lib, fd)
     finally:
         os.close(fd)
-    return True
 
 
 def connections_fd(lib: Libbpf, registration: Registration) -> int | None:

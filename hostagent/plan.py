@@ -17,6 +17,26 @@ V4_MAPPED_BITS = 96
 
 
 @dataclass(frozen=True, slots=True)
+class Tuning:
+    """What the kernel part is told once, when it is loaded.
+
+    Attributes:
+        loss_trip_ppm: retransmitted segments in a million sent, from which on loss is catastrophic and the allocation's
+            connections are given back.
+        loss_period_us: over what time loss is judged.
+        loss_clear_ppm: at no more than this they are taken again...
+        loss_hold_us: ...but not before this; twice as long each time it happens again soon, up to 32 times.
+        rto_min_us: least retransmission timeout of a connection that is held.
+    """
+
+    loss_trip_ppm: int = 200_000
+    loss_period_us: int = 3_000_000
+    loss_clear_ppm: int = 20_000
+    loss_hold_us: int = 10_000_000
+    rto_min_us: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """Which sockets an allocation is for: destination prefix (IPv4 as ::ffff:a.b.c.d) and ports, 0 for any."""
 

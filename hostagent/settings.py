@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import ConfigError
+from hostagent.plan import Tuning
+from topology import units
 from topology.yaml_text import NotYaml, values_of
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
@@ -28,6 +30,37 @@ def _checked_address(text: str) -> str:
     return text
 
 
+_DEFAULT = Tuning()
+Share = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text))), Field(ge=0, le=1_000_000)]
+Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text))), Field(gt=0, le=3_600_000_000)]
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class Fallback:
+    """When an allocation's connections are given back because of catastrophic loss, and when they are taken again.
+
+    Attributes:
+        loss: share of retransmitted segments from which on loss is catastrophic, ppm.
+        over: how long it is watched, microseconds.
+        clear: share that is ordinary again, ppm.
+        hold: how long the connections keep their own congestion control at least, microseconds.
+    """
+
+    loss: Share = _DEFAULT.loss_trip_ppm
+    over: Duration = _DEFAULT.loss_period_us
+    clear: Share = _DEFAULT.loss_clear_ppm
+    hold: Duration = _DEFAULT.loss_hold_us
+
+    def __post_init__(self) -> None:
+        """Refuse what would never come back, or go back and forth.
+
+        Raises:
+            ValueError: ``clear`` is not below ``loss``.
+        """
+        if self.clear >= self.loss:
+            raise ValueError("clear must be below loss, or the connections would go back and forth")
+
+
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class Settings:
     """How one agent runs.
@@ -38,6 +71,8 @@ class Settings:
         cgroup: the cgroup2 directory whose sockets are the agent's; None takes the first mount in /proc/mounts.
         run_dir: where the lock and what was changed are kept; must not survive a reboot.
         receive_window: whether the agent may widen the namespace's TCP buffers (tcp_rmem, tcp_wmem).
+        fallback: what catastrophic loss is.
+        rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
     """
 
     host: Annotated[str, Field(min_length=1)]
@@ -45,6 +80,14 @@ class Settings:
     cgroup: Path | None = None
     run_dir: Path = Path("/run/headway")
     receive_window: bool = True
+    fallback: Fallback = Fallback()
+    rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
+
+    @property
+    def tuning(self) -> Tuning:
+        """What the kernel part is told once."""
+        loss = self.fallback
+        return Tuning(loss.loss, loss.over, loss.clear, loss.hold, self.rto_min)
 
 
 def loaded(path: Path) -> Settings:

@@ -14,38 +14,76 @@
 #include "kernel.h"
 #include "headway.h"
 #include "plan.h"
+#include "sharing.h"
 
 #define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
-#define BUSY_SEGMENTS 3        /* with no more than this unconfirmed, a connection takes no share */
+#define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
 #define ETHERNET_HEADER_BYTES 14
+#define ACCOUNT_NS 1000000ULL
+#define JUDGED_SEGMENTS 100    /* fewer tell nothing about loss */
+#define CALM_HOLDS 8           /* this many hold times without catastrophic loss, and the next is the first again */
+#define LONGEST_HOLD_SHIFT 5
 
-static __always_inline struct counters *counters_of(const struct conn *conn)
+/* Decides at the end of each period whether the allocation's loss is catastrophic, or is no more. */
+static __always_inline void judge(struct counters *counters, __u64 now_ns)
 {
-	__u32 slot = conn->slot;
+	__u64 start_ns = counters->loss_start_ns, sent, lost, hold_ns;
+	__s64 age_ns = now_ns - start_ns; /* negative if another CPU has just begun a period */
 
-	return bpf_map_lookup_elem(&hw_counters, &slot);
+	if (age_ns < (__s64)host.loss_period_ns ||
+	    __sync_val_compare_and_swap(&counters->loss_start_ns, start_ns, now_ns) != start_ns)
+		return;
+	sent = counters->sent_segments - counters->loss_sent_segments;
+	lost = counters->retransmitted_segments - counters->loss_retransmitted_segments;
+	counters->loss_sent_segments = counters->sent_segments;
+	counters->loss_retransmitted_segments = counters->retransmitted_segments;
+	if (!counters->fallback_since_ns) {
+		if (sent < JUDGED_SEGMENTS || lost * 1000000 < sent * host.loss_trip_ppm)
+			return;
+		if (now_ns - counters->returned_ns > CALM_HOLDS * host.loss_hold_ns)
+			counters->fallbacks = 0;
+		if (counters->fallbacks < LONGEST_HOLD_SHIFT + 1)
+			counters->fallbacks += 1;
+		counters->fallback_since_ns = now_ns;
+		return;
+	}
+	hold_ns = host.loss_hold_ns << ((counters->fallbacks - 1) & 7);
+	if (now_ns - counters->fallback_since_ns < hold_ns)
+		return;
+	if (sent >= JUDGED_SEGMENTS && lost * 1000000 > sent * host.loss_clear_ppm)
+		return;
+	counters->fallback_since_ns = 0;
+	counters->returned_ns = now_ns;
 }
 
-static void join(struct conn *conn)
+/* Adds to the allocation's counters what the socket has done since it was last asked. */
+static __always_inline void account(const struct tcp_sock *tp, struct conn *conn, struct counters *counters,
+				    __u64 now_ns)
 {
-	struct counters *counters = counters_of(conn);
-
-	if (counters)
-		__sync_fetch_and_add(&counters->connections, 1);
+	__sync_fetch_and_add(&counters->delivered_bytes, tp->bytes_acked - conn->bytes_acked);
+	__sync_fetch_and_add(&counters->sent_segments, (__u64)(__u32)(tp->data_segs_out - conn->data_segs_out));
+	__sync_fetch_and_add(&counters->retransmitted_segments,
+			     (__u64)(__u32)(tp->total_retrans - conn->total_retrans));
+	counters->rtt_us = tp->srtt_us >> 3;
+	conn->accounted_ns = now_ns;
+	conn->bytes_acked = tp->bytes_acked;
+	conn->data_segs_out = tp->data_segs_out;
+	conn->total_retrans = tp->total_retrans;
+	judge(counters, now_ns);
 }
 
-static void leave(struct conn *conn)
+/* What was before is not for this slot. */
+static __always_inline void account_from_here(const struct tcp_sock *tp, struct conn *conn)
 {
-	struct counters *counters = counters_of(conn);
-
-	if (counters)
-		__sync_fetch_and_add(&counters->connections, -1);
+	conn->bytes_acked = tp->bytes_acked;
+	conn->data_segs_out = tp->data_segs_out;
+	conn->total_retrans = tp->total_retrans;
 }
 
 /* The entry in force for a socket of ours; NULL when the lease is over or the plan has nothing for it. */
-static struct entry *entry_of(struct sock *sk, struct conn *conn)
+static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn, __u64 now_ns)
 {
-	struct control *control = leased();
+	struct control *control = leased(now_ns);
 	__u32 slot;
 
 	if (!control)
@@ -56,7 +94,6 @@ static struct entry *entry_of(struct sock *sk, struct conn *conn)
 		if (slot != conn->slot) {
 			leave(conn);
 			conn->slot = slot;
-			conn->epoch_start_ns = 0;
 			join(conn);
 		}
 	}
@@ -64,63 +101,64 @@ static struct entry *entry_of(struct sock *sk, struct conn *conn)
 	return bpf_map_lookup_elem(&hw_entries, &slot);
 }
 
-/* Counts the socket as active if it has more to deliver than a request or a keep-alive has. */
-static void count_active(struct tcp_sock *tp, struct conn *conn, struct counters *counters)
+/* Keeps the least round trip of the last half to whole round trip: a queue that drains meanwhile does not show, a new
+ * route does. */
+static __always_inline void follow_path(const struct tcp_sock *tp, struct conn *conn, __u64 now_ns)
 {
-	__u64 now_ns = bpf_ktime_get_ns(), rtt_ns = (__u64)(tp->srtt_us >> 3) * 1000;
-	__u64 epoch_ns = rtt_ns > HEADWAY_EPOCH_NS ? rtt_ns : HEADWAY_EPOCH_NS;
-	__u64 start_ns = counters->epoch_start_ns;
-	__s64 age_ns = now_ns - start_ns; /* negative if another CPU has just begun an epoch */
+	__u32 rtt_us = tp->rack.rtt_us;
 
-	if (age_ns > (__s64)epoch_ns &&
-	    __sync_val_compare_and_swap(&counters->epoch_start_ns, start_ns, now_ns) == start_ns) {
-		counters->active_before = age_ns < (__s64)(2 * epoch_ns) ? counters->active_now : 0;
-		counters->active_now = 0;
-	}
-	start_ns = counters->epoch_start_ns;
-	if (conn->epoch_start_ns != start_ns && tp->write_seq - tp->snd_una > BUSY_SEGMENTS * tp->mss_cache) {
-		conn->epoch_start_ns = start_ns;
-		__sync_fetch_and_add(&counters->active_now, 1);
+	if (now_ns - conn->half_start_ns > (__u64)(tp->srtt_us >> 4) * 1000) {
+		conn->least_rtt_us_before = conn->least_rtt_us;
+		conn->least_rtt_us = rtt_us;
+		conn->half_start_ns = now_ns;
+	} else if (rtt_us < conn->least_rtt_us) {
+		conn->least_rtt_us = rtt_us;
 	}
 }
 
-/* Adds to the allocation's counters what the socket has done since it was last asked. */
-static void account(struct tcp_sock *tp, struct conn *conn, struct counters *counters)
+/* The window for a rate: the allocation's for the whole rate, in proportion for a part; wider if the path has become
+ * longer than planned, up to one and a half. Pacing holds the rate, so a wider window sends no faster. */
+static __always_inline __u32 window_segments(const struct tcp_sock *tp, const struct conn *conn,
+					     const struct entry *entry, __u64 fair)
 {
-	__sync_fetch_and_add(&counters->delivered_bytes, tp->bytes_acked - conn->bytes_acked);
-	__sync_fetch_and_add(&counters->sent_segments, (__u64)(__u32)(tp->data_segs_out - conn->data_segs_out));
-	__sync_fetch_and_add(&counters->retransmitted_segments,
-			     (__u64)(__u32)(tp->total_retrans - conn->total_retrans));
-	counters->rtt_us = tp->srtt_us >> 3;
-	conn->bytes_acked = tp->bytes_acked;
-	conn->data_segs_out = tp->data_segs_out;
-	conn->total_retrans = tp->total_retrans;
+	__u64 rate = entry->rate_bytes_per_s, planned = entry->window_segments, followed, ceiling;
+	__u32 rtt_us = conn->least_rtt_us, mss_bytes = tp->mss_cache;
+
+	if (fair < rate)
+		planned = (planned * fair + rate - 1) / rate + SHARED_SLACK_SEGMENTS;
+	if (conn->least_rtt_us_before && conn->least_rtt_us_before < rtt_us)
+		rtt_us = conn->least_rtt_us_before;
+	if (!mss_bytes)
+		return planned;
+	followed = fair * rtt_us / 1000000 / mss_bytes;
+	followed += followed / 128 + SHARED_SLACK_SEGMENTS; /* what a departure of a whole unit and a delayed ACK need */
+	ceiling = planned + planned / 2;
+	if (followed > ceiling)
+		followed = ceiling;
+	if (followed > planned)
+		planned = followed;
+	return planned > MIN_WINDOW_SEGMENTS ? planned : MIN_WINDOW_SEGMENTS;
 }
 
-/* Sets window and pacing to the socket's share of the allocation. */
-static void hold(struct sock *sk, struct conn *conn, const struct entry *entry, const struct counters *counters)
+/* Sets window and pacing to the socket's part of the allocation. */
+static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
+				 struct counters *counters)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 now = counters->active_now, before = counters->active_before;
-	__u32 sharing = now > before ? now : before;
-	__u32 window_segments, mss_bytes = tp->mss_cache;
-	__u64 rate_bytes_per_s;
+	__u64 fair = fair_bytes_per_s(entry, counters, conn);
+	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair);
+	__u32 mss_bytes = tp->mss_cache;
 
-	if (!sharing)
-		sharing = 1;
-	window_segments = entry->window_segments / sharing;
-	tp->snd_cwnd = window_segments > MIN_WINDOW_SEGMENTS ? window_segments : MIN_WINDOW_SEGMENTS;
-
-	rate_bytes_per_s = entry->rate_bytes_per_s / sharing;
+	tp->snd_cwnd = window_segments(tp, conn, entry, fair);
 	if (sk->sk_pacing_status == SK_PACING_FQ && mss_bytes) {
 		/* the fq qdisc counts frames, TCP's own pacing payload */
 		__u32 header_bytes = ETHERNET_HEADER_BYTES + tp->tcp_header_len +
 				     (sk->__sk_common.skc_family == AF_INET6 ? 40 : 20);
 
 		rate_bytes_per_s += rate_bytes_per_s * header_bytes / mss_bytes;
+		if (rate_bytes_per_s > sk->sk_max_pacing_rate)
+			rate_bytes_per_s = sk->sk_max_pacing_rate;
 	}
-	if (rate_bytes_per_s > sk->sk_max_pacing_rate) /* the application asked for less */
-		rate_bytes_per_s = sk->sk_max_pacing_rate;
 	sk->sk_pacing_rate = rate_bytes_per_s;
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -133,7 +171,7 @@ static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 {
 	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
 	char reno[HEADWAY_NAME_BYTES] = "reno"; /* always there */
-	int tos = 0;
+	int tos = 0, rto_min_us = TCP_RTO_MIN_US;
 
 	if (conn) {
 		__builtin_memcpy(algorithm, conn->previous, sizeof(algorithm));
@@ -143,6 +181,7 @@ static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 	}
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
 	if (conn)
 		bpf_setsockopt(ctx, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
 }
@@ -151,18 +190,25 @@ static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 
 static __always_inline struct conn *conn_of(struct sock *sk)
 {
-	return bpf_sk_storage_get(&hw_conns_1, sk, NULL, 0);
+	return bpf_sk_storage_get(&hw_conns_2, sk, NULL, 0);
 }
 
-static __always_inline bool enforce(struct sock *sk, struct conn *conn)
+/* Brings the plan to the socket; false if there is none for it now. */
+static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 now_ns, bool confirmed)
 {
-	struct entry *entry = entry_of(sk, conn);
+	struct entry *entry = entry_of(sk, conn, now_ns);
 	struct counters *counters = counters_of(conn);
 
 	if (!entry || !counters)
 		return false;
-	account(tcp_sk(sk), conn, counters);
-	count_active(tcp_sk(sk), conn, counters);
+	if (confirmed) {
+		follow_path(tcp_sk(sk), conn, now_ns);
+		if (now_ns - conn->accounted_ns > ACCOUNT_NS)
+			account(tcp_sk(sk), conn, counters, now_ns);
+	}
+	if (counters->fallback_since_ns)
+		return false;
+	measure(tcp_sk(sk), conn, now_ns);
 	hold(sk, conn, entry, counters);
 	return true;
 }
@@ -172,18 +218,24 @@ void BPF_PROG(headway_init, struct sock *sk)
 {
 	struct conn *conn = conn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 now_ns = bpf_ktime_get_ns();
 
 	if (!conn)
 		return;
 	conn->generation = 0; /* what an earlier agent's generations meant is not known here */
 	conn->slot = NO_SLOT;
-	conn->epoch_start_ns = 0;
-	conn->bytes_acked = tp->bytes_acked;
-	conn->data_segs_out = tp->data_segs_out;
-	conn->total_retrans = tp->total_retrans;
+	conn->part = PART_NONE;
+	conn->claim_bytes_per_s = 0;
+	conn->slice_start_ns = now_ns;
+	conn->slice_start_bytes = tp->bytes_sent;
+	conn->sent_bytes_per_s = 0;
+	conn->sent_bytes_per_s_before = 0;
+	conn->least_rtt_us = 0;
+	conn->least_rtt_us_before = 0;
+	account_from_here(tp, conn);
 	conn->held = 1;
 	conn->paced = 0;
-	enforce(sk, conn);
+	enforce(sk, conn, now_ns, false);
 }
 
 SEC("struct_ops/headway_release")
@@ -197,7 +249,7 @@ void BPF_PROG(headway_release, struct sock *sk)
 		return;
 	counters = counters_of(conn);
 	if (counters)
-		account(tp, conn, counters);
+		account(tp, conn, counters, bpf_ktime_get_ns());
 	leave(conn);
 	conn->held = 0;
 	if (conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
@@ -211,21 +263,25 @@ void BPF_PROG(headway_cong_control, struct sock *sk) /* the first argument only:
 {
 	struct conn *conn = conn_of(sk);
 
-	if (!conn || !enforce(sk, conn))
+	if (!conn || !enforce(sk, conn, tcp_sk(sk)->tcp_mstamp * 1000, true))
 		give_back(sk, conn, sk->__sk_common.skc_family == AF_INET6);
 }
 
-SEC("struct_ops/headway_cwnd_event")
-void BPF_PROG(headway_cwnd_event, struct sock *sk, __u32 event)
+/* Asked before each transmission how many segments it shall have at least; so this is where a connection that was idle
+ * starts at its rate, and where one learns that others came or went. (CA_EVENT_TX_START comes after the window was
+ * looked at, and moved to another member in Linux 7.1.) */
+SEC("struct_ops/headway_min_tso_segs")
+__u32 BPF_PROG(headway_min_tso_segs, struct sock *sk)
 {
 	struct conn *conn = conn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (event != CA_EVENT_TX_START || (conn && enforce(sk, conn)))
-		return;
+	if (conn && enforce(sk, conn, tp->tcp_mstamp * 1000, false))
+		return START_SEGMENTS;
 	/* Idle until now and no plan any more: start as an ordinary connection; the first ACK gives the socket back. */
-	if (tp->snd_cwnd > TCP_INIT_CWND)
+	if (!tp->packets_out && tp->snd_cwnd > TCP_INIT_CWND)
 		tp->snd_cwnd = TCP_INIT_CWND;
+	return START_SEGMENTS;
 }
 
 SEC("struct_ops/headway_set_state")
@@ -235,7 +291,7 @@ void BPF_PROG(headway_set_state, struct sock *sk, __u8 new_state)
 
 	/* tcp_enter_loss has just set the window to what is in flight plus one */
 	if (new_state == TCP_CA_Loss && conn)
-		enforce(sk, conn);
+		enforce(sk, conn, bpf_ktime_get_ns(), true);
 }
 
 SEC("struct_ops/headway_ssthresh")
@@ -255,10 +311,10 @@ struct tcp_congestion_ops hw_ops = {
 	.init = (void *)headway_init,
 	.release = (void *)headway_release,
 	.cong_control = (void *)headway_cong_control,
-	.cwnd_event = (void *)headway_cwnd_event,
 	.set_state = (void *)headway_set_state,
 	.ssthresh = (void *)headway_ssthresh,
 	.undo_cwnd = (void *)headway_undo_cwnd,
+	.min_tso_segs = (void *)headway_min_tso_segs,
 	.name = "headway@@@@@@@@", /* the daemon writes the real name here before the object is opened */
 };
 
@@ -273,11 +329,11 @@ static __always_inline bool is_ours(const char *algorithm)
 }
 
 /* Switches a socket to our algorithm and the allocation's DSCP, and keeps what it had. */
-static __always_inline void take(void *ctx, struct tcp_sock *tp, struct conn *conn, __u32 dscp, bool ipv6)
+static __always_inline void take(void *ctx, struct conn *conn, __u32 dscp, bool ipv6)
 {
 	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
 	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS;
-	int tos = 0;
+	int tos = 0, rto_min_us = host.rto_min_us;
 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		return;
@@ -294,26 +350,25 @@ static __always_inline void take(void *ctx, struct tcp_sock *tp, struct conn *co
 		return;
 	tos = dscp << 2;
 	bpf_setsockopt(ctx, level, option, &tos, sizeof(tos));
+	/* the last segments of a transfer have nothing behind them that would show their loss: their timer must */
+	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
 }
 
-/* The entry of a socket that is not ours yet, NULL if none is in force. */
-static __always_inline struct entry *wanted(struct tcp_sock *tp)
+/* The slot of a socket if a plan is in force, NO_SLOT otherwise. */
+static __always_inline __u32 planned_slot(struct tcp_sock *tp)
 {
-	__u32 slot;
-
-	if (!leased())
-		return NULL;
-	slot = slot_of(&((struct sock *)tp)->__sk_common);
-	return bpf_map_lookup_elem(&hw_entries, &slot);
+	return leased(bpf_ktime_get_ns()) ? slot_of(&((struct sock *)tp)->__sk_common) : NO_SLOT;
 }
 
 SEC("sockops")
 int headway_established(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *bpf_sk = ctx->sk;
+	struct counters *counters;
 	struct entry *entry;
 	struct tcp_sock *tp;
 	struct conn *conn;
+	__u32 slot;
 
 	if (ctx->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
@@ -322,12 +377,14 @@ int headway_established(struct bpf_sock_ops *ctx)
 	tp = bpf_skc_to_tcp_sock(bpf_sk);
 	if (!tp)
 		return 1;
-	entry = wanted(tp);
-	if (!entry)
+	slot = planned_slot(tp);
+	entry = bpf_map_lookup_elem(&hw_entries, &slot);
+	counters = bpf_map_lookup_elem(&hw_counters, &slot);
+	if (!entry || !counters || counters->fallback_since_ns)
 		return 1;
-	conn = bpf_sk_storage_get(&hw_conns_1, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_2, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (conn)
-		take(ctx, tp, conn, entry->dscp, ctx->family == AF_INET6);
+		take(ctx, conn, entry->dscp, ctx->family == AF_INET6);
 	return 1;
 }
 
@@ -335,14 +392,26 @@ int headway_established(struct bpf_sock_ops *ctx)
 #define SENDING ((1 << BPF_TCP_ESTABLISHED) | (1 << BPF_TCP_FIN_WAIT1) | (1 << BPF_TCP_CLOSE_WAIT) | \
 		 (1 << BPF_TCP_CLOSING) | (1 << BPF_TCP_LAST_ACK))
 
-/* Walks the open sockets of the namespace of the process that made the iterator: takes and gives back. */
+/* Watches a socket that runs its own algorithm because of catastrophic loss. */
+static __always_inline void watch(struct tcp_sock *tp, struct conn *conn, struct counters *counters, __u32 slot)
+{
+	if (conn->slot != slot || !conn->accounted_ns) {
+		conn->slot = slot;
+		account_from_here(tp, conn);
+	}
+	account(tp, conn, counters, bpf_ktime_get_ns());
+}
+
+/* Walks the open sockets of the namespace of the process that made the iterator: takes, gives back, watches. */
 SEC("iter/tcp")
 int headway_open(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *skc = ctx->sk_common;
+	struct counters *counters;
 	struct entry *entry;
 	struct tcp_sock *tp;
 	struct conn *conn;
+	__u32 slot;
 	bool ipv6;
 
 	if (!skc)
@@ -351,16 +420,27 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	if (!tp || !((1 << ((struct sock *)tp)->__sk_common.skc_state) & SENDING))
 		return 0;
 	ipv6 = ((struct sock *)tp)->__sk_common.skc_family == AF_INET6;
-	entry = wanted(tp);
-	if (entry) {
-		conn = bpf_sk_storage_get(&hw_conns_1, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-		if (conn)
-			take(tp, tp, conn, entry->dscp, ipv6);
+	slot = planned_slot(tp);
+	entry = bpf_map_lookup_elem(&hw_entries, &slot);
+	counters = bpf_map_lookup_elem(&hw_counters, &slot);
+	if (!entry || !counters) {
+		conn = bpf_sk_storage_get(&hw_conns_2, tp, NULL, 0);
+		if (conn && conn->held)
+			give_back(tp, conn, ipv6);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&hw_conns_1, tp, NULL, 0);
-	if (conn && conn->held)
-		give_back(tp, conn, ipv6);
+	conn = bpf_sk_storage_get(&hw_conns_2, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!conn)
+		return 0;
+	if (counters->fallback_since_ns) {
+		if (conn->held)
+			give_back(tp, conn, ipv6);
+		watch(tp, conn, counters, slot);
+		return 0;
+	}
+	if (conn->held)
+		entry_of((struct sock *)tp, conn, bpf_ktime_get_ns()); /* an idle socket leaves its old slot now */
+	take(tp, conn, entry->dscp, ipv6);
 	return 0;
 }
 

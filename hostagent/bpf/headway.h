@@ -4,14 +4,22 @@
 #define HEADWAY_H
 
 #define HEADWAY_MAX_ENTRIES 1024
-#define HEADWAY_EPOCH_NS 200000000ULL /* activity is counted over this, or over one RTT if that is longer */
-#define HEADWAY_NAME_BYTES 16         /* TCP_CA_NAME_MAX */
+#define HEADWAY_NAME_BYTES 16 /* TCP_CA_NAME_MAX */
 
 /* Set before the object is loaded, constant after. */
 struct host {
 	__u64 netns_cookie;                /* only sockets of this network namespace are ours */
 	char algorithm[HEADWAY_NAME_BYTES]; /* our name in the kernel-wide list of congestion controls */
 	char fallback[HEADWAY_NAME_BYTES];  /* the namespace's own default, for a socket whose past is unknown */
+	/* Catastrophic loss: retransmitted segments in a million sent, over a period. From loss_trip_ppm on, the
+	 * allocation's sockets are given back; they are taken again after loss_hold_ns (twice as long each time it happens
+	 * again soon), once no more than loss_clear_ppm are lost. */
+	__u64 loss_period_ns;
+	__u64 loss_hold_ns;
+	__u32 loss_trip_ppm;
+	__u32 loss_clear_ppm;
+	__u32 rto_min_us; /* least retransmission timeout of a held socket */
+	__u32 padding;
 };
 
 /* Key of the plan, a longest-prefix trie. The ports come first and are always compared: 32 + prefix bits. */
@@ -40,16 +48,23 @@ struct entry {
 	__u32 dscp;
 };
 
-/* What the connections of one allocation have done; written by the kernel part only. */
+/* What the connections of one allocation have done and do now; written by the kernel part only. */
 struct counters {
 	__u64 delivered_bytes;
 	__u64 sent_segments;
 	__u64 retransmitted_segments;
-	__u64 epoch_start_ns;
-	__u32 active_now;    /* connections seen active in this epoch */
-	__u32 active_before; /* in the epoch before */
+	__u64 claimed_bytes_per_s; /* what those that cannot use an equal part use, together */
+	__u32 greedy;              /* connections with more to send than goes out at once: they share the rest */
+	__u32 claiming;            /* connections that use less than an equal part */
 	__u32 connections;
-	__u32 rtt_us; /* smoothed, of the connection served last */
+	__u32 rtt_us;              /* smoothed, of the connection served last */
+	__u64 loss_start_ns;       /* of the period over which loss is judged, with the counts then */
+	__u64 loss_sent_segments;
+	__u64 loss_retransmitted_segments;
+	__u64 fallback_since_ns;   /* catastrophic loss: the plan does not hold; 0 if it does */
+	__u64 returned_ns;         /* when it held again */
+	__u32 fallbacks;           /* one soon after the other */
+	__u32 padding;
 };
 
 #endif

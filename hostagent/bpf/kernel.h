@@ -29,17 +29,27 @@ struct sock {
 	__u32 sk_pacing_status;
 };
 
+struct tcp_rack {
+	__u32 rtt_us; /* of the segment confirmed last */
+};
+
 struct tcp_sock {
 	__u16 tcp_header_len;
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 snd_wnd;
 	__u32 write_seq;
+	__u32 packets_out;
 	__u32 srtt_us; /* eighths of a microsecond */
 	__u32 data_segs_out;
 	__u32 total_retrans;
 	__u64 bytes_acked;
+	__u64 bytes_sent;
+	__u64 tcp_mstamp; /* CLOCK_MONOTONIC in microseconds, refreshed for each ACK and before each transmission */
+	struct tcp_rack rack;
 };
 
 struct bpf_iter__tcp {
@@ -52,9 +62,9 @@ struct bpf_iter__tcp {
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*set_state)(struct sock *sk, __u8 new_state);
-	void (*cwnd_event)(struct sock *sk, __u32 event);
 	void (*cong_control)(struct sock *sk);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	char name[16];
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
@@ -64,7 +74,6 @@ struct tcp_congestion_ops {
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define SK_PACING_FQ 2
-#define CA_EVENT_TX_START 0
 #define TCP_CA_Loss 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
@@ -74,6 +83,8 @@ struct tcp_congestion_ops {
 #define SOL_IPV6 41
 #define IP_TOS 1
 #define TCP_CONGESTION 13
+#define TCP_BPF_RTO_MIN 1004
+#define TCP_RTO_MIN_US 200000 /* HZ / 5; the only least timeout that may be set back to */
 #define IPV6_TCLASS 67
 
 #endif

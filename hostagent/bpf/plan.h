@@ -7,18 +7,34 @@
 #define PORTS_BITS 32          /* of struct match, before the address */
 #define ADDR_BITS 128
 
+/* What a connection takes of its allocation. */
+enum part {
+	PART_NONE,     /* nothing to send */
+	PART_GREEDY,   /* an equal part of what is left */
+	PART_CLAIMING, /* less than that: what it was seen to send, or what its application asked for */
+};
+
 /* What we know of one socket. */
 struct conn {
-	__u64 generation;     /* of the plan that slot was looked up in */
-	__u64 epoch_start_ns; /* the epoch in which it was last counted as active */
-	__u64 bytes_acked;    /* accounted so far, as the next two */
+	__u64 generation;        /* of the plan that slot was looked up in */
+	__u64 claim_bytes_per_s; /* while PART_CLAIMING */
+	__u64 slice_start_ns;    /* its sending is measured in slices */
+	__u64 slice_start_bytes;
+	__u64 sent_bytes_per_s;        /* in the last whole slice */
+	__u64 sent_bytes_per_s_before; /* in the one before */
+	__u64 half_start_ns;           /* the least round trip is kept for this half of a round trip and the one before */
+	__u64 accounted_ns;
+	__u64 bytes_acked; /* accounted so far, as the next two */
 	__u32 data_segs_out;
 	__u32 total_retrans;
+	__u32 least_rtt_us;
+	__u32 least_rtt_us_before;
 	__u32 slot;
 	__u32 previous_tos;
 	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
-	__u8 held;                         /* runs our algorithm, is counted in its slot */
-	__u8 paced;                        /* we switched the pacing on */
+	__u8 part;
+	__u8 held;  /* runs our algorithm, is counted in its slot */
+	__u8 paced; /* we switched the pacing on */
 };
 
 const volatile struct host host SEC(".rodata.host") = {};
@@ -59,7 +75,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_1 SEC(".maps");
+} hw_conns_2 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)
@@ -73,12 +89,12 @@ static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-static __always_inline struct control *leased(void)
+static __always_inline struct control *leased(__u64 now_ns)
 {
 	__u32 zero = 0;
 	struct control *control = bpf_map_lookup_elem(&hw_control, &zero);
 
-	return control && bpf_ktime_get_ns() < control->expires_ns ? control : NULL;
+	return control && now_ns < control->expires_ns ? control : NULL;
 }
 
 static __always_inline void consider(struct match *match, __be16 dest_port, __be16 local_port, struct matched *best)

@@ -13,7 +13,6 @@ def test_numbers_agree_with_the_shared_header():
     header = (REPOSITORY / "hostagent/bpf/headway.h").read_text()
     defined = dict(re.findall(r"#define (HEADWAY_\w+) (\d+)", header))
     assert int(defined["HEADWAY_MAX_ENTRIES"]) == MAX_ENTRIES
-    assert int(defined["HEADWAY_EPOCH_NS"]) == layout.EPOCH_NS
 
 
 def test_a_match_is_bits_then_ports_in_network_order_then_the_address():
@@ -22,15 +21,10 @@ def test_a_match_is_bits_then_ports_in_network_order_then_the_address():
     assert layout.match_bytes(match) == expected
 
 
-def test_nobody_is_active_when_the_epoch_is_old():
-    counters = layout.Counters(0, 0, 0, epoch_start_ns=10**9, active_now=1, active_before=3, connections=5, rtt_us=50)
-    assert counters.active(now_ns=10**9 + layout.EPOCH_NS) == 3
-    assert counters.active(now_ns=10**9 + 2 * layout.EPOCH_NS + 1) == 0
-
-
-def test_a_long_round_trip_lengthens_the_epoch():
-    counters = layout.Counters(0, 0, 0, epoch_start_ns=0, active_now=2, active_before=0, connections=2, rtt_us=300_000)
-    assert counters.active(now_ns=500_000_000) == 2
+def test_who_is_greedy_and_who_claims_share_an_allocation():
+    data = (7).to_bytes(8, "little") + bytes(24) + b"".join(n.to_bytes(4, "little") for n in (3, 1, 9, 180_000))
+    counters = layout.counters(data.ljust(len(layout.ZERO_COUNTERS), b"\0"))
+    assert (counters.delivered_bytes, counters.active, counters.connections, counters.rtt_us) == (7, 4, 9, 180_000)
 
 
 def test_the_prebuilt_object_holds_the_placeholder_once():
