@@ -13,7 +13,7 @@ _PORTS = struct.Struct(">HH")
 _MATCHED = struct.Struct("=II")
 _CONTROL = struct.Struct("=QQ")
 _ENTRY = struct.Struct("=QII")
-_COUNTERS = struct.Struct("=QQQQIIIIQQQQQIxxxx")
+_COUNTERS = struct.Struct("=QQQIIIIQQQQQQQQQIxxxx")
 ZERO_COUNTERS = bytes(_COUNTERS.size)
 
 
@@ -24,11 +24,14 @@ class Counters:
     delivered_bytes: int
     sent_segments: int
     retransmitted_segments: int
-    claimed_bytes_per_s: int
     greedy: int
-    claiming: int
+    lesser: int
     connections: int
     rtt_us: int
+    slice_start_ns: int
+    slice_bytes: int
+    lesser_bytes_per_s: int
+    lesser_bytes_per_s_before: int
     loss_start_ns: int
     loss_sent_segments: int
     loss_retransmitted_segments: int
@@ -39,7 +42,7 @@ class Counters:
     @property
     def active(self) -> int:
         """How many connections share the allocation now."""
-        return self.greedy + self.claiming
+        return self.greedy + self.lesser
 
 
 def host_bytes(netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:

@@ -142,11 +142,11 @@ static __always_inline __u32 window_segments(const struct tcp_sock *tp, const st
 
 /* Sets window and pacing to the socket's part of the allocation. */
 static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
-				 struct counters *counters)
+				 struct counters *counters, __u64 now_ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 fair = fair_bytes_per_s(entry, counters, conn);
-	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair);
+	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
 	__u32 mss_bytes = tp->mss_cache;
 
 	tp->snd_cwnd = window_segments(tp, conn, entry, fair);
@@ -208,8 +208,8 @@ static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 no
 	}
 	if (counters->fallback_since_ns)
 		return false;
-	measure(tcp_sk(sk), conn, now_ns);
-	hold(sk, conn, entry, counters);
+	measure(tcp_sk(sk), conn, counters, now_ns);
+	hold(sk, conn, entry, counters, now_ns);
 	return true;
 }
 
@@ -225,11 +225,7 @@ void BPF_PROG(headway_init, struct sock *sk)
 	conn->generation = 0; /* what an earlier agent's generations meant is not known here */
 	conn->slot = NO_SLOT;
 	conn->part = PART_NONE;
-	conn->claim_bytes_per_s = 0;
-	conn->slice_start_ns = now_ns;
-	conn->slice_start_bytes = tp->bytes_sent;
-	conn->sent_bytes_per_s = 0;
-	conn->sent_bytes_per_s_before = 0;
+	conn->bytes_sent = tp->bytes_sent;
 	conn->least_rtt_us = 0;
 	conn->least_rtt_us_before = 0;
 	account_from_here(tp, conn);

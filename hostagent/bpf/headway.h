@@ -53,12 +53,15 @@ struct counters {
 	__u64 delivered_bytes;
 	__u64 sent_segments;
 	__u64 retransmitted_segments;
-	__u64 claimed_bytes_per_s; /* what those that cannot use an equal part use, together */
-	__u32 greedy;              /* connections with more to send than goes out at once: they share the rest */
-	__u32 claiming;            /* connections that use less than an equal part */
+	__u32 greedy;        /* connections with more to send than goes out at once: they share what the lesser leave */
+	__u32 lesser;        /* connections that use less than an equal part */
 	__u32 connections;
-	__u32 rtt_us;              /* smoothed, of the connection served last */
-	__u64 loss_start_ns;       /* of the period over which loss is judged, with the counts then */
+	__u32 rtt_us;        /* smoothed, of the connection served last */
+	__u64 slice_start_ns; /* what the lesser send together is measured in slices */
+	__u64 slice_bytes;
+	__u64 lesser_bytes_per_s;        /* in the last whole slice */
+	__u64 lesser_bytes_per_s_before; /* in the one before */
+	__u64 loss_start_ns; /* of the period over which loss is judged, with the counts then */
 	__u64 loss_sent_segments;
 	__u64 loss_retransmitted_segments;
 	__u64 fallback_since_ns;   /* catastrophic loss: the plan does not hold; 0 if it does */

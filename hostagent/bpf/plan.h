@@ -9,20 +9,16 @@
 
 /* What a connection takes of its allocation. */
 enum part {
-	PART_NONE,     /* nothing to send */
-	PART_GREEDY,   /* an equal part of what is left */
-	PART_CLAIMING, /* less than that: what it was seen to send, or what its application asked for */
+	PART_NONE,   /* it has nothing to send */
+	PART_LESSER, /* what its application, its buffer or its receiver lets it */
+	PART_GREEDY, /* an equal part of what the lesser leave */
 };
 
 /* What we know of one socket. */
 struct conn {
-	__u64 generation;        /* of the plan that slot was looked up in */
-	__u64 claim_bytes_per_s; /* while PART_CLAIMING */
-	__u64 slice_start_ns;    /* its sending is measured in slices */
-	__u64 slice_start_bytes;
-	__u64 sent_bytes_per_s;        /* in the last whole slice */
-	__u64 sent_bytes_per_s_before; /* in the one before */
-	__u64 half_start_ns;           /* the least round trip is kept for this half of a round trip and the one before */
+	__u64 generation;    /* of the plan that slot was looked up in */
+	__u64 bytes_sent;    /* seen so far */
+	__u64 half_start_ns; /* the least round trip is kept for this half of a round trip and the one before */
 	__u64 accounted_ns;
 	__u64 bytes_acked; /* accounted so far, as the next two */
 	__u32 data_segs_out;
