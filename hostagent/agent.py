@@ -20,13 +20,13 @@ from typing import Any
 import grpc
 import structlog
 
-from hostagent import plan, probe
+from hostagent import plan, probe, survey
 from hostagent.errors import AgentError, EnvironmentLacking, NotExpressible
 from hostagent.kernel import Kernel
 from hostagent.layout import Counters
 from hostagent.leftovers import Namespace
 from hostagent.plan import KernelPlan
-from hostagent.receive_window import TcpBuffers
+from hostagent.receive_window import TcpBuffers, Windows
 from hostagent.settings import Settings
 from topology import __version__
 from topology.protocol import (
@@ -39,6 +39,7 @@ from topology.protocol import (
     parsed_allocations,
     to_bytes,
 )
+from topology.wire import Framing
 
 REPORT_S = 1.0
 FIRST_BACKOFF_S = 0.2
@@ -90,6 +91,7 @@ class Agent:
         self._settings = settings
         self._kernel = kernel
         self._buffers = buffers
+        self._mss_bytes = Framing(survey.largest_mtu_bytes()).mss_bytes
         self._in_force = InForce(KernelPlan())
         self._lapse_said = True
         self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
@@ -183,9 +185,9 @@ class Agent:
         """Make room for the windows; without it the plan still holds, only slower at first."""
         if self._buffers is None:
             return
-        segments = max((entry.window_segments for entry in told.entries), default=0)
+        segments = tuple(entry.window_segments for entry in told.entries)
         try:
-            self._buffers.fit(told.receive_window_bytes, segments)
+            self._buffers.fit(Windows(told.receive_window_bytes, segments, self._mss_bytes))
         except OSError as error:
             log.warning("buffers.refused", why=str(error))
 

@@ -13,6 +13,7 @@ LEAST_KERNEL = (6, 0)  # the first that lets a BPF congestion control set the pa
 BTF = Path("/sys/kernel/btf/vmlinux")
 STATUS = Path("/proc/self/status")
 _CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h; contains the two newer ones
+NEEDS = ("kernel", "BTF", "capabilities", "libbpf", "cgroup2")
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38, "CAP_NET_ADMIN": 12}
 
 
@@ -37,8 +38,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """One thing that the host lacks."""
+    """One thing that the host lacks; ``need`` is one of ``NEEDS``."""
 
+    need: str
     what: str
     where: str
     remedy: str
@@ -53,18 +55,21 @@ def lacking(facts: Facts) -> tuple[Lack, ...]:
     lacks = []
     version = re.match(r"(\d+)\.(\d+)", facts.kernel)
     if version is None or (int(version[1]), int(version[2])) < LEAST_KERNEL:
-        lacks.append(Lack("the kernel is too old", f"uname -r: {facts.kernel}", "boot Linux 6.0 or newer"))
+        lacks.append(Lack("kernel", "the kernel is too old", f"uname -r: {facts.kernel}", "boot Linux 6.0 or newer"))
     if not facts.btf:
-        lacks.append(Lack("the kernel has no type information", str(BTF), "boot one with CONFIG_DEBUG_INFO_BTF=y"))
+        remedy = "boot one with CONFIG_DEBUG_INFO_BTF=y"
+        lacks.append(Lack("BTF", "the kernel has no type information", str(BTF), remedy))
     missing = [name for name, bit in _CAPABILITIES.items() if not _has(facts.capabilities, name, bit)]
     if missing:
         names = " ".join(missing)
-        lacks.append(Lack(f"{names} missing", str(STATUS), f"run as root or with AmbientCapabilities={names}"))
+        remedy = f"run as root or with AmbientCapabilities={names}"
+        lacks.append(Lack("capabilities", f"{names} missing", str(STATUS), remedy))
     if not facts.libbpf:
-        lacks.append(Lack(f"no {LIBRARY}", "the library path", "install libbpf (Debian: apt install libbpf1)"))
+        remedy = "install libbpf (Debian: apt install libbpf1)"
+        lacks.append(Lack("libbpf", f"no {LIBRARY}", "the library path", remedy))
     if not facts.cgroup:
         remedy = "mount -t cgroup2 none /sys/fs/cgroup, or name a cgroup2 directory as `cgroup:` in the configuration"
-        lacks.append(Lack("no cgroup2 directory", "/proc/mounts", remedy))
+        lacks.append(Lack("cgroup2", "no cgroup2 directory", "/proc/mounts", remedy))
     return tuple(lacks)
 
 

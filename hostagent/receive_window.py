@@ -3,68 +3,74 @@
 A receiver announces a window as large as its buffer lets it, and that buffer begins at ``tcp_rmem[1]``; with the
 usual 128 KiB the first second of a long transfer is lost (measured: 64 MB there opens 33.6 MB after the first
 segment). A sender keeps a whole window until it is confirmed, up to ``tcp_wmem[2]``. Both are per network namespace.
+``rmem_max`` and ``tcp_mem`` are the kernel's; only its first network namespace can change them.
 What was there is written down before it is changed, so that the next start puts it back if the agent is killed.
+Root is not needed: the kernel lets CAP_NET_ADMIN write these (net_ctl_permissions, net/sysctl_net.c).
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
+from hostagent import buffers
+from hostagent.buffers import Numbers
+
 SYSCTL = Path("/proc/sys/net/ipv4")
 CORE = Path("/proc/sys/net/core")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-BUFFER_PER_WINDOW = 2  # half of a receive buffer is announced (tcp_adv_win_scale 1, and its successor's first guess)
-# tcp_sndbuf_expand: twice what a segment occupies, a 9000-byte one rounded up to 16 KiB; with smaller segments the
-# kernel itself stays below this ceiling
-SEND_BUFFER_PER_SEGMENT_BYTES = 2 * (16384 + 256)
-LARGEST_BYTES = 2**31 - 1  # the sysctls are int
+MEMORY = Path("/proc/meminfo")
+OWN = ("tcp_rmem", "tcp_wmem")
+KERNEL_WIDE = ("rmem_max", "tcp_mem")
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Buffers:
-    """One of tcp_rmem and tcp_wmem, bytes."""
+class Windows:
+    """What a plan needs buffers for.
 
-    least: int
-    default: int
-    largest: int
-
-    @classmethod
-    def parsed(cls, text: str) -> "Buffers":
-        """Return the three numbers of the sysctl.
-
-        Raises:
-            ValueError: not three integers.
-        """
-        least, default, largest = (int(word) for word in text.split())
-        return cls(least, default, largest)
-
-    def __str__(self) -> str:
-        """Return the sysctl's text."""
-        return f"{self.least}\t{self.default}\t{self.largest}"
-
-
-def receiving(was: Buffers, window_bytes: int) -> Buffers:
-    """Return tcp_rmem that opens ``window_bytes`` from the first segment on; never less than it was.
-
-    >>> receiving(Buffers(4096, 131072, 6291456), 32_000_000)
-    Buffers(least=4096, default=64000000, largest=64000000)
+    Attributes:
+        receive_bytes: the window a receiving connection must be able to announce; 0 leaves the host's own setting.
+        send_segments: the window of each allocation; one connection may have all of it.
+        mss_bytes: payload of a segment.
     """
-    wanted = min(window_bytes * BUFFER_PER_WINDOW, LARGEST_BYTES)
-    return Buffers(was.least, max(was.default, wanted), max(was.largest, wanted))
+
+    receive_bytes: int
+    send_segments: tuple[int, ...]
+    mss_bytes: int
+
+    @property
+    def may_take_bytes(self) -> int:
+        """The memory that the windows may take at most, with as many receiving connections as may lie full."""
+        receive_bytes = min(buffers.BUFFER_PER_WINDOW * self.receive_bytes, buffers.LARGEST_BYTES)
+        send_bytes = buffers.send_memory_bytes(sum(self.send_segments), self.mss_bytes)
+        return send_bytes + buffers.PAUSED_READERS * receive_bytes
 
 
-def sending(was: Buffers, window_segments: int) -> Buffers:
-    """Return tcp_wmem that keeps a window of ``window_segments`` of one connection; never less than it was."""
-    wanted = min(window_segments * SEND_BUFFER_PER_SEGMENT_BYTES, LARGEST_BYTES)
-    return Buffers(was.least, was.default, max(was.largest, wanted))
+def wanted(was: Mapping[str, Numbers], windows: Windows, host_bytes: int) -> dict[str, Numbers]:
+    """Return the settings for a plan, none of them less than it was. Pure.
+
+    Args:
+        was: the host's own settings, by name; what is missing cannot be seen from here.
+        windows: the plan's.
+        host_bytes: the host's memory.
+    """
+    ours = {
+        "tcp_rmem": buffers.receiving(was["tcp_rmem"], windows.receive_bytes),
+        "tcp_wmem": buffers.sending(was["tcp_wmem"], max(windows.send_segments, default=0)),
+    }
+    if "rmem_max" in was:  # an application's SO_RCVBUF is doubled after it has been cut to this
+        ours["rmem_max"] = buffers.at_least(was["rmem_max"], min(windows.receive_bytes, buffers.LARGEST_BYTES))
+    if "tcp_mem" in was:
+        ours["tcp_mem"] = buffers.pages_for(was["tcp_mem"], windows.may_take_bytes, host_bytes)
+    return ours
 
 
 class TcpBuffers:
-    """This namespace's tcp_rmem and tcp_wmem, with what they were."""
+    """This namespace's TCP buffers and the kernel's limits on them, with what they were."""
 
     def __init__(self, state_file: Path, sysctl: Path = SYSCTL, core: Path = CORE) -> None:
         """Put back what a killed agent of the same boot has left.
@@ -73,32 +79,37 @@ class TcpBuffers:
             OSError: a sysctl or the state file cannot be read or written.
         """
         self._state_file = state_file
-        self._sysctl = sysctl
-        self._core = core
+        self._folders = {"tcp_rmem": sysctl, "tcp_wmem": sysctl, "tcp_mem": sysctl, "rmem_max": core}
         self._boot_id = BOOT_ID.read_text().strip()
-        self._set: dict[str, Buffers] = {}
+        self._host_bytes = memory_bytes(MEMORY.read_text())["MemTotal"]
+        self._set: dict[str, Numbers] = {}
+        self._refused: set[str] = set()
+        self.may_take_bytes = 0
         if state_file.exists():
             self._restore(*self._left_behind())
-        self._was = {name: self._now(name) for name in ("tcp_rmem", "tcp_wmem")}
+        self._was = {name: self._now(name) for name in (*OWN, *KERNEL_WIDE) if (self._folders[name] / name).exists()}
 
-    def fit(self, receive_window_bytes: int, send_window_segments: int) -> None:
+    def fit(self, windows: Windows) -> None:
         """Make room for the plan's windows; 0 leaves or puts back the host's own setting.
 
         Raises:
-            OSError: a sysctl or the state file cannot be written.
+            OSError: a sysctl of the namespace's own, or the state file, cannot be written.
         """
-        wanted = {
-            "tcp_rmem": receiving(self._was["tcp_rmem"], receive_window_bytes),
-            "tcp_wmem": sending(self._was["tcp_wmem"], send_window_segments),
-        }
-        if wanted == (self._was | self._set):
+        self.may_take_bytes = windows.may_take_bytes
+        ours = wanted(self._was, windows, self._host_bytes)
+        changed = {name: to for name, to in ours.items() if to != (self._was | self._set)[name]}
+        if changed.keys() <= self._refused:
             return
-        self._save(wanted)
-        for name, buffers in wanted.items():
-            self._write(name, buffers)
-        self._set = wanted
-        log.info("buffers.set", **{name: str(buffers).replace("\t", " ") for name, buffers in wanted.items()})
-        self._warn(receive_window_bytes)
+        self._save(ours)
+        self._set = ours  # before the first is written: whatever fails, those that were are put back
+        for name, to in changed.items():
+            if name in OWN:
+                self._write(name, to)
+            elif not self._written(name, to):
+                ours[name] = self._was[name]
+        shown = {name: str(to) for name, to in ours.items()}
+        log.info("buffers.set", **shown, may_take_bytes=windows.may_take_bytes)
+        self._say_hidden(windows)
 
     def close(self) -> None:
         """Put back what was there.
@@ -110,45 +121,85 @@ class TcpBuffers:
             self._restore(self._was, self._set)
             self._set = {}
 
-    def _now(self, name: str) -> Buffers:
-        return Buffers.parsed((self._sysctl / name).read_text())
+    @property
+    def shown(self) -> dict[str, str]:
+        """What is set now, by the setting's name."""
+        return {name: str(numbers) for name, numbers in (self._was | self._set).items()}
 
-    def _write(self, name: str, buffers: Buffers) -> None:
-        (self._sysctl / name).write_text(str(buffers))
+    def _now(self, name: str) -> Numbers:
+        return Numbers.parsed((self._folders[name] / name).read_text())
 
-    def _save(self, wanted: dict[str, Buffers]) -> None:
+    def _write(self, name: str, to: Numbers) -> None:
+        (self._folders[name] / name).write_text(str(to))
+
+    def _written(self, name: str, to: Numbers) -> bool:
+        """Set one of the kernel's limits and return whether that was allowed; if not, say once what would do it."""
+        try:
+            self._write(name, to)
+        except OSError as error:
+            if name not in self._refused:
+                self._refused.add(name)
+                now = self._was[name]
+                log.warning("buffers.limited", by=full(name), now=str(now), fix=command(name, to), why=error.strerror)
+            return False
+        self._refused.discard(name)
+        return True
+
+    def _say_hidden(self, windows: Windows) -> None:
+        """Say once that the kernel's limit on all connections cannot be seen from this namespace."""
+        if "tcp_mem" not in self._was and "tcp_mem" not in self._refused and windows.receive_bytes:
+            self._refused.add("tcp_mem")
+            needed = buffers.pages_for(Numbers((0, 0, 0)), windows.may_take_bytes, self._host_bytes)
+            fix = f"{command('tcp_mem', needed)} in the host's first network namespace"
+            log.warning("buffers.limited", by=full("tcp_mem"), now="not visible in this namespace", fix=fix)
+
+    def _save(self, ours: dict[str, Numbers]) -> None:
         state = {
             "boot_id": self._boot_id,
-            "was": {name: str(buffers) for name, buffers in self._was.items()},
-            "set": {name: str(buffers) for name, buffers in wanted.items()},
+            "was": {name: str(numbers) for name, numbers in self._was.items()},
+            "set": {name: str(numbers) for name, numbers in ours.items()},
         }
         fresh = self._state_file.with_suffix(".new")
         fresh.write_text(json.dumps(state))
         fresh.replace(self._state_file)
 
-    def _left_behind(self) -> tuple[dict[str, Buffers], dict[str, Buffers]]:
+    def _left_behind(self) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
         """Return what was there and what was set by an agent that did not put it back; nothing of another boot."""
         state = json.loads(self._state_file.read_text())
         if state["boot_id"] != self._boot_id:
             return {}, {}
-        was = {name: Buffers.parsed(text) for name, text in state["was"].items()}
-        return was, {name: Buffers.parsed(text) for name, text in state["set"].items()}
+        was = {name: Numbers.parsed(text) for name, text in state["was"].items()}
+        return was, {name: Numbers.parsed(text) for name, text in state["set"].items()}
 
-    def _restore(self, was: dict[str, Buffers], ours: dict[str, Buffers]) -> None:
+    def _restore(self, was: dict[str, Numbers], ours: dict[str, Numbers]) -> None:
         """Put back what is still as we set it; what somebody else has set since stays."""
-        for name, buffers in was.items():
-            if self._now(name) == ours.get(name):
-                self._write(name, buffers)
+        changed = {name: numbers for name, numbers in was.items() if numbers != ours.get(name, numbers)}
+        for name, numbers in changed.items():
+            if self._now(name) == ours[name]:
+                self._write(name, numbers)
         self._state_file.unlink(missing_ok=True)
-        log.info("buffers.restored", **{name: str(buffers).replace("\t", " ") for name, buffers in was.items()})
+        log.info("buffers.restored", **{name: str(numbers) for name, numbers in changed.items()})
 
-    def _warn(self, receive_window_bytes: int) -> None:
-        """Say which kernel-wide limits are lower than the windows; they are the administrator's to change."""
-        wanted_bytes = receive_window_bytes * BUFFER_PER_WINDOW
-        limits = {"net.core.rmem_max": self._core / "rmem_max", "net.ipv4.tcp_mem": self._sysctl / "tcp_mem"}
-        for name, path in limits.items():
-            if not path.exists():  # only the first namespace shows the kernel-wide ones
-                continue
-            limit_bytes = int(path.read_text().split()[-1]) * (4096 if name.endswith("tcp_mem") else 1)
-            if limit_bytes < wanted_bytes:
-                log.warning("buffers.limited", by=name, limit_bytes=limit_bytes, wanted_bytes=wanted_bytes)
+
+def full(name: str) -> str:
+    """Return a setting's name as sysctl takes it.
+
+    >>> full("rmem_max"), full("tcp_mem")
+    ('net.core.rmem_max', 'net.ipv4.tcp_mem')
+    """
+    return f"net.ipv4.{name}" if name.startswith("tcp_") else f"net.core.{name}"
+
+
+def command(name: str, to: Numbers) -> str:
+    """Return the command that changes a setting until the next boot."""
+    return f'sysctl -w {full(name)}="{to}"'
+
+
+def memory_bytes(meminfo: str) -> dict[str, int]:
+    """Return the amounts in the text of /proc/meminfo, bytes.
+
+    >>> memory_bytes("MemTotal:       24 kB")
+    {'MemTotal': 24576}
+    """
+    lines = (line.split() for line in meminfo.splitlines())
+    return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines if words[-1] == "kB"}

@@ -87,6 +87,18 @@ def shown_rate(bps: int) -> str:
     return f"{bps} bit/s"
 
 
+def shown_size(size_bytes: int) -> str:
+    """Return a size for people: at most one decimal, the largest decimal prefix that leaves at least 1.
+
+    >>> shown_size(2_688_024_580), shown_size(6_291_456), shown_size(512)
+    ('2.7 GB', '6.3 MB', '512 B')
+    """
+    for prefix in ("T", "G", "M", "k"):
+        if size_bytes >= _PREFIX[prefix]:
+            return f"{size_bytes / _PREFIX[prefix]:.1f}".removesuffix(".0") + f" {prefix}B"
+    return f"{size_bytes} B"
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

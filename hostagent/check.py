@@ -1,0 +1,276 @@
+"""Whether a host can carry a rate over a round trip: what that takes, what there is, and the cure. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from hostagent import buffers, probe
+from hostagent.buffers import Numbers, Wanted
+from hostagent.loader import LIBRARY
+from hostagent.receive_window import command, full
+from hostagent.survey import Survey
+from topology.units import shown_rate, shown_size
+
+LEAST_TIMER_NS = 1000  # pacing sets a timer for each burst; without high resolution it would wait whole ticks
+SHAPING = ("htb", "tbf", "hfsc", "cake", "netem")
+FIRST_ONLY = "seen and set only in the host's first network namespace"
+
+
+class Verdict(StrEnum):
+    """What a row says: all is well; it will be slower or less sure; it does not reach the rate or does not run."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One prerequisite.
+
+    Attributes:
+        what: its name.
+        now: its value here.
+        needed: the value it must have.
+        verdict: whether it has.
+        why: what it does, in one line.
+        fix: the command or the step that sets it right; empty if nothing is to do.
+    """
+
+    what: str
+    now: str
+    needed: str
+    verdict: Verdict
+    why: str = ""
+    fix: str = ""
+
+
+def rows(survey: Survey, wanted: Wanted) -> tuple[Row, ...]:
+    """Return everything that matters for a rate and a round trip on this host."""
+    found = (
+        *_prerequisites(survey),
+        *_buffers(survey, wanted),
+        *_memory(survey, wanted),
+        *_behaviour(survey),
+        *_interface(survey, wanted),
+        *_surroundings(survey),
+    )
+    return tuple(replace(row, fix="") if row.verdict is Verdict.OK else row for row in found)
+
+
+def settings_for(survey: Survey, wanted: Wanted) -> dict[str, Numbers]:
+    """Return the sysctls that can be set from here, by short name, as they must be; none less than it is.
+
+    The second number of tcp_rmem stays: it is every socket's first buffer, and the agent raises it while a plan asks.
+    """
+    now = survey.settings
+    receive, send = now["tcp_rmem"].of, now["tcp_wmem"].of
+    must = {
+        "tcp_rmem": Numbers((receive[0], receive[1], max(receive[2], wanted.receive_buffer_bytes))),
+        "tcp_wmem": Numbers((send[0], send[1], max(send[2], wanted.send_buffer_bytes))),
+    }
+    if "tcp_mem" in now:  # the first namespace; the others may not set these either
+        must["tcp_mem"] = buffers.pages_for(now["tcp_mem"], wanted.worst_bytes, survey.memory_bytes)
+        must["rmem_max"] = buffers.at_least(now["rmem_max"], wanted.window_bytes)
+        must["wmem_max"] = buffers.at_least(now["wmem_max"], wanted.send_buffer_bytes // 2)
+    return must | _switch_settings(now)
+
+
+def sysctl_file(survey: Survey, wanted: Wanted) -> str:
+    """Return the settings as a file for sysctl.d."""
+    lines = [
+        f"# for {shown_rate(wanted.rate_bps)} on the wire, {wanted.rtt_us / 1000:g} ms: headway agent check --sysctl"
+    ]
+    lines += [f"{full(name)} = {to}" for name, to in settings_for(survey, wanted).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(good: bool, otherwise: Verdict = Verdict.FAIL) -> Verdict:
+    return Verdict.OK if good else otherwise
+
+
+def _prerequisites(survey: Survey) -> Iterator[Row]:
+    lacks = {lack.need: lack for lack in probe.lacking(survey.facts)}
+    needed = {
+        "kernel": ("Linux 6.0 or newer", survey.facts.kernel),
+        "BTF": (str(probe.BTF), "present"),
+        "capabilities": ("CAP_BPF CAP_NET_ADMIN CAP_PERFMON", "all three"),
+        "libbpf": (LIBRARY, "found"),
+        "cgroup2": ("a directory to attach to", "found"),
+    }
+    for need, (wanted, now) in needed.items():
+        lack = lacks.get(need)
+        if lack is None:
+            yield Row(need, now, wanted, Verdict.OK)
+        else:
+            yield Row(need, lack.what, wanted, Verdict.FAIL, lack.where, lack.remedy)
+    fine = _verdict(survey.timer_ns <= LEAST_TIMER_NS)
+    fix = "boot a kernel with CONFIG_HIGH_RES_TIMERS=y, without highres=off"
+    now, least = f"{survey.timer_ns} ns", f"{LEAST_TIMER_NS} ns or finer"
+    yield Row("timers", now, least, fine, "TCP paces by a timer for each burst", fix)
+
+
+def _buffers(survey: Survey, wanted: Wanted) -> Iterator[Row]:
+    now, must = survey.settings, settings_for(survey, wanted)
+    receive, send = now["tcp_rmem"], now["tcp_wmem"]
+    needed, first, largest = (
+        shown_size(wanted.receive_buffer_bytes),
+        shown_size(receive.of[1]),
+        shown_size(receive.of[2]),
+    )
+    trips = buffers.opening_round_trips(receive.of[1], wanted.bdp_bytes)
+    why = f"a new connection's window opens in {trips} round trips, {trips * wanted.rtt_us / 1e6:.1f} s"
+    opened = command("tcp_rmem", buffers.receiving(receive, wanted.window_bytes))
+    fix = f"the agent sets it while a plan asks (`receive_window: true`); or for every socket: {opened}"
+    yield Row("tcp_rmem[1]", first, needed, _verdict(not trips, Verdict.WARN), why, fix)
+    why = "twice the widest window, which is three times rate x round trip, to cover recovery"
+    wide = _verdict(receive.of[2] >= wanted.receive_buffer_bytes)
+    yield Row("tcp_rmem[2]", largest, needed, wide, why, command("tcp_rmem", must["tcp_rmem"]))
+    yield _scale(survey, wanted)
+    why, wide = "a sender keeps a window until it is confirmed", _verdict(send.of[2] >= wanted.send_buffer_bytes)
+    needed, largest = shown_size(wanted.send_buffer_bytes), shown_size(send.of[2])
+    yield Row("tcp_wmem[2]", largest, needed, wide, why, command("tcp_wmem", must["tcp_wmem"]))
+    yield from _limits(survey, wanted)
+
+
+def _scale(survey: Survey, wanted: Wanted) -> Row:
+    seen = [now.of[-1] for name, now in survey.settings.items() if name in {"tcp_rmem", "rmem_max"}]
+    offered = buffers.scale(max(seen))
+    largest_bytes = buffers.largest_window_bytes(offered)
+    most_bytes = buffers.largest_window_bytes(buffers.LARGEST_SCALE)
+    return Row(
+        what="window scale",
+        now=f"{offered} (to {shown_size(largest_bytes)})",
+        needed=f"window of {shown_size(wanted.window_bytes)}",
+        verdict=_verdict(largest_bytes >= min(wanted.window_bytes, most_bytes)),
+        why="fixed at a connection's SYN: one that was open before a change keeps its own until it is opened anew",
+        fix=f"{command('tcp_rmem', settings_for(survey, wanted)['tcp_rmem'])}, then reopen pooled connections",
+    )
+
+
+def _limits(survey: Survey, wanted: Wanted) -> Iterator[Row]:
+    must = settings_for(survey, wanted)
+    for name, option, needed_bytes in (
+        ("rmem_max", "SO_RCVBUF", wanted.window_bytes),
+        ("wmem_max", "SO_SNDBUF", wanted.send_buffer_bytes // 2),
+    ):
+        if name not in survey.settings:  # kernels before 6.12 show them in the first namespace only
+            continue
+        now_bytes = survey.settings[name].of[0]
+        wide = _verdict(now_bytes >= needed_bytes, Verdict.WARN)
+        why = f"matters only to applications that set {option}"
+        fix = command(name, must[name]) if name in must else FIRST_ONLY
+        yield Row(name, shown_size(now_bytes), shown_size(needed_bytes), wide, why, fix)
+
+
+def _memory(survey: Survey, wanted: Wanted) -> Iterator[Row]:
+    yield _all_connections(survey, wanted)
+    room_bytes = min(survey.memory_bytes // 2, survey.available_bytes)
+    short = Verdict.FAIL if wanted.flowing_bytes > room_bytes else Verdict.WARN
+    send, receive = shown_size(wanted.send_buffer_bytes), shown_size(wanted.receive_buffer_bytes)
+    yield Row(
+        what="memory",
+        now=f"{shown_size(survey.available_bytes)} available",
+        needed=f"{shown_size(wanted.flowing_bytes)}, at most {shown_size(wanted.worst_bytes)}",
+        verdict=_verdict(wanted.worst_bytes <= room_bytes, short),
+        why=f"{send} to send; {receive} for each of {wanted.connections} receiving connections if all of them pause",
+        fix="fewer receiving connections, or more memory; half of it should stay free",
+    )
+    least = -(-wanted.bdp_bytes // buffers.LARGEST_WINDOW_BYTES)
+    enough = _verdict(wanted.connections >= least)
+    fix = f"send over {least} connections at once"
+    yield Row("connections", str(wanted.connections), f"{least} or more", enough, "TCP's window ends at 1 GiB", fix)
+
+
+def _all_connections(survey: Survey, wanted: Wanted) -> Row:
+    now, needed = survey.settings.get("tcp_mem"), settings_for(survey, wanted).get("tcp_mem")
+    why = (
+        "all the kernel's connections together, pages of 4 KiB; above the second number windows shrink: the path stalls"
+    )
+    if now is None or needed is None:
+        room = shown_size(wanted.worst_bytes)
+        return Row("tcp_mem", "not visible here", room, Verdict.WARN, FIRST_ONLY, "run this check there")
+    return Row("tcp_mem", str(now), str(needed), _verdict(now == needed), why, command("tcp_mem", needed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Switch:
+    """What a setting must be: one of ``good``, the first if it is to be set, any if there are none."""
+
+    good: tuple[int, ...]
+    otherwise: Verdict
+    why: str
+
+
+_SWITCHES = {
+    "tcp_window_scaling": _Switch((1,), Verdict.FAIL, "without it a window ends at 64 KiB"),
+    "tcp_timestamps": _Switch((1, 2), Verdict.FAIL, "tells sequence numbers that wrap within seconds from old ones"),
+    "tcp_sack": _Switch((1,), Verdict.FAIL, "without it one loss is repeated in each round trip"),
+    "tcp_moderate_rcvbuf": _Switch((1,), Verdict.WARN, "without it a receive window does not grow"),
+    "tcp_no_metrics_save": _Switch((1,), Verdict.WARN, "otherwise a bad transfer slows later ones that are not held"),
+    "tcp_early_retrans": _Switch((3, 4), Verdict.WARN, "tail loss probes: a lost last segment costs no timeout"),
+    "tcp_recovery": _Switch((1, 3, 5, 7), Verdict.WARN, "RACK finds lost repetitions without a timeout"),
+    "tcp_retries2": _Switch((15, *range(8, 256)), Verdict.WARN, "a connection outlives an outage (RFC 1122: 100 s)"),
+    "tcp_mtu_probing": _Switch((0, 1), Verdict.WARN, "2 tries larger segments all the time, beside the plan's window"),
+    "tcp_slow_start_after_idle": _Switch((), Verdict.OK, "no matter for held connections; 0 helps the others"),
+}
+
+
+def _switch_settings(now: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Return the switches as they must be; a good one stays as it is."""
+    seen = {name: switch for name, switch in _SWITCHES.items() if switch.good and name in now}
+    return {name: now[name] if now[name].of[0] in one.good else Numbers(one.good[:1]) for name, one in seen.items()}
+
+
+def _behaviour(survey: Survey) -> Iterator[Row]:
+    must = _switch_settings(survey.settings)
+    for name, switch in _SWITCHES.items():
+        now = survey.settings.get(name)
+        if now is None:  # older kernels have fewer
+            continue
+        needed = must.get(name, now)
+        wanted = str(needed) if switch.good else "any"
+        yield Row(name, str(now), wanted, _verdict(now == needed, switch.otherwise), switch.why, command(name, needed))
+
+
+def _interface(survey: Survey, wanted: Wanted) -> Iterator[Row]:
+    link = survey.interface
+    if link is None:
+        yield Row("interface", "no route", "a route to the other end", Verdict.WARN, "nothing is known of the way out")
+        return
+    mtu, rate, speed_bps = wanted.framing.mtu_bytes, shown_rate(wanted.rate_bps), link.speed_bps
+    wide = _verdict(link.mtu_bytes >= mtu)
+    fix = f"ip link set {link.name} mtu {mtu}"
+    yield Row(f"{link.name} MTU", str(link.mtu_bytes), f"{mtu} or more", wide, "windows are counted with it", fix)
+    shown = "does not say" if speed_bps is None else shown_rate(speed_bps)
+    fast = _verdict(speed_bps is None or speed_bps >= wanted.rate_bps)
+    yield Row(f"{link.name} speed", shown, rate, fast, "", "a faster interface, or a lower rate")
+    free = _verdict(link.qdisc not in SHAPING, Verdict.WARN)
+    why = f"{'fq paces' if link.qdisc == 'fq' else 'TCP paces itself'}; with fq or without, both are right"
+    fix = f"see that it lets {rate} pass: tc -s qdisc show dev {link.name}"
+    yield Row(f"{link.name} qdisc", link.qdisc, "none that shapes", free, why, fix)
+    why = f"largest burst; for a switch with small buffers: ip link set {link.name} gso_max_size 16384"
+    yield Row(f"{link.name} gso_max_size", str(link.gso_max_bytes), "any", Verdict.OK, why)
+
+
+def _surroundings(survey: Survey) -> Iterator[Row]:
+    others = survey.others
+    seen = ", ".join(f"{other.program} (pid {other.pid})" for other in others[:3]) + (" ..." if others[3:] else "")
+    yield Row(
+        what="other namespaces",
+        now=f"{len(others)}: {seen}" if others else "none seen",
+        needed="an agent in each that sends",
+        verdict=_verdict(not others, Verdict.WARN),
+        why="an agent holds the connections of its own network namespace only",
+        fix=f"nsenter --net=/proc/{others[0].pid}/ns/net headway agent --config FILE" if others else "",
+    )
+    yield Row(
+        what="container",
+        now=survey.container or "no",
+        needed="no, or on purpose",
+        verdict=_verdict(not survey.container, Verdict.WARN),
+        why="in one the agent holds that container's connections only, and cannot raise the kernel's limits",
+        fix="run the agent on the host, or see what a container must be given: docs/agent.md",
+    )
+    runs = "runs" if survey.agent_runs else "does not run"
+    yield Row("agent", runs, "any", Verdict.OK, "in this network namespace; see: headway agent status")
