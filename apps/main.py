@@ -67,7 +67,7 @@ def agent(config: Config) -> None:
 
     Example: headway agent --config /etc/headway/agent.yaml
     """
-    from hostagent.agent import run
+    from hostagent.daemon import run
     from hostagent.errors import ConfigError
     from hostagent.settings import loaded
 

@@ -1,36 +1,34 @@
 """The agent: takes its allocations from a controller, holds them in the kernel, reports.
 
-Threads: the main one waits for a signal; ``agent`` dials and applies; ``report`` sends the counters. A lost controller
-needs no action: the kernel part counts the lease down itself.
+``serve`` dials and applies, in one thread; ``report`` reads and sends the counters, called once a second by another.
+A lost controller needs no action: the kernel part counts the lease down itself.
 """
 
-import contextlib
 import itertools
 import os
 import queue
 import random
-import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
 import structlog
 
-from hostagent import plan, probe, survey
-from hostagent.errors import AgentError, EnvironmentLacking, NotExpressible
+from hostagent import plan, survey
+from hostagent.errors import AgentError, NotExpressible
 from hostagent.kernel import Kernel
 from hostagent.layout import Counters
-from hostagent.leftovers import Namespace
 from hostagent.plan import KernelPlan
 from hostagent.receive_window import TcpBuffers, Windows
 from hostagent.settings import Settings
+from hostagent.status import Sight
 from topology import __version__
 from topology.protocol import (
     ATTACH_METHOD,
+    Allocation,
     Allocations,
     Applied,
     EntryTelemetry,
@@ -44,8 +42,6 @@ from topology.wire import Framing
 REPORT_S = 1.0
 FIRST_BACKOFF_S = 0.2
 LONGEST_BACKOFF_S = 5.0
-EXIT_OK, EXIT_ENVIRONMENT = 0, 1
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # A channel of its own for each attempt: a shared one would keep gRPC's own, longer, backoff.
 _CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
 
@@ -62,10 +58,30 @@ class InForce:
     epoch: int = 0
     lease_ms: int = 0
     expires_ns: int = 0
+    allocations: tuple[Allocation, ...] = ()
 
     def lease_left_ms(self, now_ns: int) -> int:
         """Return how long the lease still runs, ms, 0 if it is over."""
         return max(0, self.expires_ns - now_ns) // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An open stream to a controller.
+
+    Attributes:
+        controller: its address.
+        outbox: what goes up.
+        call: gRPC's.
+        opened_ns: since when, CLOCK_MONOTONIC.
+        attached_s: since when the controller has answered, Unix seconds; 0 if it has not yet.
+    """
+
+    controller: str
+    outbox: Outbox
+    call: Any
+    opened_ns: int
+    attached_s: int = 0
 
 
 def backoff_s(failures: int, jitter: float) -> float:
@@ -97,7 +113,7 @@ class Agent:
         self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
         self._lock = threading.Lock()  # of the kernel and of what is in force
         self._stopping = threading.Event()
-        self._call: Any = None
+        self._stream: Stream | None = None
 
     def serve(self) -> None:
         """Stay attached to one of the controllers until ``stop``.
@@ -118,28 +134,27 @@ class Agent:
     def stop(self) -> None:
         """End ``serve``, from another thread."""
         self._stopping.set()
-        call = self._call
-        if call is not None:
-            call.cancel()
+        stream = self._stream
+        if stream is not None:
+            stream.call.cancel()
 
     def _attach(self, controller: str) -> bool:
         """Serve one stream until it ends; return whether the controller said anything."""
         outbox: Outbox = queue.SimpleQueue()
         outbox.put(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
-        ended = threading.Event()
         heard = False
         epoch_said: int | None = None
         with grpc.insecure_channel(controller, options=_CHANNEL_OPTIONS) as channel:
-            self._call = call = channel.stream_stream(ATTACH_METHOD)(iter(outbox.get, None))
+            call = channel.stream_stream(ATTACH_METHOD)(iter(outbox.get, None))
+            self._stream = stream = Stream(controller, outbox, call, time.monotonic_ns())
             if self._stopping.is_set():
                 call.cancel()
-            reporter = threading.Thread(target=self._report, args=(outbox, call, ended), name="report", daemon=True)
-            reporter.start()
             try:
                 for data in call:
                     if not heard:
                         log.info("agent.attached", controller=controller)
                         heard = True
+                        self._stream = replace(stream, attached_s=int(time.time()))
                     epoch = self._obeyed(data)
                     if epoch is not None and epoch != epoch_said:
                         outbox.put(to_bytes(Applied(epoch)))
@@ -148,9 +163,8 @@ class Agent:
                 if not self._stopping.is_set():
                     log.warning("agent.lost", controller=controller, why=_why(error))
             finally:
-                ended.set()
+                self._stream = None
                 outbox.put(None)
-                reporter.join()
         return heard
 
     def _obeyed(self, data: bytes) -> int | None:
@@ -174,7 +188,7 @@ class Agent:
         expires_ns = began_ns + told.lease_ms * 1_000_000
         with self._lock:
             self._kernel.apply(change, expires_ns)
-            self._in_force = InForce(change.plan, told.epoch, told.lease_ms, expires_ns)
+            self._in_force = InForce(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
         self._lapse_said = False
         if told.epoch != before.epoch:
             took_us = (time.monotonic_ns() - began_ns) // 1000
@@ -191,19 +205,38 @@ class Agent:
         except OSError as error:
             log.warning("buffers.refused", why=str(error))
 
-    def _report(self, outbox: Outbox, call: Any, ended: threading.Event) -> None:
-        """Send the counters each second; give a controller up that has been silent for a whole lease."""
-        while not ended.wait(REPORT_S):
-            try:
-                telemetry = self.telemetry()
-            except AgentError:
-                log.exception("agent.no_counters")
-                call.cancel()
-                return
-            outbox.put(to_bytes(telemetry))
-            self._note_lapse()
-            if self._in_force.lease_ms and not telemetry.lease_left_ms:
-                call.cancel()
+    def report(self) -> Sight:
+        """Read the counters once, send them up, and return what was seen; once a second.
+
+        A controller that has been silent for a whole lease is given up.
+
+        Raises:
+            AgentError: the kernel does not let the counters be read.
+        """
+        stream = self._stream
+        try:
+            telemetry = self.telemetry()
+        except AgentError:
+            if stream is not None:
+                stream.call.cancel()
+            raise
+        now_ns, in_force = time.monotonic_ns(), self._in_force
+        self._note_lapse()
+        if stream is not None:
+            stream.outbox.put(to_bytes(telemetry))
+            tried = now_ns - stream.opened_ns >= REPORT_S * 1e9
+            if tried and in_force.lease_ms and not telemetry.lease_left_ms:
+                stream.call.cancel()
+        return Sight(
+            at_ns=now_ns,
+            telemetry=telemetry,
+            allocations=in_force.allocations,
+            lease_ms=in_force.lease_ms,
+            controller=stream.controller if stream and stream.attached_s else "",
+            attached_s=stream.attached_s if stream else 0,
+            buffers=self._buffers.shown if self._buffers else {},
+            buffers_may_take_bytes=self._buffers.may_take_bytes if self._buffers else 0,
+        )
 
     def telemetry(self) -> Telemetry:
         """Return what the kernel holds and has done."""
@@ -254,62 +287,3 @@ def _why(error: grpc.RpcError) -> str:
     if isinstance(error, grpc.Call):
         return f"{error.code().name}: {error.details()}"
     return str(error)
-
-
-def run(settings: Settings) -> int:
-    """Run the agent until SIGTERM or SIGINT; return the exit code: 0, or 1 with the reasons on stderr."""
-    # Blocked before any thread starts, so that the signal waits for the main thread.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
-    try:
-        with contextlib.ExitStack() as undo:
-            agent = _started(settings, undo)
-            return _served(agent)
-    except EnvironmentLacking as error:
-        print(*(f"headway agent: {line}" for line in error.lines), sep="\n", file=sys.stderr)
-    except (AgentError, OSError) as error:
-        print(f"headway agent: {error}", file=sys.stderr)
-    return EXIT_ENVIRONMENT
-
-
-def _started(settings: Settings, undo: contextlib.ExitStack) -> Agent:
-    """Return an agent with its kernel part loaded.
-
-    Raises:
-        EnvironmentLacking: the host lacks something.
-        AgentError: another agent runs here, or the kernel refused something.
-        OSError: a file of the system's or of the run directory cannot be used.
-    """
-    lacks = probe.lacking(probe.facts(settings.cgroup))
-    if lacks:
-        raise EnvironmentLacking(tuple(str(lack) for lack in lacks))
-    namespace = Namespace.of_this_process()
-    kernel = Kernel(namespace, settings.cgroup, settings.run_dir, settings.tuning, {})
-    undo.callback(kernel.close)
-    buffers: TcpBuffers | None = None
-    if settings.receive_window:
-        buffers = TcpBuffers(settings.run_dir / f"buffers-{namespace.id}.json")
-        undo.callback(buffers.close)
-    log.info("agent.started", host=settings.host, algorithm=namespace.algorithm)
-    return Agent(settings, kernel, buffers)
-
-
-def _served(agent: Agent) -> int:
-    """Serve until a signal comes or the agent fails; return the exit code."""
-    failed = threading.Event()
-    thread = threading.Thread(target=_guarded, args=(agent.serve, failed), name="agent")
-    thread.start()
-    got = signal.sigwait(_STOP_SIGNALS)
-    log.info("agent.stopping", signal=signal.Signals(got).name, failed=failed.is_set())
-    agent.stop()
-    thread.join()
-    return EXIT_ENVIRONMENT if failed.is_set() else EXIT_OK
-
-
-def _guarded(serve: Callable[[], None], failed: threading.Event) -> None:
-    """Serve; a failure is logged and ends the process in order, so that the sockets are given back."""
-    try:
-        serve()
-    except Exception:
-        log.exception("agent.failed")
-        failed.set()
-        os.kill(os.getpid(), signal.SIGTERM)

@@ -16,6 +16,18 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
 _SAME_MACHINE = re.compile(r"unix:/\S+")
 
 
+def _checked_endpoint(text: str) -> str:
+    """Return ``host:port`` as it is.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[2]) <= 65535:
+        raise ValueError(f'"{text}" is not an address and port, try "127.0.0.1:9431"')
+    return text
+
+
 def _checked_address(text: str) -> str:
     """Return ``host:port`` or ``unix:/path`` as it is.
 
@@ -70,7 +82,8 @@ class Settings:
         controllers: ``host:port``, or ``unix:/path`` on the same machine; the next is tried when one is lost.
         cgroup: the cgroup2 directory whose sockets are the agent's; None takes the first mount in /proc/mounts.
         run_dir: where the lock and what was changed are kept; must not survive a reboot.
-        receive_window: whether the agent may widen the namespace's TCP buffers (tcp_rmem, tcp_wmem).
+        receive_window: whether the agent may widen TCP's buffers and the kernel's limits on them.
+        metrics: ``host:port`` where Prometheus finds the metrics; None for nowhere.
         fallback: what catastrophic loss is.
         rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
     """
@@ -80,6 +93,7 @@ class Settings:
     cgroup: Path | None = None
     run_dir: Path = Path("/run/headway")
     receive_window: bool = True
+    metrics: Annotated[str, AfterValidator(_checked_endpoint)] | None = None
     fallback: Fallback = Fallback()
     rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
 

@@ -1,0 +1,166 @@
+"""The agent as a process: its parts put together, watched, answered for, and ended in order.
+
+Threads: the main one waits for a signal; ``agent`` dials and applies; ``report`` looks once a second and tells the
+controller and the service manager; ``status``, and ``/metrics`` if it is wanted, answer from what was seen last.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from hostagent import probe
+from hostagent.agent import REPORT_S, Agent
+from hostagent.errors import AgentError, EnvironmentLacking
+from hostagent.kernel import Kernel
+from hostagent.leftovers import Namespace
+from hostagent.receive_window import TcpBuffers
+from hostagent.settings import Settings
+from hostagent.status import LOSS_SIGHTS, Identity, Sight, Status, status
+from hostagent.status_socket import StatusSocket, path_of
+from hostagent.supervisor import Supervisor
+from topology import __version__
+
+EXIT_OK, EXIT_ENVIRONMENT = 0, 1
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+log = structlog.get_logger()
+
+
+class Watch:
+    """Looks at the agent once a second, and keeps what it saw for those who ask."""
+
+    def __init__(self, look: Callable[[], Sight], identity: Identity) -> None:
+        """Look for the first time.
+
+        Raises:
+            AgentError: the kernel does not let the counters be read.
+        """
+        self._look = look
+        self._identity = identity
+        self._sights: tuple[Sight, ...] = (look(),)
+        self._ended = threading.Event()
+
+    @property
+    def current(self) -> Status:
+        """How things stand by what was seen last."""
+        return status(self._identity, self._sights, time.monotonic_ns())
+
+    def run(self, tell: Callable[[str], None], others: tuple[threading.Thread, ...]) -> None:
+        """Look once a second until ``end``; tell the status in one line while that works and the other threads live."""
+        while not self._ended.wait(REPORT_S):
+            try:
+                sight = self._look()
+            except AgentError:
+                log.exception("agent.no_counters")
+                continue
+            self._sights = (*self._sights, sight)[-LOSS_SIGHTS:]
+            if all(thread.is_alive() for thread in others):
+                tell(self.current.line)
+
+    def end(self) -> None:
+        """End ``run``, from another thread."""
+        self._ended.set()
+
+
+def run(settings: Settings) -> int:
+    """Run the agent until SIGTERM or SIGINT; return the exit code: 0, or 1 with the reasons on stderr."""
+    # Blocked before any thread starts, so that the signal waits for the main thread.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    supervisor = Supervisor.of_this_process(os.environ)
+    try:
+        with contextlib.ExitStack() as undo:
+            namespace = Namespace.of_this_process()
+            agent = _started(settings, namespace, supervisor, undo)
+            watch = Watch(agent.report, _identity(settings, namespace))
+            answering = _answering(settings, namespace, watch, undo)
+            return _served(agent, watch, supervisor, answering)
+    except EnvironmentLacking as error:
+        print(*(f"headway agent: {line}" for line in error.lines), sep="\n", file=sys.stderr)
+    except (AgentError, OSError) as error:
+        print(f"headway agent: {error}", file=sys.stderr)
+    return EXIT_ENVIRONMENT
+
+
+def _started(settings: Settings, namespace: Namespace, supervisor: Supervisor, undo: contextlib.ExitStack) -> Agent:
+    """Return an agent with its kernel part loaded.
+
+    Raises:
+        EnvironmentLacking: the host lacks something.
+        AgentError: another agent runs here, or the kernel refused something.
+        OSError: a file of the system's or of the run directory cannot be used.
+    """
+    lacks = probe.lacking(probe.facts(settings.cgroup))
+    if lacks:
+        raise EnvironmentLacking(tuple(str(lack) for lack in lacks))
+    kernel = Kernel(namespace, settings.cgroup, settings.run_dir, settings.tuning, supervisor.inherited)
+    undo.callback(supervisor.forget, kernel.descriptors)
+    undo.callback(kernel.close)
+    supervisor.keep(kernel.descriptors)
+    buffers: TcpBuffers | None = None
+    if settings.receive_window:
+        buffers = TcpBuffers(settings.run_dir / f"buffers-{namespace.id}.json")
+        undo.callback(buffers.close)
+    log.info("agent.started", host=settings.host, algorithm=namespace.algorithm)
+    return Agent(settings, kernel, buffers)
+
+
+def _identity(settings: Settings, namespace: Namespace) -> Identity:
+    kernel = os.uname().release
+    return Identity(settings.host, __version__, kernel, namespace.id, namespace.algorithm, int(time.time()))
+
+
+def _answering(
+    settings: Settings, namespace: Namespace, watch: Watch, undo: contextlib.ExitStack
+) -> tuple[threading.Thread, ...]:
+    """Answer for the agent on its socket, and to Prometheus if that is wanted; return the threads that do.
+
+    Raises:
+        OSError: the socket cannot be made, or the port is taken.
+    """
+    socket = StatusSocket(path_of(settings.run_dir, namespace.id), lambda: watch.current)
+    undo.callback(socket.close)
+    if settings.metrics is None:
+        return (socket.thread,)
+    from hostagent.metrics import served  # its library is loaded only where it is wanted
+
+    thread, end = served(settings.metrics, lambda: watch.current)
+    undo.callback(end)
+    return socket.thread, thread
+
+
+def _served(agent: Agent, watch: Watch, supervisor: Supervisor, answering: tuple[threading.Thread, ...]) -> int:
+    """Serve until a signal comes or the agent fails; return the exit code."""
+    failed = threading.Event()
+    serving = threading.Thread(target=_guarded, args=(agent.serve, failed), name="agent")
+    serving.start()
+
+    def look() -> None:
+        watch.run(supervisor.alive, (serving, *answering))
+
+    reporting = threading.Thread(target=_guarded, args=(look, failed), name="report")
+    reporting.start()
+    supervisor.ready(watch.current.line)
+    got = signal.sigwait(_STOP_SIGNALS)
+    log.info("agent.stopping", signal=signal.Signals(got).name, failed=failed.is_set())
+    supervisor.stopping()
+    agent.stop()
+    watch.end()
+    serving.join()
+    reporting.join()
+    return EXIT_ENVIRONMENT if failed.is_set() else EXIT_OK
+
+
+def _guarded(work: Callable[[], None], failed: threading.Event) -> None:
+    """Work; a failure is logged and ends the process in order, so that the sockets are given back."""
+    try:
+        work()
+    except Exception:
+        log.exception("agent.failed")
+        failed.set()
+        os.kill(os.getpid(), signal.SIGTERM)

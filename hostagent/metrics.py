@@ -1,0 +1,97 @@
+"""The agent's status for Prometheus. A scrape reads nothing from the kernel: it gets what was seen last."""
+
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from threading import Thread
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from hostagent.status import Entry, Status
+
+_NAMED = ["entry", "class", "dest"]
+
+
+class StatusCollector:
+    """Gives the status out at each scrape."""
+
+    def __init__(self, current: Callable[[], Status]) -> None:
+        self._current = current
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield everything there is."""
+        status = self._current()
+        yield from _of_agent(status)
+        yield from _of_entries(status.entries)
+
+
+def _of_agent(status: Status) -> Iterator[Metric]:
+    who = status.identity
+    info = GaugeMetricFamily("headway_agent_info", "Who the agent is.", labels=["host", "version", "kernel"])
+    info.add_metric([who.host, who.version, who.kernel], 1)
+    yield info
+    for name, about, value in (
+        ("controller_connected", "1 if a controller is attached.", bool(status.controller)),
+        ("epoch", "Number of the plan in force, or in force last.", status.epoch),
+        ("lease_left_seconds", "How long the plan still holds without the controller.", status.lease_left_ms / 1e3),
+        ("snapshot_age_seconds", "How long ago the counters were read.", status.age_ms / 1e3),
+        ("buffers_may_take_bytes", "Memory that the plan's windows may take at most.", status.buffers_may_take_bytes),
+        ("started_seconds", "When the agent was started, Unix seconds.", who.started_s),
+    ):
+        yield GaugeMetricFamily(f"headway_agent_{name}", about, value=value)
+
+
+def _of_entries(entries: tuple[Entry, ...]) -> Iterator[Metric]:
+    gauges: dict[str, tuple[str, Callable[[Entry], float]]] = {
+        "planned_bytes_per_second": ("Payload that the plan allows.", lambda e: e.planned_bps / 8),
+        "connections": ("Matching connections that are open.", lambda e: e.connections),
+        "active_connections": ("Of these, those that share the rate now.", lambda e: e.active),
+        "rtt_seconds": ("Smoothed round trip.", lambda e: e.rtt_us / 1e6),
+    }
+    counters: dict[str, tuple[str, Callable[[Entry], float]]] = {
+        "delivered_bytes": ("Payload confirmed by the receiver.", lambda e: e.delivered_bytes),
+        "sent_segments": ("Segments sent, all of them.", lambda e: e.sent_segments),
+        "retransmitted_segments": ("Segments sent again.", lambda e: e.retransmitted_segments),
+    }
+    for kind, several in ((GaugeMetricFamily, gauges), (CounterMetricFamily, counters)):
+        for name, (about, value) in several.items():
+            family = kind(f"headway_agent_{name}", about, labels=_NAMED)
+            for entry in entries:
+                family.add_metric(_labels(entry), value(entry))
+            yield family
+    about = "1 if the connections run the host's own congestion control although the lease runs."
+    fallback = GaugeMetricFamily("headway_agent_fallback", about, labels=[*_NAMED, "reason"])
+    for entry in entries:
+        fallback.add_metric([*_labels(entry), entry.fallback or "loss"], bool(entry.fallback))
+    yield fallback
+
+
+def _labels(entry: Entry) -> list[str]:
+    return [entry.name, entry.flow_class, entry.dest]
+
+
+def served(address: str, current: Callable[[], Status]) -> tuple[Thread, Callable[[], None]]:
+    """Serve ``/metrics`` on ``host:port`` from now on; return the thread that does, and what ends it.
+
+    Raises:
+        OSError: the port is taken, or the address is not ours.
+    """
+    host, _, port = address.rpartition(":")
+    registry = CollectorRegistry()
+    registry.register(StatusCollector(current))
+    server, thread = start_http_server(int(port), _bare(host), registry)
+
+    def end() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return thread, end
+
+
+def _bare(host: str) -> str:
+    """Return an address without the brackets that tell IPv6 from its port; a name as it is."""
+    try:
+        return str(ip_address(host.strip("[]")))
+    except ValueError:
+        return host

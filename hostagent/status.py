@@ -1,0 +1,214 @@
+"""How the agent stands, from what it sees once a second; for operators, Prometheus and the service manager. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import field
+from enum import StrEnum
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from topology.protocol import Allocation, EntryTelemetry, Telemetry
+
+LOSS_SIGHTS = 11  # so many, a second apart: loss is over the last ten seconds, the rate over the last one
+STALE_MS = 5_000
+
+_STRICT = ConfigDict(extra="forbid")
+
+
+class State(StrEnum):
+    """What an operator wants to know first."""
+
+    HOLDING = "holding"
+    NO_PLAN = "no plan"
+    LEASE_OVER = "lease over"
+    FALLBACK = "fallback"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the agent is; does not change while it runs.
+
+    Attributes:
+        host: its name in the controller's topology.
+        version: of Headway.
+        kernel: release.
+        namespace: id of its network namespace.
+        algorithm: the congestion control that ``ss -ti`` shows on held connections.
+        started_s: since when it runs, Unix seconds.
+    """
+
+    host: str
+    version: str
+    kernel: str
+    namespace: str
+    algorithm: str
+    started_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the agent saw at one moment.
+
+    Attributes:
+        at_ns: when, CLOCK_MONOTONIC.
+        telemetry: the kernel's counters.
+        allocations: the plan in force.
+        lease_ms: how long it was to hold, 0 if there was none yet.
+        controller: who is attached, empty if nobody is.
+        attached_s: since when, Unix seconds.
+        buffers: TCP settings of the namespace as they are now.
+        buffers_may_take_bytes: the memory that the plan's windows may take at most.
+    """
+
+    at_ns: int
+    telemetry: Telemetry
+    allocations: tuple[Allocation, ...] = ()
+    lease_ms: int = 0
+    controller: str = ""
+    attached_s: int = 0
+    buffers: dict[str, str] = field(default_factory=dict)
+    buffers_may_take_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Entry:
+    """One allocation: what was planned, and what its connections do.
+
+    Attributes:
+        planned_bps: payload, all connections together.
+        delivered_bps: payload that the receiver has confirmed in the last second.
+        loss_ppm: segments sent again of those sent in the last ten seconds.
+        fallback: why the connections run the host's own congestion control; empty if they do not.
+    """
+
+    name: str
+    flow_class: str
+    dest: str
+    dest_port: int
+    local_port: int
+    planned_bps: int
+    window_segments: int
+    connections: int
+    active: int
+    delivered_bps: int
+    delivered_bytes: int
+    sent_segments: int
+    retransmitted_segments: int
+    loss_ppm: int
+    rtt_us: int
+    fallback: str
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Status:
+    """How the agent stands; the fields of ``Identity`` and ``Sight``.
+
+    Attributes:
+        age_ms: how long ago the counters were read.
+    """
+
+    identity: Identity
+    state: State
+    controller: str
+    attached_s: int
+    epoch: int
+    lease_ms: int
+    lease_left_ms: int
+    buffers: dict[str, str]
+    buffers_may_take_bytes: int
+    age_ms: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def line(self) -> str:
+        """The status in one line."""
+        to = f"attached to {self.controller}" if self.controller else "no controller"
+        return f"{self.state}: epoch {self.epoch}, {len(self.entries)} allocations; {to}"
+
+
+_STATUS: TypeAdapter[Status] = TypeAdapter(Status)
+
+
+def to_bytes(status: Status) -> bytes:
+    """Return the status as JSON."""
+    return _STATUS.dump_json(status)
+
+
+def parsed(data: bytes) -> Status:
+    """Return the status from JSON.
+
+    Raises:
+        ValueError: not a status.
+    """
+    return _STATUS.validate_json(data)
+
+
+def status(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Status:
+    """Return how things stand, from the newest sights, the oldest first.
+
+    Args:
+        identity: who the agent is.
+        sights: at least one.
+        now_ns: CLOCK_MONOTONIC.
+    """
+    newest, before, oldest = sights[-1], sights[-2] if len(sights) > 1 else sights[-1], sights[0]
+    age_ms = (now_ns - newest.at_ns) // 1_000_000
+    entries = tuple(_entry(allocation, newest, before, oldest) for allocation in newest.allocations)
+    lease_left_ms = max(0, newest.telemetry.lease_left_ms - age_ms)
+    return Status(
+        identity=identity,
+        state=_state(newest, entries, lease_left_ms, age_ms),
+        controller=newest.controller,
+        attached_s=newest.attached_s,
+        epoch=newest.telemetry.epoch,
+        lease_ms=newest.lease_ms,
+        lease_left_ms=lease_left_ms,
+        buffers=newest.buffers,
+        buffers_may_take_bytes=newest.buffers_may_take_bytes,
+        age_ms=age_ms,
+        entries=entries,
+    )
+
+
+def _state(newest: Sight, entries: tuple[Entry, ...], lease_left_ms: int, age_ms: int) -> State:
+    """Return the state; the worst that holds."""
+    if age_ms > STALE_MS:
+        return State.STUCK
+    if not newest.lease_ms:
+        return State.NO_PLAN
+    if not lease_left_ms:
+        return State.LEASE_OVER
+    return State.FALLBACK if any(entry.fallback for entry in entries) else State.HOLDING
+
+
+def _entry(allocation: Allocation, newest: Sight, before: Sight, oldest: Sight) -> Entry:
+    now, last, first = (_counters(allocation.name, sight) for sight in (newest, before, oldest))
+    took_ns = newest.at_ns - before.at_ns
+    moved_bytes = max(0, now.delivered_bytes - last.delivered_bytes)
+    sent = now.sent_segments - first.sent_segments
+    again = now.retransmitted_segments - first.retransmitted_segments
+    return Entry(
+        name=allocation.name,
+        flow_class=allocation.flow_class.value,
+        dest=str(allocation.dest),
+        dest_port=allocation.dest_port,
+        local_port=allocation.local_port,
+        planned_bps=allocation.rate_bps,
+        window_segments=allocation.window_segments,
+        connections=now.connections,
+        active=now.active,
+        delivered_bps=moved_bytes * 8_000_000_000 // took_ns if took_ns else 0,
+        delivered_bytes=now.delivered_bytes,
+        sent_segments=now.sent_segments,
+        retransmitted_segments=now.retransmitted_segments,
+        loss_ppm=max(0, again) * 1_000_000 // sent if sent > 0 else 0,
+        rtt_us=now.rtt_us,
+        fallback=now.fallback,
+    )
+
+
+def _counters(name: str, sight: Sight) -> EntryTelemetry:
+    """Return an allocation's counters at a moment; zeros if it was not there."""
+    seen = (entry for entry in sight.telemetry.entries if entry.name == name)
+    return next(seen, EntryTelemetry(name, 0, 0, 0, 0, 0, 0))
