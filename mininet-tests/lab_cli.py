@@ -47,6 +47,7 @@ class Request:
 
     job: lab_machine.Job
     setup_only: bool
+    kernel: str
 
 
 class _Parser(argparse.ArgumentParser):
@@ -92,7 +93,7 @@ def out_dir(text: str) -> Path:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="lab",
-        usage="%(prog)s [--dilation K] [--out DIR] [--memory 6G] [--timeout SECONDS] -- CMD [ARG ...]",
+        usage="%(prog)s [--dilation K] [--out DIR] [--memory 6G] [--kernel SERIES] [--timeout S] -- CMD [ARG ...]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -125,6 +126,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="stop after this many seconds of wall time, exit code 124 (default: never)",
     )
+    parser.add_argument(
+        "--kernel",
+        default="",
+        metavar="SERIES",
+        help="Debian's kernel of this series, such as 6.1 (default: 6.12, else 6.1)",
+    )
     parser.add_argument("--setup-only", action="store_true", help="install and download what is needed, run nothing")
     return parser
 
@@ -151,7 +158,7 @@ def request(arguments: list[str], cwd: Path, environment: dict[str, str]) -> Req
         out_dir=known.out,
         timeout_s=known.timeout,
     )
-    return Request(job=job, setup_only=known.setup_only)
+    return Request(job=job, setup_only=known.setup_only, kernel=known.kernel)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -170,7 +177,7 @@ def main(arguments: list[str]) -> int:
         )
         return EXIT_NO_ROOT
     try:
-        image = lab_image.prepared(lab_image.cache_dir(dict(os.environ)), _say)
+        image = lab_image.prepared(lab_image.cache_dir(dict(os.environ)), _say, asked.kernel)
         if asked.setup_only:
             _say(f"ready: Linux {image.version} in {image.folder}")
             return EXIT_OK

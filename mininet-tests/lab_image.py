@@ -124,8 +124,13 @@ def load_order(dependencies: str, wanted: Iterable[str]) -> list[str]:
     return order
 
 
-def prepared(cache: Path, say: Say) -> Image:
+def prepared(cache: Path, say: Say, kernel: str = "") -> Image:
     """Return the image, after installing and downloading what is missing. Quick when nothing is.
+
+    Args:
+        cache: the folder of all downloads.
+        say: where progress goes.
+        kernel: a series such as ``6.1``; empty for the best.
 
     Raises:
         SetupError: if this machine cannot be made ready.
@@ -133,7 +138,8 @@ def prepared(cache: Path, say: Say) -> Image:
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / "lock", say):
         _install_packages(say)
-        image = _cached(cache) or _downloaded(cache, say)
+        series = (kernel,) if kernel else SERIES
+        image = _cached(cache, series) or _downloaded(cache, series, say)
         if not image.initramfs.exists() or image.initramfs.stat().st_mtime < _sources_changed_s():
             _write_whole(image.initramfs, initramfs(image))
     return image
@@ -202,23 +208,23 @@ def _must(done: subprocess.CompletedProcess[str], what: str) -> None:
         raise SetupError(f"{what}: {' '.join(last)}")
 
 
-def _cached(cache: Path) -> Image | None:
+def _cached(cache: Path, series: tuple[str, ...]) -> Image | None:
     """Return the best kernel that is already here; it is kept, so that figures stay comparable, until it is deleted."""
-    folders = [path for path in cache.glob("linux-*") if (path / "vmlinuz").exists()]
+    folders = [path for one in series for path in cache.glob(f"linux-{one}.*") if (path / "vmlinuz").exists()]
     best = max(folders, key=lambda path: _numbers(path.name), default=None)
     return Image(version=best.name.removeprefix("linux-"), folder=best) if best else None
 
 
-def _downloaded(cache: Path, say: Say) -> Image:
+def _downloaded(cache: Path, series: tuple[str, ...], say: Say) -> Image:
     if shutil.which("apt-get") is None:
         raise SetupError("needs Debian's kernel package, and this is no Debian: run it in a Debian 12 container")
-    package = _known_package()
-    if package is None or not package.startswith(f"linux-image-{SERIES[0]}."):
+    package = _known_package(series)
+    if package is None or not package.startswith(f"linux-image-{series[0]}."):
         _update(say)
-        package = _known_package()
+        package = _known_package(series)
     if package is None:
         raise SetupError(
-            f"apt knows no linux-image-{SERIES[0]}.*-amd64; add Debian's bookworm-security to apt's sources"
+            f"apt knows no linux-image-{series[0]}.*-amd64; add Debian's bookworm-security to apt's sources"
         )
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         say(f"downloading {package}")
@@ -228,11 +234,11 @@ def _downloaded(cache: Path, say: Say) -> Image:
         return _unpacked(next(Path(folder).glob("*.deb")), package, cache, say)
 
 
-def _known_package() -> str | None:
+def _known_package(series: tuple[str, ...]) -> str | None:
     listing = subprocess.run(
         ["apt-cache", "search", "--names-only", "^linux-image-[0-9].*amd64"], capture_output=True, text=True, check=True
     ).stdout
-    return next((found for series in SERIES if (found := kernel_package(listing, series))), None)
+    return next((found for one in series if (found := kernel_package(listing, one))), None)
 
 
 def _unpacked(deb: Path, package: str, cache: Path, say: Say) -> Image:
