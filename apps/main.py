@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps import logs
+from apps import agent, logs
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -18,6 +18,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(agent.app, name="agent")
 Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]
 
 
@@ -59,24 +60,6 @@ def controller(
     except (OSError, SouthboundError, StoreError) as error:
         raise _failed(str(error), EXIT_FAILED) from error
     raise typer.Exit(code)
-
-
-@app.command()
-def agent(config: Config) -> None:
-    """Run the host agent on a data transfer node: holds the host's allocations in the kernel.
-
-    Example: headway agent --config /etc/headway/agent.yaml
-    """
-    from hostagent.daemon import run
-    from hostagent.errors import ConfigError
-    from hostagent.settings import loaded
-
-    try:
-        settings = loaded(config)
-    except ConfigError as error:
-        raise _failed("\n".join(f"{config}: {problem}" for problem in error.problems), EXIT_CONFIG) from error
-    logs.configure()
-    raise typer.Exit(run(settings))
 
 
 @app.command()

@@ -1,0 +1,103 @@
+"""What the commands of ``headway agent`` are given, read into values; what is wrong with it is one line."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from hostagent import status_socket, units
+from hostagent.buffers import Wanted
+from hostagent.errors import ConfigError
+from hostagent.leftovers import Namespace
+from hostagent.settings import Settings, loaded
+from hostagent.status import Status
+from hostagent.survey import Survey, survey
+from topology.units import duration_us, rate_bps
+from topology.wire import Framing
+
+EXIT_FAILED, EXIT_USAGE = 1, 2
+USUAL_MTU_BYTES = 1500
+RUN_DIR = Path("/run/headway")
+
+
+def failed(message: str, code: int) -> typer.Exit:
+    """Say what is wrong on standard error; return the exit to raise."""
+    for line in message.splitlines():
+        typer.echo(f"headway: {line}", err=True)
+    return typer.Exit(code)
+
+
+def settings_in(config: Path) -> Settings:
+    """Return the agent's configuration."""
+    try:
+        return loaded(config)
+    except ConfigError as error:
+        raise failed("\n".join(f"{config}: {problem}" for problem in error.problems), EXIT_USAGE) from error
+
+
+def quantity(text: str, parse: Callable[[str], int], option: str) -> int:
+    """Return a quantity from the command line; it must be more than nothing."""
+    try:
+        amount = parse(text)
+    except ValueError as error:
+        raise failed(f"{option}: {error}", EXIT_USAGE) from error
+    if not amount:
+        raise failed(f"{option}: must be more than 0", EXIT_USAGE)
+    return amount
+
+
+def surveyed(
+    rate: str, rtt: str, to: str | None, mtu: int | None, connections: int, config: Path | None
+) -> tuple[Survey, Wanted]:
+    """Return what the host is like, and what it is to carry."""
+    wanted_bps, rtt_us = quantity(rate, rate_bps, "--rate"), quantity(rtt, duration_us, "--rtt")
+    settings = settings_in(config) if config else None
+    try:
+        found = survey(settings.cgroup if settings else None, settings.run_dir if settings else RUN_DIR, to)
+        framing = Framing(mtu or (found.interface.mtu_bytes if found.interface else USUAL_MTU_BYTES))
+    except ValueError as error:
+        raise failed(str(error), EXIT_USAGE) from error
+    return found, Wanted(wanted_bps, rtt_us, framing, connections)
+
+
+def asker(run_dir: Path, namespace: str | None) -> Callable[[], Status]:
+    """Return what asks the agent of a network namespace, of this one if none is named, how it stands."""
+    path = status_socket.path_of(run_dir, namespace or Namespace.of_this_process().id)
+
+    def ask() -> Status:
+        try:
+            return status_socket.asked(path)
+        except PermissionError as error:
+            raise failed(f"{path}: only its group may ask; try sudo", EXIT_FAILED) from error
+        except OSError as error:
+            others = sorted(p.stem.removeprefix("status-") for p in run_dir.glob("status-*.sock") if p != path)
+            hint = f"; asked for another one: --namespace {' or '.join(others)}" if others else ""
+            hint = hint or "; is it running? systemctl status headway-agent"
+            raise failed(f"no agent answers at {path}: {error.strerror}{hint}", EXIT_FAILED) from error
+        except ValueError as error:
+            raise failed(f"{path}: the agent is of another version: restart it", EXIT_FAILED) from error
+
+    return ask
+
+
+def write_units(executable: str, rate: str, rtt: str, root: Path | None) -> None:
+    """Write systemd's files below a folder, or print them."""
+    quantity(rate, rate_bps, "--rate")
+    quantity(rtt, duration_us, "--rtt")
+    for path, text in units.files(executable, rate, rtt).items():
+        if root is None:
+            typer.echo(f"# /{path}\n{text}")
+            continue
+        there = root / path
+        try:
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_text(text)
+        except OSError as error:
+            raise failed(f"{there}: {error.strerror}", EXIT_FAILED) from error
+        typer.echo(there)
+
+
+def seconds_later() -> None:
+    """Wait until there is something new to show."""
+    time.sleep(1)

@@ -1,0 +1,105 @@
+"""The agent's answers as tables for people, or as JSON."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+import typer
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from apps import shown
+from apps.agent_setup import seconds_later
+from hostagent import check, status
+from hostagent.buffers import Wanted
+from hostagent.check import Verdict
+from hostagent.status import Entry, State, Status
+from hostagent.survey import Survey
+from topology.units import shown_rate, shown_size
+
+COLOURS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
+BAR_CELLS = 10
+
+
+def show_check(survey: Survey, wanted: Wanted, *, as_json: bool, sysctl: bool) -> int:
+    """Print what a host needs; return the exit code."""
+    if sysctl:
+        typer.echo(check.sysctl_file(survey, wanted), nl=False)
+        return 0
+    rows = check.rows(survey, wanted)
+    fails, warns = (sum(row.verdict is verdict for row in rows) for verdict in (Verdict.FAIL, Verdict.WARN))
+    if as_json:
+        typer.echo(
+            json.dumps({"fit": not fails, "window_bytes": wanted.window_bytes, "rows": [asdict(r) for r in rows]})
+        )
+        return int(bool(fails))
+    title = f"{shown_rate(wanted.rate_bps)} over {wanted.rtt_us / 1000:g} ms"
+    table = Table("", "what", "now", "needed", "why", title=title, title_justify="left")
+    for row in rows:
+        colour = COLOURS[row.verdict]
+        table.add_row(f"[{colour}]{row.verdict}[/{colour}]", escape(row.what), escape(row.now), row.needed, row.why)
+    shown.console().print(table)
+    for row in rows:
+        if row.fix:
+            typer.echo(f"{row.verdict}  {row.what}\n      {row.fix}")
+    typer.echo(f"{fails} to be cured, {warns} warnings" + ("" if fails else "; this host can carry it"))
+    return int(bool(fails))
+
+
+def show_status(ask: Callable[[], Status], *, watch: bool, as_json: bool) -> int:
+    """Print how the agent stands, once or until it is interrupted; return the exit code."""
+    now = ask()
+    if as_json:
+        typer.echo(status.to_bytes(now))
+    elif watch:
+        with Live(_table(now), console=shown.console(), auto_refresh=False) as live:
+            while True:
+                live.update(_table(now), refresh=True)
+                seconds_later()
+                now = ask()
+    else:
+        shown.console().print(_table(now))
+    return int(now.state is not State.HOLDING)
+
+
+def _table(now: Status) -> Table:
+    table = Table(title=_head(now), title_justify="left", title_style="")
+    for name in ("allocation", "class", "to", "active", "delivered", "of plan", "RTT", "loss", "fallback"):
+        table.add_column(name, justify="right" if name in {"active", "delivered", "RTT", "loss"} else "left")
+    for entry in now.entries:
+        table.add_row(
+            escape(entry.name),
+            entry.flow_class,
+            _where(entry),
+            f"{entry.active} of {entry.connections}",
+            shown_rate(entry.delivered_bps),
+            _bar(entry.delivered_bps, entry.planned_bps),
+            f"{entry.rtt_us / 1000:.1f} ms" if entry.rtt_us else "",
+            f"{entry.loss_ppm / 10_000:.3f}%",
+            Text(entry.fallback, style="red"),
+        )
+    return table
+
+
+def _head(now: Status) -> str:
+    who = now.identity
+    since = time.strftime("%H:%M:%S", time.localtime(now.attached_s))
+    to = f"attached to {now.controller} since {since}" if now.controller else "no controller attached"
+    state = now.state if now.state is State.HOLDING else f"[red]{now.state}[/red]"
+    buffers = f"windows may take {shown_size(now.buffers_may_take_bytes)} of memory at most"
+    lease = f"lease {now.lease_left_ms / 1000:.1f} s of {now.lease_ms / 1000:g} s left"
+    return f"{who.host}: {state}; {to}\nepoch {now.epoch}, {lease}; {buffers}; namespace {who.namespace}"
+
+
+def _where(entry: Entry) -> str:
+    ports = [("port", entry.dest_port), ("from port", entry.local_port)]
+    return " ".join([entry.dest, *(f"{word} {port}" for word, port in ports if port)])
+
+
+def _bar(now_bps: int, planned_bps: int) -> str:
+    """Return a bar and the percentage of the plan."""
+    full = min(BAR_CELLS, round(BAR_CELLS * now_bps / planned_bps))
+    return f"{'█' * full}{'░' * (BAR_CELLS - full)} {100 * now_bps / planned_bps:.1f}% of {shown_rate(planned_bps)}"
