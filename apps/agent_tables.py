@@ -32,9 +32,8 @@ def show_check(survey: Survey, wanted: Wanted, *, as_json: bool, sysctl: bool) -
     rows = check.rows(survey, wanted)
     fails, warns = (sum(row.verdict is verdict for row in rows) for verdict in (Verdict.FAIL, Verdict.WARN))
     if as_json:
-        typer.echo(
-            json.dumps({"fit": not fails, "window_bytes": wanted.window_bytes, "rows": [asdict(r) for r in rows]})
-        )
+        needs = {"rate_bps": wanted.rate_bps, "rtt_us": wanted.rtt_us, "window_bytes": wanted.window_bytes}
+        typer.echo(json.dumps({"fit": not fails, **needs, "rows": [asdict(row) for row in rows]}))
         return int(bool(fails))
     title = f"{shown_rate(wanted.rate_bps)} over {wanted.rtt_us / 1000:g} ms"
     table = Table("", "what", "now", "needed", "why", title=title, title_justify="left")

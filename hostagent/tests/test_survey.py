@@ -1,0 +1,52 @@
+"""What is found on a host, on folders that stand for /proc and /sys."""
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from hostagent import survey
+from hostagent.buffers import Numbers
+from hostagent.leftovers import lock_path
+from hostagent.survey import OtherNamespace
+
+
+def process(proc: Path, pid: int, namespace: str, name: str) -> None:
+    (proc / f"{pid}/ns").mkdir(parents=True)
+    (proc / f"{pid}/ns/net").symlink_to(f"net:[{namespace}]")
+    (proc / f"{pid}/comm").write_text(f"{name}\n")
+
+
+def test_other_namespaces_are_found_by_their_processes(tmp_path):
+    for pid, namespace, name in ((1, "1", "init"), (20, "7", "nginx"), (30, "7", "worker"), (40, "1", "sshd")):
+        process(tmp_path, pid, namespace, name)
+    (tmp_path / "self").symlink_to("40")
+    (tmp_path / "50/ns").mkdir(parents=True)  # somebody else's: may not be looked at
+    assert survey.other_namespaces(tmp_path) == (OtherNamespace(20, "nginx", 2),)
+
+
+def test_what_this_namespace_does_not_show_is_left_out(tmp_path):
+    (tmp_path / "tcp_rmem").write_text("4096\t131072\t6291456\n")
+    assert survey.settings(tmp_path, tmp_path) == {"tcp_rmem": Numbers((4096, 131072, 6291456))}
+
+
+def test_an_agent_is_found_by_its_lock(tmp_path):
+    assert not survey.agent_runs(tmp_path, "1a")
+    with lock_path(tmp_path, "1a").open("w") as lock:
+        assert not survey.agent_runs(tmp_path, "1a"), "the file is left by one that has ended"
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert survey.agent_runs(tmp_path, "1a")
+
+
+def test_this_host_can_be_looked_at(tmp_path):
+    found = survey.survey(None, tmp_path, "127.0.0.1")
+    assert found.interface is not None
+    assert found.interface.name == "lo"
+    assert found.memory_bytes >= found.available_bytes > 0
+    assert "tcp_rmem" in found.settings
+    assert survey.largest_mtu_bytes() >= 1500
+
+
+def test_what_is_no_address_is_refused():
+    with pytest.raises(ValueError, match="base20"):
+        survey.interface("base20")
