@@ -184,7 +184,7 @@ def _memory(survey: Survey, wanted: Wanted) -> Iterator[Row]:
 
 def _all_connections(survey: Survey, wanted: Wanted) -> Row:
     now, needed = survey.settings.get("tcp_mem"), settings_for(survey, wanted).get("tcp_mem")
-    why = f"all connections, in pages of {buffers.PAGE_BYTES} B; above the second number windows shrink, the path stalls"
+    why = f"all connections, pages of {buffers.PAGE_BYTES} B; above the second number windows shrink: the path stalls"
     if now is None or needed is None:
         room = shown_size(wanted.worst_bytes)
         return Row("tcp_mem", "not visible here", room, Verdict.WARN, FIRST_ONLY, "run this check there")
