@@ -1,0 +1,157 @@
+"""``headway agent``: what its commands print, and with which exit code."""
+
+import json
+import socket
+import threading
+
+import pytest
+from typer.testing import CliRunner
+
+from apps.main import app
+from hostagent import status
+from hostagent.status import Entry, Identity, State, Status
+
+WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
+ENTRY = Entry(
+    name="urgent/base20",
+    flow_class="urgent",
+    dest="192.0.2.0/24",
+    dest_port=443,
+    local_port=0,
+    planned_bps=800_000_000,
+    window_segments=14_000,
+    connections=4,
+    active=2,
+    delivered_bps=640_000_000,
+    delivered_bytes=10**9,
+    sent_segments=10**6,
+    retransmitted_segments=100,
+    loss_ppm=100,
+    rtt_us=180_400,
+    fallback="",
+)
+
+
+def run(*arguments, exit_code, environment=None):
+    """Run the command; return (standard output, standard error)."""
+    done = CliRunner().invoke(app, ["agent", *arguments], env={"COLUMNS": "200"} | (environment or {}))
+    assert done.exit_code == exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}\n{done.exception!r}"
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def answering(tmp_path):
+    """Has a status answered once on the socket of namespace 1a; returns the run directory."""
+
+    def answer(state=State.HOLDING, **changed):
+        said = {"controller": "192.0.2.9:50051", "attached_s": 1, "epoch": 7, "lease_ms": 3000, "lease_left_ms": 2400}
+        said |= {"buffers": {}, "buffers_may_take_bytes": 2_000_000_000, "age_ms": 10, "entries": (ENTRY,)} | changed
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(tmp_path / "status-1a.sock"))
+        listener.listen()
+
+        def serve():
+            with listener, listener.accept()[0] as asking:
+                asking.sendall(status.to_bytes(Status(identity=WHO, state=state, **said)))
+
+        threading.Thread(target=serve).start()
+        return ("status", "--run-dir", str(tmp_path), "--namespace", "1a")
+
+    return answer
+
+
+def test_the_status_shows_the_rate_against_the_plan(answering):
+    told, _ = run(*answering(), exit_code=0)
+    for words in (
+        "base20: holding; attached to 192.0.2.9:50051 since",
+        "epoch 7, lease 2.4 s of 3 s left; windows may take 2 GB of memory at most",
+        "192.0.2.0/24 port 443",
+        "2 of 4",
+        "640 Mbit/s",
+        "████████░░ 80.0% of 800 Mbit/s",
+        "180.4 ms",
+        "0.010%",
+    ):
+        assert words in told
+
+
+@pytest.mark.parametrize("state", [one for one in State if one is not State.HOLDING])
+def test_a_plan_that_is_not_held_is_exit_code_1(answering, state):
+    told, _ = run(*answering(state), exit_code=1)
+    assert f"base20: {state}" in told
+
+
+def test_json_is_the_whole_status(answering):
+    told = json.loads(run(*answering(), "--json", exit_code=0)[0])
+    assert told["entries"][0]["delivered_bps"] == 640_000_000
+    assert told["identity"]["host"] == "base20"
+
+
+def test_an_agent_that_does_not_run_is_one_line_and_exit_code_1(tmp_path):
+    _, said = run("status", "--run-dir", str(tmp_path), exit_code=1)
+    assert len(said.splitlines()) == 1
+    assert "no agent answers at" in said
+
+
+def test_an_agent_of_another_version_is_one_line(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "status-1a.sock"))
+        listener.listen()
+
+        def hang_up():
+            listener.accept()[0].close()
+
+        threading.Thread(target=hang_up).start()
+        _, said = run("status", "--run-dir", str(tmp_path), "--namespace", "1a", exit_code=1)
+    assert "another version" in said
+
+
+def test_a_check_has_a_row_for_everything_and_the_command_that_cures_it():
+    # No host of ours carries 100 Tbit/s.
+    told, _ = run("check", "--rate", "100Tbps", "--rtt", "180ms", "--to", "127.0.0.1", exit_code=1)
+    for words in ("100 Tbit/s over 180 ms", "kernel", "tcp_rmem[2]", "window scale", "sysctl -w net.ipv4.tcp_rmem="):
+        assert words in told
+    found = json.loads(run("check", "--rate", "100Tbps", "--rtt", "180ms", "--json", exit_code=1)[0])
+    assert found["fit"] is False
+    assert {"what", "now", "needed", "verdict", "why", "fix"} == set(found["rows"][0])
+
+
+def test_the_sysctl_file_comes_alone_and_by_the_environment_too():
+    environment = {"HEADWAY_RATE": "10Gbps", "HEADWAY_RTT": "180ms"}
+    told, said = run("check", "--sysctl", exit_code=0, environment=environment)
+    lines = told.splitlines()
+    assert said == ""
+    assert lines[0] == "# for 10 Gbit/s on the wire, 180 ms: headway agent check --sysctl"
+    assert all(line.startswith("net.") and " = " in line for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "--rate", "10G", "--rtt", "180ms"), '--rate: "10G" is not a rate, try "10 Gbit/s"'),
+        (("check", "--rate", "10Gbps", "--rtt", "0s"), "--rtt: must be more than 0"),
+        (("check", "--rate", "10Gbps", "--rtt", "180ms", "--to", "base20"), "base20"),
+        (("check", "--rate", "10Gbps", "--rtt", "180ms", "--mtu", "60"), "MTU 60 B"),
+        (("units", "--rate", "fast", "--rtt", "180ms"), '--rate: "fast" is not a rate'),
+        ((), "say --config FILE"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_exit_code_2(arguments, words):
+    _, said = run(*arguments, exit_code=2)
+    assert words in said
+    assert len(said.splitlines()) == 1
+
+
+def test_the_units_name_this_command_and_this_path(tmp_path):
+    told, _ = run("units", "--rate", "10 Gbit/s", "--rtt", "180ms", "--root", str(tmp_path), exit_code=0)
+    files = [tmp_path / line.removeprefix(f"{tmp_path}/") for line in told.splitlines()]
+    assert [file.name for file in files] == [
+        "headway-agent.service",
+        "headway-agent-sysctl.service",
+        "headway-agent.conf",
+    ]
+    texts = "".join(file.read_text() for file in files)
+    assert not any(name in texts for name in ("@HEADWAY@", "@RATE@", "@RTT@"))
+    assert "HEADWAY_RATE=10Gbit/s HEADWAY_RTT=180ms" in texts
+    assert "AmbientCapabilities=CAP_BPF CAP_NET_ADMIN CAP_PERFMON\n" in texts
+    assert "agent --config /etc/headway/agent.yaml" in texts
