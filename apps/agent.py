@@ -8,7 +8,7 @@ import typer
 
 from apps import logs, options
 
-EXIT_FAILED, EXIT_USAGE = 1, 2
+EXIT_USAGE = 2
 RUN_DIR = Path("/run/headway")
 
 app = typer.Typer(invoke_without_command=True)

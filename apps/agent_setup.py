@@ -1,6 +1,5 @@
 """What the commands of ``headway agent`` are given, read into values; what is wrong with it is one line."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,8 +95,3 @@ def write_units(executable: str, rate: str, rtt: str, root: Path | None) -> None
         except OSError as error:
             raise failed(f"{there}: {error.strerror}", EXIT_FAILED) from error
         typer.echo(there)
-
-
-def seconds_later() -> None:
-    """Wait until there is something new to show."""
-    time.sleep(1)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 import typer
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from apps import shown
-from apps.agent_setup import seconds_later
 from hostagent import check, status
 from hostagent.buffers import Wanted
 from hostagent.check import Verdict
@@ -54,18 +54,22 @@ def show_status(ask: Callable[[], Status], *, watch: bool, as_json: bool) -> int
     if as_json:
         typer.echo(status.to_bytes(now))
     elif watch:
-        with Live(_table(now), console=shown.console(), auto_refresh=False) as live:
+        with Live(_shown(now), console=shown.console(), auto_refresh=False) as live:
             while True:
-                live.update(_table(now), refresh=True)
-                seconds_later()
+                live.update(_shown(now), refresh=True)
+                time.sleep(1)  # the agent looks once a second
                 now = ask()
     else:
-        shown.console().print(_table(now))
+        shown.console().print(_shown(now))
     return int(now.state is not State.HOLDING)
 
 
+def _shown(now: Status) -> Group:
+    return Group(_head(now), _table(now)) if now.entries else Group(_head(now))
+
+
 def _table(now: Status) -> Table:
-    table = Table(title=_head(now), title_justify="left", title_style="")
+    table = Table()
     for name in ("allocation", "class", "to", "active", "delivered", "of plan", "RTT", "loss", "fallback"):
         table.add_column(name, justify="right" if name in {"active", "delivered", "RTT", "loss"} else "left")
     for entry in now.entries:
@@ -88,9 +92,10 @@ def _head(now: Status) -> str:
     since = time.strftime("%H:%M:%S", time.localtime(now.attached_s))
     to = f"attached to {now.controller} since {since}" if now.controller else "no controller attached"
     state = now.state if now.state is State.HOLDING else f"[red]{now.state}[/red]"
-    buffers = f"windows may take {shown_size(now.buffers_may_take_bytes)} of memory at most"
     lease = f"lease {now.lease_left_ms / 1000:.1f} s of {now.lease_ms / 1000:g} s left"
-    return f"{who.host}: {state}; {to}\nepoch {now.epoch}, {lease}; {buffers}; namespace {who.namespace}"
+    buffers = f"windows may take {shown_size(now.buffers_may_take_bytes)} of memory at most"
+    plan = f"\nepoch {now.epoch}, {lease}; {buffers}" if now.lease_ms else ""
+    return f"{who.host}: {state}; {to}; namespace {who.namespace}{plan}"
 
 
 def _where(entry: Entry) -> str:

@@ -107,6 +107,10 @@ def test_the_commands_print_what_the_document_says(tmp_path):
         follow("cli.md", url, tmp_path)
 
 
+def test_the_agents_commands_print_what_the_document_says(tmp_path):
+    follow("agent.md", DEFAULT_URL, tmp_path)
+
+
 def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults():
     (text,) = blocks("configuration.md", "yaml")
     written = yaml.safe_load(text)
