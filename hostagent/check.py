@@ -127,6 +127,7 @@ def _buffers(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     wide = _verdict(receive.of[2] >= wanted.receive_buffer_bytes)
     yield Row("tcp_rmem[2]", largest, needed, wide, why, command("tcp_rmem", must["tcp_rmem"]))
     yield _scale(survey, wanted)
+    yield _open(survey, wanted)
     why, wide = "a sender keeps a window until it is confirmed", _verdict(send.of[2] >= wanted.send_buffer_bytes)
     needed, largest = shown_size(wanted.send_buffer_bytes), shown_size(send.of[2])
     yield Row("tcp_wmem[2]", largest, needed, wide, why, command("tcp_wmem", must["tcp_wmem"]))
@@ -145,6 +146,20 @@ def _scale(survey: Survey, wanted: Wanted) -> Row:
         verdict=_verdict(largest_bytes >= min(wanted.window_bytes, most_bytes)),
         why="fixed at a connection's SYN: one that was open before a change keeps its own until it is opened anew",
         fix=f"{command('tcp_rmem', settings_for(survey, wanted)['tcp_rmem'])}, then reopen pooled connections",
+    )
+
+
+def _open(survey: Survey, wanted: Wanted) -> Row:
+    narrow = [one for one in survey.connections if buffers.largest_window_bytes(one.scale) < wanted.window_bytes]
+    peers = sorted({str(one.peer) for one in narrow})
+    seen = ", ".join(peers[:3]) + (" ..." if peers[3:] else "")
+    return Row(
+        what="open connections",
+        now=f"{len(narrow)} of {len(survey.connections)} narrower" + (f": {seen}" if seen else ""),
+        needed="those of the path wide",
+        verdict=_verdict(not narrow, Verdict.WARN),
+        why="opened with a smaller window scale; only a new SYN changes it. No matter if they are not of this path",
+        fix=f"restart what keeps them: ss -tnp dst {peers[0]}" if peers else "",
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hostagent import leftovers, probe, receive_window
 from hostagent.buffers import Numbers
+from hostagent.connections import Connection, established
 from hostagent.leftovers import Namespace
 
 TCP_SETTINGS = (
@@ -72,6 +73,7 @@ class Survey:
         others: network namespaces of this kernel with processes that we can see.
         container: what says that this is a container, empty if nothing does.
         agent_runs: whether an agent holds this namespace.
+        connections: those that are open now.
     """
 
     facts: probe.Facts
@@ -83,6 +85,7 @@ class Survey:
     others: tuple[OtherNamespace, ...] = ()
     container: str = ""
     agent_runs: bool = False
+    connections: tuple[Connection, ...] = ()
 
 
 def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
@@ -108,6 +111,7 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
         others=other_namespaces(PROC),
         container=container(),
         agent_runs=agent_runs(run_dir, Namespace.of_this_process().id),
+        connections=established(),
     )
 
 

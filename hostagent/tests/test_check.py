@@ -1,11 +1,13 @@
 """The table of what a host needs: a host that is right, and each thing that may be wrong with it."""
 
 from dataclasses import replace
+from ipaddress import ip_address
 
 import pytest
 
 from hostagent.buffers import Numbers, Wanted
 from hostagent.check import Verdict, rows, settings_for, sysctl_file
+from hostagent.connections import Connection
 from hostagent.probe import Facts
 from hostagent.survey import Interface, OtherNamespace, Survey
 from topology.wire import Framing
@@ -123,6 +125,13 @@ def test_what_makes_the_rate_impossible_fails(survey, what, words):
     found = row(survey, what)
     assert found.verdict is Verdict.FAIL
     assert words in found.fix
+
+
+def test_open_connections_that_cannot_announce_the_window_are_named():
+    narrow, wide = Connection(ip_address("192.0.2.7"), 443, 7), Connection(ip_address("192.0.2.8"), 443, 14)
+    found = row(replace(RIGHT, connections=(narrow, wide)), "open connections")
+    assert (found.verdict, found.now) == (Verdict.WARN, "1 of 2 narrower: 192.0.2.7")
+    assert found.fix == "restart what keeps them: ss -tnp dst 192.0.2.7"
 
 
 def test_more_than_a_window_can_hold_needs_more_connections():
