@@ -223,3 +223,19 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     wrong = [line for line in told.stderr.splitlines() if "headway-agent" in line]
     assert (told.returncode, wrong) == (0, []), told.stderr
+
+
+@pytest.mark.parametrize("path", ["/proc/sys/net/ipv4/tcp_mem", "/proc/sys/net/core/rmem_max"])
+def test_net_admin_alone_may_write_the_kernels_limits_in_its_first_namespace(path):
+    if not Path("/proc/sys/net/ipv4/tcp_mem").exists():
+        pytest.skip("this is not the kernel's first network namespace: tcp_mem is not shown")
+    write = ["sh", "-c", f"now=$(cat {path}) && echo $now >{path}"]  # what is there already
+
+    def written(*capabilities: str) -> bool:
+        held = ",".join(("-all", *capabilities))
+        caps = (f"--bounding-set={held}", f"--inh-caps={held}", f"--ambient-caps={held}")
+        user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+        return subprocess.run(["setpriv", *user, *caps, *write], capture_output=True, check=False).returncode == 0
+
+    assert not written()
+    assert written("+net_admin")
