@@ -1,0 +1,85 @@
+"""The watch over the agent: who is told that it lives, and when nobody is."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from eventually import eventually
+from structlog.testing import capture_logs
+
+from hostagent import daemon
+from hostagent.daemon import Watch
+from hostagent.errors import BpfError
+from hostagent.status import Identity, Sight
+from topology.protocol import Telemetry
+
+WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
+
+
+class Agent:
+    """Something to look at; its kernel may refuse."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.refuses = False
+
+    def report(self) -> Sight:
+        self.looks += 1
+        if self.refuses:
+            raise BpfError("reading map hw_counters", 1)
+        return Sight(time.monotonic_ns(), Telemetry(self.looks, 0))
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Runs a watch with short seconds; returns (agent, what was told, the watch)."""
+    monkeypatch.setattr(daemon, "REPORT_S", 0.01)
+    agent, told = Agent(), []
+    watch = Watch(agent.report, WHO)
+    threads: list[threading.Thread] = []
+
+    def run(*others: threading.Thread):
+        threads.append(threading.Thread(target=watch.run, args=(told.append, others)))
+        threads[0].start()
+        return agent, told, watch
+
+    with capture_logs():
+        yield run
+        watch.end()
+        threads[0].join()
+
+
+def a_thread(until: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=until)
+    thread.start()
+    return thread
+
+
+def test_each_look_is_told_while_all_threads_live(watched):
+    end = threading.Event()
+    _, told, watch = watched(a_thread(end.wait))
+    eventually(lambda: len(told) >= 3, within_s=5, what="three signs of life")
+    end.set()
+    assert told[0] == "no plan: epoch 2, 0 allocations; no controller"
+    assert watch.current.epoch >= 4
+
+
+def test_a_thread_that_has_ended_is_not_told_to_live(watched):
+    ended = a_thread(bool)
+    ended.join()
+    agent, told, _ = watched(ended)
+    eventually(lambda: agent.looks >= 5, within_s=5, what="five looks")
+    assert told == []
+
+
+def test_a_kernel_that_refuses_is_not_told_to_work_until_it_does_again(watched):
+    agent, told, _ = watched()
+    eventually(lambda: told, within_s=5, what="a sign of life")
+    agent.refuses = True
+    before = agent.looks
+    eventually(lambda: agent.looks >= before + 5, within_s=5, what="five more looks")
+    silent = len(told)
+    assert agent.looks - silent >= 5
+    agent.refuses = False
+    eventually(lambda: len(told) > silent, within_s=5, what="signs of life again")
