@@ -193,22 +193,28 @@ static __always_inline struct conn *conn_of(struct sock *sk)
 	return bpf_sk_storage_get(&hw_conns_2, sk, NULL, 0);
 }
 
+enum occasion { OTHER, ACK };
+
 /* Brings the plan to the socket; false if there is none for it now. */
-static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 now_ns, bool confirmed)
+static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 now_ns, enum occasion occasion)
 {
 	struct entry *entry = entry_of(sk, conn, now_ns);
 	struct counters *counters = counters_of(conn);
+	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (!entry || !counters)
 		return false;
-	if (confirmed) {
-		follow_path(tcp_sk(sk), conn, now_ns);
+	if (occasion == ACK) {
+		follow_path(tp, conn, now_ns);
 		if (now_ns - conn->accounted_ns > ACCOUNT_NS)
-			account(tcp_sk(sk), conn, counters, now_ns);
+			account(tp, conn, counters, now_ns);
 	}
 	if (counters->fallback_since_ns)
 		return false;
-	measure(tcp_sk(sk), conn, counters, now_ns);
+	/* one that stays greedy is looked at before its next transmission anyway */
+	if (occasion == ACK && conn->part == PART_GREEDY && sendable_bytes(tp) > LARGEST_UNIT_BYTES)
+		return true;
+	measure(tp, conn, counters, now_ns);
 	hold(sk, conn, entry, counters, now_ns);
 	return true;
 }
@@ -231,7 +237,7 @@ void BPF_PROG(headway_init, struct sock *sk)
 	account_from_here(tp, conn);
 	conn->held = 1;
 	conn->paced = 0;
-	enforce(sk, conn, now_ns, false);
+	enforce(sk, conn, now_ns, OTHER);
 }
 
 SEC("struct_ops/headway_release")
@@ -259,7 +265,7 @@ void BPF_PROG(headway_cong_control, struct sock *sk) /* the first argument only:
 {
 	struct conn *conn = conn_of(sk);
 
-	if (!conn || !enforce(sk, conn, tcp_sk(sk)->tcp_mstamp * 1000, true))
+	if (!conn || !enforce(sk, conn, tcp_sk(sk)->tcp_mstamp * 1000, ACK))
 		give_back(sk, conn, sk->__sk_common.skc_family == AF_INET6);
 }
 
@@ -271,9 +277,12 @@ __u32 BPF_PROG(headway_min_tso_segs, struct sock *sk)
 {
 	struct conn *conn = conn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 now_ns = tp->tcp_mstamp * 1000;
 
-	if (conn && enforce(sk, conn, tp->tcp_mstamp * 1000, false))
-		return START_SEGMENTS;
+	if (conn && conn->part == PART_GREEDY && sk->sk_pacing_status == SK_PACING_NEEDED && now_ns < tp->tcp_wstamp_ns)
+		return GREEDY_SEGMENTS; /* pacing lets nothing go now: it asks again when it does */
+	if (conn && enforce(sk, conn, now_ns, OTHER))
+		return conn->part == PART_GREEDY ? GREEDY_SEGMENTS : START_SEGMENTS;
 	/* Idle until now and no plan any more: start as an ordinary connection; the first ACK gives the socket back. */
 	if (!tp->packets_out && tp->snd_cwnd > TCP_INIT_CWND)
 		tp->snd_cwnd = TCP_INIT_CWND;
@@ -287,7 +296,7 @@ void BPF_PROG(headway_set_state, struct sock *sk, __u8 new_state)
 
 	/* tcp_enter_loss has just set the window to what is in flight plus one */
 	if (new_state == TCP_CA_Loss && conn)
-		enforce(sk, conn, bpf_ktime_get_ns(), true);
+		enforce(sk, conn, bpf_ktime_get_ns(), OTHER);
 }
 
 SEC("struct_ops/headway_ssthresh")

@@ -12,6 +12,7 @@
 #define SLICE_NS 32000000ULL /* long enough for a mean, short enough that nothing is kept for one that has ended */
 #define BUSY_SEGMENTS 3        /* no more than this to send makes nobody greedy: a request, a keep-alive */
 #define START_SEGMENTS 2       /* the least that goes out at once; tcp_min_tso_segs */
+#define GREEDY_SEGMENTS 4      /* the same for a greedy one: half the departures, and half of what they cost */
 #define UNIT_PER_S 1024        /* TCP's unit of departure is a 1024th of a second of its rate (sk_pacing_shift 10) */
 #define LARGEST_UNIT_BYTES 65536
 
