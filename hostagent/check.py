@@ -119,7 +119,7 @@ def _buffers(survey: Survey, wanted: Wanted) -> Iterator[Row]:
         shown_size(receive.of[2]),
     )
     trips = buffers.opening_round_trips(receive.of[1], wanted.bdp_bytes)
-    why = f"a new connection's window opens in {trips} round trips, {trips * wanted.rtt_us / 1e6:.1f} s"
+    why = f"a new connection's window opens in {trips} round trips, {trips * wanted.rtt_us / 1000:g} ms"
     opened = command("tcp_rmem", buffers.receiving(receive, wanted.window_bytes))
     fix = f"the agent sets it while a plan asks (`receive_window: true`); or for every socket: {opened}"
     yield Row("tcp_rmem[1]", first, needed, _verdict(not trips, Verdict.WARN), why, fix)
@@ -201,8 +201,10 @@ def _all_connections(survey: Survey, wanted: Wanted) -> Row:
     now, needed = survey.settings.get("tcp_mem"), settings_for(survey, wanted).get("tcp_mem")
     why = f"all connections, pages of {buffers.PAGE_BYTES} B; above the second number windows shrink: the path stalls"
     if now is None or needed is None:
-        room = shown_size(wanted.worst_bytes)
-        return Row("tcp_mem", "not visible here", room, Verdict.WARN, FIRST_ONLY, "run this check there")
+        pages = buffers.pages_for(Numbers((0, 0, 0)), wanted.worst_bytes, survey.memory_bytes)
+        return Row(
+            "tcp_mem", "not visible here", str(pages), Verdict.WARN, FIRST_ONLY, f"there: {command('tcp_mem', pages)}"
+        )
     return Row("tcp_mem", str(now), str(needed), _verdict(now == needed), why, command("tcp_mem", needed))
 
 

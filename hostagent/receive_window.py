@@ -87,7 +87,8 @@ class TcpBuffers:
         self.may_take_bytes = 0
         if state_file.exists():
             self._restore(*self._left_behind())
-        self._was = {name: self._now(name) for name in (*OWN, *KERNEL_WIDE) if (self._folders[name] / name).exists()}
+        first = (sysctl / "tcp_mem").exists()  # others do not show it; rmem_max they show since 6.12, but not to write
+        self._was = {name: self._now(name) for name in (*OWN, *KERNEL_WIDE * first)}
 
     def fit(self, windows: Windows) -> None:
         """Make room for the plan's windows; 0 leaves or puts back the host's own setting.
@@ -109,6 +110,8 @@ class TcpBuffers:
                 ours[name] = self._was[name]
         shown = {name: str(to) for name, to in ours.items()}
         log.info("buffers.set", **shown, may_take_bytes=windows.may_take_bytes)
+        if windows.may_take_bytes > self._host_bytes // 2:
+            log.warning("buffers.large", may_take_bytes=windows.may_take_bytes, memory_bytes=self._host_bytes)
         self._say_hidden(windows)
 
     def close(self) -> None:

@@ -147,6 +147,7 @@ def test_in_another_namespace_the_kernels_limit_is_said_to_be_hidden():
     hidden = {name: value for name, value in RIGHT.settings.items() if name != "tcp_mem"}
     found = row(replace(RIGHT, settings=hidden), "tcp_mem")
     assert (found.verdict, found.now) == (Verdict.WARN, "not visible here")
+    assert found.fix.startswith('there: sysctl -w net.ipv4.tcp_mem="')
     assert "tcp_mem" not in sysctl_file(replace(RIGHT, settings=hidden), WANTED)
     assert "rmem_max" not in sysctl_file(replace(RIGHT, settings=hidden), WANTED), "nor may it be written there"
 

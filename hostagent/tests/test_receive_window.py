@@ -127,6 +127,21 @@ def test_a_limit_that_cannot_be_seen_is_said_once_with_the_place(sysctl):
     assert "in the host's first network namespace" in said["fix"]
 
 
+def test_a_namespace_that_only_shows_rmem_max_is_left_its_rmem_max(sysctl):
+    (sysctl / "rmem_max").write_text("212992\n")
+    with capture_logs() as logs:
+        buffers_in(sysctl).fit(windows(20_000_000))
+    assert now(sysctl, "rmem_max") == ["212992"]
+    assert [log["by"] for log in logs if log["event"] == "buffers.limited"] == ["net.ipv4.tcp_mem"]
+
+
+def test_windows_larger_than_half_of_the_memory_are_warned_of(sysctl):
+    buffers = buffers_in(sysctl)
+    with capture_logs() as logs:
+        buffers.fit(windows(1_000_000, 10_000_000_000))
+    assert [log["log_level"] for log in logs if log["event"] == "buffers.large"] == ["warning"]
+
+
 def test_the_memory_it_may_cost_is_said_with_what_was_set(sysctl):
     with capture_logs() as logs:
         buffers_in(sysctl).fit(windows(20_000_000, 500, 500))
