@@ -1,5 +1,6 @@
 """The agent's answers as tables for people, or as JSON."""
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -54,7 +55,8 @@ def show_status(ask: Callable[[], Status], *, watch: bool, as_json: bool) -> int
     if as_json:
         typer.echo(status.to_bytes(now))
     elif watch:
-        with Live(_shown(now), console=shown.console(), auto_refresh=False) as live:
+        live = Live(_shown(now), console=shown.console(), auto_refresh=False)
+        with contextlib.suppress(KeyboardInterrupt), live:
             while True:
                 live.update(_shown(now), refresh=True)
                 time.sleep(1)  # the agent looks once a second

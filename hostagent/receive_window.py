@@ -153,7 +153,7 @@ class TcpBuffers:
         if "tcp_mem" not in self._was and "tcp_mem" not in self._refused and windows.receive_bytes:
             self._refused.add("tcp_mem")
             needed = buffers.pages_for(Numbers((0, 0, 0)), windows.may_take_bytes, self._host_bytes)
-            fix = f"{command('tcp_mem', needed)} in the host's first network namespace"
+            fix = f"{command('tcp_mem', needed)} in the host's first network namespace, if it is less there"
             log.warning("buffers.limited", by=full("tcp_mem"), now="not visible in this namespace", fix=fix)
 
     def _save(self, ours: dict[str, Numbers]) -> None:

@@ -35,3 +35,10 @@ def test_what_is_no_configuration_is_refused(text):
 def test_a_missing_file_is_a_problem_with_its_name(tmp_path):
     with pytest.raises(ConfigError, match=r"agent\.yaml: No such file"):
         loaded(tmp_path / "agent.yaml")
+
+
+def test_metrics_are_served_nowhere_unless_an_address_is_given():
+    assert parsed(GOOD).metrics is None
+    assert parsed(f"{GOOD}metrics: '127.0.0.1:9431'\n").metrics == "127.0.0.1:9431"
+    with pytest.raises(ConfigError, match=r'metrics: "unix:/m" is not an address and port, try "127.0.0.1:9431"'):
+        parsed(f"{GOOD}metrics: 'unix:/m'\n")
