@@ -1,6 +1,6 @@
 """How the agent stands, from what it sees once a second; for operators, Prometheus and the service manager. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -154,7 +154,12 @@ def status(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Status:
     """
     newest, before, oldest = sights[-1], sights[-2] if len(sights) > 1 else sights[-1], sights[0]
     age_ms = (now_ns - newest.at_ns) // 1_000_000
-    entries = tuple(_entry(allocation, newest, before, oldest) for allocation in newest.allocations)
+    now, last, first = ({one.name: one for one in sight.telemetry.entries} for sight in (newest, before, oldest))
+    took_ns = newest.at_ns - before.at_ns
+    entries = tuple(
+        _entry(one, _of(one.name, now), _of(one.name, last), _of(one.name, first), took_ns)
+        for one in newest.allocations
+    )
     lease_left_ms = max(0, newest.telemetry.lease_left_ms - age_ms)
     return Status(
         identity=identity,
@@ -182,9 +187,10 @@ def _state(newest: Sight, entries: tuple[Entry, ...], lease_left_ms: int, age_ms
     return State.FALLBACK if any(entry.fallback for entry in entries) else State.HOLDING
 
 
-def _entry(allocation: Allocation, newest: Sight, before: Sight, oldest: Sight) -> Entry:
-    now, last, first = (_counters(allocation.name, sight) for sight in (newest, before, oldest))
-    took_ns = newest.at_ns - before.at_ns
+def _entry(
+    allocation: Allocation, now: EntryTelemetry, last: EntryTelemetry, first: EntryTelemetry, took_ns: int
+) -> Entry:
+    """Return an allocation with its counters: as they are now, ``took_ns`` ago, and when it was first looked at."""
     moved_bytes = max(0, now.delivered_bytes - last.delivered_bytes)
     sent = now.sent_segments - first.sent_segments
     again = now.retransmitted_segments - first.retransmitted_segments
@@ -208,7 +214,6 @@ def _entry(allocation: Allocation, newest: Sight, before: Sight, oldest: Sight) 
     )
 
 
-def _counters(name: str, sight: Sight) -> EntryTelemetry:
-    """Return an allocation's counters at a moment; zeros if it was not there."""
-    seen = (entry for entry in sight.telemetry.entries if entry.name == name)
-    return next(seen, EntryTelemetry(name, 0, 0, 0, 0, 0, 0))
+def _of(name: str, counters: Mapping[str, EntryTelemetry]) -> EntryTelemetry:
+    """Return an allocation's counters; zeros if it was not there."""
+    return counters.get(name) or EntryTelemetry(name, 0, 0, 0, 0, 0, 0)
