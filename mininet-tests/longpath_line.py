@@ -1,0 +1,169 @@
+"""A long line between two hosts in network namespaces; delay, loss and bottleneck can be changed while data flows.
+
+    sender -- near -- far -- receiver
+
+``near`` has the bottleneck, towards ``far``; ``far`` has half of the delay, and the loss, in each direction. Neighbours
+are permanent: a request for an address would wait on the line like everything else.
+"""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from qdiscs import seeded
+
+from hostagent.tests.rig import Host
+
+QUEUE_PACKETS = 400_000  # netem's limit: more than any rate x delay here
+BURST_BYTES = 3028  # of the bottleneck's token bucket: two frames
+SEED = 20_261_121
+OTHER_ADDRESS = "10.77.3.1"  # a second one of the receiver's, for what nobody has planned
+SYSCTLS = {
+    "net.ipv4.ip_forward": "1",
+    "net.ipv6.conf.all.forwarding": "1",
+    "net.ipv4.tcp_no_metrics_save": "1",  # one transfer must not know of the one before
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One end of a cable."""
+
+    place: str
+    device: str
+    address: str
+    address6: str
+    mac: str
+
+
+CABLES = (
+    (
+        Port("sender", "up0", "10.77.1.1", "fd77:1::1", "02:00:00:00:00:01"),
+        Port("near", "down0", "10.77.1.254", "fd77:1::fe", "02:00:00:00:00:02"),
+    ),
+    (
+        Port("near", "up1", "10.77.9.1", "fd77:9::1", "02:00:00:00:01:01"),
+        Port("far", "down1", "10.77.9.2", "fd77:9::2", "02:00:00:00:01:02"),
+    ),
+    (
+        Port("far", "up2", "10.77.2.254", "fd77:2::fe", "02:00:00:00:02:01"),
+        Port("receiver", "down2", "10.77.2.1", "fd77:2::1", "02:00:00:00:02:02"),
+    ),
+)
+NEAR_ADDRESS = CABLES[0][1].address  # as the sender sees it, without delay
+PORTS = [port for cable in CABLES for port in cable]
+ROUTES = {
+    "sender": ("default via 10.77.1.254", "default via fd77:1::fe"),
+    "near": ("default via 10.77.9.2", "default via fd77:9::2"),
+    "far": ("10.77.1.0/24 via 10.77.9.1", "fd77:1::/64 via fd77:9::1", f"{OTHER_ADDRESS}/32 via 10.77.2.1"),
+    "receiver": ("default via 10.77.2.254", "default via fd77:2::fe"),
+}
+
+
+class Place(Host):
+    """A namespace on the line."""
+
+    def __init__(self, port: Port) -> None:
+        """Make the namespace that a port is in; its interfaces come later."""
+        super().__init__(port.place, 0)
+        self.address, self.address6, self.interface = port.address, port.address6, port.device
+        self.set(SYSCTLS)
+
+    def run(self, *command: str, text: str | None = None) -> str:
+        """Return the output of a command in this namespace."""
+        return run("ip", "netns", "exec", self.name, *command, text=text)
+
+    def set(self, values: dict[str, str]) -> None:
+        """Set sysctls of this namespace."""
+        for key, value in values.items():
+            self.inside(partial(Path("/proc/sys", *key.split(".")).write_text, value))
+
+
+class Line:
+    """The four places, and what the line does to packets."""
+
+    def __init__(self, rtt_ms: float, *, single_packets: bool = True, mtu_bytes: int = 1500) -> None:
+        """Build the line.
+
+        Args:
+            rtt_ms: round-trip time without queueing, milliseconds.
+            single_packets: no super-packets on the way, so that loss and buffers meet one segment at a time.
+            mtu_bytes: of every interface.
+        """
+        self.sender, self.near, self.far = (Place(cable[0]) for cable in CABLES)
+        self.receiver = Place(CABLES[-1][1])
+        self._rtt_ms, self._loss_percent = rtt_ms, 0.0
+        for left, right in CABLES:
+            veth = ("type", "veth", "peer", right.device, "address", right.mac, "netns", right.place)
+            run("ip", "-n", left.place, "link", "add", left.device, "address", left.mac, *veth)
+        for place, commands in _commands(mtu_bytes).items():
+            run("ip", "-n", place, "-batch", "-", text="\n".join(commands))
+        for port in PORTS if single_packets else ():
+            off = ("tso", "off", "gso", "off", "gro", "off")
+            run("ip", "netns", "exec", port.place, "ethtool", "-K", port.device, *off)
+        for device, seed in (("up2", SEED), ("down1", SEED + 1)):
+            self.far.run("tc", "qdisc", "add", "dev", device, "root", *self._netem())
+            self.far.inside(lambda device=device, seed=seed: seeded(device, seed))
+
+    def _netem(self) -> list[str]:
+        loss = ["loss", f"{self._loss_percent}%"] if self._loss_percent else []
+        return ["netem", "delay", f"{self._rtt_ms / 2}ms", "limit", str(QUEUE_PACKETS), *loss]
+
+    def change(self, *, rtt_ms: float | None = None, loss_percent: float | None = None) -> None:
+        """Change the line's round trip, or what it loses of each hundred packets in each direction."""
+        self._rtt_ms = self._rtt_ms if rtt_ms is None else rtt_ms
+        self._loss_percent = self._loss_percent if loss_percent is None else loss_percent
+        batch = [f"qdisc change dev {device} root {' '.join(self._netem())}" for device in ("up2", "down1")]
+        self.far.run("tc", "-batch", "-", text="\n".join(batch))
+
+    def narrow(self, frame_bps: int, buffer_bytes: int) -> None:
+        """Give the bottleneck a rate, counted in Ethernet frames, and a buffer."""
+        parameters = ["tbf", "rate", f"{frame_bps}bit", "burst", str(BURST_BYTES), "limit", str(buffer_bytes)]
+        self.near.run("tc", "qdisc", "replace", "dev", "up1", "root", "handle", "1:", *parameters)
+
+    def widen(self) -> None:
+        """Take the bottleneck away."""
+        self.near.run("tc", "qdisc", "delete", "dev", "up1", "root")
+
+    def dropped(self) -> int:
+        """Return how many packets the bottleneck has dropped since it was made."""
+        (shown,) = json.loads(self.near.run("tc", "-s", "-j", "qdisc", "show", "dev", "up1", "root"))
+        return int(shown["drops"])
+
+    def remove(self) -> None:
+        """Take the line down."""
+        for place in (self.sender, self.near, self.far, self.receiver):
+            place.remove()
+
+
+def _commands(mtu_bytes: int) -> dict[str, list[str]]:
+    """Return the commands of ``ip -batch`` that set a place up, by place."""
+    commands: dict[str, list[str]] = {place: ["link set lo up"] for place in ROUTES}
+    for left, right in CABLES:
+        for own, other in ((left, right), (right, left)):
+            commands[own.place] += [
+                f"link set {own.device} mtu {mtu_bytes} addrgenmode none",
+                f"link set {own.device} up",
+                f"address add {own.address}/24 dev {own.device}",
+                f"address add {own.address6}/64 dev {own.device} nodad",
+                f"neighbour add {other.address} lladdr {other.mac} dev {own.device} nud permanent",
+                f"neighbour add {other.address6} lladdr {other.mac} dev {own.device} nud permanent",
+            ]
+    commands["receiver"].append(f"address add {OTHER_ADDRESS}/32 dev down2")
+    for place, routes in ROUTES.items():
+        commands[place] += [f"route add {route}" for route in routes]
+    return commands
+
+
+def run(*command: str, text: str | None = None) -> str:
+    """Return the output of a command.
+
+    Raises:
+        RuntimeError: it failed; with what it said.
+    """
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

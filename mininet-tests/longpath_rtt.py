@@ -1,0 +1,176 @@
+"""A path that becomes longer, and one that only has a queue; internal pacing and fq."""
+
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from longpath_flows import Meter, Told, Watch, until
+from longpath_site import FRAMING, MBIT, Site, frame_bps, window_segments
+
+from topology.wire import Layer
+
+PORT, PORT6, RTT_MS, LONGER_MS, RATE_BPS = 5001, 5002, 180, 220, 100 * MBIT
+SLICE_S = 0.05
+UDP_PAYLOAD_BYTES = FRAMING.mtu_bytes - 28  # IPv4 20, UDP 8
+QUEUE_S = 0.030
+DISCARD_PORT = 9
+
+
+def run(folder: Path) -> dict[str, Any]:
+    """Return what arrived, and what the sender did, while the route became longer and shorter again."""
+    seen = []
+    for count in (1, 4):
+        agents = folder / str(count)
+        agents.mkdir()
+        with Site(agents, RTT_MS, RATE_BPS) as site:
+            site.plan(site.allocation(PORT, RATE_BPS))
+            streams = site.opened(PORT, count)
+            meter = Meter(site.line, (PORT,))
+            site.feeder.feed(streams)
+            until(time.monotonic() + 1.5)
+            changes = []
+            with Watch(streams) as watch:
+                for rtt_ms in (RTT_MS, LONGER_MS, RTT_MS):
+                    site.line.change(rtt_ms=rtt_ms)
+                    changes.append((rtt_ms, time.monotonic()))
+                    until(changes[-1][1] + 3)
+                ended_s = time.monotonic()
+            meter.close()
+        curve = meter.curves[PORT]
+        ends_s = [at_s for _, at_s in changes[1:]] + [ended_s]
+        phases = [
+            {"rtt_ms": rtt_ms, "at_s": at_s, "slices_bps": curve.slices_bps(at_s, end_s, SLICE_S)}
+            for (rtt_ms, at_s), end_s in zip(changes, ends_s, strict=True)
+        ]
+        for phase in phases:
+            print(count, phase["rtt_ms"], [round(b / RATE_BPS, 2) for b in phase["slices_bps"]], flush=True)
+        seen.append({"connections": count, "phases": phases, "senders": _told(watch), "idle_share": site.idle_share})
+    planned = window_segments(RATE_BPS, RTT_MS)
+    return {"planned_bps": RATE_BPS, "slice_s": SLICE_S, "window_segments": planned, "seen": seen}
+
+
+def _told(watch: Watch) -> list[dict[str, float]]:
+    """Return what all streams together did, at each look."""
+    return [
+        {
+            "at_s": looks[0].at_s,
+            "rtt_ms": max(told.rtt_us for told in looks) / 1000,
+            "in_flight_segments": sum(_in_flight_segments(told) for told in looks),
+            "cwnd_segments": sum(told.cwnd_segments for told in looks),
+            "paced_bps": sum(told.pacing_bytes_per_s for told in looks) * 8,
+            "retransmitted_segments": sum(told.retransmitted_segments for told in looks),
+            "notsent_bytes": sum(told.notsent_bytes for told in looks),
+        }
+        for looks in zip(*watch.told, strict=False)
+    ]
+
+
+def _in_flight_segments(told: Told) -> int:
+    return told.unacked_segments - told.sacked_segments - told.lost_segments
+
+
+class Foreign:
+    """UDP that nobody has planned: a burst, then a steady rate."""
+
+    def __init__(self, site: Site, burst_bytes: int, payload_bps: int) -> None:
+        line = site.line
+        self._sink = line.receiver.inside(lambda: socket.socket(type=socket.SOCK_DGRAM))
+        self._sink.bind((line.receiver.address, DISCARD_PORT))
+        self._socket = line.near.inside(lambda: socket.socket(type=socket.SOCK_DGRAM))
+        self._socket.connect((line.receiver.address, DISCARD_PORT))
+        self._burst_bytes, self._payload_bps = burst_bytes, payload_bps
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Start to send."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop."""
+        self._stop.set()
+        self._thread.join()
+        self._socket.close()
+        self._sink.close()
+
+    def _run(self) -> None:
+        datagram, sent_bytes, began_s = bytes(UDP_PAYLOAD_BYTES), 0, time.monotonic()
+        while not self._stop.wait(0.002):
+            due_bytes = self._burst_bytes + (time.monotonic() - began_s) * self._payload_bps / 8
+            while sent_bytes < due_bytes:
+                self._socket.send(datagram)
+                sent_bytes += len(datagram)
+
+
+def run_queue(folder: Path) -> dict[str, Any]:
+    """Return what the sender did while a queue stood at the bottleneck: a foreign one, and its own."""
+    window = window_segments(RATE_BPS, RTT_MS)
+    segment_bytes = FRAMING.segment_bytes(Layer.FRAME)
+    with Site(folder, RTT_MS, RATE_BPS) as site:
+        site.plan(site.allocation(PORT, RATE_BPS))
+        streams = site.opened(PORT, 1)
+        meter = Meter(site.line, (PORT,))
+        spare_bps = RATE_BPS // 4
+        line_bps = frame_bps(RATE_BPS + spare_bps)
+        buffer_bytes = 4 * window * segment_bytes
+        site.line.narrow(line_bps, buffer_bytes)
+        site.feeder.feed(streams)
+        until(time.monotonic() + 1)
+        foreign = Foreign(site, int(line_bps / 8 * QUEUE_S), frame_bps(spare_bps) * UDP_PAYLOAD_BYTES // segment_bytes)
+        with Watch(streams) as watch:
+            foreign_s = time.monotonic()
+            foreign.start()
+            until(foreign_s + 4)
+            foreign.stop()
+            until(foreign_s + 6)
+        foreign_dropped = site.line.dropped()
+        site.line.narrow(frame_bps(RATE_BPS) * 99 // 100, buffer_bytes)
+        with Watch(streams) as narrow_watch:
+            narrow_s = time.monotonic()
+            until(narrow_s + 15)
+            narrow_end_s = time.monotonic()
+        narrow_dropped = site.line.dropped()
+        meter.close()
+    curve = meter.curves[PORT]
+    return {
+        "planned_bps": RATE_BPS,
+        "window_segments": window,
+        "rtt_ms": RTT_MS,
+        "queue_ms": QUEUE_S * 1000,
+        "idle_share": site.idle_share,
+        "foreign": {
+            "at_s": foreign_s,
+            "dropped": foreign_dropped,
+            "senders": _told(watch),
+            "slices_bps": curve.slices_bps(foreign_s, foreign_s + 6, SLICE_S),
+        },
+        "narrow": {
+            "at_s": narrow_s,
+            "dropped": narrow_dropped,
+            "senders": _told(narrow_watch),
+            "arrived_bps": curve.bps(narrow_s + 1, narrow_end_s),
+        },
+    }
+
+
+def run_fq(folder: Path) -> dict[str, Any]:
+    """Return the payload rate with internal pacing and with fq, IPv4 and IPv6."""
+    rates = {}
+    with Site(folder, RTT_MS, RATE_BPS) as site:
+        entries = {PORT: site.allocation(PORT, RATE_BPS), PORT6: site.allocation(PORT6, RATE_BPS, ipv6=True)}
+        site.plan(*entries.values())
+        for qdisc in ("noqueue", "fq"):
+            if qdisc == "fq":
+                site.line.sender.run("tc", "qdisc", "add", "dev", "up0", "root", "fq")
+            for port in entries:
+                streams = site.opened(port, 1, ipv6=port == PORT6)
+                site.feeder.feed(streams)
+                until(time.monotonic() + 1)
+                from_s, before = site.received(streams)
+                until(from_s + 4)
+                to_s, after = site.received(streams)
+                rates[f"{qdisc} {'IPv6' if port == PORT6 else 'IPv4'}"] = (after[0] - before[0]) * 8 / (to_s - from_s)
+                site.close(streams)
+    return {"planned_bps": RATE_BPS, "rates_bps": rates, "idle_share": site.idle_share}

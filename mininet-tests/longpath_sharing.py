@@ -1,0 +1,106 @@
+"""One allocation for 1 to 100 connections that come, go, wait and ask for less."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from longpath_flows import Meter, Stream, until
+from longpath_site import MBIT, Site
+
+PORT, RTT_MS, RATE_BPS = 5001, 180, 100 * MBIT
+PHASE_S, SETTLED_S, SLICE_S = 2.2, 1.0, 0.05
+RPC_BYTES, RPC_EVERY_S = 300, 0.1
+
+
+class Phases:
+    """A sequence of changes, with what arrived after each."""
+
+    def __init__(self, site: Site, meter: Meter) -> None:
+        self._site, self._curve = site, meter.curves[PORT]
+        self.seen: list[dict[str, Any]] = []
+
+    def then(self, name: str, change: Callable[[], object], sending: list[Stream], *, lasts_s: float = PHASE_S) -> None:
+        """Make a change, let it last, and note it; ``sending`` are those whose parts are compared."""
+        at_s = time.monotonic()
+        change()
+        changed_s = time.monotonic()
+        until(at_s + SETTLED_S)
+        from_s, before = self._site.received(sending)
+        until(at_s + lasts_s)
+        to_s, after = self._site.received(sending)
+        arrives_s = at_s + self._site.rtt_s / 2
+        print(f"{name}: {self._curve.bps(from_s, to_s) / RATE_BPS:.4f}", flush=True)
+        self.seen.append(
+            {
+                "name": name,
+                "at_s": at_s,
+                "change_took_s": changed_s - at_s,
+                "connections": len(sending),
+                "settled_bps": self._curve.bps(from_s, to_s),
+                "parts_bps": [(b - a) * 8 / (to_s - from_s) for a, b in zip(before, after, strict=True)],
+                "slices_bps": self._curve.slices_bps(arrives_s, to_s, SLICE_S),
+            }
+        )
+
+
+def run(folder: Path) -> dict[str, Any]:
+    """Return what arrived, for each phase."""
+    with Site(folder, RTT_MS, RATE_BPS) as site:
+        site.plan(site.allocation(PORT, RATE_BPS))
+        pool = site.opened(PORT, 100)
+        print("opened", flush=True)
+        meter = Meter(site.line, (PORT,))
+        phases = Phases(site, meter)
+        _numbers(site, phases, pool)
+        _small_talk(site, phases, pool)
+        meter.close()
+    return {
+        "planned_bps": RATE_BPS,
+        "rtt_s": site.rtt_s,
+        "slice_s": SLICE_S,
+        "phases": phases.seen,
+        "idle_share": site.idle_share,
+    }
+
+
+def _numbers(site: Site, phases: Phases, pool: list[Stream]) -> None:
+    """Change the number of those that send."""
+    feeder = site.feeder
+    phases.then("1 sends", lambda: feeder.feed(pool[:1]), pool[:1])
+    phases.then("4 send", lambda: feeder.feed(pool[1:4]), pool[:4])
+    phases.then("27 send", lambda: feeder.feed(pool[4:27]), pool[:27])
+    phases.then("100 send", lambda: feeder.feed(pool[27:]), pool)
+    phases.then("96 stop", lambda: feeder.feed(pool[4:], 0), pool[:4])
+    fresh: list[Stream] = []
+    phases.then("23 connect and send", lambda: fresh.extend(_fresh(site, 23)), pool[:4])
+    phases.then("23 close", lambda: site.close(fresh), pool[:4])
+    phases.then("4 stop", lambda: feeder.feed(pool[:4], 0), pool[:4])
+    phases.then("27 start at once", lambda: feeder.feed(pool[:27]), pool[:27])
+    phases.then("27 stop", lambda: feeder.feed(pool[:27], 0), pool[:27])
+    phases.then("100 start at once", lambda: feeder.feed(pool), pool)
+    phases.then("99 stop", lambda: feeder.feed(pool[1:], 0), pool[:1])
+
+
+def _fresh(site: Site, count: int) -> list[Stream]:
+    streams = site.opened(PORT, count)
+    site.feeder.feed(streams)
+    return streams
+
+
+def _small_talk(site: Site, phases: Phases, pool: list[Stream]) -> None:
+    """Have connections that take little, or ask for little, beside those that take all they get."""
+    feeder = site.feeder
+    phases.then("4 send beside 96 idle", lambda: feeder.feed(pool[1:4]), pool[:4])
+    stop = threading.Event()
+
+    def talk() -> None:
+        while not stop.wait(RPC_EVERY_S):
+            feeder.feed(pool[50:70], RPC_BYTES)
+
+    thread = threading.Thread(target=talk, daemon=True)
+    phases.then("20 talk", thread.start, pool[:4])
+    stop.set()
+    thread.join()
+    phases.then("1 asks for a tenth", lambda: pool[0].ask_for(RATE_BPS // 80), pool[:4])
