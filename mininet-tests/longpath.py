@@ -64,10 +64,10 @@ def main() -> int:
 
 def _keep(folder: Path, out: Path) -> None:
     """Copy what a scenario has seen, and the logs."""
-    for seen in (*folder.glob("*.json"), *folder.rglob("log")):
-        if "buffers" in seen.name:
-            continue
-        shutil.copyfile(seen, out / "-".join(seen.relative_to(folder.parent).parts[-3:]))
+    for seen in folder.glob("*.json"):
+        shutil.copyfile(seen, out / seen.name)
+    for log in folder.rglob("log"):
+        shutil.copyfile(log, out / f"{'-'.join(log.parent.relative_to(folder.parent).parts)}-log")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ WIDE_WMEM = "4096\t16384\t268435456"  # so that the agent's own widening gives t
 def run(folder: Path) -> dict[str, Any]:
     """Return what arrived and what the sender did after each change, and what became of the unplanned."""
     with Site(folder, RTT_MS, max(RATES_BPS)) as site:
-        changes = _while_sending(site)
-        idle = _while_idle(site)
+        with site.measured():
+            changes = _while_sending(site)
+            idle = _while_idle(site)
         unplanned = _unplanned(site)
     return {
         "rtt_s": site.rtt_s,

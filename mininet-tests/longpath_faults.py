@@ -87,9 +87,15 @@ def run(folder: Path) -> dict[str, Any]:
         meter = Meter(site.line, (PORT,))
         site.feeder.feed(streams)
         until(time.monotonic() + 1)
-        seen = {name: _faulted(streams, meter, *fault) for name, fault in faults.items()}
+        seen = {name: _faulted(site, streams, meter, *fault) for name, fault in faults.items()}
         meter.close()
-    return {"lease_s": LEASE_MS / 1000, "rtt_s": site.rtt_s, "planned_bps": RATE_BPS, "faults": seen}
+    return {
+        "lease_s": LEASE_MS / 1000,
+        "rtt_s": site.rtt_s,
+        "planned_bps": RATE_BPS,
+        "faults": seen,
+        "idle_share": site.idle_share,
+    }
 
 
 def _held(stream: Stream) -> bool:
@@ -97,7 +103,7 @@ def _held(stream: Stream) -> bool:
 
 
 def _faulted(
-    streams: list[Stream], meter: Meter, break_it: Callable[[], object], mend: Callable[[], object]
+    site: Site, streams: list[Stream], meter: Meter, break_it: Callable[[], object], mend: Callable[[], object]
 ) -> dict[str, Any]:
     """Return the times of one fault."""
     eventually(lambda: all(map(_held, streams)), within_s=1, what="all held")
@@ -115,7 +121,8 @@ def _faulted(
     )
     until(back_s + 1)
     from_s = time.monotonic()
-    until(from_s + 1)
+    with site.measured():
+        until(from_s + 1)
     settled_bps = meter.curves[PORT].bps(from_s, from_s + 0.9)
     return {"own_after_s": own_s - began_s, "back_after_s": back_s - mended_s, "then_bps": settled_bps}
 
@@ -133,7 +140,7 @@ def run_loss(folder: Path) -> dict[str, Any]:
             entry = site.agent.controller.entry(f"port{PORT}")
             return entry.fallback if entry else ""
 
-        with Watch(streams, LOOK_EVERY_S) as watch:
+        with site.measured(), Watch(streams, LOOK_EVERY_S) as watch:
             began_s = time.monotonic()
             site.line.change(loss_percent=LOSS_PERCENT)
             eventually(lambda: not any(map(_held, streams)), within_s=GIVE_UP_S, what="all on their own")
@@ -150,6 +157,7 @@ def run_loss(folder: Path) -> dict[str, Any]:
             at_s for at_s, names in watch.algorithms if at_s > own_s and all(n.startswith("headway") for n in names)
         )
     return {
+        "idle_share": site.idle_share,
         "over_s": OVER_S,
         "hold_s": HOLD_S,
         "rtt_s": site.rtt_s,

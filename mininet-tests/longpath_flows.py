@@ -338,14 +338,16 @@ class Watch:
         self._thread.start()
 
     def _run(self) -> None:
-        while True:
-            for stream, told in zip(self.streams, self.told, strict=True):
-                told.append(stream.told)
-            algorithms = [stream.algorithm for stream in self.streams]
-            if not self.algorithms or self.algorithms[-1][1] != algorithms:
-                self.algorithms.append((time.monotonic(), algorithms))
-            if self._stop.wait(self._every_s):
-                return
+        while not self._stop.wait(self._every_s):
+            self._look()
+        self._look()
+
+    def _look(self) -> None:
+        for stream, told in zip(self.streams, self.told, strict=True):
+            told.append(stream.told)
+        algorithms = [stream.algorithm for stream in self.streams]
+        if not self.algorithms or self.algorithms[-1][1] != algorithms:
+            self.algorithms.append((time.monotonic(), algorithms))
 
     def __enter__(self) -> Self:
         """It runs already."""

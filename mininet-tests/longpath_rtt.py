@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from topology.wire import Layer
 PORT, PORT6, RTT_MS, LONGER_MS, RATE_BPS = 5001, 5002, 180, 220, 100 * MBIT
 SLICE_S = 0.05
 UDP_PAYLOAD_BYTES = FRAMING.mtu_bytes - 28  # IPv4 20, UDP 8
-QUEUE_S = 0.030
+QUEUE_S = 0.050  # of which 30 ms stay: for a round trip the window lets less through
 DISCARD_PORT = 9
 
 
@@ -31,7 +32,7 @@ def run(folder: Path) -> dict[str, Any]:
             site.feeder.feed(streams)
             until(time.monotonic() + 1.5)
             changes = []
-            with Watch(streams) as watch:
+            with site.measured(), Watch(streams) as watch:
                 for rtt_ms in (RTT_MS, LONGER_MS, RTT_MS):
                     site.line.change(rtt_ms=rtt_ms)
                     changes.append((rtt_ms, time.monotonic()))
@@ -44,8 +45,6 @@ def run(folder: Path) -> dict[str, Any]:
             {"rtt_ms": rtt_ms, "at_s": at_s, "slices_bps": curve.slices_bps(at_s, end_s, SLICE_S)}
             for (rtt_ms, at_s), end_s in zip(changes, ends_s, strict=True)
         ]
-        for phase in phases:
-            print(count, phase["rtt_ms"], [round(b / RATE_BPS, 2) for b in phase["slices_bps"]], flush=True)
         seen.append({"connections": count, "phases": phases, "senders": _told(watch), "idle_share": site.idle_share})
     planned = window_segments(RATE_BPS, RTT_MS)
     return {"planned_bps": RATE_BPS, "slice_s": SLICE_S, "window_segments": planned, "seen": seen}
@@ -119,7 +118,7 @@ def run_queue(folder: Path) -> dict[str, Any]:
         site.feeder.feed(streams)
         until(time.monotonic() + 1)
         foreign = Foreign(site, int(line_bps / 8 * QUEUE_S), frame_bps(spare_bps) * UDP_PAYLOAD_BYTES // segment_bytes)
-        with Watch(streams) as watch:
+        with site.measured(), Watch(streams) as watch:
             foreign_s = time.monotonic()
             foreign.start()
             until(foreign_s + 4)
@@ -127,7 +126,7 @@ def run_queue(folder: Path) -> dict[str, Any]:
             until(foreign_s + 6)
         foreign_dropped = site.line.dropped()
         site.line.narrow(frame_bps(RATE_BPS) * 99 // 100, buffer_bytes)
-        with Watch(streams) as narrow_watch:
+        with site.measured(), Watch(streams) as narrow_watch:
             narrow_s = time.monotonic()
             until(narrow_s + 15)
             narrow_end_s = time.monotonic()
@@ -159,7 +158,9 @@ def run_fq(folder: Path) -> dict[str, Any]:
     """Return the payload rate with internal pacing and with fq, IPv4 and IPv6."""
     rates = {}
     with Site(folder, RTT_MS, RATE_BPS) as site:
-        entries = {PORT: site.allocation(PORT, RATE_BPS), PORT6: site.allocation(PORT6, RATE_BPS, ipv6=True)}
+        narrow = {PORT: site.allocation(PORT, RATE_BPS), PORT6: site.allocation(PORT6, RATE_BPS, ipv6=True)}
+        # twice the window: it must be the pacing that holds the rate
+        entries = {port: replace(e, window_segments=2 * e.window_segments) for port, e in narrow.items()}
         site.plan(*entries.values())
         for qdisc in ("noqueue", "fq"):
             if qdisc == "fq":
@@ -168,9 +169,10 @@ def run_fq(folder: Path) -> dict[str, Any]:
                 streams = site.opened(port, 1, ipv6=port == PORT6)
                 site.feeder.feed(streams)
                 until(time.monotonic() + 1)
-                from_s, before = site.received(streams)
-                until(from_s + 4)
-                to_s, after = site.received(streams)
+                with site.measured():
+                    from_s, before = site.received(streams)
+                    until(from_s + 4)
+                    to_s, after = site.received(streams)
                 rates[f"{qdisc} {'IPv6' if port == PORT6 else 'IPv4'}"] = (after[0] - before[0]) * 8 / (to_s - from_s)
                 site.close(streams)
     return {"planned_bps": RATE_BPS, "rates_bps": rates, "idle_share": site.idle_share}

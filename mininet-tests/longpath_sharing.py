@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from eventually import eventually
 from longpath_flows import Meter, Stream, until
 from longpath_site import MBIT, Site
 
 PORT, RTT_MS, RATE_BPS = 5001, 180, 100 * MBIT
 PHASE_S, SETTLED_S, SLICE_S = 2.2, 1.0, 0.05
-RPC_BYTES, RPC_EVERY_S = 300, 0.1
+WARMING_BYTES, WARMING_S = 50_000, 4  # the receiver's whole window is known then, and the unpaced first segments gone
+TALKERS, RPC_BYTES, RPC_EVERY_S = 20, 300, 0.1
 
 
 class Phases:
@@ -26,12 +28,11 @@ class Phases:
         at_s = time.monotonic()
         change()
         changed_s = time.monotonic()
-        until(at_s + SETTLED_S)
+        until(changed_s + SETTLED_S)
         from_s, before = self._site.received(sending)
-        until(at_s + lasts_s)
+        until(changed_s + lasts_s)
         to_s, after = self._site.received(sending)
         arrives_s = at_s + self._site.rtt_s / 2
-        print(f"{name}: {self._curve.bps(from_s, to_s) / RATE_BPS:.4f}", flush=True)
         self.seen.append(
             {
                 "name": name,
@@ -50,14 +51,17 @@ def run(folder: Path) -> dict[str, Any]:
     with Site(folder, RTT_MS, RATE_BPS) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
         pool = site.opened(PORT, 100)
-        print("opened", flush=True)
+        site.feeder.feed(pool, WARMING_BYTES)
+        until(time.monotonic() + WARMING_S)
         meter = Meter(site.line, (PORT,))
         phases = Phases(site, meter)
-        _numbers(site, phases, pool)
-        _small_talk(site, phases, pool)
+        with site.measured():
+            _numbers(site, phases, pool)
+            _small_talk(site, phases, pool)
         meter.close()
     return {
         "planned_bps": RATE_BPS,
+        "talk_bps": TALKERS * RPC_BYTES * 8 / RPC_EVERY_S,
         "rtt_s": site.rtt_s,
         "slice_s": SLICE_S,
         "phases": phases.seen,
@@ -72,15 +76,21 @@ def _numbers(site: Site, phases: Phases, pool: list[Stream]) -> None:
     phases.then("4 send", lambda: feeder.feed(pool[1:4]), pool[:4])
     phases.then("27 send", lambda: feeder.feed(pool[4:27]), pool[:27])
     phases.then("100 send", lambda: feeder.feed(pool[27:]), pool)
-    phases.then("96 stop", lambda: feeder.feed(pool[4:], 0), pool[:4])
+    phases.then("96 stop", lambda: _stop(site, pool[4:]), pool[:4])
     fresh: list[Stream] = []
     phases.then("23 connect and send", lambda: fresh.extend(_fresh(site, 23)), pool[:4])
     phases.then("23 close", lambda: site.close(fresh), pool[:4])
-    phases.then("4 stop", lambda: feeder.feed(pool[:4], 0), pool[:4])
+    phases.then("4 stop", lambda: _stop(site, pool[:4]), pool[:4])
     phases.then("27 start at once", lambda: feeder.feed(pool[:27]), pool[:27])
-    phases.then("27 stop", lambda: feeder.feed(pool[:27], 0), pool[:27])
+    phases.then("27 stop", lambda: _stop(site, pool[:27]), pool[:27])
     phases.then("100 start at once", lambda: feeder.feed(pool), pool)
-    phases.then("99 stop", lambda: feeder.feed(pool[1:], 0), pool[:1])
+    phases.then("99 stop", lambda: _stop(site, pool[1:]), pool[:1])
+
+
+def _stop(site: Site, streams: list[Stream]) -> None:
+    """Write no more to some; return when they have nothing left that was not sent."""
+    site.feeder.feed(streams, 0)
+    eventually(lambda: not any(s.told.notsent_bytes for s in streams), within_s=10, what="all is sent")
 
 
 def _fresh(site: Site, count: int) -> list[Stream]:
@@ -97,7 +107,7 @@ def _small_talk(site: Site, phases: Phases, pool: list[Stream]) -> None:
 
     def talk() -> None:
         while not stop.wait(RPC_EVERY_S):
-            feeder.feed(pool[50:70], RPC_BYTES)
+            feeder.feed(pool[50 : 50 + TALKERS], RPC_BYTES)
 
     thread = threading.Thread(target=talk, daemon=True)
     phases.then("20 talk", thread.start, pool[:4])

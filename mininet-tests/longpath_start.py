@@ -51,8 +51,9 @@ class Starts:
         """Start, note what arrives, stop and pause; return the connections."""
         dropped = self._site.line.dropped()
         at_s = time.monotonic()
-        streams = start()
-        until(at_s + LASTS_S)
+        with self._site.measured():
+            streams = start()
+            until(at_s + LASTS_S)
         self._site.feeder.feed(streams, 0)
         self.seen.append(
             {
@@ -62,7 +63,6 @@ class Starts:
                 "retransmitted": sum(stream.told.retransmitted_segments for stream in streams),
             }
         )
-        print(name, self.seen[-1]["dropped"], [round(b / RATE_BPS, 2) for b in self.seen[-1]["slices_bps"]], flush=True)
         until(time.monotonic() + IDLE_S)
         return streams
 

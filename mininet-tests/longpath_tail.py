@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from longpath_flows import Stream, until
+from longpath_flows import Stream
 from longpath_site import MBIT, Site
 
 FIRST_PORT, SIDE_BY_SIDE, RATE_BPS = 5001, 4, 60 * MBIT
@@ -13,8 +13,8 @@ TRANSFER_BYTES = 2_000_000  # 1382 segments: fourteen losses, and in every seven
 RTTS_MS = (50, 180, 400, 800)
 LOSS_PERCENT = 1.0
 ROUNDS, CALM_ROUNDS = 16, 3
-LOOK_EVERY_S = 0.001
-GIVE_UP_S = 30.0
+LOOKS_PER_RTT = 50
+GIVE_UP_S, QUIET_S = 30.0, 0.5
 
 
 def run(folder: Path) -> dict[str, Any]:
@@ -35,10 +35,11 @@ def _run(folder: Path, settings: dict[str, object]) -> dict[str, Any]:
             site.line.change(rtt_ms=rtt_ms, loss_percent=0)
             site.plan(*(site.allocation(port, RATE_BPS, rtt_ms=rtt_ms) for port in ports))
             streams = [site.opened(port, 1)[0] for port in ports]
-            _took_s(site, streams)  # opens the window of new connections
-            calm_s = [took_s for _ in range(CALM_ROUNDS) for took_s in _took_s(site, streams)]
+            _took_s(site, streams, rtt_ms)  # opens the window of new connections
+            calm_s = [took_s for _ in range(CALM_ROUNDS) for took_s in _took_s(site, streams, rtt_ms)]
             site.line.change(loss_percent=LOSS_PERCENT)
-            lossy_s = [took_s for _ in range(ROUNDS) for took_s in _took_s(site, streams)]
+            with site.measured():
+                lossy_s = [took_s for _ in range(ROUNDS) for took_s in _took_s(site, streams, rtt_ms)]
             told = [stream.told for stream in streams]
             site.line.change(loss_percent=0)
             site.close(streams)
@@ -62,7 +63,7 @@ def _run(folder: Path, settings: dict[str, object]) -> dict[str, Any]:
     }
 
 
-def _took_s(site: Site, streams: list[Stream]) -> list[float]:
+def _took_s(site: Site, streams: list[Stream], rtt_ms: float) -> list[float]:
     """Return how long one transfer on each took until its last byte was confirmed, side by side.
 
     Raises:
@@ -72,13 +73,14 @@ def _took_s(site: Site, streams: list[Stream]) -> list[float]:
     site.feeder.feed(streams, TRANSFER_BYTES)
     took_s: dict[int, float] = {}
     pause = threading.Event()
+    pause.wait(TRANSFER_BYTES * 8 / RATE_BPS)
     while len(took_s) < len(streams):
-        pause.wait(LOOK_EVERY_S)
+        pause.wait(rtt_ms / 1000 / LOOKS_PER_RTT)
         now_s = time.monotonic() - began_s
         if now_s > GIVE_UP_S:
             raise AssertionError(f"not confirmed: {took_s}, {[stream.told for stream in streams]}")
         for number, stream in enumerate(streams):
             if number not in took_s and not stream.unconfirmed_bytes:
                 took_s[number] = now_s
-    until(time.monotonic() + 2 * site.rtt_s)
+    pause.wait(QUIET_S + rtt_ms / 1000)
     return [took_s[number] for number in range(len(streams))]
