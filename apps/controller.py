@@ -37,7 +37,7 @@ def run(settings: Settings) -> int:
     """
     book = Book(settings.site, lambda: time.time_ns() // 1000)
     service = Service(book)
-    hosts = HostSessions(service, settings.site.lease_ms)
+    hosts = HostSessions(service, settings.site.lease_ms, settings.tls)
     sessions = SwitchSessions(lambda _: service.switch_changed(), lambda _: service.switch_changed())
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     edge = Edge(settings.site, sessions, {switch: writers[remote] for switch, remote in settings.ovsdb.items()})

@@ -154,8 +154,8 @@ class Book:
         self._planned_for = self._basis()
         self._started_us = now_us()
         self.sleeping_until_us = 0  # when the clock is looked at next without being woken
-        # Epochs must grow over restarts, or agents would take us for an old controller; seconds outrun changes.
-        self.desired = planned(now_us() // 1_000_000 * 2, site.network, site.policy, self._demand())
+        # Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
+        self.desired = planned(now_us() // 1000 * 2, site.network, site.policy, self._demand())
 
     def flows(self) -> tuple[Flow, ...]:
         """Return every flow in the plan, or that would be if there were anything for it; under the lock."""

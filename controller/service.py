@@ -8,7 +8,7 @@ from controller.errors import NotAllowed, NotKnown
 from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
 from topology.network import Network, UnknownNode
-from topology.protocol import Allocations, Applied, FlowClass, Hello, Telemetry
+from topology.protocol import Allocations, Applied, Declined, FlowClass, Hello, Telemetry
 
 
 class Service:
@@ -16,6 +16,7 @@ class Service:
 
     def __init__(self, book: Book) -> None:
         self._book = book
+        self._declined: dict[str, Declined] = {}  # by host, what was said of it last
 
     def view(self) -> View:
         """Return the plan at every layer, now."""
@@ -34,7 +35,8 @@ class Service:
     def host_up(self, hello: Hello) -> Allocations | None:
         """Return what a host may do now that its agent is here; None if there is no such host.
 
-        In the middle of a transition that is what it was sent last, if anything: it takes part in the next step.
+        In the middle of a transition that is what it was sent last, if anything: it takes part in the next step. A host
+        that was sent nothing yet is told so by epoch 0, and goes on with what it has until its lease ends.
         """
         book = self._book
         with book.changed:
@@ -42,7 +44,8 @@ class Service:
             if state is None:
                 return None
             plan = book.installed.meters
-            settled = plan is not None and plan.epoch == book.installed.hosts_epoch
+            # Never less than it was sent before: an agent takes an older epoch for an older controller's.
+            settled = plan is not None and plan.epoch == book.installed.hosts_epoch >= state.sent_epoch
             entries = plan.of_host(hello.host) if plan is not None and settled else state.sent
             state.connected, state.kernel = True, hello.kernel
             return book.sending(hello.host, plan.epoch if plan is not None and settled else state.sent_epoch, entries)
@@ -61,6 +64,20 @@ class Service:
             if applied.epoch == state.sent_epoch:
                 state.confirmed_epoch, state.confirmed = state.sent_epoch, state.sent
                 self._book.changed.notify_all()
+
+    def host_declined(self, host: str, declined: Declined) -> None:
+        """Say that a host does not act on what it was sent, and why; once, although it is sent again and again."""
+        if self._declined.get(host) == declined:
+            return
+        self._declined[host] = declined
+        self._book.events.publish(
+            "host.declined",
+            level="error",
+            host=host,
+            epoch=declined.epoch,
+            in_force=declined.in_force,
+            why=declined.why,
+        )
 
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
         """Keep a host's counters."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from controller.book import Site
 from controller.errors import ConfigError, HeadwayError
@@ -14,6 +14,8 @@ from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
 from controller.service import flow_between
 from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules
+from controller.settings_tls import TlsSection, trusted, unguarded
+from controller.southbound.tls import Tls
 from controller.store import Store, UrlNotUsable
 from topology import units
 from topology.named import NAMED
@@ -62,6 +64,12 @@ class _File(Section):
     flows: tuple[_FlowSection, ...] = ()
     store: str = DEFAULT_STORE
     circuits: dict[str, CircuitSection] = Field(default_factory=dict)
+    tls: TlsSection | None = None
+    insecure: bool = False
+
+
+class _NetworkOnly(BaseModel):
+    network: _NetworkSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,17 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """A path to listen at, for those on this machine who may open it."""
+
+    path: str
+
+    def __str__(self) -> str:
+        """As it is written in the configuration."""
+        return f"unix:{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All that the configuration says.
 
@@ -85,6 +104,7 @@ class Settings:
         openflow: where switches connect.
         rest: where the API is served.
         agents: where agents connect.
+        tls: the files by which agents and we know each other; None if nobody is asked.
         ovsdb: by switch, the OVSDB server that has its queues.
         store: URL of the database that promises are kept in.
         oscars: by circuit that is bought at need, the OSCARS that sells it.
@@ -93,10 +113,11 @@ class Settings:
     site: Site
     openflow: Endpoint
     rest: Endpoint
-    agents: Endpoint
+    agents: Endpoint | UnixSocket
     ovsdb: dict[str, str]
     store: str
     oscars: dict[str, OscarsSettings]
+    tls: Tls | None = None
 
 
 LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s of frames; a little more on the wire
@@ -109,19 +130,49 @@ def load(path: Path) -> Settings:
     Raises:
         ConfigError: the file cannot be read, or has problems; all of them are in the error.
     """
+    return parsed(_read(path), str(path), path.absolute().parent)
+
+
+def network_in(path: Path) -> Network:
+    """Return the network of the settings in a file, whatever else may be wrong with these.
+
+    Raises:
+        ConfigError: the file cannot be read, or its network has problems.
+    """
     try:
-        data = values_of(path.read_text(encoding="utf-8"))
+        section = _NetworkOnly.model_validate(_read(path)).network
+    except ValidationError as error:
+        raise ConfigError(str(path), tuple(_shown(problem) for problem in error.errors())) from error
+    problems: list[str] = []
+    network = _network(section, problems)
+    if network is None:
+        raise ConfigError(str(path), tuple(problems))
+    return network
+
+
+def _read(path: Path) -> object:
+    """Return what the YAML in a file says.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        return values_of(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(str(path), (f"cannot be read: {error.strerror}",)) from error
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), (f"is not UTF-8 text: {error.reason} at byte {error.start}",)) from error
     except NotYaml as error:
         raise ConfigError(str(path), (str(error),)) from error
-    return parsed(data, str(path))
 
 
-def parsed(data: object, source: str) -> Settings:
+def parsed(data: object, source: str, folder: Path = Path()) -> Settings:
     """Return the settings in what YAML has read.
+
+    Args:
+        data: that.
+        source: what it is called in problems.
+        folder: where relative paths in it begin.
 
     Raises:
         ConfigError: with every problem and its path.
@@ -131,7 +182,7 @@ def parsed(data: object, source: str) -> Settings:
     except ValidationError as error:
         raise ConfigError(source, tuple(_shown(problem) for problem in error.errors())) from error
     problems: list[str] = []
-    settings = _built(file, problems)
+    settings = _built(file, folder, problems)
     if settings is None or problems:
         raise ConfigError(source, tuple(problems))
     return settings
@@ -146,14 +197,17 @@ def _shown(problem: Any) -> str:
     return f"{path or 'the file'}: {message}"
 
 
-def _built(file: _File, problems: list[str]) -> Settings | None:
+def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
     """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
     network = _network(file.network, problems)
     policy = _policy(file.policy, problems)
     if network is not None and policy is not None:
         problems += _too_small(network, policy)
-    endpoints = [_endpoint(f"listen.{key}", value, problems) for key, value in file.listen]
-    if network is None or policy is None or None in endpoints:
+    openflow = _endpoint("listen.openflow", file.listen.openflow, problems)
+    rest = _endpoint("listen.rest", file.listen.rest, problems)
+    agents = _agents(file, problems)
+    tls = trusted(file.tls, folder, problems)
+    if network is None or policy is None or openflow is None or rest is None or agents is None:
         return None
     flows = _flows(file.flows, network, problems)
     switches = {s.name for s in network.switches}
@@ -162,7 +216,6 @@ def _built(file: _File, problems: list[str]) -> Settings | None:
     leased = schedules(file.circuits, network, problems)
     oscars = bought(file.circuits, network, problems)
     lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
-    openflow, rest, agents = (e for e in endpoints if e is not None)
     return Settings(
         site=Site(network, policy, flows, file.lease // 1000, leased, lead_us),
         openflow=openflow,
@@ -171,7 +224,19 @@ def _built(file: _File, problems: list[str]) -> Settings | None:
         ovsdb={name: file.ovsdb.get(name, DEFAULT_OVSDB) for name in switches},
         store=file.store,
         oscars=oscars,
+        tls=tls,
     )
+
+
+def _agents(file: _File, problems: list[str]) -> Endpoint | UnixSocket | None:
+    """Return where agents connect; not for everybody without TLS."""
+    text = file.listen.agents
+    if text.startswith("unix:/"):
+        return UnixSocket(text.removeprefix("unix:"))
+    endpoint = _endpoint("listen.agents", text, problems)
+    if endpoint is not None:
+        problems += unguarded(text, tls=file.tls is not None, insecure=file.insecure)
+    return endpoint
 
 
 def _network(section: _NetworkSection, problems: list[str]) -> Network | None:

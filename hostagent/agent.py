@@ -6,31 +6,29 @@ A lost controller needs no action: the kernel part counts the lease down itself.
 
 import itertools
 import os
-import queue
 import random
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-import grpc
 import structlog
 
 from hostagent import plan, survey
-from hostagent.errors import AgentError, NotExpressible
+from hostagent.errors import AgentError, NotAttached, NotExpressible, Refused
 from hostagent.kernel import Kernel
 from hostagent.layout import Counters
 from hostagent.plan import KernelPlan
 from hostagent.receive_window import TcpBuffers, Windows
 from hostagent.settings import Settings
 from hostagent.status import Sight
+from hostagent.stream import Stream
 from topology import __version__
 from topology.protocol import (
-    ATTACH_METHOD,
     Allocation,
     Allocations,
     Applied,
+    Declined,
     EntryTelemetry,
     Hello,
     Telemetry,
@@ -42,12 +40,9 @@ from topology.wire import Framing
 REPORT_S = 1.0
 FIRST_BACKOFF_S = 0.2
 LONGEST_BACKOFF_S = 5.0
-# A channel of its own for each attempt: a shared one would keep gRPC's own, longer, backoff.
-_CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
+SAID_AGAIN_S = 60.0  # a controller that does not serve us is dialled every few seconds; one line a minute is enough
 
 log = structlog.get_logger()
-
-Outbox = queue.SimpleQueue[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +58,6 @@ class InForce:
     def lease_left_ms(self, now_ns: int) -> int:
         """Return how long the lease still runs, ms, 0 if it is over."""
         return max(0, self.expires_ns - now_ns) // 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """An open stream to a controller.
-
-    Attributes:
-        controller: its address.
-        outbox: what goes up.
-        call: gRPC's.
-        opened_ns: since when, CLOCK_MONOTONIC.
-        attached_s: since when the controller has answered, Unix seconds; 0 if it has not yet.
-    """
-
-    controller: str
-    outbox: Outbox
-    call: Any
-    opened_ns: int
-    attached_s: int = 0
 
 
 def backoff_s(failures: int, jitter: float) -> float:
@@ -109,6 +85,9 @@ class Agent:
         self._buffers = buffers
         self._mss_bytes = Framing(survey.largest_mtu_bytes()).mss_bytes
         self._in_force = InForce(KernelPlan())
+        self._highest_epoch = 0  # that was ever obeyed; a lower one is an older controller's
+        self._declined: Declined | None = None  # what was declined last
+        self._lost_said: dict[str, tuple[str, float]] = {}  # by controller, why it was lost, and when that was said
         self._lapse_said = True
         self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
         self._lock = threading.Lock()  # of the kernel and of what is in force
@@ -125,8 +104,8 @@ class Agent:
         for controller in itertools.cycle(self._settings.controllers):
             if self._stopping.is_set():
                 return
-            heard = self._attach(controller)
-            failures = 0 if heard else failures + 1
+            served = self._attach(controller)
+            failures = 0 if served else failures + 1
             self._note_lapse()
             jitter = random.random()  # noqa: S311 (spreads load, guards nothing)
             self._stopping.wait(backoff_s(failures, jitter))
@@ -136,39 +115,45 @@ class Agent:
         self._stopping.set()
         stream = self._stream
         if stream is not None:
-            stream.call.cancel()
+            stream.cancel()
 
     def _attach(self, controller: str) -> bool:
-        """Serve one stream until it ends; return whether the controller said anything."""
-        outbox: Outbox = queue.SimpleQueue()
-        outbox.put(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
-        heard = False
-        epoch_said: int | None = None
-        with grpc.insecure_channel(controller, options=_CHANNEL_OPTIONS) as channel:
-            call = channel.stream_stream(ATTACH_METHOD)(iter(outbox.get, None))
-            self._stream = stream = Stream(controller, outbox, call, time.monotonic_ns())
-            if self._stopping.is_set():
-                call.cancel()
-            try:
-                for data in call:
-                    if not heard:
-                        log.info("agent.attached", controller=controller)
-                        heard = True
-                        self._stream = replace(stream, attached_s=int(time.time()))
-                    epoch = self._obeyed(data)
-                    if epoch is not None and epoch != epoch_said:
-                        outbox.put(to_bytes(Applied(epoch)))
-                        epoch_said = epoch
-            except grpc.RpcError as error:
-                if not self._stopping.is_set():
-                    log.warning("agent.lost", controller=controller, why=_why(error))
-            finally:
-                self._stream = None
-                outbox.put(None)
-        return heard
+        """Serve one stream until it ends; return whether the controller said something that is not from the past."""
+        self._stream = stream = Stream(controller, self._settings.tls)
+        stream.send(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
+        if self._stopping.is_set():
+            stream.cancel()
+        said: Applied | Declined | None = None
+        served = False
+        try:
+            for data in stream.messages():
+                answer = self._answer(data)
+                if answer is not None and answer != said:
+                    stream.send(to_bytes(answer))
+                    said = answer
+                if isinstance(answer, Declined) and answer.epoch < answer.in_force:
+                    stream.close("an older epoch is not obeyed")
+                elif not served:
+                    log.info("agent.attached", controller=controller)
+                    served = True
+        except NotAttached as error:
+            self._note_loss(controller, error, served=served)
+        finally:
+            self._stream = None
+        return served
 
-    def _obeyed(self, data: bytes) -> int | None:
-        """Bring one message into force and return its epoch; None if it was refused."""
+    def _note_loss(self, controller: str, error: NotAttached, *, served: bool) -> None:
+        """Say why a controller does not serve us; if it never has, the same once a minute."""
+        why, at_s = self._lost_said.get(controller, ("", 0.0))
+        again = not served and why == error.why and time.monotonic() - at_s < SAID_AGAIN_S
+        if self._stopping.is_set() or again:
+            return
+        self._lost_said[controller] = error.why, time.monotonic()
+        event = "agent.refused" if isinstance(error, Refused) else "agent.lost"
+        log.warning(event, controller=controller, why=error.why)
+
+    def _answer(self, data: bytes) -> Applied | Declined | None:
+        """Bring one message into force and return what the controller is told of it, if anything."""
         began_ns = time.monotonic_ns()
         try:
             told = parsed_allocations(data)
@@ -176,24 +161,46 @@ class Agent:
             log.warning("agent.nonsense", why=" ".join(str(error).split()))
             return None
         before = self._in_force
-        if told.epoch < before.epoch and before.lease_left_ms(began_ns):
-            log.warning("agent.old_epoch", epoch=told.epoch, in_force=before.epoch)
-            return None
+        if not told.epoch and not told.entries:  # it has no plan for us yet
+            if before.plan.held and before.lease_left_ms(began_ns):
+                return None
+        elif told.epoch < self._highest_epoch:
+            return self._old_epoch(told.epoch)
         try:
             change = plan.change_to(told.entries, before.plan)
         except NotExpressible as error:
-            log.warning("agent.not_expressible", epoch=told.epoch, names=error.names, why=error.why)
-            return None
+            return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)
         expires_ns = began_ns + told.lease_ms * 1_000_000
         with self._lock:
             self._kernel.apply(change, expires_ns)
             self._in_force = InForce(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
+        self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
         if told.epoch != before.epoch:
             took_us = (time.monotonic_ns() - began_ns) // 1000
             log.info("agent.applied", epoch=told.epoch, entries=len(told.entries), took_us=took_us)
-        return told.epoch
+        return Applied(told.epoch)
+
+    def _old_epoch(self, epoch: int) -> Declined:
+        """Decline a plan from the past; what is in force stays until its lease ends."""
+        why = (
+            f"epoch {epoch} is older than {self._highest_epoch}, which this agent has held: from an older controller, "
+            "or one whose clock is behind; end it, or set its clock and start it again; an agent started again forgets"
+        )
+        return self._noted(Declined(epoch, self._highest_epoch, why), "agent.old_epoch")
+
+    def _not_expressible(self, epoch: int, error: NotExpressible) -> Declined:
+        """Decline a plan that the kernel part cannot hold; what is in force stays until its lease ends."""
+        declined = Declined(epoch, self._in_force.epoch, str(error))
+        return self._noted(declined, "agent.not_expressible", names=error.names)
+
+    def _noted(self, declined: Declined, event: str, **more: tuple[str, ...]) -> Declined:
+        """Log what is declined, once although it is sent again and again."""
+        if declined != self._declined:
+            self._declined = declined
+            log.warning(event, epoch=declined.epoch, in_force=declined.in_force, why=declined.why, **more)
+        return declined
 
     def _fit_buffers(self, told: Allocations) -> None:
         """Make room for the windows; without it the plan still holds, only slower at first."""
@@ -218,15 +225,15 @@ class Agent:
             telemetry = self.telemetry()
         except AgentError:
             if stream is not None:
-                stream.call.cancel()
+                stream.cancel()
             raise
         now_ns, in_force = time.monotonic_ns(), self._in_force
         self._note_lapse()
         if stream is not None:
-            stream.outbox.put(to_bytes(telemetry))
+            stream.send(to_bytes(telemetry))
             tried = now_ns - stream.opened_ns >= REPORT_S * 1e9
             if tried and in_force.lease_ms and not telemetry.lease_left_ms:
-                stream.call.cancel()
+                stream.cancel()
         return Sight(
             at_ns=now_ns,
             telemetry=telemetry,
@@ -280,10 +287,3 @@ class Agent:
         if not self._lapse_said and not in_force.lease_left_ms(time.monotonic_ns()):
             self._lapse_said = True
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
-
-
-def _why(error: grpc.RpcError) -> str:
-    """Return gRPC's reason in one line."""
-    if isinstance(error, grpc.Call):
-        return f"{error.code().name}: {error.details()}"
-    return str(error)

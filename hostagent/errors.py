@@ -6,6 +6,9 @@
     - AlreadyRunning: another agent holds this network namespace
     - NotExpressible: a plan that the kernel part cannot hold
     - BpfError: the kernel or libbpf refused a call
+    - NotAttached: a controller that does not serve us
+        - Refused: one end does not trust the other, or the controller does not want this host
+        - Lost: it could not be reached, or the stream broke off
 """
 
 import os
@@ -65,6 +68,22 @@ class BpfError(AgentError):
         self.doing = doing
         self.errno = errno
         self.log = log
+
+
+class NotAttached(AgentError):
+    """A controller does not serve us, or not any more; ``why`` in one line."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Refused(NotAttached):
+    """One end does not trust the other, or the controller does not want this host; somebody must do something."""
+
+
+class Lost(NotAttached):
+    """The controller could not be reached, or the stream broke off; it may be better the next time."""
 
 
 class NoSuchFile(AgentError):

@@ -1,6 +1,7 @@
 """The agent's configuration: one YAML file, read once into a frozen value; all its problems at once."""
 
 import re
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from hostagent.errors import ConfigError
 from hostagent.plan import Tuning
+from hostagent.trust import Tls
 from topology import units
 from topology.yaml_text import NotYaml, values_of
 
@@ -85,6 +87,8 @@ class Settings:
         receive_window: whether the agent may widen TCP's buffers and the kernel's limits on them.
         metrics: ``host:port`` where Prometheus finds the metrics; None for nowhere.
         fallback: what catastrophic loss is.
+        tls: the files of mutual TLS with the controllers; None only if these are all on this machine.
+        insecure: whether controllers on other machines may be believed without TLS.
         rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
     """
 
@@ -95,6 +99,8 @@ class Settings:
     receive_window: bool = True
     metrics: Annotated[str, AfterValidator(_checked_endpoint)] | None = None
     fallback: Fallback = Fallback()
+    tls: Tls | None = None
+    insecure: bool = False
     rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
 
     @property
@@ -114,11 +120,15 @@ def loaded(path: Path) -> Settings:
         text = path.read_text()
     except OSError as error:
         raise ConfigError((f"{path}: {error.strerror}",)) from error
-    return parsed(text)
+    return parsed(text, path.absolute().parent)
 
 
-def parsed(text: str) -> Settings:
+def parsed(text: str, folder: Path = Path()) -> Settings:
     """Return the configuration in a YAML text.
+
+    Args:
+        text: the YAML.
+        folder: where relative paths in it begin.
 
     Raises:
         ConfigError: with all the problems.
@@ -130,10 +140,50 @@ def parsed(text: str) -> Settings:
     if not isinstance(tree, dict):
         raise ConfigError(('expected keys and values, try "host: dtn1"',))
     try:
-        return TypeAdapter(Settings).validate_python(tree)
+        settings = TypeAdapter(Settings).validate_python(tree | {"tls": _below(folder, tree.get("tls"))})
     except ValidationError as error:
         problems = (f"{_path(e['loc'])}: {_words(e['type'], e['msg'])}" for e in error.errors())
         raise ConfigError(tuple(problems)) from error
+    untrusted = _untrusted(settings)
+    if untrusted:
+        raise ConfigError(untrusted)
+    return settings
+
+
+def _below(folder: Path, section: object) -> object:
+    """Return the section ``tls`` with paths that begin at a folder, where they do not begin at the root."""
+    if not isinstance(section, dict):
+        return section
+    return {key: str(folder / value) if isinstance(value, str) else value for key, value in section.items()}
+
+
+def _untrusted(settings: Settings) -> tuple[str, ...]:
+    """Return what is wrong with how controllers are trusted."""
+    if settings.tls is not None:
+        both = ("insecure: says that TLS is not wanted, and there is a tls section: take one of them away",)
+        return (both if settings.insecure else ()) + settings.tls.problems(settings.host)
+    if settings.insecure:
+        return ()
+    return tuple(
+        f"controllers[{i}]: {address} is on another machine, and without TLS anybody there could pass for it: say "
+        f"tls: {{authority: ca.pem, certificate: {settings.host}.pem, key: {settings.host}.key}}, made where the "
+        f"controller's certificates are by: headway pki agent DIR {settings.host}; or insecure: true"
+        for i, address in enumerate(settings.controllers)
+        if not _is_here(address)
+    )
+
+
+def _is_here(address: str) -> bool:
+    """Return whether an address can only be this machine's.
+
+    >>> _is_here("unix:/run/c.sock"), _is_here("[::1]:50051"), _is_here("127.0.0.2:1"), _is_here("192.0.2.1:1")
+    (True, True, True, False)
+    """
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return _SAME_MACHINE.fullmatch(address) is not None or host == "localhost"
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -16,6 +16,8 @@ from eventually import eventually
 from openvswitch import Directories, PrivateOvs
 from topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, Realised, realise
 
+from controller import pki, pki_files
+from topology.certificates import Kind
 from topology.network import Network
 
 HEADWAY = Path(sys.executable).parent / "headway"
@@ -101,9 +103,28 @@ def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str
     }
 
 
-def agent_config(host: str) -> dict[str, Any]:
-    """Return a host's agent's configuration."""
-    return {"host": host, "controllers": [f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}"]}
+def agent_config(host: str, folder: Path) -> dict[str, Any]:
+    """Return a host's agent's configuration, with its certificates in the folder of an authority."""
+    files = {"authority": "ca.pem", "certificate": f"agents/{host}.pem", "key": f"agents/{host}.key"}
+    tls = {name: str(folder / file) for name, file in files.items()}
+    return {"host": host, "controllers": [f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}"], "tls": tls}
+
+
+def controller_tls(folder: Path) -> dict[str, str]:
+    """Return the controller's section ``tls``, with its certificates in the folder of an authority."""
+    stem = f"controllers/{CONTROLLER_ADDRESS}"
+    files = {"authority": "ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key", "revoked": "crl.pem"}
+    return {name: str(folder / file) for name, file in files.items()}
+
+
+def certified(network: Network, folder: Path) -> Path:
+    """Make an authority for a site in a folder, as its operator does, with all certificates; return the folder."""
+    now = pki_files.now()
+    pki_files.init(folder, network.name, now, pki.AUTHORITY_DAYS, force=True)
+    pki_files.make(folder, Kind.CONTROLLER, (CONTROLLER_ADDRESS,), now, pki.CERTIFICATE_DAYS, force=True)
+    for host in network.hosts:
+        pki_files.make(folder, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS, force=True)
+    return folder
 
 
 @contextmanager
@@ -135,11 +156,12 @@ def emulation(
         api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
         site = Emulation(realised, directory, api)
         parts.callback(_end_all, site)
-        store = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}"}
-        _start(site, "controller", controller_config(network, flows) | store, None)
+        folder = certified(network, directory.absolute() / "pki")
+        own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
+        _start(site, "controller", controller_config(network, flows) | own, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         for host in (h.name for h in network.hosts if h.name not in without_agent):
-            _start(site, "agent", agent_config(host), host)
+            _start(site, "agent", agent_config(host, folder), host)
         eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
         parts.callback(_keep_logs, ovs, directory)
         yield site

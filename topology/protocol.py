@@ -1,9 +1,10 @@
 """What the controller and a host agent say to each other, as values.
 
-The agent dials the controller and opens one bidirectional gRPC stream, ``/headway.Agents/Attach``. Each message is
-one JSON object with a ``kind`` field (see docs/decisions/0002). Down come ``Allocations``, repeated at least every
-third of the lease; up go ``Hello`` once, ``Applied`` after each new epoch is in the kernel, ``Telemetry`` each second,
-``Declined`` for what the agent does not act on.
+The agent dials the controller and opens a WebSocket (RFC 6455) at ``ATTACH_PATH`` (see docs/decisions/0010). Each
+message is one frame, one JSON object with a ``kind`` field (see docs/decisions/0002). Down come ``Allocations``,
+repeated at least every third of the lease; up go ``Hello`` once, ``Applied`` after each new epoch is in the kernel,
+``Telemetry`` each second, ``Declined`` for what the agent does not act on. The agent pings every ``PING_S``; an end
+that has heard nothing for ``SILENT_S`` takes the other for dead.
 """
 
 from enum import StrEnum
@@ -13,7 +14,10 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-ATTACH_METHOD = "/headway.Agents/Attach"
+ATTACH_PATH = "/headway/agents"
+PING_S = 5.0
+SILENT_S = 15.0  # two pings may be lost
+LONGEST_BYTES = 1 << 20  # of a message
 
 _STRICT = ConfigDict(extra="forbid", strict=False)
 
@@ -57,7 +61,8 @@ class Allocations:
     """All that one host may do now. Replaces what was; the same epoch again renews the lease.
 
     Attributes:
-        epoch: number of the plan; only grows.
+        epoch: number of the plan; only grows. 0, without entries, from a controller that has no plan for the host yet:
+            what is in force stays until its lease ends.
         lease_ms: how long the entries hold without another message.
         entries: the host's allocations, none if it has no part in the plan.
         receive_window_bytes: the window its receiving sockets must be able to open; 0 leaves the host's own setting.
@@ -145,11 +150,12 @@ FromAgent = Annotated[UpMessage, Field(discriminator="kind")]
 
 _DOWN: TypeAdapter[Allocations] = TypeAdapter(Allocations)
 _UP: TypeAdapter[UpMessage] = TypeAdapter(FromAgent)
+_OUT = {kind: TypeAdapter(kind) for kind in (Allocations, Hello, Applied, Telemetry, Declined)}
 
 
 def to_bytes(message: Allocations | UpMessage) -> bytes:
     """Return the message as it goes over the stream."""
-    return TypeAdapter(type(message)).dump_json(message)
+    return _OUT[type(message)].dump_json(message)
 
 
 def parsed_allocations(data: bytes) -> Allocations:

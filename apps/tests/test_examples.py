@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from controller import pki_files
 from controller.northbound.tests.site import api_of
 from controller.settings import parsed
 from controller.tests.fakes import FakeSite, ready_site
 from controller.tests.serving import served
 from hostagent.settings import parsed as parsed_agent
+from topology.certificates import Kind
 from topology.named import chile_illinois
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -111,17 +113,29 @@ def test_the_agents_commands_print_what_the_document_says(tmp_path):
     follow("agent.md", DEFAULT_URL, tmp_path)
 
 
-def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults():
+def certified(folder):
+    """A folder with the certificates that the documents' configurations name."""
+    now = pki_files.now()
+    pki_files.init(folder, "example", now, 30)
+    for kind, name in ((Kind.CONTROLLER, "ctl.example.org"), (Kind.AGENT, "base20")):
+        made = pki_files.make(folder, kind, (name,), now, 30)
+        for path in (made.certificate, made.key):
+            path.rename(folder / path.name)
+    return folder
+
+
+def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults(tmp_path):
     (text,) = blocks("configuration.md", "yaml")
     written = yaml.safe_load(text)
     least = parsed({"network": {"name": "chile-illinois"}, "flows": written["flows"]}, "least")
-    assert parsed(written, "configuration.md").site.policy == least.site.policy
-    assert parsed(written, "configuration.md").ovsdb == least.ovsdb
+    settings = parsed(written, "configuration.md", certified(tmp_path))
+    assert settings.site.policy == least.site.policy
+    assert settings.ovsdb == least.ovsdb
 
 
-def test_the_agents_configuration_in_the_document_is_right():
+def test_the_agents_configuration_in_the_document_is_right(tmp_path):
     (text,) = blocks("agent.md", "yaml")
-    assert parsed_agent(text).host == "base20"
+    assert parsed_agent(text, certified(tmp_path)).host == "base20"
 
 
 def test_plan_and_hosts_are_tables_for_people_and_json_for_scripts(url):

@@ -5,7 +5,6 @@ import ctypes
 import itertools
 import json
 import os
-import queue
 import signal
 import socket
 import struct
@@ -13,28 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent import futures
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import grpc
 from eventually import eventually
 
-from topology.protocol import (
-    ATTACH_METHOD,
-    Allocation,
-    Allocations,
-    Applied,
-    EntryTelemetry,
-    FlowClass,
-    Hello,
-    Telemetry,
-    parsed_from_agent,
-    to_bytes,
-)
+from hostagent.tests.fake_controller import FakeController
+from topology.protocol import Allocation, Allocations, FlowClass, Hello
 
 T = TypeVar("T")
 MBIT = 1_000_000
@@ -133,6 +121,21 @@ class Bulk:
         self._threads[-1].start()
         return self
 
+    def drip(self, count: int, every_s: float) -> None:
+        """Send a few bytes again and again, as an application does that is slower than the line."""
+        self._threads.append(threading.Thread(target=self._drip, args=(bytes(count), every_s)))
+        self._threads[-1].start()
+
+    def _drip(self, block: bytes, every_s: float) -> None:
+        due_s = time.monotonic()
+        try:
+            while True:
+                self.sender.sendall(block)
+                due_s += every_s
+                time.sleep(max(0.0, due_s - time.monotonic()))
+        except OSError:
+            return
+
     def _fill(self) -> None:
         block = bytes(1 << 18)
         try:
@@ -176,75 +179,6 @@ class Bulk:
             thread.join()
         self.sender.close()
         self.receiver.close()
-
-
-class FakeController:
-    """A gRPC server that speaks the agents' protocol to one agent and keeps what it hears."""
-
-    def __init__(self, path: Path) -> None:
-        self.address = f"unix:{path}"
-        self.heard: list[Hello | Applied | Telemetry] = []
-        self.applied_at_s: dict[int, float] = {}
-        self.sent_at_s: dict[int, float] = {}
-        self._outbox: queue.SimpleQueue[Allocations | None] = queue.SimpleQueue()
-        self._repeated: Allocations | None = None
-        self._server: Any = None
-        self.start()
-
-    def start(self) -> None:
-        service, method = ATTACH_METHOD.lstrip("/").split("/")
-        handler = grpc.method_handlers_generic_handler(
-            service, {method: grpc.stream_stream_rpc_method_handler(self._attach)}
-        )
-        self._server = grpc.server(futures.ThreadPoolExecutor(8))
-        self._server.add_generic_rpc_handlers((handler,))
-        self._server.add_insecure_port(self.address)
-        self._server.start()
-
-    def send(self, message: Allocations) -> None:
-        self._outbox.put(message)
-
-    def stop(self) -> None:
-        self._outbox.put(None)
-        self._server.stop(0).wait()
-        self._outbox = queue.SimpleQueue()
-
-    def all_of(self, kind: type[T]) -> list[T]:
-        return [message for message in self.heard if isinstance(message, kind)]
-
-    def applied(self, epoch: int) -> bool:
-        return Applied(epoch) in self.heard
-
-    def entry(self, name: str) -> EntryTelemetry | None:
-        """The newest counters of one allocation."""
-        told = self.all_of(Telemetry)
-        return next((e for e in told[-1].entries if e.name == name), None) if told else None
-
-    def _attach(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
-        outbox = self._outbox
-        threading.Thread(target=self._read, args=(requests,), daemon=True).start()
-        while context.is_active():
-            try:
-                following = outbox.get(timeout=0.3)
-            except queue.Empty:
-                following = self._repeated
-                if following is None:
-                    continue
-            if following is None:
-                return
-            self._repeated = following
-            self.sent_at_s.setdefault(following.epoch, time.monotonic())
-            yield to_bytes(following)
-
-    def _read(self, requests: Iterator[bytes]) -> None:
-        try:
-            for request in requests:
-                message = parsed_from_agent(request)
-                self.heard.append(message)
-                if isinstance(message, Applied):
-                    self.applied_at_s.setdefault(message.epoch, time.monotonic())
-        except grpc.RpcError:
-            return
 
 
 class RunningAgent:

@@ -7,12 +7,13 @@ import pytest
 from hostagent.errors import ConfigError
 from hostagent.settings import Settings, loaded, parsed
 
-GOOD = 'host: dtn1\ncontrollers: ["192.0.2.1:50051", "[2001:db8::1]:50051", "unix:/run/c.sock"]\n'
+GOOD = 'host: dtn1\ncontrollers: ["192.0.2.1:50051", "[2001:db8::1]:50051", "unix:/run/c.sock"]\ninsecure: true\n'
 
 
 def test_defaults_stand_for_what_is_not_said():
     addresses = ("192.0.2.1:50051", "[2001:db8::1]:50051", "unix:/run/c.sock")
-    assert parsed(GOOD) == Settings("dtn1", addresses, None, Path("/run/headway"), True)
+    expected = Settings("dtn1", addresses, None, Path("/run/headway"), True, insecure=True)
+    assert parsed(GOOD) == expected
 
 
 def test_all_problems_are_told_at_once_with_their_paths():

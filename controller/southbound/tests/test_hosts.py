@@ -1,14 +1,27 @@
-"""The agents' gRPC server, spoken to by a real gRPC client."""
+"""The port that agents dial, spoken to by a real WebSocket client; who is let in is tried in ``test_trust``."""
 
-import queue
 import socket
+import time
+from ipaddress import ip_network
 
-import grpc
 import pytest
 from eventually import eventually
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect, unix_connect
 
 from controller.southbound.hosts import HostSessions
-from topology.protocol import ATTACH_METHOD, Allocations, Applied, Hello, Telemetry, parsed_allocations, to_bytes
+from topology.protocol import (
+    ATTACH_PATH,
+    Allocation,
+    Allocations,
+    Applied,
+    Declined,
+    FlowClass,
+    Hello,
+    Telemetry,
+    parsed_allocations,
+    to_bytes,
+)
 
 LEASE_MS = 300
 
@@ -17,7 +30,7 @@ class Listener:
     """Records what it hears; knows one host."""
 
     def __init__(self):
-        self.up, self.down, self.applied, self.telemetry = [], [], [], []
+        self.up, self.down, self.applied, self.telemetry, self.declined = [], [], [], [], []
 
     def host_up(self, hello):
         """Let base20 in."""
@@ -36,6 +49,10 @@ class Listener:
         """Note it."""
         self.telemetry.append((host, telemetry.epoch))
 
+    def host_declined(self, host, declined):
+        """Note it."""
+        self.declined.append((host, declined))
+
 
 @pytest.fixture
 def served():
@@ -53,22 +70,24 @@ class FakeAgent:
     """One stream to the server."""
 
     def __init__(self, address):
-        self._channel = grpc.insecure_channel(address)
-        self.up: queue.SimpleQueue = queue.SimpleQueue()
-        self.down = self._channel.stream_stream(ATTACH_METHOD)(iter(self.up.get, None))
+        more = {"proxy": None, "compression": None, "legacy": True, "close_timeout": 1}
+        if address.startswith("unix:"):
+            uri = f"ws://localhost{ATTACH_PATH}"
+            self._stream = unix_connect(address.removeprefix("unix:"), uri, compression=None, legacy=True)
+        else:
+            self._stream = connect(f"ws://{address}{ATTACH_PATH}", **more)
 
     def say(self, message):
         """Send a message."""
-        self.up.put(to_bytes(message))
+        self._stream.send(message if isinstance(message, bytes) else to_bytes(message))
 
     def hear(self):
         """Return the next message."""
-        return parsed_allocations(next(self.down))
+        return parsed_allocations(self._stream.recv(timeout=5, decode=False))
 
     def close(self):
         """End the stream."""
-        self.up.put(None)
-        self._channel.close()
+        self._stream.close()
 
 
 @pytest.fixture
@@ -100,11 +119,11 @@ def test_a_host_that_leaves_is_noticed(served, agent):
     eventually(lambda: served[2].down == ["base20"], within_s=5, what="the end of the stream")
 
 
-def test_a_second_stream_of_a_host_ends_the_first(served, agent):
+def test_a_second_stream_of_a_host_ends_the_first_and_says_why(served, agent):
     second = FakeAgent(served[0])
     second.say(Hello("base20", "0", "6.12"))
     assert second.hear().epoch == 7
-    with pytest.raises(StopIteration):
+    with pytest.raises(ConnectionClosed, match="base20 has called again"):
         while True:
             agent.hear()
     assert served[2].down == []
@@ -112,23 +131,81 @@ def test_a_second_stream_of_a_host_ends_the_first(served, agent):
 
 
 @pytest.mark.parametrize(
-    ("first", "status"),
+    ("first", "code", "why"),
     [
-        (to_bytes(Hello("base99", "0", "6.12")), "NOT_FOUND"),
-        (to_bytes(Applied(1)), "INVALID_ARGUMENT"),
-        (b"{}", "INVALID_ARGUMENT"),
+        (Hello("base99", "0", "6.12"), 1008, '"base99" is not a host of this network'),
+        (Applied(1), 1002, "expected hello, got applied"),
+        (b"{}", 1002, "not understood"),
     ],
     ids=["unknown host", "no hello", "nonsense"],
 )
-def test_a_stranger_is_told_why_it_is_refused(served, first, status):
+def test_a_stranger_is_told_why_it_is_refused(served, first, code, why):
     stranger = FakeAgent(served[0])
-    stranger.up.put(first)
-    with pytest.raises(grpc.RpcError) as refusal:
+    stranger.say(first)
+    with pytest.raises(ConnectionClosed, match=why) as refusal:
         stranger.hear()
-    assert refusal.value.code().name == status
+    assert refusal.value.rcvd.code == code
     stranger.close()
 
 
 def test_a_port_that_is_taken_is_said_at_once(served):
     with pytest.raises(OSError, match="cannot listen for agents at"):
         HostSessions(Listener(), LEASE_MS).start(served[0])
+
+
+def test_what_an_agent_declines_reaches_the_listener(served, agent):
+    declined = Declined(5, 7, "older")
+    agent.say(declined)
+    eventually(lambda: served[2].declined == [("base20", declined)], within_s=5, what="what it declined")
+
+
+def test_an_older_plan_that_was_under_way_is_not_sent_after_the_newer_one(served, agent):
+    served[1].send("base20", Allocations(6, LEASE_MS))
+    served[1].send("base20", Allocations(9, LEASE_MS))
+    assert {agent.hear().epoch for _ in range(3)} <= {7, 9}
+
+
+def test_agents_that_were_told_at_once_are_not_renewed_at_once(served):
+    hosts = [FakeAgent(served[0]) for _ in range(20)]
+    told = []
+    served[2].host_up = lambda hello: Allocations(7, 3_000)
+    served[1]._renewal_s = 1.0
+    for i, host in enumerate(hosts):
+        host.say(Hello(f"h{i}", "0", "6.12"))
+    for host in hosts:
+        host.hear()
+    began_s = time.monotonic()
+    for host in hosts:
+        host.hear()
+        told.append(time.monotonic() - began_s)
+        host.close()
+    assert max(told) <= 1.2
+    assert max(told) - min(told) > 0.1, "the first one heard waits for its own renewal only"
+
+
+def test_the_same_machine_may_call_at_a_path_that_only_its_owner_may_open(tmp_path):
+    path = tmp_path / "agents.sock"
+    for _ in range(2):  # what a dead controller left there is no hindrance
+        sessions = HostSessions(Listener(), LEASE_MS)
+        sessions.start(f"unix:{path}")
+        assert path.stat().st_mode & 0o777 == 0o600
+        agent = FakeAgent(f"unix:{path}")
+        agent.say(Hello("base20", "0", "6.12"))
+        assert agent.hear().epoch == 7
+        sessions.stop()
+
+
+def test_an_agent_that_does_not_read_delays_nobody_and_is_given_up(served):
+    with socket.create_connection(served[0].rsplit(":", 1)) as deaf:
+        request = f"GET {ATTACH_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        deaf.sendall(f"{request}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {'A' * 22}==\r\n\r\n".encode())
+        said, mask = to_bytes(Hello("base20", "0", "6.12")), bytes(4)
+        deaf.sendall(bytes([0x81, 0x80 | len(said)]) + mask + said)
+        eventually(lambda: served[2].up == ["base20"], within_s=5, what="its hello")
+        entries = tuple(
+            Allocation(f"{i}" * 100, FlowClass.URGENT, ip_network(f"10.0.{i % 250}.0/24"), 10**9, 100)
+            for i in range(900)
+        )
+        for epoch in range(8, 60):
+            served[1].send("base20", Allocations(epoch, LEASE_MS, entries))
+        eventually(lambda: served[2].down == ["base20"], within_s=5, what="it is given up")

@@ -1,0 +1,206 @@
+"""The folder of a site's certificate authority.
+
+::
+
+    ca.pem, ca.key              the authority; ca.key never leaves this folder
+    crl.pem                     the revoked ones
+    controllers/NAME.pem .key   for each controller
+    agents/HOST.pem .key        for each agent
+    issued/SERIAL.pem           everything that was ever signed
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+
+from controller import pki
+from controller.errors import HeadwayError
+from controller.pki import Authority, Issued
+from topology.certificates import Kind, kind_of, names
+
+PRIVATE, PUBLIC = 0o600, 0o644
+_FOLDERS = {Kind.AGENT: "agents", Kind.CONTROLLER: "controllers"}
+_SERIAL = re.compile(r"[0-9a-f]{16,}")
+
+
+class PkiError(HeadwayError):
+    """A folder or a file of an authority is not as it must be; the text says which, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A certificate and its key, where they were written."""
+
+    issued: Issued
+    certificate: Path
+    key: Path
+
+
+def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = False) -> None:
+    """Make an authority in a folder, with an empty list of revoked certificates.
+
+    Raises:
+        PkiError: there is one already.
+        OSError: the folder cannot be written.
+    """
+    if (folder / "ca.key").exists() and not force:
+        raise PkiError(
+            f"{folder / 'ca.key'} exists: another one would make every certificate of it worthless (--force)"
+        )
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in ("issued", *_FOLDERS.values()):
+        (folder / name).mkdir(exist_ok=True, mode=0o700)
+    for made in (folder / "issued").glob("*.pem"):
+        made.unlink()  # of the authority that is replaced
+    authority = pki.new_authority(site, now, days)
+    _written(folder / "ca.key", pki.key_pem(authority.key), PRIVATE)
+    _written(folder / "ca.pem", pki.certificate_pem(authority.certificate), PUBLIC)
+    _written(folder / "crl.pem", pki.revocations(authority, (), now), PUBLIC)
+
+
+def make(
+    folder: Path, kind: Kind, its_names: tuple[str, ...], now: datetime, days: int, *, force: bool = False
+) -> Made:
+    """Make a key and a certificate for a controller or an agent; the first name is the files'.
+
+    Raises:
+        PkiError: there is one of this name already, or no authority in the folder.
+        NotAName: one of the names cannot be in a certificate.
+        OSError: the folder cannot be written.
+    """
+    authority = _authority(folder)
+    stem = folder / _FOLDERS[kind] / its_names[0].replace(":", "_")
+    if stem.with_name(f"{stem.name}.key").exists() and not force:
+        raise PkiError(
+            f"{stem}.key exists: headway pki renew makes another certificate for it, --force another key too; "
+            "the certificate there stays good until it is revoked"
+        )
+    key = pki.new_key()
+    made = pki.certificate(authority, kind, its_names, key.public_key(), now + timedelta(days=days))
+    # The key first: a certificate without its key is of no use, and a second run would have to be forced.
+    _written(stem.with_name(f"{stem.name}.key"), pki.key_pem(key), PRIVATE)
+    return _kept(folder, made, kind, stem)
+
+
+def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made:
+    """Make another certificate of the same names for the same key; the older one stays good until it expires.
+
+    Raises:
+        PkiError: there is none, or it is revoked: then its key must not be used any more.
+        OSError: the folder cannot be written.
+    """
+    authority = _authority(folder)
+    stem = folder / _FOLDERS[kind] / name.replace(":", "_")
+    with _read_well(stem.with_name(f"{stem.name}.pem"), "make one first"):
+        before = x509.load_pem_x509_certificate(stem.with_name(f"{stem.name}.pem").read_bytes())
+        key = pki.key_of(stem.with_name(f"{stem.name}.key").read_bytes())
+    if before.serial_number in _revoked(folder):
+        raise PkiError(f'the certificate of {kind} "{name}" is revoked: make it a new key, headway pki {kind} --force')
+    made = pki.certificate(authority, kind, names(before), key.public_key(), now + timedelta(days=days))
+    return _kept(folder, made, kind, stem)
+
+
+def revoke(folder: Path, which: str, now: datetime) -> tuple[Issued, ...]:
+    """Revoke what is called so, all of its certificates that are still good, or the one of a serial; return these.
+
+    Raises:
+        PkiError: there is no such certificate, or none that is still good.
+        OSError: the folder cannot be written.
+    """
+    authority = _authority(folder)
+    known = listed(folder)
+    serial = which.lower().replace(":", "").removeprefix("0x")
+    named = [one for one in known if which in one.names]
+    if not named and _SERIAL.fullmatch(serial):
+        named = [one for one in known if one.serial == serial]
+    if not named:
+        raise PkiError(f'no certificate was made for "{which}"; there are {", ".join(sorted({k.name for k in known}))}')
+    going = tuple(one for one in named if not one.revoked and one.ends_s > now.timestamp())
+    if not going:
+        raise PkiError(f'every certificate of "{which}" has expired or is revoked already')
+    revoked = _revoked(folder) | {int(one.serial, 16): now for one in going}
+    _written(folder / "crl.pem", pki.revocations(authority, revoked.items(), now), PUBLIC)
+    return going
+
+
+def listed(folder: Path) -> tuple[Issued, ...]:
+    """Return every certificate that the authority of a folder has made, by kind, name and end.
+
+    Raises:
+        PkiError: there is no authority, or a file is damaged.
+    """
+    revoked = frozenset(_revoked(folder))
+    found: list[Issued] = []
+    for path in (folder / "issued").glob("*.pem"):
+        with _read_well(path, "remove it"):
+            made = x509.load_pem_x509_certificate(path.read_bytes())
+        kind = kind_of(made)
+        if kind is not None and names(made):
+            found.append(pki.issued(made, kind, revoked))
+    return tuple(sorted(found, key=lambda one: (one.kind, one.name, one.ends_s)))
+
+
+def _kept(folder: Path, made: x509.Certificate, kind: Kind, stem: Path) -> Made:
+    """Write a certificate where it is remembered, and where it is taken from."""
+    issued = pki.issued(made, kind, frozenset())
+    path = stem.with_name(f"{stem.name}.pem")
+    _written(folder / "issued" / f"{issued.serial}.pem", pki.certificate_pem(made), PUBLIC)
+    _written(path, pki.certificate_pem(made), PUBLIC)
+    return Made(issued, path, stem.with_name(f"{stem.name}.key"))
+
+
+def _authority(folder: Path) -> Authority:
+    hint = f'make it by: headway pki init {folder} --name "your site"'
+    with _read_well(folder / "ca.pem", hint):
+        certificate = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    with _read_well(folder / "ca.key", hint):
+        return Authority(certificate, pki.key_of((folder / "ca.key").read_bytes()))
+
+
+def _revoked(folder: Path) -> dict[int, datetime]:
+    hint = f'{folder} is no authority\'s folder; headway pki init {folder} --name "your site" makes one'
+    with _read_well(folder / "crl.pem", hint):
+        known = x509.load_pem_x509_crl((folder / "crl.pem").read_bytes())
+    return {one.serial_number: one.revocation_date_utc for one in known}
+
+
+@contextlib.contextmanager
+def _read_well(path: Path, hint: str) -> Iterator[None]:
+    """Turn what can go wrong with reading a file into one error.
+
+    Raises:
+        PkiError: it cannot be read, or is something else.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise PkiError(f"{error.filename or path}: {error.strerror}; {hint}") from error
+    except ValueError as error:
+        raise PkiError(f"{path} is damaged ({error}); {hint}") from error
+
+
+def _written(path: Path, data: bytes, mode: int) -> None:
+    """Write a file as a whole: who reads it meanwhile sees the old one or the new one, never a part."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)

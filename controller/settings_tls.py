@@ -1,0 +1,75 @@
+"""The sections ``tls`` and ``insecure``: how agents and the controller know each other, and where they need not."""
+
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+from pydantic import Field
+
+from controller.settings_circuits import Section
+from controller.southbound.tls import Tls
+from topology.certificates import Kind, Pems, problems
+
+HOW = (
+    "say tls: {authority: ca.pem, certificate: NAME.pem, key: NAME.key, revoked: crl.pem}, made by: "
+    "headway pki init DIR --name SITE; headway pki controller DIR --name {host}; or insecure: true"
+)
+
+
+class TlsSection(Section):
+    """The files of mutual TLS with the agents, PEM; a relative path is relative to the configuration."""
+
+    authority: str = Field(min_length=1)
+    certificate: str = Field(min_length=1)
+    key: str = Field(min_length=1)
+    revoked: str | None = Field(default=None, min_length=1)
+
+
+def trusted(section: TlsSection | None, folder: Path, found: list[str]) -> Tls | None:
+    """Return the files of a section, None without one; everything that is wrong with them now goes to ``found``."""
+    if section is None:
+        return None
+    texts = {"authority": b"", "certificate": b"", "key": b"", "revoked": b""}
+    paths = {name: folder / path for name, path in section if path is not None}
+    for name, path in paths.items():
+        try:
+            texts[name] = path.read_bytes()
+        except OSError as error:
+            found.append(f"tls.{name}: {path}: {error.strerror}")
+            continue
+        found += [] if texts[name] else [f"tls.{name}: {path} is empty"]
+    pems = Pems(texts["authority"], texts["certificate"], texts["key"], texts["revoked"] or None)
+    wrong = problems(pems, Kind.CONTROLLER, datetime.now(UTC))
+    found += [f"tls.{problem.field}: {paths[problem.field]} {problem.what}" for problem in wrong]
+    revoked = paths.get("revoked")
+    return Tls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
+
+
+def unguarded(address: str, *, tls: bool, insecure: bool) -> list[str]:
+    """Return what is wrong if agents of other machines are let in without being asked who they are.
+
+    Args:
+        address: where agents connect.
+        tls: whether there is a section ``tls``.
+        insecure: whether it is said that it shall be so.
+    """
+    if tls and insecure:
+        return ["insecure: says that TLS is not wanted, and there is a tls section: take one of them away"]
+    if tls or insecure or is_here(address):
+        return []
+    host = address.rpartition(":")[0].strip("[]")
+    how = HOW.replace("{host}", "ctl.example.org" if host in {"0.0.0.0", "::", ""} else host)  # noqa: S104 (compared)
+    return [f"listen.agents: {address} can be reached from other machines, and anybody could pass for a host: {how}"]
+
+
+def is_here(address: str) -> bool:
+    """Return whether an address can only be reached from this machine.
+
+    >>> is_here("unix:/run/headway.sock"), is_here("[::1]:50051"), is_here("localhost:1"), is_here("0.0.0.0:1")
+    (True, True, True, False)
+    """
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return address.startswith("unix:") or host == "localhost"

@@ -1,0 +1,270 @@
+"""The connection to one controller: a WebSocket, over TLS or plain.
+
+One thread dials, reads and writes, for OpenSSL's connections are not to be used by two at once; the others leave what
+they want sent and wake it. The WebSocket itself is the ``websockets`` package's (its part without I/O).
+"""
+
+import contextlib
+import os
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+from hostagent import trust
+from hostagent.errors import Lost, NotAttached, Refused
+from hostagent.trust import Tls
+from topology.protocol import ATTACH_PATH, LONGEST_BYTES, PING_S, SILENT_S
+
+DIAL_WITHIN_S = 5.0  # for each address, and again for the handshakes
+CLOSE_WITHIN_S = 1.0
+MOST_UNSENT_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
+_AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Stream:
+    """A connection to a controller, from before it is dialled until it is over.
+
+    Attributes:
+        controller: its address.
+        opened_ns: since when there is this object, CLOCK_MONOTONIC.
+        attached_s: since when the controller has told us something, Unix seconds; 0 if it has not yet.
+    """
+
+    def __init__(self, controller: str, tls: Tls | None) -> None:
+        self.controller = controller
+        self.opened_ns = time.monotonic_ns()
+        self.attached_s = 0
+        self._tls = tls
+        self._outbox: deque[bytes] = deque()
+        self._cancelled = False
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._waking = threading.Lock()  # so that nobody writes into a descriptor that is another's by now
+        self._over = False
+        self._sock = socket.socket()
+        self._unsent = bytearray()
+        scheme = "ws" if tls is None or controller.startswith("unix:") else "wss"
+        where = "localhost" if controller.startswith("unix:") else controller
+        self._protocol = ClientProtocol(parse_uri(f"{scheme}://{where}{ATTACH_PATH}"), max_size=LONGEST_BYTES)
+        self._heard_s = self._asked_s = 0.0
+
+    def send(self, message: bytes) -> None:
+        """Have a message sent; from any thread, and before the connection is made."""
+        self._outbox.append(message)
+        self._rouse()
+
+    def cancel(self) -> None:
+        """End it as soon as possible, from any thread."""
+        self._cancelled = True
+        self._rouse()
+
+    def _rouse(self) -> None:
+        with self._waking, contextlib.suppress(BlockingIOError):  # full: it is awake already
+            if not self._over:
+                os.write(self._wake, b"x")
+
+    def messages(self) -> Iterator[bytes]:
+        """Dial, and yield what the controller says until the stream is over or cancelled.
+
+        Raises:
+            Refused: one end does not trust the other, or the controller does not want this host.
+            Lost: it could not be reached, or the stream broke off.
+        """
+        try:
+            self._dial()
+            self._attach()
+            yield from self._conversation()
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            self._sock.close()
+            with self._waking:
+                self._over = True
+                os.close(self._wake)
+                os.close(self._woken)
+
+    def close(self, reason: str) -> None:
+        """Say goodbye and why; by the thread that reads, which then ends."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close(CloseCode.NORMAL_CLOSURE, reason[:120])
+        self._cancelled = True
+
+    def _dial(self) -> None:
+        """Connect, and shake hands by TLS.
+
+        Raises:
+            OSError: it did not work at any of the controller's addresses.
+            NotAttached: neither did TLS.
+        """
+        if self.controller.startswith("unix:"):
+            self._connect(socket.AF_UNIX, self.controller.removeprefix("unix:"))
+            return
+        host, _, port = self.controller.rpartition(":")
+        host = host.strip("[]")
+        context = self._tls.context() if self._tls is not None else None
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+        for i, (family, _, _, _, address) in enumerate(found):
+            try:
+                self._connect(family, address)
+                break
+            except OSError:
+                if self._cancelled or i == len(found) - 1:
+                    raise
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            tls = context.wrap_socket(self._sock, server_hostname=host, do_handshake_on_connect=False)
+            self._sock = tls
+            deadline_s = time.monotonic() + DIAL_WITHIN_S
+            while not self._shaken(tls):
+                self._wait(deadline_s, "the TLS handshake")
+
+    def _connect(self, family: int, address: object) -> None:
+        self._sock.close()
+        self._sock = socket.socket(family, socket.SOCK_STREAM)
+        self._sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            self._sock.connect(address)  # type: ignore[arg-type]
+        self._wait(time.monotonic() + DIAL_WITHIN_S, "connecting", selectors.EVENT_WRITE)
+        failed = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+
+    def _shaken(self, tls: ssl.SSLSocket) -> bool:
+        try:
+            tls.do_handshake()
+        except _AGAIN:
+            return False
+        return True
+
+    def _attach(self) -> None:
+        """Ask for the WebSocket.
+
+        Raises:
+            OSError: the connection broke.
+            NotAttached: the controller wants none.
+        """
+        self._protocol.send_request(self._protocol.connect())
+        deadline_s = time.monotonic() + DIAL_WITHIN_S
+        while self._protocol.state is State.CONNECTING:
+            self._write()
+            self._wait(deadline_s, "the answer")
+            for _ in self._read():
+                pass  # nothing but the answer comes before our first message
+        failure = self._protocol.handshake_exc
+        if isinstance(failure, InvalidStatus):
+            raise Refused(f"the controller answers {failure.response.status_code}: is it a Headway controller?")
+        if failure is not None and isinstance(failure.__cause__, EOFError):
+            hint = "" if self._tls is not None else "; if it speaks TLS, say tls in the configuration"
+            raise Lost(f"the controller hung up without an answer{hint}")
+        if failure is not None:
+            raise Refused("answers, but not as a controller: does it speak TLS? then say tls in the configuration")
+
+    def _conversation(self) -> Iterator[bytes]:
+        """Send what is left for it, and yield what comes."""
+        self._heard_s = self._asked_s = time.monotonic()
+        while True:
+            if self._cancelled:
+                self._goodbye()
+                return
+            if len(self._unsent) > MOST_UNSENT_BYTES:
+                raise Lost("the controller does not read what it is sent")
+            while self._outbox:
+                self._protocol.send_text(self._outbox.popleft())
+            self._write()
+            if self._protocol.state is not State.OPEN:
+                raise self._ended()
+            self._wait(min(self._asked_s + PING_S, self._heard_s + SILENT_S), "")
+            yield from self._read()
+            self._ask()
+
+    def _goodbye(self) -> None:
+        """Send what there is to send, if the other end reads."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close(CloseCode.GOING_AWAY, "the agent ends")
+        self._sock.settimeout(CLOSE_WITHIN_S)
+        with contextlib.suppress(OSError):
+            self._write()
+
+    def _ask(self) -> None:
+        """Ask the controller for a sign of life, in time.
+
+        Raises:
+            Lost: there was none.
+        """
+        now_s = time.monotonic()
+        if now_s >= self._heard_s + SILENT_S:
+            raise Lost(f"the controller has been silent for {SILENT_S:g} s")
+        if now_s >= self._asked_s + PING_S and self._protocol.state is State.OPEN:
+            self._asked_s = now_s
+            self._protocol.send_ping(b"")
+
+    def _read(self) -> Iterator[bytes]:
+        """Yield the messages that have come."""
+        while True:
+            try:
+                data = self._sock.recv(_READ_BYTES)
+            except _AGAIN:
+                return
+            self._heard_s = time.monotonic()
+            if data:
+                self._protocol.receive_data(data)
+            else:
+                self._protocol.receive_eof()
+            for event in self._protocol.events_received():
+                if isinstance(event, Frame) and event.opcode in {Opcode.TEXT, Opcode.BINARY}:
+                    self.attached_s = self.attached_s or int(time.time())
+                    yield bytes(event.data)
+            if not data or self._cancelled:
+                return
+
+    def _write(self) -> None:
+        """Send as much as the other end takes."""
+        for data in self._protocol.data_to_send():
+            self._unsent += data
+        try:
+            while self._unsent:
+                del self._unsent[: self._sock.send(self._unsent)]
+        except _AGAIN:
+            return
+
+    def _wait(self, deadline_s: float, what: str, events: int = selectors.EVENT_READ) -> None:
+        """Wait until the socket can be used, somebody has woken us, or the time is over.
+
+        Raises:
+            TimeoutError: it is over, and something was waited for.
+            Lost: somebody has cancelled it meanwhile.
+        """
+        with selectors.DefaultSelector() as selector:
+            wanted = events | (selectors.EVENT_WRITE if self._unsent else 0)
+            selector.register(self._sock, wanted)
+            selector.register(self._woken, selectors.EVENT_READ)
+            ready = selector.select(max(0.0, deadline_s - time.monotonic()))
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, _READ_BYTES)
+        if what and self._cancelled:
+            raise Lost("the agent ends")
+        if what and not ready:
+            raise TimeoutError(f"no answer within {DIAL_WITHIN_S:g} s: {what}")
+
+    def _ended(self) -> NotAttached:
+        """Return how the controller has ended the stream."""
+        said = self._protocol.close_rcvd
+        if said is None or not said.reason:
+            return Lost("the controller hung up")
+        why = f"the controller says: {said.reason}"
+        return Refused(why) if said.code == CloseCode.POLICY_VIOLATION else Lost(why)
+
+    def _failure(self, error: OSError) -> NotAttached:
+        host = self.controller.rpartition(":")[0].strip("[]")
+        words = trust.why(error, host)
+        return Refused(words) if words else Lost(error.strerror or str(error))

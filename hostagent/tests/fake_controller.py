@@ -1,0 +1,93 @@
+"""A controller that speaks the agents' protocol to one agent and keeps what it hears."""
+
+import contextlib
+import queue
+import ssl
+import threading
+import time
+from pathlib import Path
+from typing import TypeVar
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import Server, ServerConnection, serve, unix_serve
+
+from topology.protocol import Allocations, Applied, EntryTelemetry, Telemetry, UpMessage, parsed_from_agent, to_bytes
+
+T = TypeVar("T")
+REPEAT_S = 0.3
+
+
+class FakeController:
+    """A WebSocket server at a path, plain; or at a port of 127.0.0.1, with TLS if there is a context for it."""
+
+    def __init__(self, where: Path | int, context: ssl.SSLContext | None = None) -> None:
+        self.address = f"127.0.0.1:{where}" if isinstance(where, int) else f"unix:{where}"
+        self.heard: list[UpMessage] = []
+        self.applied_at_s: dict[int, float] = {}
+        self.sent_at_s: dict[int, float] = {}
+        self._where = where
+        self._context = context
+        self._outbox: queue.SimpleQueue[Allocations | None] = queue.SimpleQueue()
+        self._repeated: Allocations | None = None
+        self._server: Server | None = None
+        self.start()
+
+    def start(self) -> None:
+        if isinstance(self._where, int):
+            self._server = serve(
+                self._attach, "127.0.0.1", self._where, ssl=self._context, compression=None, close_timeout=1
+            )
+        else:
+            self._where.unlink(missing_ok=True)
+            self._server = unix_serve(self._attach, str(self._where), compression=None, close_timeout=1)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def send(self, message: Allocations) -> None:
+        self._outbox.put(message)
+
+    def stop(self) -> None:
+        self._outbox.put(None)
+        if self._server is not None:
+            self._server.shutdown()
+        self._outbox = queue.SimpleQueue()
+
+    def all_of(self, kind: type[T]) -> list[T]:
+        return [message for message in self.heard if isinstance(message, kind)]
+
+    def applied(self, epoch: int) -> bool:
+        return Applied(epoch) in self.heard
+
+    def entry(self, name: str) -> EntryTelemetry | None:
+        """The newest counters of one allocation."""
+        told = self.all_of(Telemetry)
+        return next((e for e in told[-1].entries if e.name == name), None) if told else None
+
+    def _attach(self, connection: ServerConnection) -> None:
+        outbox = self._outbox
+        ended = threading.Event()
+        threading.Thread(target=self._read, args=(connection, ended), daemon=True).start()
+        with contextlib.suppress(ConnectionClosed):
+            while not ended.is_set():
+                try:
+                    following = outbox.get(timeout=REPEAT_S)
+                except queue.Empty:
+                    following = self._repeated
+                    if following is None:
+                        continue
+                if following is None:
+                    return
+                self._repeated = following
+                self.sent_at_s.setdefault(following.epoch, time.monotonic())
+                connection.send(to_bytes(following), text=True)
+
+    def _read(self, connection: ServerConnection, ended: threading.Event) -> None:
+        try:
+            for data in connection:
+                message = parsed_from_agent(data if isinstance(data, bytes) else data.encode())
+                self.heard.append(message)
+                if isinstance(message, Applied):
+                    self.applied_at_s.setdefault(message.epoch, time.monotonic())
+        except ConnectionClosed:
+            pass
+        finally:
+            ended.set()

@@ -1,0 +1,89 @@
+"""The agent's side of mutual TLS: its files, what is wrong with them, and why a handshake failed."""
+
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+from hostagent.errors import Refused
+from topology.certificates import Kind, Pems, names, problems
+from topology.handshake import why_failed, why_untrusted
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
+class Tls:
+    """The files of mutual TLS, PEM; a relative path is relative to the configuration.
+
+    Attributes:
+        authority: certificates that sign the controllers'.
+        certificate: ours.
+        key: ours.
+        revoked: list of certificates of controllers that are not believed any more.
+    """
+
+    authority: Path
+    certificate: Path
+    key: Path
+    revoked: Path | None = None
+
+    def problems(self, host: str) -> tuple[str, ...]:
+        """Return everything that is wrong with the files for a host's agent now, each with its key."""
+        texts = {"authority": b"", "certificate": b"", "key": b"", "revoked": b""}
+        found: list[str] = []
+        for field in tuple(texts):
+            path = getattr(self, field)
+            try:
+                texts[field] = data = path.read_bytes() if path else b""
+            except OSError as error:
+                found.append(f"tls.{field}: {path}: {error.strerror}")
+            else:
+                found += [f"tls.{field}: {path} is empty"] if path and not data else []
+        pems = Pems(texts["authority"], texts["certificate"], texts["key"], texts["revoked"] or None)
+        wrong = problems(pems, Kind.AGENT, datetime.now(UTC))
+        found += [f"tls.{problem.field}: {getattr(self, problem.field)} {problem.what}" for problem in wrong]
+        if not found:
+            found += _of_another(texts["certificate"], host)
+        return tuple(found)
+
+    def context(self) -> ssl.SSLContext:
+        """Return the client's side of it, as the files are now.
+
+        Raises:
+            Refused: a file cannot be read, or does not fit the others.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate, and for its name
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.hostname_checks_common_name = False
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+            context.load_verify_locations(self.authority)
+            if self.revoked is not None:
+                context.load_verify_locations(self.revoked)
+                context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        except OSError as error:
+            raise Refused(f"the files of tls cannot be used: {error.strerror or error}: {self.certificate}") from error
+        return context
+
+
+def _of_another(certificate: bytes, host: str) -> Iterator[str]:
+    for_names = names(x509.load_pem_x509_certificates(certificate)[0])
+    if host not in for_names:
+        yield f"tls.certificate: is for {', '.join(for_names)}, not for {host}"
+
+
+def why(error: OSError, dialled: str) -> str | None:
+    """Return why TLS with a controller failed, in an operator's words; None if it is not TLS that failed.
+
+    Args:
+        error: what came of it.
+        dialled: the name or address of the controller that was dialled.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return why_untrusted(Kind.CONTROLLER, error.verify_code, error.verify_message, dialled)
+    if isinstance(error, ssl.SSLError):
+        return why_failed(Kind.CONTROLLER, error.reason or "")
+    return None

@@ -1,0 +1,172 @@
+"""What controllers and agents ask of their certificates, and all that is wrong with some. Pure: PEM in, words out.
+
+An agent's certificate may be used by a TLS client only, a controller's by a server only (extended key usage, RFC 5280
+section 4.2.1.12), so that no host can pass itself off as a controller. Both carry their names as alternative names.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
+
+T = TypeVar("T")
+
+
+class Kind(StrEnum):
+    """Whose certificate it is."""
+
+    AGENT = "agent"
+    CONTROLLER = "controller"
+
+    @property
+    def usage(self) -> ObjectIdentifier:
+        """The extended key usage that its certificates must have."""
+        return ExtendedKeyUsageOID.CLIENT_AUTH if self is Kind.AGENT else ExtendedKeyUsageOID.SERVER_AUTH
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one of the files of a ``tls`` section.
+
+    Attributes:
+        field: its key there.
+        what: in words, with what to do.
+    """
+
+    field: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pems:
+    """The texts of the files of a ``tls`` section; empty is what could not be read.
+
+    Attributes:
+        authority: certificates whose signatures are believed.
+        certificate: ours, and after it those between it and the authority, if any.
+        key: ours.
+        revoked: list of certificates that are not believed any more; None if there is no list.
+    """
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+    revoked: bytes | None = None
+
+
+def names(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the DNS names and addresses that a certificate is for."""
+    try:
+        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    addresses = (str(address) for address in alternative.get_values_for_type(x509.IPAddress))
+    return (*alternative.get_values_for_type(x509.DNSName), *addresses)
+
+
+def kind_of(certificate: x509.Certificate) -> Kind | None:
+    """Return whose certificate it is; None if it is neither's, or both's."""
+    try:
+        usages = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+    except x509.ExtensionNotFound:
+        return None
+    kinds = [kind for kind in Kind if kind.usage in usages]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def revoked_serials(pem: bytes) -> frozenset[int]:
+    """Return the serial numbers in a list of revoked certificates.
+
+    Raises:
+        ValueError: it is no such list.
+    """
+    return frozenset(revoked.serial_number for revoked in x509.load_pem_x509_crl(pem))
+
+
+def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[Problem, ...]:
+    """Return everything that would keep a connection with these files from being made.
+
+    Args:
+        pems: the files; those that are empty are passed over, their absence is told by who read them.
+        kind: whose they are.
+        now: with its zone.
+    """
+    return tuple(_problems(pems, kind, now))
+
+
+def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[Problem]:
+    found: list[Problem] = []
+    authorities = _read(pems.authority, x509.load_pem_x509_certificates, "authority", "certificate in PEM", found) or []
+    chain = _read(pems.certificate, x509.load_pem_x509_certificates, "certificate", "certificate in PEM", found) or []
+    key = _read(pems.key, lambda pem: load_pem_private_key(pem, None), "key", "private key in PEM", found)
+    revoked = _read(pems.revoked or b"", x509.load_pem_x509_crl, "revoked", "list of revoked ones in PEM", found)
+    yield from found
+    for certificate in authorities:
+        yield from _untimely(certificate, "authority", now)
+    if chain:
+        yield from _of_leaf(chain[0], kind, now)
+        if key is not None and key.public_key() != chain[0].public_key():
+            yield Problem("key", "is not the key of the certificate")
+        if authorities and not any(_issued(chain[-1], authority) for authority in authorities):
+            yield Problem("certificate", "is not signed by the authority")
+        if revoked is not None and revoked.get_revoked_certificate_by_serial_number(chain[0].serial_number):
+            yield Problem("certificate", "is revoked; make another one: headway pki")
+    if revoked is not None:
+        yield from _of_list(revoked, authorities, now)
+
+
+def _read(pem: bytes, read: Callable[[bytes], T], field: str, what: str, found: list[Problem]) -> T | None:
+    """Return what a PEM holds; None if it is empty or something else, which is then among those found."""
+    try:
+        return read(pem) if pem else None
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: a key that wants a password
+        found.append(Problem(field, f"is no {what}" + (" without a password" if field == "key" else "")))
+        return None
+
+
+def _of_leaf(certificate: x509.Certificate, kind: Kind, now: datetime) -> Iterator[Problem]:
+    yield from _untimely(certificate, "certificate", now)
+    is_kind = kind_of(certificate)
+    if is_kind is not kind:
+        whose = (
+            f"that of an {is_kind}" if is_kind is Kind.AGENT else f"that of a {is_kind}" if is_kind else "of neither"
+        )
+        yield Problem("certificate", f"must be that of {_a(kind)}, and is {whose}; make it by: headway pki {kind}")
+    if not names(certificate):
+        yield Problem("certificate", f"carries no name; make it by: headway pki {kind}")
+
+
+def _a(kind: Kind) -> str:
+    return f"an {kind}" if kind is Kind.AGENT else f"a {kind}"
+
+
+def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Iterator[Problem]:
+    if now >= certificate.not_valid_after_utc:
+        yield Problem(field, f"has expired at {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}")
+    if now < certificate.not_valid_before_utc:
+        begins = f"{certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
+        yield Problem(field, f"is not valid before {begins}; is this machine's clock right?")
+
+
+def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _of_list(
+    revoked: x509.CertificateRevocationList, known: list[x509.Certificate], now: datetime
+) -> Iterator[Problem]:
+    keys = [authority.public_key() for authority in known]
+    if keys and not any(revoked.is_signature_valid(key) for key in keys):  # type: ignore[arg-type]
+        yield Problem("revoked", "is not signed by the authority")
+    if revoked.next_update_utc is not None and now >= revoked.next_update_utc:
+        yield Problem("revoked", f"has expired at {revoked.next_update_utc:%Y-%m-%dT%H:%M:%SZ}: nobody would be let in")
