@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps import agent, logs
+from apps import agent, logs, pki
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(agent.app, name="agent")
+app.add_typer(pki.app, name="pki")
 Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]
 
 
@@ -36,7 +37,9 @@ def controller(
 ) -> None:
     """Run the controller: plan, switches, agents and the REST API.
 
-    Switches connect by OpenFlow 1.3, agents by gRPC. Example: headway controller --config /etc/headway/controller.yaml
+    Switches connect by OpenFlow 1.3, agents by WebSocket over TLS.
+
+    Example: headway controller --config /etc/headway/controller.yaml
     """
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"

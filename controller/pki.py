@@ -5,6 +5,7 @@ ECDSA with SHA-256 (RFC 5480, RFC 5758).
 """
 
 import re
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -88,7 +89,7 @@ def new_authority(site: str, now: datetime, days: int = AUTHORITY_DAYS) -> Autho
     )
     usage = _usage(sign_certificates=True)
     certificate = (
-        x509.CertificateBuilder(named, named, key.public_key(), x509.random_serial_number())
+        x509.CertificateBuilder(named, named, key.public_key(), _serial())
         .not_valid_before(now - CLOCKS_DIFFER)
         .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -123,7 +124,7 @@ def certificate(
     )
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     return (
-        x509.CertificateBuilder(issuer.subject, subject, public_key, x509.random_serial_number())
+        x509.CertificateBuilder(issuer.subject, subject, public_key, _serial())
         .not_valid_before(issuer.not_valid_before_utc)
         .not_valid_after(min(ends, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -190,6 +191,11 @@ def key_of(pem: bytes) -> Key:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("is not an EC key")  # noqa: TRY004 (of what was read, not of an argument)
     return key
+
+
+def _serial() -> int:
+    """Return a new serial number: 63 random bits, always 16 hex digits, which people can still compare."""
+    return 1 << 63 | secrets.randbits(63)
 
 
 def _usage(*, sign_certificates: bool) -> x509.KeyUsage:

@@ -40,6 +40,7 @@ from topology.wire import Framing
 REPORT_S = 1.0
 FIRST_BACKOFF_S = 0.2
 LONGEST_BACKOFF_S = 5.0
+ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
 SAID_AGAIN_S = 60.0  # a controller that does not serve us is dialled every few seconds; one line a minute is enough
 
 log = structlog.get_logger()
@@ -135,6 +136,7 @@ class Agent:
                     stream.close("an older epoch is not obeyed")
                 elif not served:
                     log.info("agent.attached", controller=controller)
+                    _note_endings(stream)
                     served = True
         except NotAttached as error:
             self._note_loss(controller, error, served=served)
@@ -287,3 +289,11 @@ class Agent:
         if not self._lapse_said and not in_force.lease_left_ms(time.monotonic_ns()):
             self._lapse_said = True
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
+
+
+def _note_endings(stream: Stream) -> None:
+    """Say which of the certificates ends soon."""
+    for whose, ends_s in stream.ends_s.items():
+        days_left = int(ends_s - time.time()) // 86_400
+        if days_left < ENDING_DAYS:
+            log.warning("agent.certificate_ending", whose=whose, controller=stream.controller, days_left=days_left)

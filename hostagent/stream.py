@@ -39,12 +39,14 @@ class Stream:
         controller: its address.
         opened_ns: since when there is this object, CLOCK_MONOTONIC.
         attached_s: since when the controller has told us something, Unix seconds; 0 if it has not yet.
+        ends_s: when each of the two certificates expires, by whose it is, Unix seconds; empty without TLS.
     """
 
     def __init__(self, controller: str, tls: Tls | None) -> None:
         self.controller = controller
         self.opened_ns = time.monotonic_ns()
         self.attached_s = 0
+        self.ends_s: dict[str, int] = {}
         self._tls = tls
         self._outbox: deque[bytes] = deque()
         self._cancelled = False
@@ -111,7 +113,9 @@ class Stream:
             return
         host, _, port = self.controller.rpartition(":")
         host = host.strip("[]")
-        context = self._tls.context() if self._tls is not None else None
+        context = None
+        if self._tls is not None:
+            context, self.ends_s["host"] = self._tls.context(), self._tls.ends_s()
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
         for i, (family, _, _, _, address) in enumerate(found):
             try:
@@ -127,6 +131,8 @@ class Stream:
             deadline_s = time.monotonic() + DIAL_WITHIN_S
             while not self._shaken(tls):
                 self._wait(deadline_s, "the TLS handshake")
+            shown = tls.getpeercert() or {}
+            self.ends_s["controller"] = ssl.cert_time_to_seconds(str(shown["notAfter"]))
 
     def _connect(self, family: int, address: object) -> None:
         self._sock.close()

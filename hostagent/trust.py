@@ -49,6 +49,16 @@ class Tls:
             found += _of_another(texts["certificate"], host)
         return tuple(found)
 
+    def ends_s(self) -> int:
+        """Return when our certificate expires, Unix seconds.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it is none.
+        """
+        certificate = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
+        return int(certificate.not_valid_after_utc.timestamp())
+
     def context(self) -> ssl.SSLContext:
         """Return the client's side of it, as the files are now.
 

@@ -124,6 +124,10 @@ def certified(folder):
     return folder
 
 
+def test_certificates_are_made_as_the_document_says(tmp_path):
+    follow("pki.md", DEFAULT_URL, tmp_path)
+
+
 def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults(tmp_path):
     (text,) = blocks("configuration.md", "yaml")
     written = yaml.safe_load(text)

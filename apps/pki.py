@@ -1,0 +1,118 @@
+"""``headway pki``: the site's certificate authority, in a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apps import completion, options
+
+AUTHORITY_DAYS, CERTIFICATE_DAYS, SOON_DAYS = 3650, 730, 30  # as in controller.pki, which takes long to import
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Make the certificates by which agents and controllers know each other.
+
+    In a folder that only you can read: headway pki init DIR --name "my site", then a certificate for each controller
+    and for each host, which you copy there with ca.pem. See docs/pki.md.""",
+)
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The authority's folder; keep it to yourself.")]
+Days = Annotated[int, typer.Option(min=1, max=36_500, help="How long it is good for.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a key that is there.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="The controller's YAML file; has the hosts.")]
+Hosts = Annotated[
+    list[str] | None, typer.Argument(metavar="HOST...", help="Hosts of the network.", autocompletion=completion.hosts)
+]
+
+
+@app.command()
+def init(
+    folder: Folder,
+    name: Annotated[str, typer.Option(min=1, help="Your site's name, for people.")],
+    days: Days = AUTHORITY_DAYS,
+    force: Force = False,
+) -> None:
+    """Make an authority, and its list of revoked certificates, empty as yet.
+
+    Example: headway pki init /root/pki --name "La Serena"
+    """
+    from apps import pki_work
+
+    pki_work.init(folder, name, days, force=force)
+
+
+@app.command()
+def controller(
+    folder: Folder,
+    name: Annotated[list[str], typer.Option(help="Name or address that agents dial; repeat it for more.")],
+    days: Days = CERTIFICATE_DAYS,
+    force: Force = False,
+) -> None:
+    """Make a key and a certificate for a controller, for all names and addresses under which agents dial it.
+
+    Example: headway pki controller /root/pki --name ctl.example.org --name 192.0.2.1
+    """
+    from apps import pki_work
+
+    pki_work.controller(folder, tuple(name), days, force=force)
+
+
+@app.command()
+def agent(
+    folder: Folder,
+    hosts: Hosts = None,
+    config: Config = None,
+    network: Annotated[str | None, typer.Option(help="A named network, if there is no --config.")] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="For every host that has none yet.")] = False,
+    days: Days = CERTIFICATE_DAYS,
+    force: Force = False,
+) -> None:
+    """Make keys and certificates for the agents of hosts, which must be in the controller's network.
+
+    Example: headway pki agent /root/pki base20 --config /etc/headway/controller.yaml
+    """
+    from apps import pki_work
+
+    known = pki_work.known_hosts(config, network)
+    pki_work.agents(folder, tuple(hosts or ()), known, days, everyone=everyone, force=force)
+
+
+@app.command()
+def renew(
+    folder: Folder,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Of hosts or controllers.")] = None,
+    within: Annotated[int, typer.Option(min=0, help="Without names: all that end within so many days.")] = SOON_DAYS,
+    days: Days = CERTIFICATE_DAYS,
+) -> None:
+    """Make new certificates for keys that are there; only the certificate is to be copied, nothing to be restarted.
+
+    Example: headway pki renew /root/pki --within 60
+    """
+    from apps import pki_work
+
+    pki_work.renew(folder, tuple(names or ()), within, days)
+
+
+@app.command()
+def revoke(
+    folder: Folder,
+    which: Annotated[str, typer.Argument(metavar="NAME|SERIAL", help="All of this name, or one by its serial.")],
+) -> None:
+    """Take a certificate's worth away: its holder is turned out as soon as crl.pem has been copied to the controller.
+
+    Example: headway pki revoke /root/pki base20
+    """
+    from apps import pki_work
+
+    pki_work.revoke(folder, which)
+
+
+@app.command(name="list")
+def listing(folder: Folder, as_json: options.AsJson = False) -> None:
+    """Show every certificate that was made: for whom, its serial, how long it is good, whether it is revoked.
+
+    Example: headway pki list /root/pki
+    """
+    from apps import pki_work
+
+    pki_work.show(folder, as_json=as_json)

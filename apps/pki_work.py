@@ -1,0 +1,146 @@
+"""What the commands of ``headway pki`` do; what goes wrong is one line and an exit code."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from apps.base import EXIT_FAILED, EXIT_USAGE, stop
+from controller import pki_files
+from controller.errors import ConfigError
+from controller.pki import Issued, NotAName
+from controller.pki_files import Made, PkiError, now
+from topology.certificates import Kind
+from topology.named import NAMED
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Say in one line what went wrong."""
+    try:
+        yield
+    except (NotAName, ConfigError) as error:
+        stop(str(error), EXIT_USAGE)
+    except PkiError as error:
+        stop(str(error), EXIT_FAILED)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", EXIT_FAILED)
+
+
+def init(folder: Path, site: str, days: int, *, force: bool) -> None:
+    """Make an authority."""
+    with _said():
+        pki_files.init(folder, site, now(), days, force=force)
+    typer.echo(f"{folder}/ca.key    keep it here, to yourself: who has it can pass for every host and controller")
+    typer.echo(f"{folder}/ca.pem    copy it to every controller and host")
+    typer.echo(f"{folder}/crl.pem   copy it to every controller, again after each revoking")
+
+
+def controller(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
+    """Make a certificate for a controller."""
+    with _said():
+        _echo(pki_files.make(folder, Kind.CONTROLLER, names, now(), days, force=force))
+
+
+def known_hosts(config: Path | None, network: str | None) -> tuple[str, ...]:
+    """Return the hosts of the controller's network."""
+    if config is None and network is None:
+        stop(
+            "say --config FILE, or --network NAME: a certificate is for a host of the controller's network", EXIT_USAGE
+        )
+    if config is not None:
+        from controller.settings import network_in  # with all that the controller has; it takes a second
+
+        with _said():
+            return tuple(host.name for host in network_in(config).hosts)
+    if network not in NAMED:
+        stop(f'there is no network "{network}"; there are {", ".join(NAMED)}', EXIT_USAGE)
+    return tuple(host.name for host in NAMED[network]().hosts)
+
+
+def agents(
+    folder: Path, hosts: tuple[str, ...], known: tuple[str, ...], days: int, *, everyone: bool, force: bool
+) -> None:
+    """Make certificates for agents."""
+    unknown = [host for host in hosts if host not in known]
+    if unknown:
+        stop(f'there is no host "{unknown[0]}" in the network; there are {", ".join(known)}', EXIT_USAGE)
+    if everyone is bool(hosts):
+        stop("say the hosts' names, or --all, one of the two", EXIT_USAGE)
+    with _said():
+        if everyone:
+            have = {one.name for one in pki_files.listed(folder) if one.kind is Kind.AGENT and not one.revoked}
+            hosts = tuple(host for host in known if host not in have or force)
+        for host in hosts:
+            _echo(pki_files.make(folder, Kind.AGENT, (host,), now(), days, force=force))
+    if not hosts:
+        typer.echo("every host has a certificate already")
+
+
+def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
+    """Make new certificates for keys that are there."""
+    now_s = int(now().timestamp())
+    with _said():
+        by_worth = sorted(pki_files.listed(folder), key=lambda one: (not one.revoked, one.ends_s))
+        newest = {(one.kind, one.name): one for one in by_worth}  # the last one of a name stays
+        chosen = [one for one in newest.values() if one.name in names]
+        if not names:
+            chosen = [one for one in newest.values() if not one.revoked and one.days_left(now_s) < within]
+        missing = set(names) - {one.name for one in chosen}
+        if missing:
+            raise PkiError(f'no certificate was made for "{min(missing)}"')
+        for one in chosen:
+            _echo(pki_files.renew(folder, one.kind, one.name, now(), days))
+    if not chosen:
+        typer.echo(f"no certificate ends within {within} days")
+
+
+def revoke(folder: Path, which: str) -> None:
+    """Revoke certificates."""
+    with _said():
+        for one in pki_files.revoke(folder, which, now()):
+            typer.echo(f"revoked: {one.kind} {one.name}, serial {one.serial}")
+    typer.echo(f"copy {folder}/crl.pem to every controller: its agents are turned out within seconds of that")
+
+
+def show(folder: Path, *, as_json: bool) -> None:
+    """Show every certificate."""
+    with _said():
+        found = pki_files.listed(folder)
+    now_s = int(now().timestamp())
+    if as_json:
+        typer.echo(json.dumps([_row(one, now_s) for one in found], indent=2))
+        return
+    table = Table(title=str(folder))
+    for column in ("name", "kind", "also", "valid until", "days left", "serial"):
+        table.add_column(column, justify="right" if column == "days left" else "left", overflow="fold")
+    for one in found:
+        left = "revoked" if one.revoked else str(one.days_left(now_s)) if one.ends_s > now_s else "expired"
+        table.add_row(one.name, one.kind, ", ".join(one.names[1:]), _until(one)[:10], left, one.serial)
+    Console().print(table)
+
+
+def _row(one: Issued, now_s: int) -> dict[str, str | int | bool | list[str]]:
+    return {
+        "name": one.name,
+        "names": list(one.names),
+        "kind": one.kind.value,
+        "serial": one.serial,
+        "valid_until": _until(one),
+        "days_left": one.days_left(now_s),
+        "revoked": one.revoked,
+    }
+
+
+def _until(one: Issued) -> str:
+    return datetime.fromtimestamp(one.ends_s, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _echo(made: Made) -> None:
+    """Say what was made, and where."""
+    typer.echo(f"{made.certificate} and {made.key.suffix}: {', '.join(made.issued.names)}, until {_until(made.issued)}")
