@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hostagent.plan import Entry, Match, Tuning
 
+NO_DSCP = 255  # HEADWAY_NO_DSCP
 PORTS_BITS = 32  # struct match: the two ports stand before the address
 SLOT = struct.Struct("=I")
 _HOST = struct.Struct("=Q16s16sQQIIIxxxx")
@@ -77,7 +78,8 @@ def control_bytes(generation: int, expires_ns: int) -> bytes:
 
 def entry_bytes(entry: Entry) -> bytes:
     """Return ``struct entry``."""
-    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, entry.dscp)
+    dscp = NO_DSCP if entry.dscp is None else entry.dscp
+    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, dscp)
 
 
 def counters(data: bytes) -> Counters:

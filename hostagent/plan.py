@@ -47,11 +47,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What all connections of one allocation may do together; the rate is payload."""
+    """What all connections of one allocation may do together; the rate is payload; ``dscp`` None: not marked."""
 
     rate_bytes_per_s: int
     window_segments: int
-    dscp: int
+    dscp: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _difference(old: KernelPlan, new: KernelPlan) -> Change:
     new_slots = {held.match: held.slot for held in new.held.values()}
     old_entries = {held.slot: held.entry for held in old.held.values()}
     changed = [(h.slot, h.entry) for h in new.held.values() if old_entries.get(h.slot) != h.entry]
-    nothing = Entry(0, 0, 0)
+    nothing = Entry(0, 0, None)
     changed.sort(key=lambda item: item[1].rate_bytes_per_s > old_entries.get(item[0], nothing).rate_bytes_per_s)
     puts = tuple((match, slot) for match, slot in new_slots.items() if old_slots.get(match) != slot)
     deletes = tuple(match for match in old_slots if match not in new_slots)

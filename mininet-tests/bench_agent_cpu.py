@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
@@ -23,13 +24,28 @@ from hostagent.tests.rig import Host, RunningAgent, two_hosts
 from topology.protocol import Allocation, Allocations, FlowClass
 from topology.wire import Framing, Layer, converted_bps, cwnd_segments
 
-WIRE_BPS = 400_000_000
 RTT_MS = 20
-ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many connections share which line, bit/s on the wire, and for how long that is measured."""
+
+    connections: int
+    wire_bps: int
+    measured_s: float
+
+    @property
+    def plan_bps(self) -> int:
+        """The payload rate of the plan: a little below the line's, so that the plan is what limits."""
+        return converted_bps(self.wire_bps, Layer.WIRE, Layer.PAYLOAD, Framing()) * 997 // 1000
+
+
+ROUNDS = 2  # in the lab two rounds differ by a percent
 WARM_UP_S = 2.0
-MEASURED_S = {1: 60.0, 100: 5.0}  # idle time costs nothing in the lab; both are about as many instructions
+LOADS = (Load(1, 1_000_000_000, 20.0), Load(100, 400_000_000, 5.0))  # more fills the lab's CPU under cubic and bbr
 PORT = 5201
-CONTESTANTS = ("cubic", "bbr", "headway")
+CONTESTANTS = ("cubic", "cubic paced", "bbr", "headway")
 LEASE_MS = 3000
 TICKS_PER_S = 100
 DATA_SENT = re.compile(r"^TcpExt:(.*)\nTcpExt:(.*)$", re.MULTILINE)
@@ -44,15 +60,15 @@ class Cost:
     idle_share: float
 
 
-def tuned(sender: Host, receiver: Host) -> None:
+def tuned(sender: Host, receiver: Host, load: Load) -> None:
     """Give the line its rate and its delay, and the hosts room for the windows."""
-    frames = converted_bps(WIRE_BPS, Layer.WIRE, Layer.FRAME, Framing())
+    frames = converted_bps(load.wire_bps, Layer.WIRE, Layer.FRAME, Framing())
     for host, commands in (
         (
             sender,
             (
                 "tc qdisc add dev {} root handle 1: htb default 1",
-                f"tc class add dev {{}} parent 1: classid 1:1 htb rate {frames}bit burst 128k cburst 128k",
+                f"tc class add dev {{}} parent 1: classid 1:1 htb rate {frames}bit burst 128k quantum 60000",
                 "tc qdisc add dev {} parent 1:1 bfifo limit 5mb",
             ),
         ),
@@ -68,7 +84,7 @@ def tuned(sender: Host, receiver: Host) -> None:
             subprocess.run(["ip", "netns", "exec", host.name, *words], check=True)
 
 
-def cost(sender: Host, receiver: Host, algorithm: str, connections: int) -> Cost:
+def cost(sender: Host, receiver: Host, algorithm: str, load: Load) -> Cost:
     """Return what one round costs while the transfers run steadily.
 
     Raises:
@@ -78,9 +94,12 @@ def cost(sender: Host, receiver: Host, algorithm: str, connections: int) -> Cost
         ["ip", "netns", "exec", receiver.name, "iperf3", "--server", "--one-off", "--port", str(PORT)],
         stdout=subprocess.DEVNULL,
     )
-    options = ["--congestion", algorithm] if algorithm != "headway" else []
-    duration = ["--time", str(int(WARM_UP_S + MEASURED_S[connections] + 4)), "--interval", "0", "--length", "128K"]
-    command = ["iperf3", "--client", receiver.address, "--port", str(PORT), "-P", str(connections), *duration, *options]
+    options = [] if algorithm == "headway" else ["--congestion", algorithm.split(" ", maxsplit=1)[0]]
+    if algorithm.endswith(" paced"):
+        options += ["--fq-rate", str(load.plan_bps // load.connections)]
+    duration = ["--time", str(int(WARM_UP_S + load.measured_s + 4)), "--interval", "0", "--length", "128K"]
+    command = ["iperf3", "--client", receiver.address, "--port", str(PORT), "-P", str(load.connections)]
+    command += [*duration, *options]
     client: list[subprocess.Popen[bytes]] = []
 
     def sending() -> bool:
@@ -96,7 +115,7 @@ def cost(sender: Host, receiver: Host, algorithm: str, connections: int) -> Cost
     eventually(sending, within_s=20, what="iperf3 sends")
     try:
         time.sleep(WARM_UP_S)
-        return _measured(sender, MEASURED_S[connections])
+        return _measured(sender, load.measured_s)
     finally:
         for process in (*client, server):
             process.terminate()
@@ -120,42 +139,43 @@ def _sent_bytes(host: Host) -> int:
 
 
 def run(folder: Path) -> dict[str, object]:
-    """Return the cost of each contestant, the contestants by turns."""
+    """Return the cost of each contestant under each load, the contestants by turns."""
+    seen = {str(load.connections): _costs(folder, load) for load in LOADS}
+    rounds = [cost for by_name in seen.values() for costs in by_name.values() for cost in costs]
+    return {
+        "loads": {str(load.connections): asdict(load) for load in LOADS},
+        "rtt_ms": RTT_MS,
+        "rounds": ROUNDS,
+        "cpu_s_per_gb": _medians(seen, lambda cost: cost.cpu_s_per_gb),
+        "payload_bps": _medians(seen, lambda cost: round(cost.payload_bps)),
+        "least_idle_share": min(cost.idle_share for cost in rounds),
+    }
+
+
+def _costs(folder: Path, load: Load) -> dict[str, list[Cost]]:
+    """Return what each round cost each contestant."""
     sender, receiver = two_hosts()
-    tuned(sender, receiver)
-    payload_bps = converted_bps(WIRE_BPS, Layer.WIRE, Layer.PAYLOAD, Framing()) * 997 // 1000
-    window = cwnd_segments(payload_bps, RTT_MS * 1000, Framing().mss_bytes) * 102 // 100
-    plan = Allocation("bench", FlowClass.URGENT, f"{receiver.address}/32", payload_bps, window)
-    costs: dict[str, dict[int, list[Cost]]] = {name: {n: [] for n in MEASURED_S} for name in CONTESTANTS}
-    agent = RunningAgent(sender, folder / "agent")
-    epoch = 0
+    tuned(sender, receiver, load)
+    window = cwnd_segments(load.plan_bps, RTT_MS * 1000, Framing().mss_bytes) * 102 // 100
+    plan = Allocation("bench", FlowClass.URGENT, f"{receiver.address}/32", load.plan_bps, window)
+    agent = RunningAgent(sender, folder / f"agent{load.connections}")
+    costs: dict[str, list[Cost]] = {name: [] for name in CONTESTANTS}
     try:
-        for _ in range(ROUNDS):
-            for connections in MEASURED_S:
-                for name in CONTESTANTS:
-                    epoch += 1
-                    agent.obey(Allocations(epoch, LEASE_MS, (plan,) if name == "headway" else ()))
-                    seen = cost(sender, receiver, name, connections)
-                    print(f"{name:8} {connections:3} connections: {seen}", file=sys.stderr, flush=True)
-                    costs[name][connections].append(seen)
+        for epoch in range(1, ROUNDS * len(CONTESTANTS) + 1):
+            name = CONTESTANTS[epoch % len(CONTESTANTS)]
+            agent.obey(Allocations(epoch, LEASE_MS, (plan,) if name == "headway" else ()))
+            costs[name].append(cost(sender, receiver, name, load))
+            print(f"{name}, {load.connections} connections: {costs[name][-1]}", file=sys.stderr, flush=True)
     finally:
         agent.close()
         sender.remove()
         receiver.remove()
-    return {
-        "wire_bps": WIRE_BPS,
-        "rtt_ms": RTT_MS,
-        "rounds": ROUNDS,
-        "cpu_s_per_gb": {
-            name: {str(n): median(c.cpu_s_per_gb for c in rounds) for n, rounds in by_number.items()}
-            for name, by_number in costs.items()
-        },
-        "payload_bps": {
-            name: {str(n): round(median(c.payload_bps for c in rounds)) for n, rounds in by_number.items()}
-            for name, by_number in costs.items()
-        },
-        "least_idle_share": min(c.idle_share for by in costs.values() for rounds in by.values() for c in rounds),
-    }
+    return costs
+
+
+def _medians(seen: dict[str, dict[str, list[Cost]]], of: Callable[[Cost], float]) -> dict[str, dict[str, float]]:
+    """Return a figure of each contestant by the number of connections."""
+    return {name: {number: median(map(of, by_name[name])) for number, by_name in seen.items()} for name in CONTESTANTS}
 
 
 def main() -> int:

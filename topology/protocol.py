@@ -43,7 +43,7 @@ class Allocation:
         local_port: local TCP port, 0 for any.
         rate_bps: TCP payload, bit/s, all matching connections together.
         window_segments: congestion window, segments, all matching connections together.
-        dscp: DiffServ code point for the packets.
+        dscp: DiffServ code point for the packets; None leaves the application's own.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Allocation:
     window_segments: Annotated[int, Field(gt=0)]
     dest_port: Annotated[int, Field(ge=0, le=65535)] = 0
     local_port: Annotated[int, Field(ge=0, le=65535)] = 0
-    dscp: Annotated[int, Field(ge=0, le=63)] = 0
+    dscp: Annotated[int, Field(ge=0, le=63)] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

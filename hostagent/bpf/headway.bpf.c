@@ -18,7 +18,6 @@
 
 #define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
 #define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
-#define ETHERNET_HEADER_BYTES 14
 #define ACCOUNT_NS 1000000ULL
 #define JUDGED_SEGMENTS 100    /* fewer tell nothing about loss */
 #define CALM_HOLDS 8           /* this many hold times without catastrophic loss, and the next is the first again */
@@ -147,18 +146,9 @@ static __always_inline void hold(struct sock *sk, struct conn *conn, const struc
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 fair = fair_bytes_per_s(entry, counters, conn);
 	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
-	__u32 mss_bytes = tp->mss_cache;
 
 	tp->snd_cwnd = window_segments(tp, conn, entry, fair);
-	if (sk->sk_pacing_status == SK_PACING_FQ && mss_bytes) {
-		/* the fq qdisc counts frames, TCP's own pacing payload */
-		__u32 header_bytes = ETHERNET_HEADER_BYTES + tp->tcp_header_len +
-				     (sk->__sk_common.skc_family == AF_INET6 ? 40 : 20);
-
-		rate_bytes_per_s += rate_bytes_per_s * header_bytes / mss_bytes;
-		if (rate_bytes_per_s > sk->sk_max_pacing_rate)
-			rate_bytes_per_s = sk->sk_max_pacing_rate;
-	}
+	/* Payload, also where the fq qdisc paces: since Linux 4.20 it goes by the times that TCP writes on the packets. */
 	sk->sk_pacing_rate = rate_bytes_per_s;
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -166,24 +156,56 @@ static __always_inline void hold(struct sock *sk, struct conn *conn, const struc
 	}
 }
 
+/* Sets the allocation's DSCP, and keeps what was there. */
+static __always_inline void mark(void *ctx, struct conn *conn, __u32 dscp, bool ipv6)
+{
+	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS, tos = dscp << 2;
+
+	if (!conn->marked) {
+		int before = 0;
+
+		bpf_getsockopt(ctx, level, option, &before, sizeof(before));
+		conn->previous_tos = before;
+	}
+	if (conn->marked && conn->marked_tos == (__u32)tos)
+		return;
+	if (!bpf_setsockopt(ctx, level, option, &tos, sizeof(tos))) {
+		conn->marked = 1;
+		conn->marked_tos = tos;
+	}
+}
+
+/* Puts back the DSCP that was there, unless the application has set another since. */
+static __always_inline void unmark(void *ctx, struct conn *conn, bool ipv6)
+{
+	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS, tos = 0;
+
+	if (!conn->marked)
+		return;
+	conn->marked = 0;
+	bpf_getsockopt(ctx, level, option, &tos, sizeof(tos));
+	if ((__u32)tos != conn->marked_tos)
+		return;
+	tos = conn->previous_tos;
+	bpf_setsockopt(ctx, level, option, &tos, sizeof(tos));
+}
+
 /* Gives the socket back to the algorithm it had. ctx: what bpf_setsockopt wants in this kind of program. */
 static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 {
 	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
 	char reno[HEADWAY_NAME_BYTES] = "reno"; /* always there */
-	int tos = 0, rto_min_us = TCP_RTO_MIN_US;
+	int rto_min_us = TCP_RTO_MIN_US;
 
-	if (conn) {
+	if (conn)
 		__builtin_memcpy(algorithm, conn->previous, sizeof(algorithm));
-		tos = conn->previous_tos;
-	} else {
+	else
 		copy_name(algorithm, host.fallback);
-	}
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
 	if (conn)
-		bpf_setsockopt(ctx, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
+		unmark(ctx, conn, ipv6);
 }
 
 /* The congestion control. ----------------------------------------------------------------------------------------*/
@@ -269,6 +291,17 @@ void BPF_PROG(headway_cong_control, struct sock *sk) /* the first argument only:
 		give_back(sk, conn, sk->__sk_common.skc_family == AF_INET6);
 }
 
+static __always_inline __u32 greedy_segments(const struct sock *sk)
+{
+	__u64 rate_bytes_per_s = sk->sk_pacing_rate;
+	__u32 mss_bytes = ((const struct tcp_sock *)sk)->mss_cache, segments;
+
+	if (!mss_bytes)
+		return GREEDY_SEGMENTS;
+	segments = rate_bytes_per_s / GREEDY_UNIT_PER_S / mss_bytes; /* the kernel keeps it below a super-packet */
+	return segments > GREEDY_SEGMENTS ? segments : GREEDY_SEGMENTS;
+}
+
 /* Asked before each transmission how many segments it shall have at least; so this is where a connection that was idle
  * starts at its rate, and where one learns that others came or went. (CA_EVENT_TX_START comes after the window was
  * looked at, and moved to another member in Linux 7.1.) */
@@ -282,7 +315,7 @@ __u32 BPF_PROG(headway_min_tso_segs, struct sock *sk)
 	if (conn && conn->part == PART_GREEDY && sk->sk_pacing_status == SK_PACING_NEEDED && now_ns < tp->tcp_wstamp_ns)
 		return GREEDY_SEGMENTS; /* pacing lets nothing go now: it asks again when it does */
 	if (conn && enforce(sk, conn, now_ns, OTHER))
-		return conn->part == PART_GREEDY ? GREEDY_SEGMENTS : START_SEGMENTS;
+		return conn->part == PART_GREEDY ? greedy_segments(sk) : START_SEGMENTS;
 	/* Idle until now and no plan any more: start as an ordinary connection; the first ACK gives the socket back. */
 	if (!tp->packets_out && tp->snd_cwnd > TCP_INIT_CWND)
 		tp->snd_cwnd = TCP_INIT_CWND;
@@ -337,15 +370,12 @@ static __always_inline bool is_ours(const char *algorithm)
 static __always_inline void take(void *ctx, struct conn *conn, __u32 dscp, bool ipv6)
 {
 	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
-	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS;
-	int tos = 0, rto_min_us = host.rto_min_us;
+	int rto_min_us = host.rto_min_us;
 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		return;
 	if (!is_ours(algorithm)) {
 		__builtin_memcpy(conn->previous, algorithm, sizeof(algorithm));
-		bpf_getsockopt(ctx, level, option, &tos, sizeof(tos));
-		conn->previous_tos = tos;
 	} else if (!conn->previous[0]) {
 		copy_name(conn->previous, host.fallback);
 	}
@@ -353,8 +383,10 @@ static __always_inline void take(void *ctx, struct conn *conn, __u32 dscp, bool 
 	/* Does nothing if the socket runs it already; a dead agent's copy of the same name is replaced. */
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		return;
-	tos = dscp << 2;
-	bpf_setsockopt(ctx, level, option, &tos, sizeof(tos));
+	if (dscp == HEADWAY_NO_DSCP)
+		unmark(ctx, conn, ipv6);
+	else
+		mark(ctx, conn, dscp, ipv6);
 	/* the last segments of a transfer have nothing behind them that would show their loss: their timer must */
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
 }

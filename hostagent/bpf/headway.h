@@ -5,6 +5,7 @@
 
 #define HEADWAY_MAX_ENTRIES 1024
 #define HEADWAY_NAME_BYTES 16 /* TCP_CA_NAME_MAX */
+#define HEADWAY_NO_DSCP 255
 
 /* Set before the object is loaded, constant after. */
 struct host {
@@ -45,7 +46,7 @@ struct control {
 struct entry {
 	__u64 rate_bytes_per_s; /* payload */
 	__u32 window_segments;
-	__u32 dscp;
+	__u32 dscp; /* or HEADWAY_NO_DSCP: the application's own stays */
 };
 
 /* What the connections of one allocation have done and do now; written by the kernel part only. */

@@ -34,7 +34,6 @@ struct tcp_rack {
 };
 
 struct tcp_sock {
-	__u16 tcp_header_len;
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
@@ -74,7 +73,6 @@ struct tcp_congestion_ops {
 /* include/net/sock.h, include/net/tcp.h, include/uapi: numbers that are ABI or have not moved since 4.13 */
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
-#define SK_PACING_FQ 2
 #define TCP_CA_Loss 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10

@@ -27,10 +27,12 @@ struct conn {
 	__u32 least_rtt_us_before;
 	__u32 slot;
 	__u32 previous_tos;
+	__u32 marked_tos; /* what we have set; worth something while marked */
 	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
 	__u8 part;
 	__u8 held;  /* runs our algorithm, is counted in its slot */
 	__u8 paced; /* we switched the pacing on */
+	__u8 marked;
 };
 
 const volatile struct host host SEC(".rodata.host") = {};

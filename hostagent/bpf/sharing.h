@@ -12,7 +12,9 @@
 #define SLICE_NS 32000000ULL /* long enough for a mean, short enough that nothing is kept for one that has ended */
 #define BUSY_SEGMENTS 3        /* no more than this to send makes nobody greedy: a request, a keep-alive */
 #define START_SEGMENTS 2       /* the least that goes out at once; tcp_min_tso_segs */
-#define GREEDY_SEGMENTS 4      /* the same for a greedy one: half the departures, and half of what they cost */
+#define GREEDY_SEGMENTS 4      /* the same for a greedy one... */
+#define GREEDY_UNIT_PER_S 512  /* ...or two milliseconds of its rate: half the departures, and half of what they cost */
+#define TOSS 1024
 #define UNIT_PER_S 1024        /* TCP's unit of departure is a 1024th of a second of its rate (sk_pacing_shift 10) */
 #define LARGEST_UNIT_BYTES 65536
 
@@ -71,13 +73,12 @@ static __noinline int leave(struct conn *conn)
 static __always_inline __u64 fair_bytes_per_s(const struct entry *entry, const struct counters *counters,
 					      const struct conn *conn)
 {
-	__u64 rate = entry->rate_bytes_per_s, lesser = counters->lesser_bytes_per_s, least, rest = 0;
+	__u64 lesser = (counters->lesser_bytes_per_s + counters->lesser_bytes_per_s_before) / 2;
+	__u64 rate = entry->rate_bytes_per_s, least, rest = 0;
 	__u32 greedy = counters->greedy + (conn->part != PART_GREEDY), connections = counters->connections;
 
 	if (connections <= 1)
 		return rate;
-	if (lesser < counters->lesser_bytes_per_s_before)
-		lesser = counters->lesser_bytes_per_s_before;
 	least = rate / connections;
 	if (lesser < rate && greedy)
 		rest = (rate - lesser) / greedy;
@@ -116,6 +117,17 @@ static __always_inline void measure(const struct tcp_sock *tp, struct conn *conn
 	counters->lesser_bytes_per_s = bytes_per_s;
 }
 
+/* The rate at which a connection that becomes greedy accounts for the segments it begins with. Many may begin at one
+ * instant; so that they do not go on in step, each waits between a half and one and a half of its turns. */
+static __always_inline __u64 first_bytes_per_s(__u32 mss_bytes, __u64 fair, __u64 start)
+{
+	__u64 turn = (__u64)GREEDY_SEGMENTS * mss_bytes * GREEDY_UNIT_PER_S;
+
+	if (fair >= turn) /* its turns are two milliseconds */
+		return start;
+	return fair * START_SEGMENTS * TOSS / GREEDY_SEGMENTS / (TOSS / 2 + bpf_get_prandom_u32() % TOSS);
+}
+
 /* What the connection could send now: what its application has written, as far as the receiver's window goes. */
 static __always_inline __u32 sendable_bytes(const struct tcp_sock *tp)
 {
@@ -145,7 +157,7 @@ static __always_inline __u64 part_bytes_per_s(struct sock *sk, struct conn *conn
 	}
 	if (sendable_bytes(tp) > (unit > at_once ? unit : at_once)) {
 		set_part(conn, counters, PART_GREEDY);
-		return before == PART_GREEDY ? fair : start;
+		return before == PART_GREEDY ? fair : first_bytes_per_s(mss_bytes, fair, start);
 	}
 	if (before == PART_GREEDY && now_ns < tp->tcp_wstamp_ns) /* what went out last still takes its time */
 		return fair;

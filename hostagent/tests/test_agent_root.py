@@ -1,6 +1,7 @@
 """The agent on this machine's kernel: real sockets between two network namespaces, a fake controller."""
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 LEASE_MS = 1500
 SLACK = 2  # SHARED_SLACK_SEGMENTS in bpf/headway.bpf.c
+SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
 RATE_MARGIN = 0.02  # internal pacing keeps its rate within 0.8%; the rest is the measurement
 
 
@@ -133,6 +135,51 @@ def test_an_open_connection_is_taken_over_and_handed_back_as_it_was(hosts, agent
     agent.obey(Allocations(2, LEASE_MS, ()))
     assert (bulk.algorithm, bulk.tos) == ("reno", 8)
     assert measured_bps([bulk], 1) > 200 * MBIT, "and is paced no longer"
+
+
+def test_a_connection_that_the_plan_does_not_mark_keeps_its_own_dscp(hosts, agent, cleanup):
+    bulk = Bulk(*hosts)
+    bulk.sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 8)
+    started(cleanup, bulk)
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 80),)))
+    assert (ours(bulk), bulk.tos) == (True, 8)
+    agent.obey(Allocations(2, LEASE_MS, (allocation("10.77.0.2/32", 80, dscp=46),)))
+    assert bulk.tos == 46 << 2
+    bulk.sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 40)
+    agent.obey(Allocations(3, LEASE_MS, ()))
+    assert bulk.tos == 40, "what the application has set since stays"
+
+
+def test_a_slower_application_keeps_its_rate_and_the_other_gets_no_more_than_the_rest(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 200, 4000),)))
+    greedy, slower = Bulk(*hosts), Bulk(*hosts)
+    started(cleanup, greedy)
+    cleanup.callback(slower.close)
+    slower.drip(11_250, every_s=0.001)
+    eventually(lambda: slower.info.bytes_acked > 10_000_000, within_s=5, what="both send")
+    assert 0.85 * 200 * MBIT < measured_bps([greedy, slower], 2) < (1 + RATE_MARGIN) * 200 * MBIT
+    assert measured_bps([slower], 2) == pytest.approx(90 * MBIT, rel=0.05)
+
+
+def test_an_application_that_asks_for_less_gets_that_and_the_other_the_rest(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 200, 4000),)))
+    modest, greedy = started(cleanup, Bulk(*hosts), Bulk(*hosts))
+    modest.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 20 * MBIT // 8)
+    eventually(lambda: measured_bps([modest], 0.5) < 22 * MBIT, within_s=5, what="its own rate")
+    assert_rate([modest, greedy], 200 * MBIT)
+    assert measured_bps([modest], 2) < 21 * MBIT
+
+
+def test_a_stopped_agents_sockets_fall_back_and_return_when_it_goes_on(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),)))
+    bulks = started(cleanup, Bulk(*hosts))
+    agent.process.send_signal(signal.SIGSTOP)
+    try:
+        eventually(lambda: not ours(bulks[0]), within_s=LEASE_MS / 1000 + 1, what="the lease ends")
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+    eventually(lambda: ours(bulks[0]), within_s=5, what="taken again")
+    assert_rate(bulks, 60 * MBIT)
 
 
 def test_a_new_rate_is_in_force_on_a_live_connection(hosts, agent, cleanup):

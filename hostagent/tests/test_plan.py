@@ -24,7 +24,7 @@ allocations = st.builds(
     window_segments=st.integers(1, 10**6),
     dest_port=ports,
     local_port=ports,
-    dscp=st.integers(0, 63),
+    dscp=st.none() | st.integers(0, 63),
 )
 plans = st.lists(
     allocations,
@@ -121,7 +121,7 @@ def test_what_shrinks_is_written_before_what_grows(first, second):
 def test_a_new_rate_alone_needs_no_walk_over_the_sockets():
     old = change_to([an_allocation()], EMPTY).plan
     change = change_to([an_allocation(rate_bps=16_000)], old)
-    assert change.entries == ((0, Entry(2_000, 10, 0)),)
+    assert change.entries == ((0, Entry(2_000, 10, None)),)
     assert change == Change(change.plan, entries=change.entries)
 
 
