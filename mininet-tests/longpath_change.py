@@ -12,7 +12,7 @@ from longpath_site import MBIT, Site
 
 PORT, OTHER_PORT, RTT_MS = 5001, 5003, 180
 RATES_BPS = (100 * MBIT, 50 * MBIT, 150 * MBIT, 100 * MBIT)
-SLICE_S, LASTS_S = 0.02, 1.5
+SLICE_S, LASTS_S = 0.02, 1.2
 UNPLANNED_BYTES = 8_000_000
 WIDE_WMEM = "4096\t16384\t268435456"  # so that the agent's own widening gives the others nothing
 

@@ -27,31 +27,49 @@ LOSS_PERCENT, OVER_S, HOLD_S = 30.0, 2, 4
 FALLBACK = {"loss": "20%", "over": f"{OVER_S} s", "clear": "2%", "hold": f"{HOLD_S} s"}
 
 
-class Relay:
-    """Carries what arrives at a TCP port of ``near`` to a socket of this machine: a cable that can be cut."""
+class Cable:
+    """Carries what an agent says at ``path`` over the sender's interface to its controller: a cable that can be cut."""
 
-    def __init__(self, line: Line, path: Path) -> None:
-        self.address = f"{NEAR_ADDRESS}:{CONTROLLER_PORT}"
-        self._path = path
-        self._listener = line.near.inside(lambda: socket.create_server((NEAR_ADDRESS, CONTROLLER_PORT)))
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                outer, _ = self._listener.accept()
-                inner = socket.socket(socket.AF_UNIX)
-                try:
-                    inner.connect(str(self._path))
-                except OSError:
-                    outer.close()
-                    continue
-                for ends in ((outer, inner), (inner, outer)):
-                    threading.Thread(target=_carry, args=ends, daemon=True).start()
+    def __init__(self, line: Line, path: Path, controller: Path) -> None:
+        self.path = path
+        self._line, self._controller = line, controller
+        own = socket.socket(socket.AF_UNIX)
+        own.bind(str(path))
+        own.listen()
+        far = line.near.inside(lambda: socket.create_server((NEAR_ADDRESS, CONTROLLER_PORT)))
+        self._listeners = own, far
+        for listener, onward in ((own, self._over_the_cable), (far, self._to_the_controller)):
+            threading.Thread(target=self._accept, args=(listener, onward), daemon=True).start()
 
     def close(self) -> None:
         """Take no more connections."""
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
+
+    def _over_the_cable(self) -> socket.socket:
+        return self._line.sender.inside(lambda: socket.create_connection((NEAR_ADDRESS, CONTROLLER_PORT)))
+
+    def _to_the_controller(self) -> socket.socket:
+        onward = socket.socket(socket.AF_UNIX)
+        onward.connect(str(self._controller))
+        return onward
+
+    def _accept(self, listener: socket.socket, onward: Callable[[], socket.socket]) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                arrived, _ = listener.accept()
+                threading.Thread(target=_joined, args=(arrived, onward), daemon=True).start()
+
+
+def _joined(arrived: socket.socket, onward: Callable[[], socket.socket]) -> None:
+    """Carry both ways between what has arrived and a new connection onward."""
+    try:
+        other = onward()
+    except OSError:
+        arrived.close()
+        return
+    for ends in ((arrived, other), (other, arrived)):
+        threading.Thread(target=_carry, args=ends, daemon=True).start()
 
 
 def _carry(source: socket.socket, sink: socket.socket) -> None:
@@ -65,9 +83,9 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
 def run(folder: Path) -> dict[str, Any]:
     """Return how long fixed windows outlived each fault, and when they came back."""
     with Site(folder, RTT_MS, RATE_BPS) as site, contextlib.ExitStack() as undo:
-        relay = Relay(site.line, folder / "sender" / "c.sock")
-        undo.callback(relay.close)
-        site.agent.settings = {"controllers": [relay.address]}
+        cable = Cable(site.line, folder / "cable.sock", folder / "sender" / "c.sock")
+        undo.callback(cable.close)
+        site.agent.settings = {"controllers": [f"unix:{cable.path}"]}
         site.agent.terminate()
         site.agent.restart()
         agent, near = site.agent, site.line.near

@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from longpath_flows import Meter, Told, Watch, until
+from longpath_flows import Meter, Stream, Told, Watch, until
 from longpath_site import FRAMING, MBIT, Site, frame_bps, window_segments
 
 from topology.wire import Layer
 
-PORT, PORT6, RTT_MS, LONGER_MS, RATE_BPS = 5001, 5002, 180, 220, 100 * MBIT
+PORT, PORT6, RTT_MS, LONGER_MS, RATE_BPS = 5001, 5002, 180, 220, 50 * MBIT
 SLICE_S = 0.05
+ROUTE_LASTS_S = 2.0
+TOO_NARROW_PERCENT = (99, 90)  # a bottleneck's rate, of the plan
+NARROW_LASTS_S = 6.0  # at 90% the window has long met its ceiling then
 UDP_PAYLOAD_BYTES = FRAMING.mtu_bytes - 28  # IPv4 20, UDP 8
 QUEUE_S = 0.050  # of which 30 ms stay: for a round trip the window lets less through
 DISCARD_PORT = 9
@@ -36,7 +39,7 @@ def run(folder: Path) -> dict[str, Any]:
                 for rtt_ms in (RTT_MS, LONGER_MS, RTT_MS):
                     site.line.change(rtt_ms=rtt_ms)
                     changes.append((rtt_ms, time.monotonic()))
-                    until(changes[-1][1] + 3)
+                    until(changes[-1][1] + ROUTE_LASTS_S)
                 ended_s = time.monotonic()
             meter.close()
         curve = meter.curves[PORT]
@@ -121,37 +124,36 @@ def run_queue(folder: Path) -> dict[str, Any]:
         with site.measured(), Watch(streams) as watch:
             foreign_s = time.monotonic()
             foreign.start()
-            until(foreign_s + 4)
+            until(foreign_s + 3)
             foreign.stop()
-            until(foreign_s + 6)
-        foreign_dropped = site.line.dropped()
-        site.line.narrow(frame_bps(RATE_BPS) * 99 // 100, buffer_bytes)
-        with site.measured(), Watch(streams) as narrow_watch:
-            narrow_s = time.monotonic()
-            until(narrow_s + 15)
-            narrow_end_s = time.monotonic()
-        narrow_dropped = site.line.dropped()
+            until(foreign_s + 4)
+        dropped = site.line.dropped()
+        narrow = [_narrow(site, streams, percent, buffer_bytes) for percent in TOO_NARROW_PERCENT]
         meter.close()
     curve = meter.curves[PORT]
+    for one in narrow:
+        one["arrived_bps"] = curve.bps(one["at_s"] + NARROW_LASTS_S / 2, one["at_s"] + NARROW_LASTS_S)
     return {
         "planned_bps": RATE_BPS,
         "window_segments": window,
         "rtt_ms": RTT_MS,
-        "queue_ms": QUEUE_S * 1000,
         "idle_share": site.idle_share,
-        "foreign": {
-            "at_s": foreign_s,
-            "dropped": foreign_dropped,
-            "senders": _told(watch),
-            "slices_bps": curve.slices_bps(foreign_s, foreign_s + 6, SLICE_S),
-        },
-        "narrow": {
-            "at_s": narrow_s,
-            "dropped": narrow_dropped,
-            "senders": _told(narrow_watch),
-            "arrived_bps": curve.bps(narrow_s + 1, narrow_end_s),
+        "queues": {
+            "foreign": {"at_s": foreign_s, "dropped": dropped, "senders": _told(watch)},
+            **{f"{one['percent']}%": one for one in narrow},
         },
     }
+
+
+def _narrow(site: Site, streams: list[Stream], percent: int, buffer_bytes: int) -> dict[str, Any]:
+    """Return what the sender did while the bottleneck had less than the plan, from an empty queue on."""
+    site.line.widen()
+    until(time.monotonic() + 3 * site.rtt_s)
+    site.line.narrow(frame_bps(RATE_BPS) * percent // 100, buffer_bytes)
+    with site.measured(), Watch(streams) as watch:
+        at_s = time.monotonic()
+        until(at_s + NARROW_LASTS_S)
+    return {"percent": percent, "at_s": at_s, "dropped": site.line.dropped(), "senders": _told(watch)}
 
 
 def run_fq(folder: Path) -> dict[str, Any]:
@@ -171,7 +173,7 @@ def run_fq(folder: Path) -> dict[str, Any]:
                 until(time.monotonic() + 1)
                 with site.measured():
                     from_s, before = site.received(streams)
-                    until(from_s + 4)
+                    until(from_s + 2)
                     to_s, after = site.received(streams)
                 rates[f"{qdisc} {'IPv6' if port == PORT6 else 'IPv4'}"] = (after[0] - before[0]) * 8 / (to_s - from_s)
                 site.close(streams)

@@ -11,7 +11,7 @@ from longpath_flows import Meter, Stream, until
 from longpath_site import MBIT, Site
 
 PORT, RTT_MS, RATE_BPS = 5001, 180, 100 * MBIT
-PHASE_S, SETTLED_S, SLICE_S = 2.2, 1.0, 0.05
+PHASE_S, SETTLED_S, SLICE_S = 1.8, 0.8, 0.05
 WARMING_BYTES, WARMING_S = 50_000, 4  # the receiver's whole window is known then, and the unpaced first segments gone
 TALKERS, RPC_BYTES, RPC_EVERY_S = 20, 300, 0.1
 
@@ -32,18 +32,25 @@ class Phases:
         from_s, before = self._site.received(sending)
         until(changed_s + lasts_s)
         to_s, after = self._site.received(sending)
-        arrives_s = at_s + self._site.rtt_s / 2
         self.seen.append(
             {
                 "name": name,
                 "at_s": at_s,
+                "from_s": from_s,
+                "to_s": to_s,
                 "change_took_s": changed_s - at_s,
                 "connections": len(sending),
-                "settled_bps": self._curve.bps(from_s, to_s),
                 "parts_bps": [(b - a) * 8 / (to_s - from_s) for a, b in zip(before, after, strict=True)],
-                "slices_bps": self._curve.slices_bps(arrives_s, to_s, SLICE_S),
             }
         )
+
+    def finished(self) -> list[dict[str, Any]]:
+        """Return what was noted, with what had arrived when; the meter must have been closed."""
+        for phase in self.seen:
+            arrives_s = phase["at_s"] + self._site.rtt_s / 2
+            phase["settled_bps"] = self._curve.bps(phase["from_s"], phase["to_s"])
+            phase["slices_bps"] = self._curve.slices_bps(arrives_s, phase["to_s"], SLICE_S)
+        return self.seen
 
 
 def run(folder: Path) -> dict[str, Any]:
@@ -64,7 +71,7 @@ def run(folder: Path) -> dict[str, Any]:
         "talk_bps": TALKERS * RPC_BYTES * 8 / RPC_EVERY_S,
         "rtt_s": site.rtt_s,
         "slice_s": SLICE_S,
-        "phases": phases.seen,
+        "phases": phases.finished(),
         "idle_share": site.idle_share,
     }
 
