@@ -28,7 +28,7 @@ Hosts = Annotated[
 @app.command()
 def init(
     folder: Folder,
-    name: Annotated[str, typer.Option(min=1, help="Your site's name, for people.")],
+    name: Annotated[str, typer.Option(help="Your site's name, for people.")],
     days: Days = AUTHORITY_DAYS,
     force: Force = False,
 ) -> None:

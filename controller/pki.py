@@ -116,6 +116,7 @@ def certificate(
         NotAName: one of the names cannot be in a certificate.
     """
     issuer = authority.certificate
+    alternative = x509.SubjectAlternativeName([general_name(name) for name in its_names])
     subject = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, authority.site),
@@ -130,7 +131,7 @@ def certificate(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([kind.usage]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in its_names]), critical=False)
+        .add_extension(alternative, critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(signer, critical=False)
         .sign(authority.key, hashes.SHA256())
@@ -212,7 +213,7 @@ def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _general_name(name: str) -> x509.GeneralName:
+def general_name(name: str) -> x509.GeneralName:
     """Return a name as a certificate has it.
 
     Raises:

@@ -25,6 +25,7 @@ from controller.errors import HeadwayError
 from controller.pki import Authority, Issued
 from topology.certificates import Kind, kind_of, names
 
+LONGEST_SITE_BYTES = 64  # ub-organization-name of RFC 5280
 PRIVATE, PUBLIC = 0o600, 0o644
 _FOLDERS = {Kind.AGENT: "agents", Kind.CONTROLLER: "controllers"}
 _SERIAL = re.compile(r"[0-9a-f]{16,}")
@@ -47,13 +48,15 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
     """Make an authority in a folder, with an empty list of revoked certificates.
 
     Raises:
-        PkiError: there is one already.
+        PkiError: there is one already, or the site's name does not fit into a certificate.
         OSError: the folder cannot be written.
     """
     if (folder / "ca.key").exists() and not force:
         raise PkiError(
             f"{folder / 'ca.key'} exists: another one would make every certificate of it worthless (--force)"
         )
+    if not 0 < len(site.encode()) <= LONGEST_SITE_BYTES:
+        raise PkiError(f"the site's name must have 1 to {LONGEST_SITE_BYTES} bytes, and has {len(site.encode())}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in ("issued", *_FOLDERS.values()):
         (folder / name).mkdir(exist_ok=True, mode=0o700)
@@ -76,6 +79,8 @@ def make(
         OSError: the folder cannot be written.
     """
     authority = _authority(folder)
+    for name in its_names:
+        pki.general_name(name)  # before it is part of a path
     stem = folder / _FOLDERS[kind] / its_names[0].replace(":", "_")
     if stem.with_name(f"{stem.name}.key").exists() and not force:
         raise PkiError(

@@ -96,8 +96,9 @@ class Stream:
                 os.close(self._woken)
 
     def close(self, reason: str) -> None:
-        """Say goodbye and why; by the thread that reads, which then ends."""
+        """Say goodbye and why, after what is to be sent; by the thread that reads, which then ends."""
         if self._protocol.state is State.OPEN:
+            self._take_outbox()
             self._protocol.send_close(CloseCode.NORMAL_CLOSURE, reason[:120])
         self._cancelled = True
 
@@ -184,14 +185,17 @@ class Stream:
                 return
             if len(self._unsent) > MOST_UNSENT_BYTES:
                 raise Lost("the controller does not read what it is sent")
-            while self._outbox:
-                self._protocol.send_text(self._outbox.popleft())
+            self._take_outbox()
             self._write()
             if self._protocol.state is not State.OPEN:
                 raise self._ended()
             self._wait(min(self._asked_s + PING_S, self._heard_s + SILENT_S), "")
             yield from self._read()
             self._ask()
+
+    def _take_outbox(self) -> None:
+        while self._outbox:
+            self._protocol.send_text(self._outbox.popleft())
 
     def _goodbye(self) -> None:
         """Send what there is to send, if the other end reads."""

@@ -53,10 +53,12 @@ class Tls:
         """Return when our certificate expires, Unix seconds.
 
         Raises:
-            OSError: it cannot be read.
-            ValueError: it is none.
+            Refused: there is none.
         """
-        certificate = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
+        try:
+            certificate = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
+        except (OSError, ValueError) as error:
+            raise Refused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
         return int(certificate.not_valid_after_utc.timestamp())
 
     def context(self) -> ssl.SSLContext:

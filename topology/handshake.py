@@ -46,8 +46,8 @@ def why_untrusted(peer: Kind, code: int, openssl_says: str, dialled: str = "") -
     """
     whose = f"the {peer}'s certificate"
     if code == _PURPOSE:
-        other = Kind.CONTROLLER if peer is Kind.AGENT else Kind.AGENT
-        return f"{whose} must not be used by {'an' if peer is Kind.AGENT else 'a'} {peer}: is it {other}'s?"
+        its, other = ("an agent", "a controller") if peer is Kind.AGENT else ("a controller", "an agent")
+        return f"{whose} must not be used by {its}: is it {other}'s?"
     if code in {_OTHER_NAME, _OTHER_ADDRESS}:
         return f"{whose} is not for {dialled}, which was dialled"
     return f"{whose} is refused: {_CHECKED.get(code, openssl_says)}"

@@ -1,0 +1,151 @@
+"""Certificates of all kinds, a controller's port and agents on the loopback; what each end says is kept."""
+
+import contextlib
+import socket
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from controller import pki, pki_files
+from controller.southbound.hosts import HostSessions
+from controller.southbound.tls import Tls
+from hostagent.agent import Agent
+from hostagent.errors import NotAttached
+from hostagent.layout import Counters
+from hostagent.settings import Settings
+from hostagent.stream import Stream
+from hostagent.trust import Tls as AgentTls
+from topology.certificates import Kind
+from topology.protocol import Allocations, Hello, parsed_allocations, to_bytes
+
+LEASE_MS = 300
+TODAY = pki_files.now()
+BEFORE = TODAY - timedelta(days=100)
+
+
+@dataclass(frozen=True)
+class Pki:
+    """An authority in a folder."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder):
+        pki_files.init(folder, "example", BEFORE, pki.AUTHORITY_DAYS)
+        return cls(folder)
+
+    def controller(self, *names, days=1000, revoked=True):
+        """The controller's files, for the loopback if nothing else is said."""
+        names = names or ("127.0.0.1",)
+        made = pki_files.make(self.folder, Kind.CONTROLLER, names, BEFORE, days, force=True)
+        crl = str(self.folder / "crl.pem") if revoked else ""
+        return Tls(str(made.key), str(made.certificate), str(self.folder / "ca.pem"), crl)
+
+    def agent(self, host="base20", days=1000, revoked=None):
+        """An agent's files."""
+        made = pki_files.make(self.folder, Kind.AGENT, (host,), BEFORE, days, force=True)
+        return AgentTls(self.folder / "ca.pem", made.certificate, made.key, revoked)
+
+    def revoke(self, name):
+        pki_files.revoke(self.folder, name, TODAY)
+
+
+def agents_of(tls):
+    """A controller's files as if they were an agent's."""
+    return AgentTls(Path(tls.authority), Path(tls.certificate), Path(tls.key))
+
+
+def controllers_of(tls):
+    """An agent's files as if they were a controller's."""
+    return Tls(str(tls.key), str(tls.certificate), str(tls.authority))
+
+
+class Listener:
+    """The controller's service: knows base20 and base21, and keeps what it hears."""
+
+    def __init__(self, epoch=7):
+        self.epoch = epoch
+        self.up, self.down, self.applied, self.declined = [], [], [], []
+
+    def host_up(self, hello):
+        self.up.append(hello.host)
+        return Allocations(self.epoch, LEASE_MS) if hello.host in {"base20", "base21"} else None
+
+    def host_down(self, host):
+        self.down.append(host)
+
+    def host_applied(self, host, applied):
+        self.applied.append(applied.epoch)
+
+    def host_telemetry(self, host, telemetry):
+        pass
+
+    def host_declined(self, host, declined):
+        self.declined.append(declined)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+@contextlib.contextmanager
+def controlled(tls, listener=None, port=None):
+    """A controller's port with these files; yield its address."""
+    sessions = HostSessions(listener or Listener(), LEASE_MS, tls)
+    address = f"127.0.0.1:{port or free_port()}"
+    sessions.start(address)
+    try:
+        yield address
+    finally:
+        sessions.stop()
+
+
+def attached(address, tls, host="base20"):
+    """Call a controller; return why it did not work, or nothing."""
+    stream = Stream(address, tls)
+    stream.send(to_bytes(Hello(host, "0", "6.12")))
+    try:
+        for data in stream.messages():
+            assert parsed_allocations(data).epoch == 7
+            stream.cancel()
+    except NotAttached as error:
+        return error.why
+    return ""
+
+
+def both_say(controller_tls, agent_tls, host="base20", dialled="127.0.0.1"):
+    """Let an agent call a controller; return what it says, and the reasons that the controller has logged."""
+    with capture_logs() as logs, controlled(controller_tls) as address:
+        said = attached(address.replace("127.0.0.1", dialled), agent_tls, host)
+    return said, [entry["why"] for entry in logs if entry["event"] in {"host.untrusted", "host.refused"}]
+
+
+class FakeKernel:
+    """Takes every plan."""
+
+    def apply(self, change, expires_ns):
+        pass
+
+    def counters(self, slots):
+        return [Counters(*(0 for _ in Counters.__dataclass_fields__)) for _ in slots]
+
+    def walk(self):
+        pass
+
+
+@contextlib.contextmanager
+def agent_running(*controllers, tls=None, host="base20"):
+    """A real agent over a fake kernel part; yield it."""
+    agent = Agent(Settings(host, controllers, tls=tls, insecure=True), FakeKernel(), None)
+    thread = threading.Thread(target=agent.serve)
+    thread.start()
+    try:
+        yield agent
+    finally:
+        agent.stop()
+        thread.join(10)
+        assert not thread.is_alive()

@@ -1,0 +1,179 @@
+"""Certificates and the folder of an authority."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller import pki, pki_files
+from controller.pki import NotAName
+from controller.pki_files import PkiError
+from topology.certificates import Kind, Pems, kind_of, names, problems
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An authority's folder."""
+    pki_files.init(tmp_path / "pki", "La Serena", NOW, 3650)
+    return tmp_path / "pki"
+
+
+def agent(folder, host="base20", **more):
+    return pki_files.make(folder, Kind.AGENT, (host,), NOW, more.pop("days", 730), **more)
+
+
+def pems(folder, made, **changes):
+    read = {
+        "authority": (folder / "ca.pem").read_bytes(),
+        "certificate": made.certificate.read_bytes(),
+        "key": made.key.read_bytes(),
+        "revoked": (folder / "crl.pem").read_bytes(),
+    }
+    return Pems(**(read | changes))
+
+
+def whats(given_pems, kind=Kind.AGENT, at=NOW):
+    return [(problem.field, problem.what.partition(";")[0]) for problem in problems(given_pems, kind, at)]
+
+
+def test_what_is_made_is_right(folder):
+    assert whats(pems(folder, agent(folder))) == []
+    made = pki_files.make(folder, Kind.CONTROLLER, ("ctl.example.org", "192.0.2.1", "2001:db8::1"), NOW, 730)
+    assert whats(pems(folder, made), Kind.CONTROLLER) == []
+    assert made.issued.names == ("ctl.example.org", "192.0.2.1", "2001:db8::1")
+
+
+def test_a_certificate_says_whose_it_is_and_for_how_long(folder):
+    made = x509.load_pem_x509_certificate(agent(folder).certificate.read_bytes())
+    assert (names(made), kind_of(made)) == (("base20",), Kind.AGENT)
+    assert made.not_valid_after_utc == NOW + timedelta(days=730)
+    assert made.not_valid_before_utc < NOW
+
+
+def test_no_certificate_outlives_its_authority(tmp_path):
+    pki_files.init(tmp_path, "short", NOW, 10)
+    assert agent(tmp_path).issued.ends_s == (NOW + timedelta(days=10)).timestamp()
+
+
+def test_keys_are_for_their_owner_only_and_nothing_is_left_beside_them(folder):
+    made = agent(folder)
+    for key in (made.key, folder / "ca.key"):
+        assert key.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in (folder / "agents").iterdir()) == ["base20.key", "base20.pem"]
+
+
+def test_a_key_is_written_over_only_by_force(folder):
+    made = agent(folder)
+    key = made.key.read_bytes()
+    with pytest.raises(PkiError, match=r"base20\.key exists"):
+        agent(folder)
+    with pytest.raises(PkiError, match=r"ca\.key exists"):
+        pki_files.init(folder, "another", NOW, 1)
+    assert made.key.read_bytes() == key
+    assert agent(folder, force=True).key.read_bytes() != key
+    assert len(pki_files.listed(folder)) == 2, "the one before is still good, and listed"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-a", "192.0.2", "1.2.3.4.5", "ä.example.org", "../ca", "a..b", "*"])
+def test_what_is_no_name_is_refused(folder, name):
+    with pytest.raises(NotAName):
+        pki_files.make(folder, Kind.CONTROLLER, (name,), NOW, 1)
+
+
+@given(st.text(max_size=30))
+def test_whatever_is_a_name_is_in_the_certificate_as_it_was_said(name):
+    authority = pki.new_authority("x", NOW)
+    try:
+        made = pki.certificate(authority, Kind.AGENT, (name,), pki.new_key().public_key(), NOW + timedelta(days=1))
+    except NotAName:
+        return
+    assert len(names(made)) == 1
+    assert names(made)[0] == name or ":" in name, "of an IPv6 address the short form"
+
+
+@pytest.mark.parametrize("site", ["", "x" * 65])
+def test_a_sites_name_that_fits_into_no_certificate_is_refused(tmp_path, site):
+    with pytest.raises(PkiError, match="must have 1 to 64 bytes"):
+        pki_files.init(tmp_path, site, NOW, 1)
+
+
+def test_revoking_takes_every_certificate_of_a_name_and_a_serial_only_that_one(folder):
+    first, second = agent(folder), agent(folder, force=True)
+    pki_files.revoke(folder, first.issued.serial.upper(), NOW)
+    assert {one.serial: one.revoked for one in pki_files.listed(folder)} == {
+        first.issued.serial: True,
+        second.issued.serial: False,
+    }
+    (gone,) = pki_files.revoke(folder, "base20", NOW)
+    assert gone.serial == second.issued.serial
+    assert all(one.revoked for one in pki_files.listed(folder))
+    assert whats(pems(folder, second)) == [("certificate", "is revoked")]
+
+
+def test_what_cannot_be_revoked_is_said(folder):
+    agent(folder)
+    with pytest.raises(PkiError, match='no certificate was made for "base99"; there are base20'):
+        pki_files.revoke(folder, "base99", NOW)
+    pki_files.revoke(folder, "base20", NOW)
+    with pytest.raises(PkiError, match="revoked already"):
+        pki_files.revoke(folder, "base20", NOW)
+
+
+def test_renewing_keeps_names_and_key_and_moves_the_end(folder):
+    made = agent(folder, days=10)
+    key = made.key.read_bytes()
+    later = pki_files.renew(folder, Kind.AGENT, "base20", NOW + timedelta(days=5), 730)
+    assert later.key.read_bytes() == key
+    assert later.issued.ends_s - made.issued.ends_s == 725 * 86_400
+    assert whats(pems(folder, later)) == []
+
+
+def test_a_revoked_key_is_not_renewed(folder):
+    agent(folder)
+    pki_files.revoke(folder, "base20", NOW)
+    with pytest.raises(PkiError, match="make it a new key"):
+        pki_files.renew(folder, Kind.AGENT, "base20", NOW, 730)
+
+
+def test_a_folder_that_is_none_and_a_damaged_file_are_said_with_what_to_do(tmp_path, folder):
+    with pytest.raises(PkiError, match="headway pki init"):
+        agent(tmp_path / "nowhere")
+    with pytest.raises(PkiError, match="headway pki init"):
+        pki_files.listed(tmp_path / "nowhere")
+    (folder / "ca.key").write_text("x")
+    with pytest.raises(PkiError, match=r"ca\.key is damaged"):
+        agent(folder)
+
+
+def test_everything_that_is_wrong_with_files_is_told_at_once(tmp_path, folder):
+    made, other = agent(folder, days=10), agent(folder, "base21")
+    pki_files.init(tmp_path / "other", "other", NOW, 3650)
+    strange = {"authority": (tmp_path / "other" / "ca.pem").read_bytes()}
+    at = NOW + timedelta(days=10)
+    assert whats(pems(folder, made, key=other.key.read_bytes(), **strange), Kind.CONTROLLER, at) == [
+        ("certificate", "has expired at 2026-12-01T00:00:00Z"),
+        ("certificate", "must be that of a controller, and is that of an agent"),
+        ("key", "is not the key of the certificate"),
+        ("certificate", "is not signed by the authority"),
+        ("revoked", "is not signed by the authority"),
+    ]
+
+
+@pytest.mark.parametrize("field", ["authority", "certificate", "key", "revoked"])
+def test_what_is_no_pem_is_told_by_its_field(folder, field):
+    assert [name for name, _ in whats(pems(folder, agent(folder), **{field: b"nonsense"}))] == [field]
+
+
+def test_an_authority_that_has_expired_is_told(tmp_path):
+    pki_files.init(tmp_path, "short", NOW, 10)
+    found = whats(pems(tmp_path, agent(tmp_path)), at=NOW + timedelta(days=11))
+    assert {field for field, what in found if "has expired" in what} == {"authority", "certificate", "revoked"}
+
+
+def test_a_certificate_of_tomorrow_is_told(folder):
+    ((_, what), *_) = whats(pems(folder, agent(folder)), at=NOW - timedelta(days=1))
+    assert "is not valid before" in what

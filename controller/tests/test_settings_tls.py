@@ -1,0 +1,90 @@
+"""The sections ``tls`` and ``insecure`` of the controller's configuration."""
+
+import pytest
+
+from controller import pki_files
+from controller.errors import ConfigError
+from controller.settings import UnixSocket, load, network_in, parsed
+from topology.certificates import Kind
+
+LEAST = {"network": {"name": "chile-illinois"}, "store": "sqlite://"}
+FILES = {
+    "authority": "ca.pem",
+    "certificate": "controllers/ctl.pem",
+    "key": "controllers/ctl.key",
+    "revoked": "crl.pem",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of an authority with a controller and an agent."""
+    now = pki_files.now()
+    pki_files.init(tmp_path, "example", now, 100)
+    pki_files.make(tmp_path, Kind.CONTROLLER, ("ctl",), now, 50)
+    pki_files.make(tmp_path, Kind.AGENT, ("base20",), now, 50)
+    return tmp_path
+
+
+def agents_at(address, **more):
+    return LEAST | {"listen": {"agents": address}} | more
+
+
+def problems_of(data, folder):
+    with pytest.raises(ConfigError) as caught:
+        parsed(data, "c.yaml", folder)
+    return caught.value.problems
+
+
+def test_paths_begin_at_the_folder_of_the_configuration(folder):
+    tls = parsed(agents_at("0.0.0.0:50051", tls=FILES), "c.yaml", folder).tls
+    assert tls.files == tuple(str(folder / FILES[name]) for name in ("key", "certificate", "authority", "revoked"))
+    (folder / "c.yaml").write_text("network: {name: chile-illinois}\ntls: {authority: x, certificate: y, key: z}\n")
+    with pytest.raises(ConfigError, match=f"tls.authority: {folder}/x: No such file"):
+        load(folder / "c.yaml")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:50051", "localhost:1", "[::1]:1", "unix:/run/headway/agents.sock"])
+def test_on_the_machine_itself_nobody_is_asked(address, tmp_path):
+    assert str(parsed(agents_at(address), "c.yaml", tmp_path).agents) == address
+
+
+def test_a_path_to_listen_at_is_one(tmp_path):
+    assert parsed(agents_at("unix:/run/a"), "c.yaml", tmp_path).agents == UnixSocket("/run/a")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:50051", "192.0.2.1:50051", "[::]:50051", "ctl.example.org:50051"])
+def test_a_port_that_others_can_reach_needs_tls_or_a_word(address, tmp_path):
+    (problem,) = problems_of(agents_at(address), tmp_path)
+    assert problem.startswith(f"listen.agents: {address} can be reached from other machines")
+    assert "headway pki init DIR" in problem
+    assert parsed(agents_at(address, insecure=True), "c.yaml", tmp_path).tls is None
+
+
+def test_tls_and_insecure_together_cannot_be_meant(folder):
+    (problem,) = problems_of(agents_at("0.0.0.0:1", tls=FILES, insecure=True), folder)
+    assert problem.startswith("insecure: says that TLS is not wanted")
+
+
+def test_everything_wrong_with_the_files_is_told_with_everything_else(folder):
+    (folder / "crl.pem").write_bytes(b"")
+    files = FILES | {"certificate": "agents/base20.pem", "key": "nowhere.key"}
+    other = "must be that of a controller, and is that of an agent; make it by: headway pki controller"
+    assert problems_of(agents_at("here", tls=files), folder) == (
+        'listen.agents: "here" is not an address to listen at, try "127.0.0.1:8080"',
+        f"tls.key: {folder}/nowhere.key: No such file or directory",
+        f"tls.revoked: {folder}/crl.pem is empty",
+        f"tls.certificate: {folder}/agents/base20.pem {other}",
+    )
+
+
+def test_an_unknown_key_of_tls_is_refused(folder):
+    assert problems_of(LEAST | {"tls": FILES | {"revoke": "x"}}, folder) == ("tls.revoke: there is no such key",)
+
+
+def test_the_network_can_be_read_before_there_are_certificates(tmp_path):
+    (tmp_path / "c.yaml").write_text("network: {name: chile-illinois}\ntls: {authority: nowhere}\n")
+    assert "base20" in {host.name for host in network_in(tmp_path / "c.yaml").hosts}
+    (tmp_path / "c.yaml").write_text("network: {name: nowhere}\n")
+    with pytest.raises(ConfigError, match="there is no network"):
+        network_in(tmp_path / "c.yaml")
