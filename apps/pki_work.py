@@ -90,7 +90,7 @@ def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
         newest = {(one.kind, one.name): one for one in by_worth}  # the last one of a name stays
         chosen = [one for one in newest.values() if one.name in names]
         if not names:
-            chosen = [one for one in newest.values() if not one.revoked and one.days_left(now_s) < within]
+            chosen = [one for one in newest.values() if not one.revoked and one.days_left(now_s) <= within]
         missing = set(names) - {one.name for one in chosen}
         if missing:
             raise PkiError(f'no certificate was made for "{min(missing)}"')

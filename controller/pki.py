@@ -69,8 +69,8 @@ class Issued:
     revoked: bool
 
     def days_left(self, now_s: int) -> int:
-        """Return how many whole days it is still good for; less than 0 once it has expired."""
-        return (self.ends_s - now_s) // 86_400
+        """Return how many days it is still good for, the one that has begun included; 0 or less once it has expired."""
+        return -((now_s - self.ends_s) // 86_400)
 
 
 def new_key() -> Key:

@@ -67,8 +67,8 @@ class FakeHosts:
 class FakeSite:
     """All of it, wired as the controller's process does."""
 
-    def __init__(self, network=None, standing=(DATABASE, RAW_IMAGES), store="sqlite://", **more):
-        self.clock = Clock()
+    def __init__(self, network=None, standing=(DATABASE, RAW_IMAGES), store="sqlite://", clock=None, **more):
+        self.clock = clock or Clock()
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, **more)
         self.book = Book(site, self.clock)
         self.service = Service(self.book)

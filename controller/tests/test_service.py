@@ -7,8 +7,8 @@ from controller.plan.admission import Refused
 from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
-from controller.tests.fakes import LEASE_MS, image, ready_site
-from topology.protocol import FlowClass, Hello
+from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
+from topology.protocol import Declined, FlowClass, Hello
 
 WAN = "ls1->ch1"
 
@@ -76,6 +76,34 @@ def test_a_host_that_is_gone_counts_until_its_lease_is_over(site):
 def test_a_host_that_comes_back_gets_its_allocation_again(site):
     site.service.host_down("base23")
     assert [e.name for e in site.service.host_up(Hello("base23", "0", "6.12")).entries] == ["background/base23"]
+
+
+def test_a_host_that_calls_in_the_middle_of_a_step_is_not_sent_an_older_epoch(site):
+    shrunk = site.book.sending("base23", site.book.desired.epoch + 1, ())
+    assert site.service.host_up(Hello("base23", "0", "6.12")) == shrunk
+
+
+def test_a_host_that_calls_before_there_is_a_plan_is_told_so_by_epoch_0():
+    told = FakeSite().service.host_up(Hello("base23", "0", "6.12"))
+    assert (told.epoch, told.entries) == (0, ())
+
+
+def test_a_controller_that_changed_its_plan_500_times_a_second_is_outrun_by_the_next_one():
+    site = FakeSite()
+    reached = site.book.desired.epoch + 2 * 500
+    site.clock.now_us += 1_000_000
+    assert FakeSite(clock=site.clock).book.desired.epoch > reached
+
+
+def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(site):
+    seen = site.book.events.last
+    for declined in (Declined(8, 10, "older"), Declined(8, 10, "older"), Declined(12, 10, "too many entries")):
+        site.service.host_declined("base23", declined)
+    said = [(event.name, event.fields) for event in site.book.events.since(seen).events]
+    assert said == [
+        ("host.declined", {"host": "base23", "epoch": 8, "in_force": 10, "why": "older"}),
+        ("host.declined", {"host": "base23", "epoch": 12, "in_force": 10, "why": "too many entries"}),
+    ]
 
 
 def test_a_host_of_another_network_is_not_let_in(site):

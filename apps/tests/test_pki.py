@@ -1,0 +1,132 @@
+"""``headway pki`` and what the agent's configuration says of its certificates."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from apps import pki
+from hostagent.errors import ConfigError
+from hostagent.settings import loaded, parsed
+
+CONFIG = "network: {name: chile-illinois}\ntls: {authority: ca.pem, certificate: not-yet.pem, key: not-yet.key}\n"
+AGENT = """\
+host: base20
+controllers: ["ctl.example.org:50051"]
+tls: {authority: ca.pem, certificate: agents/base20.pem, key: agents/base20.key}
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command on a folder; returns (standard output, standard error)."""
+
+    def headway(command, *arguments, exit_code=0):
+        done = CliRunner().invoke(pki.app, [command, str(tmp_path / "pki"), *arguments], env={"COLUMNS": "200"})
+        assert done.exit_code == exit_code, f"{done.stdout}\n{done.stderr}\n{done.exception!r}"
+        return done.stdout, done.stderr
+
+    return headway
+
+
+@pytest.fixture
+def made(run, tmp_path):
+    """A folder with an authority and an agent's certificate."""
+    run("init", "--name", "La Serena")
+    run("agent", "base20", "--network", "chile-illinois")
+    return tmp_path / "pki"
+
+
+def test_a_host_of_the_configurations_network_gets_a_certificate_before_the_configuration_is_right(run, made, tmp_path):
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    run("agent", "arch", "--config", str(tmp_path / "c.yaml"))
+    assert (made / "agents" / "arch.pem").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (("init", "--name", "x"), 1, "ca.key exists"),
+        (("agent", "base99", "--network", "chile-illinois"), 2, 'there is no host "base99" in the network; there are'),
+        (("agent", "base20", "--network", "chile-illinois"), 1, "base20.key exists: headway pki renew"),
+        (("agent", "base20", "--network", "mars"), 2, 'there is no network "mars"; there are chile-illinois'),
+        (("agent", "base20"), 2, "say --config FILE, or --network NAME"),
+        (("agent", "--network", "chile-illinois"), 2, "say the hosts' names, or --all"),
+        (("agent", "base20", "--config", "/nowhere.yaml"), 2, "/nowhere.yaml: cannot be read"),
+        (("controller", "--name", "a b"), 2, '"a b" is neither a host name nor an address, try "ctl.example.org"'),
+        (("revoke", "base99"), 1, 'no certificate was made for "base99"; there are base20'),
+        (("renew", "base99"), 1, 'no certificate was made for "base99"'),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_an_exit_code(run, made, arguments, exit_code, said):
+    command, *rest = arguments
+    out, err = run(command, *rest, exit_code=exit_code)
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_without_an_authority_says_how_to_make_one(run):
+    for command in ("list", "revoke", "renew", "agent", "controller"):
+        more = {"revoke": ("x",), "agent": ("arch", "--network", "chile-illinois"), "controller": ("--name", "x")}
+        assert "headway pki init" in run(command, *more.get(command, ()), exit_code=1)[1]
+
+
+def test_scripts_get_every_certificate_as_json(run, made):
+    run("revoke", "base20")
+    (row,) = json.loads(run("list", "--json")[0])
+    assert (row["name"], row["kind"], row["days_left"], row["revoked"]) == ("base20", "agent", 730, True)
+    assert len(row["serial"]) == 16
+
+
+def test_only_what_ends_soon_is_renewed_and_nothing_twice(run, made):
+    run("controller", "--name", "ctl", "--days", "20")
+    assert run("renew")[0].startswith(f"{made}/controllers/ctl.pem and .key: ctl, until")
+    assert run("renew")[0] == "no certificate ends within 30 days\n"
+
+
+def test_all_makes_those_that_are_missing(run, made):
+    lines = run("agent", "--all", "--network", "chile-illinois")[0].splitlines()
+    names = [line.partition(".pem")[0].rpartition("/")[2] for line in lines]
+    assert names == ["base21", "base22", "base23", "arch"]
+    assert run("agent", "--all", "--network", "chile-illinois")[0] == "every host has a certificate already\n"
+
+
+def problems_of(text, folder):
+    with pytest.raises(ConfigError) as caught:
+        parsed(text, folder)
+    return caught.value.problems
+
+
+def test_an_agents_files_begin_at_its_configurations_folder(made, monkeypatch, tmp_path):
+    (made / "agent.yaml").write_text(AGENT)
+    monkeypatch.chdir(tmp_path)
+    assert loaded(made / "agent.yaml").tls.key == made / "agents" / "base20.key"
+
+
+def test_an_agents_certificate_for_another_host_is_told(made):
+    (problem,) = problems_of(AGENT.replace("host: base20", "host: base21"), made)
+    assert problem == "tls.certificate: is for base20, not for base21"
+
+
+def test_everything_wrong_with_an_agents_files_is_told_at_once(made):
+    (made / "ca.pem").write_text("x")
+    problems = problems_of(AGENT.replace("base20.key", "nobody.key"), made)
+    assert problems == (
+        f"tls.key: {made}/agents/nobody.key: No such file or directory",
+        f"tls.authority: {made}/ca.pem is no certificate in PEM",
+    )
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1:50051", "ctl:50051", "[2001:db8::1]:50051"])
+def test_a_controller_on_another_machine_needs_tls_or_a_word(address, tmp_path):
+    text = f"host: base20\ncontrollers: ['127.0.0.1:1', 'unix:/c', '{address}']\n"
+    (problem,) = problems_of(text, tmp_path)
+    assert problem.startswith(f"controllers[2]: {address} is on another machine")
+    assert "headway pki agent DIR base20" in problem
+    assert parsed(f"{text}insecure: true\n", tmp_path).insecure
+
+
+def test_tls_and_insecure_together_cannot_be_meant(made):
+    (problem,) = problems_of(f"{AGENT}insecure: true\n", made)
+    assert problem.startswith("insecure: says that TLS is not wanted")
