@@ -1,12 +1,12 @@
 # Headway: two commands do everything on a Debian 12 machine, as root.
 #   make demo    the LSST scenario: table, report and figure in out/demo
 #   make test    lint, types, imports, unit, property and emulated tests
-# The others: make check (fast, no root), make bench-reservations, make bpf (build the kernel part again), make clean.
+# The others: make check (fast, no root), make bench-reservations, make bench-agent, make bpf (build the kernel part again), make clean.
 
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab bench-reservations install bpf clean
+.PHONY: demo test check schema root lab bench-reservations bench-agent install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -32,6 +32,9 @@ lab: install  ## the emulation with a real kernel in virtual time
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)
+
+bench-agent: install  ## out/bench/agent.json
+	$(PYTHON) mininet-tests/bench_agent.py $(ARGS)
 
 install: .venv/.installed
 

@@ -291,14 +291,19 @@ void BPF_PROG(headway_cong_control, struct sock *sk) /* the first argument only:
 		give_back(sk, conn, sk->__sk_common.skc_family == AF_INET6);
 }
 
+/* What a greedy connection sends at once. Not more than one buffer of the kernel's holds: asked for more, it would fill
+ * each up from the next (tcp_grow_skb), which costs twice the CPU of all the rest. */
 static __always_inline __u32 greedy_segments(const struct sock *sk)
 {
+	__u32 mss_bytes = ((const struct tcp_sock *)sk)->mss_cache, segments, most;
 	__u64 rate_bytes_per_s = sk->sk_pacing_rate;
-	__u32 mss_bytes = ((const struct tcp_sock *)sk)->mss_cache, segments;
 
 	if (!mss_bytes)
 		return GREEDY_SEGMENTS;
-	segments = rate_bytes_per_s / GREEDY_UNIT_PER_S / mss_bytes; /* the kernel keeps it below a super-packet */
+	segments = rate_bytes_per_s / GREEDY_UNIT_PER_S / mss_bytes;
+	most = LARGEST_UNIT_BYTES / mss_bytes - 1;
+	if (segments > most)
+		segments = most;
 	return segments > GREEDY_SEGMENTS ? segments : GREEDY_SEGMENTS;
 }
 
