@@ -54,7 +54,7 @@ def main() -> int:
                 began_s = time.monotonic()
                 (folder / f"{name}.json").write_text(json.dumps(SCENARIOS[name](folder)))
                 print(f"longpath: {name}: {time.monotonic() - began_s:.0f} s", flush=True)
-            except (AssertionError, RuntimeError) as error:
+            except (AssertionError, RuntimeError, TimeoutError) as error:
                 print(f"longpath: {name}: {error}", file=sys.stderr, flush=True)
                 os._exit(1)  # its threads and agents may still run; the namespaces end with this process
             finally:

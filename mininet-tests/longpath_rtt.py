@@ -24,7 +24,8 @@ DISCARD_PORT = 9
 
 def run(folder: Path) -> dict[str, Any]:
     """Return what arrived, and what the sender did, while the route became longer and shorter again."""
-    seen = []
+    seen: list[dict[str, Any]] = []
+    idle_shares: list[float] = []
     for count in (1, 4):
         agents = folder / str(count)
         agents.mkdir()
@@ -48,9 +49,16 @@ def run(folder: Path) -> dict[str, Any]:
             {"rtt_ms": rtt_ms, "at_s": at_s, "slices_bps": curve.slices_bps(at_s, end_s, SLICE_S)}
             for (rtt_ms, at_s), end_s in zip(changes, ends_s, strict=True)
         ]
-        seen.append({"connections": count, "phases": phases, "senders": _told(watch), "idle_share": site.idle_share})
+        seen.append({"connections": count, "phases": phases, "senders": _told(watch)})
+        idle_shares.append(site.idle_share)
     planned = window_segments(RATE_BPS, RTT_MS)
-    return {"planned_bps": RATE_BPS, "slice_s": SLICE_S, "window_segments": planned, "seen": seen}
+    return {
+        "planned_bps": RATE_BPS,
+        "slice_s": SLICE_S,
+        "window_segments": planned,
+        "seen": seen,
+        "idle_share": min(idle_shares),
+    }
 
 
 def _told(watch: Watch) -> list[dict[str, float]]:

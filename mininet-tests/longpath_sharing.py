@@ -10,7 +10,7 @@ from eventually import eventually
 from longpath_flows import Meter, Stream, until
 from longpath_site import MBIT, Site
 
-PORT, RTT_MS, RATE_BPS = 5001, 180, 100 * MBIT
+PORT, RTT_MS, RATE_BPS = 5001, 180, 400 * MBIT
 PHASE_S, SETTLED_S, SLICE_S = 1.8, 0.8, 0.05
 WARMING_BYTES, WARMING_S = 50_000, 4  # the receiver's whole window is known then, and the unpaced first segments gone
 TALKERS, RPC_BYTES, RPC_EVERY_S = 20, 300, 0.1
@@ -55,7 +55,7 @@ class Phases:
 
 def run(folder: Path) -> dict[str, Any]:
     """Return what arrived, for each phase."""
-    with Site(folder, RTT_MS, RATE_BPS) as site:
+    with Site(folder, RTT_MS, RATE_BPS, single_packets=False) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
         pool = site.opened(PORT, 100)
         site.feeder.feed(pool, WARMING_BYTES)
