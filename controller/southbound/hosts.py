@@ -4,6 +4,7 @@ One thread serves them all: a message is made once and handed to the socket, and
 """
 
 import asyncio
+import contextlib
 import random
 import socket
 import threading
@@ -126,7 +127,8 @@ class HostSessions:
         self._going_down.append((host, allocations))
         if not self._woken:
             self._woken = True
-            self._loop.call_soon_threadsafe(self._deliver)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: we end
+                self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         """Send what waits."""
@@ -153,8 +155,12 @@ class HostSessions:
                 accepted, address = listening.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # it is gone already, or we are out of descriptors
-                log.warning("host.lost", peer="", why=str(error))
+            except ConnectionAbortedError:
+                continue  # it is gone already
+            except OSError as error:  # out of descriptors, as a rule; who waits is taken when there are some again
+                log.error("host.lost", why=f"nobody can be let in: {error.strerror}")  # noqa: TRY400
+                self._loop.remove_reader(listening)
+                self._loop.call_later(LOOK_S, self._loop.add_reader, listening, self._accept, listening)
                 return
             link = Link(self._loop, accepted, _shown(address), self)
             self._links[link] = self._loop.time()
