@@ -38,6 +38,7 @@ class Site:
         policy: what each class may have.
         standing: the flows that are always in the plan.
         lease_ms: how long a host may act without hearing from us.
+        hosts_mark: whether agents set their class's DSCP; the site's own switches do it anyway.
         schedules: by circuit, when it has another capacity than its own rate.
         lead_us: by circuit that is bought at need, how long before its use that must be.
     """
@@ -48,6 +49,7 @@ class Site:
     lease_ms: int
     schedules: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
     lead_us: Mapping[str, int] = field(default_factory=dict)
+    hosts_mark: bool = False
 
     def ledger(self) -> Ledger:
         """Return an empty ledger of the site."""
@@ -282,21 +284,20 @@ class Book:
         return Allocations(
             epoch=epoch,
             lease_ms=self.site.lease_ms,
-            entries=tuple(_allocation(e) for e in entries),
+            entries=tuple(self._allocation(e) for e in entries),
             receive_window_bytes=self._receive_window_bytes,
         )
 
-
-def _allocation(entry: Entry) -> Allocation:
-    # No DSCP: the switch marks. A host that began to mark in mid-flow would send its next packets down Open vSwitch's
-    # slow path, since the switch's cached flows match the old value.
-    return Allocation(
-        name=entry.flow.name,
-        flow_class=entry.flow.flow_class,
-        dest=entry.flow.dest,
-        rate_bps=entry.payload_bps,
-        window_segments=entry.window_segments,
-    )
+    def _allocation(self, entry: Entry) -> Allocation:
+        dscp = self.site.policy.classes[entry.flow.flow_class].dscp if self.site.hosts_mark else None
+        return Allocation(
+            name=entry.flow.name,
+            flow_class=entry.flow.flow_class,
+            dest=entry.flow.dest,
+            rate_bps=entry.payload_bps,
+            window_segments=entry.window_segments,
+            dscp=dscp,
+        )
 
 
 @dataclass(frozen=True, slots=True)

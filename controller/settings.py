@@ -60,6 +60,7 @@ class _File(Section):
     listen: _ListenSection = _ListenSection()
     ovsdb: dict[str, str] = Field(default_factory=dict)
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
+    hosts_mark: bool = False
     policy: dict[FlowClass, _ClassSection] = Field(default_factory=dict)
     flows: tuple[_FlowSection, ...] = ()
     store: str = DEFAULT_STORE
@@ -217,7 +218,7 @@ def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
     oscars = bought(file.circuits, network, problems)
     lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
     return Settings(
-        site=Site(network, policy, flows, file.lease // 1000, leased, lead_us),
+        site=Site(network, policy, flows, file.lease // 1000, leased, lead_us, file.hosts_mark),
         openflow=openflow,
         rest=rest,
         agents=agents,

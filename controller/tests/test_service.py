@@ -1,5 +1,7 @@
 """The use cases, on a site without switches and agents."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.errors import NotAllowed, NotKnown
@@ -76,6 +78,12 @@ def test_a_host_that_is_gone_counts_until_its_lease_is_over(site):
 def test_a_host_that_comes_back_gets_its_allocation_again(site):
     site.service.host_down("base23")
     assert [e.name for e in site.service.host_up(Hello("base23", "0", "6.12")).entries] == ["background/base23"]
+
+
+@pytest.mark.parametrize(("hosts_mark", "dscp"), [(False, None), (True, 1)])
+def test_a_host_is_told_its_class_mark_if_the_site_says_so(site, hosts_mark, dscp):
+    site.book.site = replace(site.book.site, hosts_mark=hosts_mark)
+    assert [e.dscp for e in site.service.host_up(Hello("base23", "0", "6.12")).entries] == [dscp]
 
 
 def test_a_host_that_calls_in_the_middle_of_a_step_is_not_sent_an_older_epoch(site):
