@@ -17,7 +17,7 @@ from qdiscs import seeded
 from hostagent.tests.rig import Host
 
 QUEUE_PACKETS = 400_000  # netem's limit: more than any rate x delay here
-BURST_BYTES = 3028  # of the bottleneck's token bucket: two frames
+BURST_S = 0.0005  # of the bottleneck's rate: less, and a timer that is late once would cost it rate
 SEED = 20_261_121
 OTHER_ADDRESS = "10.77.3.1"  # a second one of the receiver's, for what nobody has planned
 SYSCTLS = {
@@ -119,8 +119,10 @@ class Line:
         self.far.run("tc", "-batch", "-", text="\n".join(batch))
 
     def narrow(self, frame_bps: int, buffer_bytes: int) -> None:
-        """Give the bottleneck a rate, counted in Ethernet frames, and a buffer."""
-        parameters = ["tbf", "rate", f"{frame_bps}bit", "burst", str(BURST_BYTES), "limit", str(buffer_bytes)]
+        """Give the bottleneck a rate, counted in Ethernet frames, and a buffer, the bucket of tokens included."""
+        burst_bytes = max(3028, int(frame_bps / 8 * BURST_S))  # two frames at least
+        limits = ["burst", str(burst_bytes), "limit", str(buffer_bytes - burst_bytes)]
+        parameters = ["tbf", "rate", f"{frame_bps}bit", *limits]
         self.near.run("tc", "qdisc", "replace", "dev", "up1", "root", "handle", "1:", *parameters)
 
     def widen(self) -> None:
