@@ -6,7 +6,9 @@ process, over real TLS: their time ends when they have the message, which they c
 """
 
 import argparse
+import gc
 import json
+import logging
 import selectors
 import socket
 import ssl
@@ -19,6 +21,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from statistics import quantiles
 
+import structlog
 import yaml
 from eventually import eventually
 from running import HEADWAY, free_port
@@ -62,7 +65,8 @@ class Controller:
         self.up: set[str] = set()
         self.applied_ns: dict[tuple[str, int], int] = {}
         self.began_ns: dict[int, int] = {}
-        self._changed = threading.Condition()
+        self._missing = 0
+        self._everywhere = threading.Event()
         stem = folder / "controllers" / ADDRESS
         tls = Tls(f"{stem}.key", f"{stem}.pem", str(folder / "ca.pem"), str(folder / "crl.pem"))
         self.sessions = HostSessions(self, LEASE_MS, tls)
@@ -80,8 +84,9 @@ class Controller:
     def host_applied(self, host: str, applied: Applied) -> None:
         """Note when."""
         self.applied_ns[host, applied.epoch] = time.monotonic_ns()
-        with self._changed:
-            self._changed.notify_all()
+        self._missing -= 1  # by one thread only
+        if not self._missing:
+            self._everywhere.set()
 
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
         """It costs what it costs."""
@@ -93,12 +98,12 @@ class Controller:
     def push(self, epoch: int, hosts: list[str]) -> None:
         """Give each host another plan, and wait until all have confirmed it."""
         plans = {host: Allocations(epoch, LEASE_MS, _entries(epoch)) for host in hosts}
+        self._everywhere.clear()
+        self._missing = len(hosts)
         self.began_ns[epoch] = time.monotonic_ns()
         for host, plan in plans.items():
             self.sessions.send(host, plan)
-        with self._changed:
-            done = self._changed.wait_for(lambda: all((h, epoch) in self.applied_ns for h in hosts), timeout=10)
-        if not done:
+        if not self._everywhere.wait(timeout=10):
             raise AssertionError(f"epoch {epoch} is not in force everywhere after 10 s")
 
 
@@ -244,6 +249,9 @@ def main() -> int:
     if args.simulate:
         simulate(args.simulate, args.port)
         return 0
+    quiet = structlog.make_filtering_bound_logger(logging.WARNING)
+    structlog.configure(wrapper_class=quiet, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    gc.freeze()  # as the controller does
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         print(json.dumps(run(Path(scratch)), indent=2))
     return 0
