@@ -146,8 +146,9 @@ def test_a_new_rate_is_in_force_at_once_on_a_connection_that_waits(seen):
 
 def test_what_the_plan_does_not_name_is_as_without_the_agent(seen):
     without, *others = seen("change")["unplanned"]
-    assert [other["algorithm"] for other in others] == [without["algorithm"]] * 2
-    assert all(abs(other["took_s"] / without["took_s"] - 1) < TOTAL for other in others), (without, others)
+    assert all(other["algorithms"] == without["algorithms"] == ["cubic"] for other in others), (without, others)
+    took_s = statistics.median(without["took_s"])
+    assert all(abs(statistics.median(other["took_s"]) / took_s - 1) < TOTAL for other in others), (without, others)
 
 
 @pytest.mark.parametrize("connections", [1, 4])
