@@ -259,6 +259,7 @@ void BPF_PROG(headway_init, struct sock *sk)
 	account_from_here(tp, conn);
 	conn->held = 1;
 	conn->paced = 0;
+	conn->in_turn = 0;
 	enforce(sk, conn, now_ns, OTHER);
 }
 
@@ -291,22 +292,6 @@ void BPF_PROG(headway_cong_control, struct sock *sk) /* the first argument only:
 		give_back(sk, conn, sk->__sk_common.skc_family == AF_INET6);
 }
 
-/* What a greedy connection sends at once. Not more than one buffer of the kernel's holds: asked for more, it would fill
- * each up from the next (tcp_grow_skb), which costs twice the CPU of all the rest. */
-static __always_inline __u32 greedy_segments(const struct sock *sk)
-{
-	__u32 mss_bytes = ((const struct tcp_sock *)sk)->mss_cache, segments, most;
-	__u64 rate_bytes_per_s = sk->sk_pacing_rate;
-
-	if (!mss_bytes)
-		return GREEDY_SEGMENTS;
-	segments = rate_bytes_per_s / GREEDY_UNIT_PER_S / mss_bytes;
-	most = LARGEST_UNIT_BYTES / mss_bytes - 1;
-	if (segments > most)
-		segments = most;
-	return segments > GREEDY_SEGMENTS ? segments : GREEDY_SEGMENTS;
-}
-
 /* Asked before each transmission how many segments it shall have at least; so this is where a connection that was idle
  * starts at its rate, and where one learns that others came or went. (CA_EVENT_TX_START comes after the window was
  * looked at, and moved to another member in Linux 7.1.) */
@@ -318,9 +303,9 @@ __u32 BPF_PROG(headway_min_tso_segs, struct sock *sk)
 	__u64 now_ns = tp->tcp_mstamp * 1000;
 
 	if (conn && conn->part == PART_GREEDY && sk->sk_pacing_status == SK_PACING_NEEDED && now_ns < tp->tcp_wstamp_ns)
-		return GREEDY_SEGMENTS; /* pacing lets nothing go now: it asks again when it does */
+		return START_SEGMENTS; /* pacing lets nothing go now: it asks again when it does */
 	if (conn && enforce(sk, conn, now_ns, OTHER))
-		return conn->part == PART_GREEDY ? greedy_segments(sk) : START_SEGMENTS;
+		return START_SEGMENTS;
 	/* Idle until now and no plan any more: start as an ordinary connection; the first ACK gives the socket back. */
 	if (!tp->packets_out && tp->snd_cwnd > TCP_INIT_CWND)
 		tp->snd_cwnd = TCP_INIT_CWND;

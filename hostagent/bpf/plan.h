@@ -33,6 +33,7 @@ struct conn {
 	__u8 held;  /* runs our algorithm, is counted in its slot */
 	__u8 paced; /* we switched the pacing on */
 	__u8 marked;
+	__u8 in_turn; /* it waits for its turns, not in step with those that began with it */
 };
 
 const volatile struct host host SEC(".rodata.host") = {};

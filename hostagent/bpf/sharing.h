@@ -12,8 +12,8 @@
 #define SLICE_NS 32000000ULL /* long enough for a mean, short enough that nothing is kept for one that has ended */
 #define BUSY_SEGMENTS 3        /* no more than this to send makes nobody greedy: a request, a keep-alive */
 #define START_SEGMENTS 2       /* the least that goes out at once; tcp_min_tso_segs */
-#define GREEDY_SEGMENTS 4      /* the same for a greedy one... */
-#define GREEDY_UNIT_PER_S 512  /* ...or two milliseconds of its rate: half the departures, and half of what they cost */
+#define UNPACED_SEGMENTS 10    /* of a new connection: tcp_update_skb_after_send paces none of them */
+#define LEAST_TURNS_PER_S 100   /* nobody waits longer for its second turn because others are open */
 #define TOSS 1024
 #define UNIT_PER_S 1024        /* TCP's unit of departure is a 1024th of a second of its rate (sk_pacing_shift 10) */
 #define LARGEST_UNIT_BYTES 65536
@@ -117,15 +117,21 @@ static __always_inline void measure(const struct tcp_sock *tp, struct conn *conn
 	counters->lesser_bytes_per_s = bytes_per_s;
 }
 
-/* The rate at which a connection that becomes greedy accounts for the segments it begins with. Many may begin at one
- * instant; so that they do not go on in step, each waits between a half and one and a half of its turns. */
-static __always_inline __u64 first_bytes_per_s(__u32 mss_bytes, __u64 fair, __u64 start)
+/* The rate at which a connection accounts for the segments it begins with. All that are open may begin at one instant;
+ * so that they do not go on in step, each waits between a half and one and a half of the turns it would then have. */
+static __always_inline __u64 first_bytes_per_s(const struct entry *entry, const struct counters *counters,
+					       __u32 mss_bytes, __u64 fair, __u64 start)
 {
-	__u64 turn = (__u64)GREEDY_SEGMENTS * mss_bytes * GREEDY_UNIT_PER_S;
+	__u64 first = (__u64)START_SEGMENTS * mss_bytes * LEAST_TURNS_PER_S;
+	__u64 part = counters->connections ? entry->rate_bytes_per_s / counters->connections : fair;
 
-	if (fair >= turn) /* its turns are two milliseconds */
+	if (part >= (__u64)START_SEGMENTS * mss_bytes * UNIT_PER_S) /* turns of a millisecond */
 		return start;
-	return fair * START_SEGMENTS * TOSS / GREEDY_SEGMENTS / (TOSS / 2 + bpf_get_prandom_u32() % TOSS);
+	if (first < part)
+		first = part;
+	if (first > fair)
+		first = fair;
+	return first * TOSS / (TOSS / 2 + bpf_get_prandom_u32() % TOSS);
 }
 
 /* What the connection could send now: what its application has written, as far as the receiver's window goes. */
@@ -157,7 +163,10 @@ static __always_inline __u64 part_bytes_per_s(struct sock *sk, struct conn *conn
 	}
 	if (sendable_bytes(tp) > (unit > at_once ? unit : at_once)) {
 		set_part(conn, counters, PART_GREEDY);
-		return before == PART_GREEDY ? fair : first_bytes_per_s(mss_bytes, fair, start);
+		if (before == PART_GREEDY && conn->in_turn)
+			return fair;
+		conn->in_turn = tp->data_segs_out >= UNPACED_SEGMENTS;
+		return first_bytes_per_s(entry, counters, mss_bytes, fair, start);
 	}
 	if (before == PART_GREEDY && now_ns < tp->tcp_wstamp_ns) /* what went out last still takes its time */
 		return fair;
