@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-BOOT_LIMIT_S = 600
+BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
 BOOTS = (("sharing", "start", "change", "fq"), ("rtt", "queue", "faults", "loss", "tail"))
 LEAST_IDLE_SHARE = 0.03  # saturation.py: below it packets wait for the CPU and not for the line
 AROUND = 0.02  # of the plan, in any slice
@@ -19,7 +19,7 @@ TOTAL = 0.01  # of the plan, over a second and more
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1500),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
