@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from ipaddress import IPv4Network
 from pathlib import Path
 from statistics import quantiles
@@ -177,11 +178,14 @@ def simulate(folder: Path, port: int) -> None:
         for agent in agents.values():
             selector.register(agent.sock, selectors.EVENT_READ, agent)
         try:
+            came: deque[tuple[Simulated, bytes, int]] = deque()
             while True:
-                ready = [key.data for key, _ in selector.select()]
-                # The time first, for all that are ready: the hosts that these stand for would not wait for each other.
-                came = [(agent, agent.read(), time.monotonic_ns()) for agent in ready]
-                for agent, data, at_ns in came:
+                # What has come is read, and its time noted, before anything is answered: the hosts that these stand for
+                # would not wait for each other.
+                ready = [key.data for key, _ in selector.select(0 if came else None)]
+                came.extend((agent, agent.read(), time.monotonic_ns()) for agent in ready)
+                if not ready:
+                    agent, data, at_ns = came.popleft()
                     agent.take(data, at_ns)
         except (EOFError, OSError):
             print(json.dumps({host: agent.received_ns for host, agent in agents.items()}))
