@@ -15,6 +15,16 @@ from hostagent.supervisor import FIRST_DESCRIPTOR
 from hostagent.tests.rig import REPOSITORY, START, Host
 
 NOBODY = 65534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+OUT_OF_REACH = f"only root may enter a folder above {REPOSITORY}: check it out elsewhere, such as /srv"
+
+
+def within_reach() -> bool:
+    """Whether a user who is not root can run what is in this checkout."""
+    command = [*AS_NOBODY, sys.executable, "-c", "import hostagent"]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False).returncode == 0
+
+
 SYSTEM = PurePosixPath("etc/systemd/system")
 ABOVE = 200  # descriptors here are nobody else's
 
@@ -57,7 +67,7 @@ class Manager:
         held = f"-all,{capabilities}"
         command = [
             *("bash", "-c", script, "bash", "nsenter", f"--net=/run/netns/{self._host.name}"),
-            *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"),
+            *(*AS_NOBODY, "--no-new-privs"),
             *(f"--bounding-set={held}", f"--inh-caps={held}", f"--ambient-caps={held}"),
             *(sys.executable, "-c", START, str(self._config)),
         ]

@@ -20,7 +20,7 @@ from eventually import eventually
 from hostagent import status_socket
 from hostagent.status import State, Status
 from hostagent.tests.rig import Bulk, FakeController, Host, allocation, two_hosts
-from hostagent.tests.service import NOBODY, Manager, unit
+from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
 from topology.protocol import Allocations
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
@@ -69,6 +69,8 @@ def port() -> int:
 @pytest.fixture
 def service(hosts, folder: Path, controller: FakeController, port: int, cleanup: ExitStack) -> Manager:
     """The agent, started and ready."""
+    if not within_reach():
+        pytest.skip(OUT_OF_REACH)
     config = folder / "agent.yaml"
     settings = {"host": "left", "controllers": [controller.address], "run_dir": str(folder)}
     config.write_text(json.dumps(settings | {"metrics": f"127.0.0.1:{port}"}))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
+from hostagent.tests.service import OUT_OF_REACH, within_reach
+
 SYSTEMD = Path("/lib/systemd/systemd")
 MACHINE = Path(__file__).with_name("machine.sh")
 HEADWAY = str(Path(sys.executable).parent / "headway")
@@ -17,6 +19,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF"),
     pytest.mark.skipif(not SYSTEMD.exists(), reason=f"no {SYSTEMD}: Debian's package systemd has it"),
+    pytest.mark.skipif(os.geteuid() == 0 and not within_reach(), reason=OUT_OF_REACH),
     pytest.mark.skipif(
         "\toverlay\n" not in Path("/proc/filesystems").read_text(), reason="the kernel has no overlayfs"
     ),
