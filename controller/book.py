@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.events import Events
-from controller.plan.flows import flow_on
+from controller.plan.flows import flow_on, standing_by
 from controller.plan.invariant import Layers
+from controller.plan.leases import Leases
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import State
 from controller.plan.paths import circuits
@@ -19,7 +20,7 @@ from controller.plan.plan import Demand, Entry, Flow, Plan, planned
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import MAX_TIME_US, Reservation
-from controller.plan.transitions import Place, most
+from controller.plan.transitions import Change, Place
 from topology.network import Network, link_name
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
 from topology.wire import Layer, converted_bps
@@ -39,6 +40,8 @@ class Site:
         standing: the flows that are always in the plan.
         lease_ms: how long a host may act without hearing from us.
         hosts_mark: whether agents set their class's DSCP; the site's own switches do it anyway.
+        drain_us: how long growing waits after what it takes was given up; 0 is right, a round trip is what one does
+            who cannot know that a sender has shrunk.
         schedules: by circuit, when it has another capacity than its own rate.
         lead_us: by circuit that is bought at need, how long before its use that must be.
     """
@@ -50,6 +53,7 @@ class Site:
     schedules: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
     lead_us: Mapping[str, int] = field(default_factory=dict)
     hosts_mark: bool = False
+    drain_us: int = 0
 
     def ledger(self) -> Ledger:
         """Return an empty ledger of the site."""
@@ -75,36 +79,32 @@ class HostState:
     Attributes:
         connected: whether its stream is open.
         kernel: its kernel's release.
-        sent_epoch: epoch of what was sent to it last.
-        sent: what was sent to it last.
-        sent_us: when.
+        leases: what it was told, and may be acting on.
         confirmed_epoch: the epoch its kernel confirmed last.
-        confirmed: its allocations of that epoch.
-        lost_us: when its stream ended.
+        wants: by watched flow, whether it has more to send than its standby rate carries.
         telemetry: its counters.
     """
 
     connected: bool = False
     kernel: str = ""
-    sent_epoch: int = 0
-    sent: tuple[Entry, ...] = ()
-    sent_us: int = 0
+    leases: Leases = field(default_factory=Leases)
     confirmed_epoch: int = 0
-    confirmed: tuple[Entry, ...] = ()
-    lost_us: int = 0
+    wants: dict[str, bool] = field(default_factory=dict)
     telemetry: Telemetry | None = None
 
-    def acting_on(self, lease_us: int, now_us: int) -> tuple[Entry, ...]:
-        """Return the most the host may be acting on: what it confirmed, and what is on its way to it.
+    @property
+    def sent_epoch(self) -> int:
+        """The epoch of what it was told last; 0 if nothing yet."""
+        return self.leases.told[-1].epoch if self.leases.told else 0
 
-        A host that is gone acts on nothing once its lease is over; one that does not confirm has lost the lease on
-        what it had when a lease has passed since something else was sent.
-        """
-        if not self.connected and now_us - self.lost_us > lease_us:
-            return ()
-        if self.confirmed_epoch == self.sent_epoch or now_us - self.sent_us > lease_us:
-            return self.sent
-        return most(self.confirmed, self.sent)
+    @property
+    def acts_as_told(self) -> tuple[Entry, ...]:
+        """What it acts on, or is about to: the last message, stepped down where it said so."""
+        return self.leases.told[-1].acting if self.leases.told else ()
+
+    def waits(self, flow: Flow) -> bool:
+        """Return whether a flow of this host has nothing to send yet, or any more; not known of one that is gone."""
+        return bool(flow.standby_bps) and self.connected and not self.wants.get(flow.name, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,7 @@ class StepDone:
     started_us: int
     done_us: int
     error: str = ""
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class Installed:
     Attributes:
         queues: the plan whose queues are in force.
         meters: the plan whose rules and meters are in force.
-        hosts_epoch: the plan whose allocations every host has been given.
+        hosts_epoch: the plan whose allocations every connected host has been sent.
         steps: how it came about, oldest first.
     """
 
@@ -148,9 +149,10 @@ class Book:
         self.rebuilding: dict[str, int] = {}  # purchases that are up and change their rate: what they carry meanwhile
         self.hosts = {h.name: HostState() for h in site.network.hosts}
         self.installed = Installed()
-        self.switches_suspect = True  # the switches may not hold what was installed
+        self.suspicions = 0  # how often it was learnt that the switches may not hold what was installed
         self.store_error = ""  # memory may be ahead of the disk: nothing is promised until it was read anew
         self.stopping = False
+        self._demands = 0  # how often a host has said that it wants to send, or not any more
         self._receive_window_bytes = site.receive_window_bytes()
         self._planned_in: dict[str, int] = {}  # by reservation, the first epoch it is in
         self._planned_for = self._basis()
@@ -174,15 +176,24 @@ class Book:
         if replace(plan, epoch=self.desired.epoch) != self.desired:
             self.desired = plan
             self.changed.notify_all()
+        for host, state in self.hosts.items():
+            watched = {e.flow.name for e in plan.of_host(host) if e.standby}
+            state.wants = {name: wants for name, wants in state.wants.items() if name in watched}
         self._planned_in = {name: self._planned_in.get(name, self.desired.epoch) for name in running}
 
     def must_replan(self) -> bool:
         """Return whether anything has changed that the plan is made of; under the lock."""
         return self._planned_for != self._basis()
 
-    def _basis(self) -> tuple[int, int, tuple[int, ...]]:
+    def demanded(self) -> None:
+        """Note that what hosts want to send has changed, and let the plan follow at once; under the lock."""
+        self._demands += 1
+        self.replan()
+
+    def _basis(self) -> tuple[int, int, int, tuple[int, ...]]:
         now_us = self.now_us()
-        return id(self.ledger), self.ledger.moves, tuple(self.bought_bps(c, now_us) for c in self.purchases)
+        bought = tuple(self.bought_bps(c, now_us) for c in self.purchases)
+        return id(self.ledger), self.ledger.moves, self._demands, bought
 
     def _demand(self) -> Demand:
         now_us = self.now_us()
@@ -192,7 +203,8 @@ class Book:
             for tail, head, link in self.site.network.circuit_links
             if link.circuit in self.purchases
         }
-        return replace(demand, capacity_bps={**demand.capacity_bps, **bought})
+        flows = tuple(standing_by(f) if self.hosts[f.host].waits(f) else f for f in demand.flows)
+        return Demand(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
 
     def bought_bps(self, circuit: str, now_us: int) -> int:
         """Return what a circuit that is bought at need carries now; under the lock."""
@@ -242,9 +254,15 @@ class Book:
                 return f"{end}: its agent is not connected"
         return ""
 
-    def acting_on(self, host: str) -> tuple[Entry, ...]:
-        """Return the most a host may be acting on now; under the lock."""
-        return self.hosts[host].acting_on(self.site.lease_ms * 1000, self.now_us())
+    def acting(self) -> tuple[Entry, ...]:
+        """Return the most that hosts may be acting on now; under the lock."""
+        now_us = self.now_us()
+        return tuple(e for state in self.hosts.values() for e in state.leases.acting(now_us))
+
+    def lease_ends_us(self) -> list[int]:
+        """Return when hosts may be acting on less by themselves, Unix time; under the lock."""
+        now_us = self.now_us()
+        return [at_us for state in self.hosts.values() if (at_us := state.leases.changes_us(now_us)) is not None]
 
     def _starting(self) -> bool:
         """Return whether this process has not had the time yet to find its switches and agents, which go on as told."""
@@ -261,10 +279,10 @@ class Book:
 
     def layers(self) -> dict[str, Layers]:
         """Return what each layer lets through now on each direction of each circuit; under the lock."""
-        acting = [e for host in self.hosts for e in self.acting_on(host)]
+        acting = self.acting()
         return {name: self._layers_on(name, link.circuit_bps, acting) for name, link in self.desired.links.items()}
 
-    def _layers_on(self, link: str, circuit_bps: int, acting: list[Entry]) -> Layers:
+    def _layers_on(self, link: str, circuit_bps: int, acting: tuple[Entry, ...]) -> Layers:
         crossing = [e for e in acting if link in e.flow.links]
         meters = self.installed.meters.links[link].classes if self.installed.meters else {}
         queues = self.installed.queues.links[link].classes if self.installed.queues else {}
@@ -278,9 +296,7 @@ class Book:
     def sending(self, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
         """Note that a host is being sent what it may do, and return the message; under the lock."""
         state = self.hosts[host]
-        if state.confirmed_epoch == state.sent_epoch:
-            state.confirmed = state.sent
-        state.sent_epoch, state.sent, state.sent_us = epoch, entries, self.now_us()
+        state.leases = state.leases.sent(epoch, entries, self.now_us(), self.site.lease_ms * 1000)
         return Allocations(
             epoch=epoch,
             lease_ms=self.site.lease_ms,
@@ -297,6 +313,8 @@ class Book:
             rate_bps=entry.payload_bps,
             window_segments=entry.window_segments,
             dscp=dscp,
+            standby_bps=entry.standby.payload_bps if entry.standby else None,
+            size_bytes=entry.flow.size_bytes,
         )
 
 

@@ -1,12 +1,21 @@
 """The thread that carries the installed plan towards the desired one, step by confirmed step."""
 
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Protocol
 
 from controller.book import Book, StepDone
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
-from controller.plan.transitions import Place, Step, installation, transition
+from controller.plan.transitions import (
+    Change,
+    InForce,
+    Place,
+    Step,
+    host_changes,
+    next_of_first,
+    next_step,
+    switch_changes,
+)
 from controller.southbound.errors import SouthboundError
 from topology.protocol import Allocations
 
@@ -16,8 +25,8 @@ RETRY_S = 1.0  # after a switch or its database has failed
 class Switches(Protocol):
     """What is needed of the switches; blocking, raises SouthboundError."""
 
-    def put_meters(self, plan: Plan) -> None:
-        """Return once every connected switch has confirmed the plan's rules and meters."""
+    def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
+        """Return once every switch has confirmed the plan's rules and meters; or meters that are lower already."""
 
     def put_queues(self, plan: Plan) -> None:
         """Return once every circuit port has the plan's queues."""
@@ -31,12 +40,16 @@ class Hosts(Protocol):
 
 
 class Convergence:
-    """Carries out transitions, one at a time; a change in the middle waits for the next."""
+    """Carries out one step after the other; which is the next one follows from the book as it is then."""
 
     def __init__(self, book: Book, switches: Switches, hosts: Hosts) -> None:
         self._book = book
         self._switches = switches
         self._hosts = hosts
+        self._sure = {Place.QUEUES: -1, Place.METERS: -1}  # the suspicion after which this layer was confirmed
+        self._first: Step | None = None  # of the first plan, the step that was done last
+        self._told: StepDone | None = None  # what hosts were told, and some have not confirmed
+        self._drained_us = 0  # when growing may begin
         self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
@@ -44,7 +57,8 @@ class Convergence:
         book = self._book
         while True:
             with book.changed:
-                book.changed.wait_for(lambda: book.stopping or self._work_to_do(), timeout=RETRY_S)
+                while not book.stopping and self._next() is None:
+                    book.changed.wait(self._patience_s())
                 if book.stopping:
                     return
             if not self.step():
@@ -52,92 +66,123 @@ class Convergence:
                     book.changed.wait_for(lambda: book.stopping, timeout=RETRY_S)
 
     def step(self) -> bool:
-        """Carry out what is to do now; return False if a layer failed, which is then to be tried again."""
-        book = self._book
-        with book.changed:
-            if not self._work_to_do():
+        """Carry out what can be done now; return False if a layer failed, to be tried again."""
+        while True:
+            with self._book.changed:
+                step = None if self._book.stopping else self._next()
+                if step is not None and step.place is Place.HOSTS:
+                    self._tell(step)
+            if step is None:
                 return True
-            steps, book.switches_suspect = self._steps(), False
-        done = all(self._carried_out(step) for step in steps)
-        if done:
-            self._said = ""
-        else:
-            with book.changed:
-                book.switches_suspect = True
-        return done
+            if step.place is not Place.HOSTS and not self._carried_out(step):
+                return False
 
-    def _work_to_do(self) -> bool:
-        """Return whether a layer is not as desired; a host may have come between two steps."""
-        book = self._book
-        return (
-            book.switches_suspect
-            or book.installed.hosts_epoch != book.desired.epoch
-            or any(s.connected and s.sent != book.desired.of_host(name) for name, s in book.hosts.items())
-        )
+    def _patience_s(self) -> float:
+        """Return how long nothing can be to do unless somebody says something, seconds; under the lock."""
+        now_us, due_us = self._book.now_us(), self._book.lease_ends_us()
+        due_us += [self._drained_us] if self._drained_us > now_us else []
+        return min([RETRY_S, *((at_us - now_us) / 1e6 for at_us in due_us)])
 
-    def _steps(self) -> tuple[Step, ...]:
-        """Return the steps still to do; the same plan once more only puts right what a switch has lost."""
-        old, new = self._book.installed.meters, self._book.desired
-        if old is None or old.epoch == new.epoch:
-            return installation(new)
-        return transition(old, new)
+    def _next(self) -> Step | None:
+        """Return what is to do now, None if there is nothing, or somebody is waited for; under the lock.
+
+        What switches may have lost is put back before anything is changed.
+        """
+        book, installed = self._book, self._book.installed
+        if installed.meters is None or installed.queues is None:
+            return next_of_first(self._first, book.desired)
+        if self._sure[Place.QUEUES] != book.suspicions:
+            return Step(Place.QUEUES, installed.queues)
+        if self._sure[Place.METERS] != book.suspicions:
+            return Step(Place.METERS, installed.meters)
+        acting = book.acting()
+        step = next_step(InForce(installed.meters, installed.queues, acting), book.desired)
+        if step.place is not Place.HOSTS:
+            self._note_hosts()
+            return step if book.now_us() >= self._drained_us else None
+        if self._to_tell(step.plan) or (step.plan is book.desired and installed.hosts_epoch != step.plan.epoch):
+            return step
+        return None
 
     def _carried_out(self, step: Step) -> bool:
-        """Carry out one step; return False if it failed (logged, and kept in the book)."""
-        started_us = self._book.now_us()
-        error = ""
+        """Carry out a step of the switches; return False if it failed (logged, and kept in the book)."""
+        with self._book.changed:
+            suspicion, installed = self._book.suspicions, self._book.installed
+            old = installed.meters if step.place is Place.METERS else installed.queues
+        changes = switch_changes(step.place, old, step.plan) if old else ()
+        started_us, error = self._book.now_us(), ""
         try:
-            if step.place is Place.HOSTS:
-                self._put_hosts(step.plan)
-            elif step.place is Place.METERS:
-                self._switches.put_meters(step.plan)
+            if step.place is Place.METERS:
+                self._switches.put_meters(step.plan, no_higher=step.no_higher)
             else:
                 self._switches.put_queues(step.plan)
         except SouthboundError as failure:
             error = f"{type(failure).__name__}: {failure}"
+        done = StepDone(step.plan.epoch, step.place, started_us, self._book.now_us(), error, changes)
         with self._book.changed:
-            self._note(step, StepDone(step.plan.epoch, step.place, started_us, self._book.now_us(), error))
+            self._note_switches(step, suspicion, done)
         return not error
 
-    def _note(self, step: Step, done: StepDone) -> None:
-        """Write a step into the book, and check the invariant."""
-        installed = self._book.installed
-        installed.steps.append(done)
+    def _note_switches(self, step: Step, suspicion: int, done: StepDone) -> None:
+        """Write down what switches have confirmed, or that they may hold anything now; under the lock."""
         if done.error:
+            self._book.suspicions += 1
+            self._first = None
+            self._book.installed.steps.append(done)
             if done.error != self._said:  # it is tried again each second; one line is enough for the night
                 self._book.events.publish(
                     "transition.failed", level="error", epoch=done.epoch, place=done.place.value, error=done.error
                 )
             self._said = done.error
             return
-        if step.place is Place.METERS:
-            installed.meters = step.plan
-        elif step.place is Place.QUEUES:
-            installed.queues = step.plan
+        self._said, self._sure[step.place], self._first = "", suspicion, step
+        if step.no_higher:
+            pass  # what they hold is known only when the plan is in them
+        elif step.place is Place.METERS:
+            self._book.installed.meters = step.plan
         else:
-            installed.hosts_epoch = step.plan.epoch
+            self._book.installed.queues = step.plan
+        self._note(done)
+
+    def _note(self, done: StepDone) -> None:
+        """Write a step into the book, and check the invariant; under the lock."""
+        self._book.installed.steps.append(done)
         self._book.events.publish(
             "transition.step", epoch=done.epoch, place=done.place.value, us=done.done_us - done.started_us
         )
         for violation in violations(self._book.layers()):
             self._book.events.publish("plan.violated", level="error", violation=str(violation))
 
-    def _put_hosts(self, plan: Plan) -> None:
-        """Send each host whose allocations differ what it may do; return when none may be acting on more.
+    def _to_tell(self, plan: Plan) -> list[str]:
+        """Return the connected hosts that act, or are about to, on something else than a plan; under the lock."""
+        hosts = self._book.hosts.items()
+        return [name for name, state in hosts if state.connected and state.acts_as_told != plan.of_host(name)]
 
-        A host that does not answer holds the step up until its lease is over, and no longer.
+    def _tell(self, step: Step) -> None:
+        """Send each host whose allocations differ what it may do; under the lock.
+
+        To have sent more is to be done; less counts only when it is confirmed. A host that does not answer holds what
+        is next up until its lease is over, and no longer.
         """
-        book = self._book
-        with book.changed:
-            for name, state in book.hosts.items():
-                entries = plan.of_host(name)
-                if state.connected and entries != state.sent:
-                    self._hosts.send(name, book.sending(name, plan.epoch, entries))
-            book.changed.wait_for(
-                lambda: book.stopping or self._within(plan, book.hosts), timeout=book.site.lease_ms / 1000
-            )
+        book, plan, now_us = self._book, step.plan, self._book.now_us()
+        changes: list[Change] = []
+        for name in self._to_tell(plan):
+            entries = plan.of_host(name)
+            changes += host_changes(name, book.hosts[name].acts_as_told, entries)
+            self._hosts.send(name, book.sending(name, plan.epoch, entries))
+        if self._told is not None and self._told.epoch == plan.epoch:
+            self._told = replace(self._told, changes=(*self._told.changes, *changes))
+        else:
+            self._told = StepDone(plan.epoch, step.place, now_us, now_us, changes=tuple(changes))
+        book.installed.hosts_epoch = plan.epoch
+        if plan is book.desired:
+            self._note_hosts()
 
-    def _within(self, plan: Plan, hosts: Iterable[str]) -> bool:
-        """Return whether no host may be acting on more than the plan gives it."""
-        allowed = {e.flow.name: e.frame_bps for e in plan.entries}
-        return all(e.frame_bps <= allowed.get(e.flow.name, 0) for name in hosts for e in self._book.acting_on(name))
+    def _note_hosts(self) -> None:
+        """Note that no host may be acting on more than it was told any more; under the lock."""
+        if self._told is not None:
+            now_us = self._book.now_us()
+            if any(change.to_bps < change.from_bps for change in self._told.changes):
+                self._drained_us = now_us + self._book.site.drain_us
+            self._note(replace(self._told, done_us=now_us))
+            self._told = None

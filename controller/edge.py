@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from controller.book import Site
 from controller.plan.plan import Plan
-from controller.southbound.desired import port_queues, switch_state
+from controller.southbound.desired import lowered, port_queues, switch_state
 from controller.southbound.ovsdb import PortQueues, QueueWriter
 from controller.southbound.session import SwitchSessions
 
@@ -26,14 +26,16 @@ class Edge:
         self._sessions = sessions
         self._writers = writers
 
-    def put_meters(self, plan: Plan) -> None:
-        """Bring every switch's rules and meters to the plan.
+    def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
+        """Bring every switch's rules and meters to the plan; with ``no_higher`` leave meters that are below it.
 
         Raises:
             SouthboundError: a switch is gone, refused, or did not answer.
         """
         for switch in self._site.network.switches:
             state = switch_state(self._site.network, switch, plan, self._site.policy)
+            if no_higher:
+                state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S))
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
 
     def put_queues(self, plan: Plan) -> None:

@@ -8,7 +8,7 @@ from controller.errors import NotAllowed, NotKnown
 from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
 from topology.network import Network, UnknownNode
-from topology.protocol import Allocations, Applied, Declined, FlowClass, Hello, Telemetry
+from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Telemetry
 
 
 class Service:
@@ -44,26 +44,50 @@ class Service:
             if state is None:
                 return None
             plan = book.installed.meters
-            # Never less than it was sent before: an agent takes an older epoch for an older controller's.
-            settled = plan is not None and plan.epoch == book.installed.hosts_epoch >= state.sent_epoch
-            entries = plan.of_host(hello.host) if plan is not None and settled else state.sent
             state.connected, state.kernel = True, hello.kernel
-            return book.sending(hello.host, plan.epoch if plan is not None and settled else state.sent_epoch, entries)
+            for flow in book.flows():  # what was under way goes on until the host says what it knows of it
+                if flow.host == hello.host and flow.standby_bps:
+                    state.wants.setdefault(flow.name, True)
+            book.demanded()
+            # Never less than it was sent before: an agent takes an older epoch for an older controller's.
+            if plan is not None and plan.epoch == book.installed.hosts_epoch >= state.sent_epoch:
+                return book.sending(hello.host, plan.epoch, plan.of_host(hello.host))
+            told = state.leases.told[-1].entries if state.leases.told else ()
+            return book.sending(hello.host, state.sent_epoch, told)
 
     def host_down(self, host: str) -> None:
         """Note that a host's stream has ended; what it was allowed counts until its lease is over."""
         with self._book.changed:
             state = self._book.hosts[host]
-            state.connected, state.lost_us = False, self._book.now_us()
+            state.connected = False
+            state.leases = state.leases.lost(self._book.now_us(), self._book.site.lease_ms * 1000)
+            self._book.demanded()
             self._book.changed.notify_all()
 
     def host_applied(self, host: str, applied: Applied) -> None:
         """Note that a host's kernel holds an epoch."""
         with self._book.changed:
             state = self._book.hosts[host]
-            if applied.epoch == state.sent_epoch:
-                state.confirmed_epoch, state.confirmed = state.sent_epoch, state.sent
+            if any(told.epoch == applied.epoch for told in state.leases.told):
+                state.confirmed_epoch = max(state.confirmed_epoch, applied.epoch)
+                state.leases = state.leases.confirmed(applied.epoch)
                 self._book.changed.notify_all()
+
+    def host_demand(self, host: str, demand: Demand) -> None:
+        """Take in that a flow has more to send than its standby rate carries; or that it has not, and keeps to that."""
+        with self._book.changed:
+            self._demanded(host, demand)
+
+    def _demanded(self, host: str, demand: Demand) -> None:
+        state = self._book.hosts[host]
+        if not demand.wants:
+            state.leases = state.leases.stepped_down(demand.epoch, demand.name)
+        if state.wants.get(demand.name) is demand.wants:
+            return
+        state.wants[demand.name] = demand.wants
+        self._book.events.publish("host.demand", host=host, flow=demand.name, wants=demand.wants)
+        self._book.demanded()
+        self._book.changed.notify_all()
 
     def host_declined(self, host: str, declined: Declined) -> None:
         """Say that a host does not act on what it was sent, and why; once, although it is sent again and again."""
@@ -80,14 +104,19 @@ class Service:
         )
 
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
-        """Keep a host's counters."""
+        """Keep a host's counters; what they say twice of a flow's demand, and nobody has said, was lost on the way."""
         with self._book.changed:
-            self._book.hosts[host].telemetry = telemetry
+            state = self._book.hosts[host]
+            before = {e.name: e.wants for e in state.telemetry.entries} if state.telemetry else {}
+            state.telemetry = telemetry
+            for seen in telemetry.entries:
+                if seen.wants is not None and before.get(seen.name) is seen.wants:
+                    self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants))
 
     def switch_changed(self) -> None:
         """Note that a switch came or went: what it holds must be compared again."""
         with self._book.changed:
-            self._book.switches_suspect = True
+            self._book.suspicions += 1
             self._book.changed.notify_all()
 
 

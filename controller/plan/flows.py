@@ -15,6 +15,11 @@ def flow_on(network: Network, name: str, flow_class: FlowClass, path: tuple[str,
     return Flow(name, flow_class, path[0], target.name, IPv4Network(target.ip), path)
 
 
+def standing_by(flow: Flow) -> Flow:
+    """Return a flow as it is planned while it has nothing to send: others may use what it is promised."""
+    return replace(flow, wanted_bps=flow.standby_bps, floor_bps=0)
+
+
 def merged(flows: Iterable[Flow]) -> tuple[Flow, ...]:
     """Return one flow for each pair of hosts: a switch classes by the pair, so there cannot be two.
 

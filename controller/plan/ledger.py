@@ -17,7 +17,7 @@ from controller.plan.flows import merged
 from controller.plan.lead import Market, admitted_in_time
 from controller.plan.lifecycle import ENDED, IN_PLAN, Event, State, after
 from controller.plan.plan import Demand, Flow
-from controller.plan.policy import Policy
+from controller.plan.policy import PPM, Policy
 from controller.plan.reservations import Constraints, Reservation
 from controller.plan.resources import capacities, class_resource, need, of_circuit
 from controller.plan.steps import Steps
@@ -250,7 +250,7 @@ class Ledger:
             bookings.append(self._booking(known))
         for announcement in self.announcements.values():
             floor_bps = announcement.floor_bps(now_us)
-            flows += (replace(flow, floor_bps=floor_bps) for flow in announcement.flows)
+            flows += (self._announced_flow(announcement, flow, floor_bps) for flow in announcement.flows)
             bookings.append(Booking(announcement.need, floor_bps, now_us, now_us + 1))
         for booking in bookings:
             for resource, bps in booking.need.claims(booking.rate_bps):
@@ -259,6 +259,19 @@ class Ledger:
                     reserved[place] = reserved.get(place, 0) + bps
         capacity = {link: steps.least(now_us, now_us + GUARD_US) for link, steps in self._wire.items()}
         return Demand(merged(flows), capacity, reserved)
+
+    def _announced_flow(self, announcement: Announcement, flow: Flow, floor_bps: int) -> Flow:
+        """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
+        senders = len(announcement.flows)
+        least_bps = min(
+            self.network.link(*hop).rate_bps for hop in pairwise(flow.path) if self.network.link(*hop).circuit
+        )
+        return replace(
+            flow,
+            floor_bps=floor_bps,
+            standby_bps=least_bps * self.policy.standby_ppm // (PPM * senders),
+            size_bytes=-(-announcement.size_bytes // senders),
+        )
 
     # Keeping.
 

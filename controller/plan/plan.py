@@ -25,6 +25,9 @@ class Flow:
         path: the nodes it crosses, from host to target.
         wanted_bps: what it can use, bit/s on the wire; None for all it can get.
         floor_bps: what it is promised, bit/s on the wire; served before the rest of its class.
+        standby_bps: what it keeps while it has nothing to send, bit/s on the wire, so that it can shake hands and send
+            again what its last flight has lost; 0 if it is not asked whether it sends.
+        size_bytes: the payload it has announced; 0 if nobody knows.
     """
 
     name: str
@@ -35,6 +38,8 @@ class Flow:
     path: tuple[str, ...]
     wanted_bps: int | None = None
     floor_bps: int = 0
+    standby_bps: int = 0
+    size_bytes: int = 0
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -51,12 +56,28 @@ class Entry:
         frame_bps: its part of the class's meter, bit/s of Ethernet frames.
         payload_bps: what the host paces at, bit/s of TCP payload.
         window_segments: the fixed congestion window.
+        standby: what the host steps down to by itself while the flow has nothing to send; None if it does not.
     """
 
     flow: Flow
     frame_bps: int
     payload_bps: int
     window_segments: int
+    standby: "Standby | None" = None
+
+    def stepped_down(self) -> "Entry":
+        """Return it as the host acts on it once it has stepped down."""
+        if self.standby is None or self.standby.frame_bps >= self.frame_bps:
+            return self
+        return replace(self, frame_bps=self.standby.frame_bps, payload_bps=self.standby.payload_bps)
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """The rate of a flow that has nothing to send, at two layers."""
+
+    frame_bps: int
+    payload_bps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,4 +253,11 @@ def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry
     payload_bps = converted_bps(frame_bps, Layer.FRAME, Layer.PAYLOAD, framing)
     bare_segments = cwnd_segments(max(1, payload_bps), network.path_rtt_us(flow.path), framing.mss_bytes)
     window_segments = -(-bare_segments * (PPM + policy.window_slack_ppm) // PPM)
-    return Entry(flow, frame_bps, payload_bps, window_segments)
+    return Entry(flow, frame_bps, payload_bps, window_segments, _standby(flow, frame_bps, framing))
+
+
+def _standby(flow: Flow, frame_bps: int, framing: Framing) -> Standby | None:
+    """Return what a flow steps down to: whole kbit/s, like a meter, so that those of a class fit into theirs."""
+    standby_bps = min(frame_bps, converted_bps(flow.standby_bps, Layer.WIRE, Layer.FRAME, framing)) // 1000 * 1000
+    payload_bps = converted_bps(standby_bps, Layer.FRAME, Layer.PAYLOAD, framing)
+    return Standby(standby_bps, payload_bps) if payload_bps else None

@@ -1,8 +1,12 @@
-"""From one plan to the next without a moment in which any layer lets through more than the circuit.
+"""From one plan to the next without a moment in which any layer lets through more than the circuit. Pure.
 
 A sender whose window shrinks is silent until its flight has drained, so what it gives up is free as soon as the
 *host has confirmed*, not a round trip later. Meters shrink before queues do and grow after them, because a meter
 must never exceed its queue.
+
+Nothing is remembered of a transition under way. The next step follows from what each layer may be acting on now and
+from the plan that is wanted now; so it does not matter in which order confirmations come, which of them are lost, or
+whether the wanted plan has changed meanwhile.
 """
 
 from collections.abc import Iterable
@@ -23,33 +27,75 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Bring one layer to what ``plan`` says of it; the next step waits for the confirmation."""
+    """Bring one layer to what ``plan`` says of it; the next step waits for the confirmation.
+
+    ``no_higher``: leave meters that are below what the plan says; nobody knows yet what else the switches hold.
+    """
 
     place: Place
     plan: Plan
+    no_higher: bool = False
 
 
-def transition(old: Plan, new: Plan) -> tuple[Step, ...]:
-    """Return the steps from one plan to the next, in order.
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What the layers may be acting on now.
+
+    Attributes:
+        meters: the plan whose rules and meters the switches have confirmed.
+        queues: the plan whose queues they have.
+        acting: the most that each host may be acting on.
+    """
+
+    meters: Plan
+    queues: Plan
+    acting: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step changes of one thing, in bit/s of Ethernet frames.
+
+    Attributes:
+        where: the host, or the link.
+        what: the flow, or the class.
+        from_bps: before, 0 if it was not there.
+        to_bps: after, 0 if it is not there any more.
+    """
+
+    where: str
+    what: str
+    from_bps: int
+    to_bps: int
+
+
+def next_step(now: InForce, desired: Plan) -> Step:
+    """Return the step that is safe now and leads to the plan that is wanted.
 
     Hosts down to the lesser of both plans; meters likewise; queues to the new plan; meters, then hosts, to the new.
+    What is as it should be is left out. The step of the hosts is done when none may be acting on more than it says:
+    until then it stays the next one; when it is the wanted plan's, there is no other after it.
     """
-    lesser = _lesser(old, new)
-    return (
-        Step(Place.HOSTS, lesser),
-        Step(Place.METERS, lesser),
-        Step(Place.QUEUES, new),
-        Step(Place.METERS, new),
-        Step(Place.HOSTS, new),
-    )
+    if now.meters.epoch == desired.epoch:
+        return Step(Place.HOSTS, desired)
+    lesser = lesser_of(now.meters, desired)
+    if not within(now.acting, lesser):
+        return Step(Place.HOSTS, lesser)
+    if _same_queues(now.queues, desired):
+        return Step(Place.METERS, desired)
+    if _above_queues(now.meters, desired):
+        return Step(Place.METERS, lesser)
+    return Step(Place.QUEUES, desired)
 
 
-def installation(new: Plan) -> tuple[Step, ...]:
-    """Return the steps that install a first plan where none was: the widest layer first."""
-    return (Step(Place.QUEUES, new), Step(Place.METERS, new), Step(Place.HOSTS, new))
+def next_of_first(installed: Step | None, new: Plan) -> Step:
+    """Return the step that brings a first plan into switches which may hold any other, after the one done last."""
+    if installed is None or installed.plan is not new:
+        return Step(Place.METERS, new, no_higher=True)
+    return Step(Place.QUEUES, new) if installed.place is Place.METERS else Step(Place.METERS, new)
 
 
-def _lesser(old: Plan, new: Plan) -> Plan:
+def lesser_of(old: Plan, new: Plan) -> Plan:
     """Return the plan between two (its epoch is odd): each allocation and each meter is the lesser of its two values.
 
     An allocation that only one of the two knows is absent.
@@ -58,6 +104,12 @@ def _lesser(old: Plan, new: Plan) -> Plan:
     entries = (min(e, to_come[_way(e)], key=lambda x: x.frame_bps) for e in old.entries if _way(e) in to_come)
     links = {name: _lesser_meters(link, new.links[name]) for name, link in old.links.items()}
     return replace(old, epoch=new.epoch - 1, links=links, entries=tuple(entries))
+
+
+def within(acting: Iterable[Entry], plan: Plan) -> bool:
+    """Return whether nothing of what hosts may be acting on is more than a plan gives it."""
+    allowed = {_way(e): e.frame_bps for e in plan.entries}
+    return all(e.frame_bps <= allowed.get(_way(e), 0) for e in acting)
 
 
 def _way(entry: Entry) -> tuple[str, FlowClass, tuple[str, ...]]:
@@ -73,14 +125,40 @@ def _lesser_meters(old: LinkPlan, new: LinkPlan) -> LinkPlan:
     return replace(old, classes=classes)
 
 
-def most(*held: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return, for each flow, the largest allocation among those a host may be acting on.
+def _same_queues(old: Plan, new: Plan) -> bool:
+    return _queues(old) == _queues(new)
 
-    Between the sending of an allocation and its confirmation a host may act on either of the two.
-    """
-    largest: dict[str, Entry] = {}
-    for entry in (e for entries in held for e in entries):
-        known = largest.get(entry.flow.name)
-        if known is None or entry.frame_bps > known.frame_bps:
-            largest[entry.flow.name] = entry
-    return tuple(largest.values())
+
+def _queues(plan: Plan) -> dict[str, tuple[int, dict[FlowClass, int]]]:
+    return {
+        name: (link.circuit_bps, {c: limits.queue_bps for c, limits in link.classes.items()})
+        for name, link in plan.links.items()
+    }
+
+
+def _above_queues(old: Plan, new: Plan) -> bool:
+    """Return whether a meter is above the queue it is to have, so that it must shrink first."""
+    return any(
+        limits.meter_bps > new.links[name].classes[c].queue_bps
+        for name, link in old.links.items()
+        for c, limits in link.classes.items()
+    )
+
+
+def switch_changes(place: Place, old: Plan, new: Plan) -> tuple[Change, ...]:
+    """Return what bringing the switches' meters or queues from one plan to another changes."""
+
+    def bps(plan: Plan, link: str, flow_class: FlowClass) -> int:
+        limits = plan.links[link].classes[flow_class]
+        return limits.meter_bps if place is Place.METERS else limits.queue_bps
+
+    pairs = ((name, c) for name, link in new.links.items() for c in link.classes)
+    found = (Change(name, c, bps(old, name, c), bps(new, name, c)) for name, c in pairs)
+    return tuple(change for change in found if change.from_bps != change.to_bps)
+
+
+def host_changes(host: str, old: Iterable[Entry], new: Iterable[Entry]) -> tuple[Change, ...]:
+    """Return what telling a host of new allocations in place of old ones changes."""
+    before, after = ({e.flow.name: e.frame_bps for e in entries} for entries in (old, new))
+    found = (Change(host, name, before.get(name, 0), after.get(name, 0)) for name in before | after)
+    return tuple(change for change in found if change.from_bps != change.to_bps)

@@ -6,6 +6,7 @@ it is. Whatever no allocation claims is unplanned. The answers of a planned flow
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
@@ -46,6 +47,18 @@ def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
     return SwitchState(frozenset(rules), frozenset(meters))
+
+
+def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:
+    """Return a state with no meter above what is installed; one that is not there yet begins at the least."""
+    rate_kbps = {meter.meter_id: meter.rate_kbps for meter in installed.meters}
+    return replace(
+        state,
+        meters=frozenset(
+            replace(m, rate_kbps=max(LEAST_METER_BPS // 1000, min(m.rate_kbps, rate_kbps.get(m.meter_id, 0))))
+            for m in state.meters
+        ),
+    )
 
 
 def _circuit_ports(network: Network, switch: Switch) -> list[tuple[str, Link]]:

@@ -11,7 +11,7 @@ from controller.service import Service
 from controller.southbound.errors import SwitchGone
 from controller.store import Store
 from topology.named import chile_illinois
-from topology.protocol import Allocations, Applied, FlowClass, Hello
+from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
 START_US = 1_767_225_600_000_000
 LEASE_MS = 300
@@ -35,9 +35,9 @@ class FakeSwitches:
         self.log: list[tuple[str, Plan]] = []
         self.gone = False
 
-    def put_meters(self, plan):
+    def put_meters(self, plan, *, no_higher=False):
         """Take rules and meters."""
-        self._take("meters", plan)
+        self._take("meters not higher" if no_higher else "meters", plan)
 
     def put_queues(self, plan):
         """Take queues."""
@@ -94,6 +94,14 @@ class FakeSite:
         self.promises.tick()
         self.convergence.step()
         self.promises.tick()
+
+    def demand(self, *hosts, wants=True):
+        """Let hosts see that their announced flows can send, or that their flights have ended."""
+        for host in hosts:
+            told = self.book.hosts[host].leases.told[-1]
+            for entry in told.entries:
+                if entry.standby:
+                    self.service.host_demand(host, Demand(told.epoch, entry.flow.name, wants))
 
     def announce(self, asked):
         """Announce, and put the answer into force."""

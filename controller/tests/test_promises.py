@@ -61,6 +61,8 @@ def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are
     site.promises.commit("r")
     held(site.promises, "brief", rate_bps=1_000_000)
     site.announce(Asked("image", FlowClass.URGENT, 10**8, ("base20", "base21"), "arch"))
+    for host in site.book.hosts:
+        site.service.host_down(host)  # as the new process sees them
     book, promises = after_restart(site)
     assert book.ledger.reservations == site.book.ledger.reservations
     assert book.ledger.announcements == site.book.ledger.announcements
@@ -93,7 +95,7 @@ def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_
 
     def sent_to_base20():
         site.converge()
-        return [(e.flow.flow_class, e.frame_bps) for e in site.book.hosts["base20"].confirmed]
+        return [(e.flow.flow_class, e.frame_bps) for e in site.book.hosts["base20"].acts_as_told]
 
     assert sent_to_base20() == []
     site.clock.now_us = START_US + 10 * S

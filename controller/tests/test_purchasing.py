@@ -116,10 +116,10 @@ def test_hosts_may_not_send_before_the_circuit_is_deployed(site, oscars):
         site.pass_to(START + 20 * S)
         waiting = site.reservation(name)
         assert (waiting.state, "chile-illinois: deploying" in waiting.reason) == (State.PROVISIONING, True)
-        assert not any(state.sent for state in site.book.hosts.values())
+        assert not any(state.acts_as_told for state in site.book.hosts.values())
         site.pass_to(START + 300 * S)
         assert site.reservation(name).state is State.ACTIVE
-        assert [e.flow.host for e in site.book.hosts["base20"].confirmed] == ["base20"]
+        assert [e.flow.host for e in site.book.hosts["base20"].acts_as_told] == ["base20"]
     finally:
         oscars.rules.deploy_s = 20
 

@@ -10,7 +10,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
-from topology.protocol import Declined, FlowClass, Hello
+from topology.protocol import Declined, EntryTelemetry, FlowClass, Hello, Telemetry
 
 WAN = "ls1->ch1"
 
@@ -32,40 +32,103 @@ def test_the_first_plan_reaches_switches_and_hosts(site):
     assert share(view, FlowClass.BACKGROUND) > 0.94
 
 
-def test_an_announcement_takes_the_background_down_before_the_image_comes_up(site):
+def under_way(site):
+    """An image that both of its senders want to send."""
     site.announce(image())
     site.converge()
-    order = [(host, len(told.entries)) for host, told in site.hosts.sent[-3:]]
-    assert order == [("base23", 1), ("base20", 1), ("base21", 1)]
+    site.demand("base20", "base21")
+    site.converge()
+
+
+def test_an_announcement_leaves_the_background_its_share_until_the_image_can_be_sent(site):
+    site.announce(image())
+    site.converge()
+    view = site.service.view()
+    assert share(view, FlowClass.URGENT) == pytest.approx(0.02, rel=0.01)
+    assert share(view, FlowClass.BACKGROUND) > 0.92
+
+
+def test_the_background_goes_down_before_the_image_comes_up(site):
+    under_way(site)
+    order = [(host, told.entries[0].rate_bps > 400_000_000) for host, told in site.hosts.sent[-3:]]
+    assert order == [("base23", False), ("base20", True), ("base21", True)]
     view = site.service.view()
     assert share(view, FlowClass.URGENT) > 0.93
     assert share(view, FlowClass.BACKGROUND) < 0.011
     assert not violations(view.layers)
 
 
-def test_a_release_gives_the_background_everything_back(site):
-    before = site.service.view().layers
+def test_at_the_end_of_its_flight_the_background_gets_the_images_share_back(site):
+    under_way(site)
+    site.demand("base20", "base21", wants=False)
+    site.converge()
+    view = site.service.view()
+    assert share(view, FlowClass.BACKGROUND) > 0.92
+    assert share(view, FlowClass.URGENT) == pytest.approx(0.02, rel=0.01)
+
+
+def test_a_host_that_is_gone_keeps_the_share_of_its_announcement(site):
+    under_way(site)
+    before = site.book.desired.entries
+    site.demand("base20", wants=False)
+    assert site.book.desired.entries != before
+    site.service.host_down("base20")
+    assert [e.frame_bps for e in site.book.desired.entries] == [e.frame_bps for e in before]
+
+
+def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_send(site):
+    under_way(site)
+    before = site.book.desired.entries
+    site.service.host_down("base20")
+    site.book.hosts["base20"].wants.clear()  # as for a controller that has started again
+    site.attach("base20")
+    assert site.book.desired.entries == before
+
+
+def test_a_lost_word_of_demand_is_made_good_by_the_second_telemetry_that_says_it(site):
     site.announce(image())
     site.converge()
+    for times in (1, 2):
+        told = site.book.hosts["base20"].leases.told[-1]
+        entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True)
+        site.service.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
+        assert site.book.hosts["base20"].wants.get("image/base20", False) is (times == 2)
+
+
+def test_a_release_gives_the_background_everything_back(site):
+    before = site.service.view().layers
+    under_way(site)
     site.promises.forget("image")
     site.converge()
     assert site.service.view().layers == before
 
 
 def test_no_step_of_a_transition_goes_above_a_layer(site):
-    site.announce(image())
-    site.converge()
+    under_way(site)
     steps = [s.place for s in site.service.steps()[-5:]]
     assert steps == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
 
 
+def test_each_step_says_what_it_has_changed(site):
+    under_way(site)
+    shrunk, meters, *_, grown = site.service.steps()[-5:]
+    assert [(c.where, c.what) for c in shrunk.changes] == [("base23", "background/base23")]
+    assert {c.where for c in meters.changes} == {"ls1->ch1", "ch1->ls1"}
+    assert {(c.where, c.to_bps > 400_000_000) for c in grown.changes} == {("base20", True), ("base21", True)}
+
+
 def test_a_host_that_does_not_confirm_holds_the_others_up_until_its_lease_is_over(site):
-    site.hosts.silent = {"base23"}
     site.announce(image())
-    site.converge()  # waits a real lease of 0.3 s
-    assert share(site.service.view(), FlowClass.BACKGROUND) > 0.94  # not confirmed: counted with what it had
+    site.converge()
+    site.hosts.silent = {"base23"}
+    site.demand("base20", "base21")
+    site.converge()
+    assert share(site.service.view(), FlowClass.BACKGROUND) > 0.92  # not confirmed: counted with what it had
+    assert share(site.service.view(), FlowClass.URGENT) < 0.021
     site.clock.now_us += LEASE_MS * 1000 + 1
     assert share(site.service.view(), FlowClass.BACKGROUND) < 0.011
+    site.converge()
+    assert share(site.service.view(), FlowClass.URGENT) > 0.93
 
 
 def test_a_host_that_is_gone_counts_until_its_lease_is_over(site):

@@ -126,7 +126,7 @@ def test_hosts_topology_and_transitions_are_shown(idle):
     topology = idle.get("/v1/topology").json()
     assert (topology["sites"], topology["circuits"]) == (["la-serena", "champaign"], ["chile-illinois"])
     assert any(link["circuit"] for link in topology["links"])
-    assert idle.get("/v1/transitions").json()[0]["place"] == "queues"
+    assert idle.get("/v1/transitions").json()[0]["place"] == "meters"
 
 
 def test_switches_are_shown_connected_or_not(site):

@@ -1,107 +1,101 @@
-"""Transitions: no moment above the circuit, whatever order the confirmations come in."""
+"""Transitions: which step is safe, from what is in force and what is wanted."""
 
+import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from controller.plan.invariant import Layers, violations
 from controller.plan.plan import Demand, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, any_network, flows_in, plan_of
-from controller.plan.transitions import Place, installation, most, transition
+from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, flows_in, plan_of
+from controller.plan.transitions import (
+    Change,
+    InForce,
+    Place,
+    Step,
+    host_changes,
+    lesser_of,
+    next_of_first,
+    next_step,
+    switch_changes,
+    within,
+)
 from topology.protocol import FlowClass
 
+BEFORE = plan_of(DATABASE, RAW_IMAGES, epoch=2)
+IMAGED = plan_of(DATABASE, RAW_IMAGES, *IMAGE, epoch=4)
 
-class World:
-    """What the layers do while a transition is carried out: each host on its own allocation, each meter its own."""
 
-    def __init__(self, plan, hosts):
-        self.hosts = {h: plan.of_host(h) for h in hosts}
-        self.meters = {(n, c): x.meter_bps for n, link in plan.links.items() for c, x in link.classes.items()}
-        self.queues = {(n, c): x.queue_bps for n, link in plan.links.items() for c, x in link.classes.items()}
-        self.circuits = {n: link.circuit_bps for n, link in plan.links.items()}
-
-    def violations(self):
-        """What is wrong now."""
-        entries = most(*self.hosts.values())
-        return violations({n: self.on(n, entries) for n in self.circuits})
-
-    def on(self, name, entries):
-        """The layers of one link."""
-        crossing = [e for e in entries if name in e.flow.links]
-        return Layers(
-            {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass},
-            {c: self.meters[name, c] for c in FlowClass},
-            {c: self.queues[name, c] for c in FlowClass},
-            self.circuits[name],
+def steps(old, new):
+    """All steps from one plan to another, if everybody confirms at once."""
+    now, found = InForce(old, old, old.entries), []
+    while not (found and found[-1] == Step(Place.HOSTS, new)):
+        step = next_step(now, new)
+        found.append(step)
+        now = InForce(
+            step.plan if step.place is Place.METERS else now.meters,
+            step.plan if step.place is Place.QUEUES else now.queues,
+            step.plan.entries if step.place is Place.HOSTS else now.acting,
         )
-
-    def carry_out(self, step, order):
-        """Apply a step, one host or one meter at a time in the given order; the world is checked after each."""
-        wanted = World(step.plan, self.hosts)
-        if step.place is Place.HOSTS:
-            for host in order.shuffled(self.hosts):
-                self.hosts[host] = wanted.hosts[host]
-                assert self.violations() == (), (step, host)
-        elif step.place is Place.METERS:
-            # shrinking ones first, as the southbound sends them
-            for m in sorted(order.shuffled(self.meters), key=lambda m: wanted.meters[m] > self.meters[m]):
-                self.meters[m] = wanted.meters[m]
-                assert self.violations() == (), (step, m)
-        else:
-            self.queues = wanted.queues
-            assert self.violations() == (), step
+    return found
 
 
-class Order:
-    """An arbitrary order for each step, drawn by Hypothesis."""
-
-    def __init__(self, draw):
-        self.random = draw(st.randoms(use_true_random=False))
-
-    def shuffled(self, items):
-        """The items in some order."""
-        return self.random.sample(sorted(items), len(items))
-
-
-def names(network):
-    """Its hosts."""
-    return [h.name for h in network.hosts]
-
-
-@given(st.data(), any_network)
-def test_no_layer_exceeds_the_next_at_any_moment_of_any_transition(data, network):
-    before, after = (Demand(data.draw(flows_in(network))) for _ in range(2))
-    old = planned(2, network, DEFAULT_POLICY, before)
-    new = planned(4, network, DEFAULT_POLICY, after)
-    world, order = World(old, names(network)), Order(data.draw)
-    for step in transition(old, new):
-        world.carry_out(step, order)
-    assert vars(world) == vars(World(new, names(network)))
-
-
-@given(flows_in(GIGABIT), flows_in(GIGABIT))
-def test_the_steps_in_the_wrong_order_are_caught(before, after):
-    """The checker above can fail: growing first breaks the invariant whenever a share moves between two classes."""
-    old, new = (planned(e, GIGABIT, DEFAULT_POLICY, Demand(f)) for e, f in ((2, before), (4, after)))
-    world, then = World(old, names(GIGABIT)), World(new, names(GIGABIT))
-    moved = any(then.meters[m] > world.meters[m] for m in world.meters)
-    world.meters = then.meters
-    assert bool(world.violations()) >= moved
+def test_what_is_taken_from_one_class_for_another_takes_all_five_steps():
+    places = [s.place for s in steps(BEFORE, IMAGED)]
+    assert places == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
 
 
 def test_the_background_shrinks_before_the_image_starts():
-    steps = transition(plan_of(DATABASE, RAW_IMAGES, epoch=2), plan_of(DATABASE, RAW_IMAGES, *IMAGE, epoch=4))
-    shrinking, *_, growing = steps
+    shrinking, *_, growing = steps(BEFORE, IMAGED)
     assert shrinking.plan.epoch == 3
     assert {e.flow.host for e in shrinking.plan.entries} == {"base22", "base23"}
     assert {e.flow.host for e in growing.plan.entries} == {"base20", "base21", "base22", "base23"}
 
 
-def test_a_first_plan_is_installed_from_the_circuit_upwards():
-    assert [s.place for s in installation(plan_of())] == [Place.QUEUES, Place.METERS, Place.HOSTS]
+def test_where_no_queue_changes_rules_and_meters_change_at_once():
+    other = plan_of(DATABASE, RAW_IMAGES, IMAGE[0], epoch=6)
+    assert [s.place for s in steps(IMAGED, other)] == [Place.HOSTS, Place.METERS, Place.HOSTS]
 
 
-def test_a_host_that_has_not_confirmed_counts_with_the_larger_of_its_two_allocations():
-    (large,) = plan_of(RAW_IMAGES).entries
-    (small,) = plan_of(RAW_IMAGES, *IMAGE).of_host("base23")
-    assert most((large,), (small,)) == most((small,), (large,)) == (large,)
+def test_the_same_plan_again_leaves_only_the_hosts_to_be_told():
+    assert steps(BEFORE, BEFORE) == [Step(Place.HOSTS, BEFORE)]
+
+
+def test_a_change_of_mind_in_the_middle_goes_on_from_where_it_is():
+    between = lesser_of(BEFORE, IMAGED)
+    now = InForce(between, IMAGED, between.entries)  # queues have grown for the image, nothing else has
+    back = plan_of(DATABASE, RAW_IMAGES, epoch=6)
+    assert next_step(now, back) == Step(Place.QUEUES, back)
+
+
+@given(flows_in(GIGABIT), flows_in(GIGABIT))
+def test_growing_waits_until_nobody_acts_on_more_than_the_lesser(before, after):
+    old, new = (planned(e, GIGABIT, DEFAULT_POLICY, Demand(f)) for e, f in ((2, before), (4, after)))
+    lesser = lesser_of(old, new)
+    step = next_step(InForce(old, old, old.entries), new)
+    assert (step.place is Place.HOSTS) is not within(old.entries, lesser)
+    assert within(lesser.entries, old)
+    assert within(lesser.entries, new)
+
+
+def test_a_first_plan_raises_no_meter_before_its_queue():
+    steps, done = [], None
+    for _ in range(3):
+        done = next_of_first(done, BEFORE)
+        steps.append((done.place, done.no_higher))
+    assert steps == [(Place.METERS, True), (Place.QUEUES, False), (Place.METERS, False)]
+
+
+def test_another_first_plan_begins_again():
+    assert next_of_first(Step(Place.QUEUES, BEFORE), IMAGED).no_higher
+
+
+def test_what_a_step_changes_is_told_in_frames():
+    changes = switch_changes(Place.METERS, BEFORE, IMAGED)
+    urgent = next(c for c in changes if (c.where, c.what) == ("ls1->ch1", FlowClass.URGENT))
+    assert (urgent.from_bps, urgent.to_bps) == (196_000, pytest.approx(923_000_000, rel=0.01))
+    assert not [c for c in changes if c.what is FlowClass.PREDICTABLE]
+
+
+def test_an_allocation_that_comes_or_goes_changes_from_or_to_nothing():
+    (image,) = IMAGED.of_host("base20")
+    assert host_changes("base20", (), (image,)) == (Change("base20", "urgent/base20", 0, image.frame_bps),)
+    assert host_changes("base20", (image,), ()) == (Change("base20", "urgent/base20", image.frame_bps, 0),)

@@ -1,0 +1,83 @@
+"""What one host may be acting on, from what it was told and what it has said of it. Pure.
+
+A message counts from when it is sent, not from when it is confirmed: the host may act on it at any moment in between.
+It stops to count when a later one is confirmed, since a host reads them in order, or a lease after the last time that
+it can have been renewed: the kernel of the host counts the lease down itself.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from controller.plan.plan import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message to a host.
+
+    Attributes:
+        epoch: its number.
+        entries: what the host may do.
+        until_us: from when on it does not count any more, Unix time; None while it is renewed.
+        stepped_down: the names of the flows of which the host says that it keeps to their standby rate.
+    """
+
+    epoch: int
+    entries: tuple[Entry, ...]
+    until_us: int | None = None
+    stepped_down: frozenset[str] = frozenset()
+
+    @property
+    def acting(self) -> tuple[Entry, ...]:
+        """What the host acts on at most while this holds."""
+        return tuple(e.stepped_down() if e.flow.name in self.stepped_down else e for e in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Leases:
+    """The messages to one host that may still count, oldest first."""
+
+    told: tuple[Told, ...] = ()
+
+    def acting(self, now_us: int) -> tuple[Entry, ...]:
+        """Return, for each flow, the most that the host may be acting on at an instant."""
+        return most(*(t.acting for t in self.told if t.until_us is None or now_us < t.until_us))
+
+    def changes_us(self, now_us: int) -> int | None:
+        """Return when the next message stops to count by itself; None if none does."""
+        return min((t.until_us for t in self.told if t.until_us is not None and now_us < t.until_us), default=None)
+
+    def sent(self, epoch: int, entries: tuple[Entry, ...], now_us: int, lease_us: int) -> "Leases":
+        """Return them after one more message was sent; what was before is not renewed any more.
+
+        The same epoch once more is the same message: what the host has said of it stays said.
+        """
+        if self.told and self.told[-1].epoch == epoch:
+            return Leases((*self.told[:-1], replace(self.told[-1], until_us=None)))
+        alive = (t for t in self.told if t.until_us is None or now_us < t.until_us)
+        before = (t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in alive)
+        return Leases((*before, Told(epoch, entries)))
+
+    def confirmed(self, epoch: int) -> "Leases":
+        """Return them after the host has confirmed an epoch: it acts on nothing that came before."""
+        return Leases(tuple(t for t in self.told if t.epoch >= epoch))
+
+    def stepped_down(self, epoch: int, name: str) -> "Leases":
+        """Return them after the host has said that under an epoch it keeps a flow to its standby rate."""
+        return Leases(
+            tuple(replace(t, stepped_down=t.stepped_down | {name}) if t.epoch == epoch else t for t in self.told)
+        )
+
+    def lost(self, now_us: int, lease_us: int) -> "Leases":
+        """Return them after the stream has ended: nothing is renewed any more."""
+        return Leases(tuple(t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in self.told))
+
+
+def most(*held: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return, for each flow, the largest allocation among those a host may be acting on."""
+    largest: dict[str, Entry] = {}
+    for entry in (e for entries in held for e in entries):
+        known = largest.get(entry.flow.name)
+        if known is None or entry.frame_bps > known.frame_bps:
+            largest[entry.flow.name] = entry
+    return tuple(largest.values())

@@ -1,0 +1,173 @@
+"""No moment above the circuit: random plans, delays, losses and failures in random order around the real controller."""
+
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, RING, flows_in
+from controller.tests.world import LEASE_US, World
+
+STANDBY_BPS = 10_000_000
+
+
+@st.composite
+def flows(draw, network):
+    """Any flows; some are watched."""
+    return tuple(
+        replace(f, standby_bps=draw(st.sampled_from([0, STANDBY_BPS])), wanted_bps=None)
+        for f in draw(flows_in(network))
+    )
+
+
+class Site(RuleBasedStateMachine):
+    """Whatever can happen, in any order."""
+
+    @initialize(network=st.sampled_from([GIGABIT, RING]))
+    def begins(self, network):
+        """A site of one of two shapes."""
+        self.network = network
+        self.world = World(network)
+
+    def host(self, data):
+        """Any host."""
+        return data.draw(st.sampled_from(sorted(self.world.hosts)))
+
+    @rule(data=st.data(), cut=st.sampled_from([{}, {}, {0: 10**8}, {0: 0}]))
+    def wants_something_else(self, data, cut):
+        """Another plan is wanted, in the middle of whatever is under way."""
+        names = [f"{tail}->{head}" for tail, head, _ in self.network.circuit_links]
+        self.world.wants(data.draw(flows(self.network)), {names[i]: bps for i, bps in cut.items()})
+
+    @rule(after=st.none() | st.integers(0, 6))
+    def works(self, after):
+        """The controller does what it can; a switch may fail in the middle of it."""
+        self.world.fails_after = after
+        self.world.convergence.step()
+
+    @rule(data=st.data())
+    def a_host_reads(self, data):
+        """It takes what has arrived."""
+        self.world.reads(self.host(data))
+
+    @rule(data=st.data())
+    def a_host_is_heard(self, data):
+        """What it has said arrives."""
+        self.world.heard(self.host(data))
+
+    @rule(data=st.data(), wants=st.booleans())
+    def a_host_senses(self, data, wants):
+        """Its flows begin or end to want to send."""
+        self.world.senses(self.host(data), wants=wants)
+
+    @rule(data=st.data())
+    def a_stream_breaks(self, data):
+        """What is in it is lost."""
+        self.world.breaks(self.host(data))
+
+    @rule(data=st.data())
+    def a_host_calls(self, data):
+        """It dials again."""
+        self.world.calls(self.host(data))
+
+    @rule(data=st.data(), hangs=st.booleans())
+    def a_host_hangs(self, data, hangs):
+        """It reads nothing, until it does again."""
+        self.world.hosts[self.host(data)].hangs = hangs
+
+    @rule(us=st.sampled_from([1_000, LEASE_US // 4, LEASE_US, 2 * LEASE_US]))
+    def time_passes(self, us):
+        """Leases run out, or are renewed."""
+        self.world.passes(us)
+
+    def teardown(self):
+        """In the end, all is as desired."""
+        if hasattr(self, "world"):
+            self.world.settles()
+
+
+TestSite = Site.TestCase
+# Without shrinking, which takes minutes: the steps of a failure are printed, and few enough to be read.
+TestSite.settings = settings(max_examples=50, stateful_step_count=40, deadline=None, phases=[Phase.generate])
+
+
+def settled(*flows_now):
+    """A world in which some flows are at their plan."""
+    world = World(GIGABIT)
+    world.wants(flows_now, {})
+    world.settles()
+    return world
+
+
+def test_a_host_that_never_answers_keeps_its_share_until_its_lease_is_over():
+    world = settled(DATABASE, RAW_IMAGES)
+    world.hosts["base23"].hangs = True
+    world.wants((DATABASE, RAW_IMAGES, *IMAGE), {})
+    world.convergence.step()
+    assert not world.hosts["base20"].inbox
+    world.clock.now_us += LEASE_US + 1
+    world.convergence.step()
+    (_, _, entries) = world.hosts["base20"].inbox[-1]
+    assert entries[0].frame_bps > 400_000_000
+    world.wants((DATABASE, RAW_IMAGES), {})  # it still does not answer: this holds nobody up again
+    world.reads("base20")
+    world.reads("base21")
+
+
+def test_a_change_in_the_middle_does_not_wait_for_the_one_before_it():
+    world = settled(DATABASE, RAW_IMAGES)
+    world.hosts["base23"].hangs = True
+    world.wants((DATABASE, RAW_IMAGES, *IMAGE), {})
+    world.convergence.step()
+    world.wants((DATABASE, RAW_IMAGES), {})
+    world.convergence.step()
+    assert world.book.installed.meters.epoch == world.book.desired.epoch
+
+
+def flying():
+    """A world in which an image is under way, and both of its senders want to send."""
+    world = settled(DATABASE, RAW_IMAGES, *(replace(f, standby_bps=STANDBY_BPS) for f in IMAGE))
+    ends(world, wants=True)
+    world.settles()
+    return world
+
+
+def ends(world, *, wants):
+    """Both senders of the image see that they want to send, or that their flight has ended; they are heard."""
+    for host in ("base20", "base21"):
+        world.senses(host, wants=wants)
+        world.heard(host)
+
+
+def test_a_flow_waits_for_demand_at_its_standby_rate():
+    world = settled(DATABASE, RAW_IMAGES, *(replace(f, standby_bps=STANDBY_BPS) for f in IMAGE))
+    assert {e.frame_bps for h in ("base20", "base21") for e in world.hosts[h].in_force[1]} <= {9_843_000, 9_843_500}
+    ends(world, wants=True)
+    world.settles()
+    assert all(e.frame_bps > 400_000_000 for h in ("base20", "base21") for e in world.hosts[h].in_force[1])
+
+
+def test_a_flight_that_ends_frees_its_share_without_a_message_to_its_host():
+    world = flying()
+    ends(world, wants=False)
+    world.convergence.step()  # nobody has read anything since
+    (_, _, entries) = world.hosts["base23"].inbox[-1]
+    assert entries[0].frame_bps > 850_000_000
+
+
+@pytest.mark.parametrize("broken", ["stepped_down", "late"])
+def test_the_world_sees_a_controller_that_counts_wrong(broken, monkeypatch):
+    """What the tests above rest on can fail: a share given away too early is seen."""
+    world = settled(DATABASE, RAW_IMAGES)
+    if broken == "late":
+        monkeypatch.setattr(type(world.book), "acting", lambda _: ())
+        world.wants((DATABASE, RAW_IMAGES, *IMAGE), {})
+    else:
+        world = flying()
+        ends(world, wants=False)
+        for host in ("base20", "base21"):
+            world.hosts[host].stepped_down.clear()  # it has said so, and does not
+    with pytest.raises(AssertionError, match="bit/s >"):
+        world.convergence.step()
