@@ -20,6 +20,7 @@ from controller.plan.policy import Policy
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.transitions import Place, most
+from topology import protocol
 from topology.network import Network, link_name
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
 from topology.wire import Layer, converted_bps
@@ -82,6 +83,7 @@ class HostState:
         confirmed: its allocations of that epoch.
         lost_us: when its stream ended.
         telemetry: its counters.
+        demand: by entry that is watched, what its agent said of it last.
     """
 
     connected: bool = False
@@ -93,6 +95,7 @@ class HostState:
     confirmed: tuple[Entry, ...] = ()
     lost_us: int = 0
     telemetry: Telemetry | None = None
+    demand: dict[str, protocol.Demand] = field(default_factory=dict)
 
     def acting_on(self, lease_us: int, now_us: int) -> tuple[Entry, ...]:
         """Return the most the host may be acting on: what it confirmed, and what is on its way to it.

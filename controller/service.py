@@ -8,7 +8,7 @@ from controller.errors import NotAllowed, NotKnown
 from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
 from topology.network import Network, UnknownNode
-from topology.protocol import Allocations, Applied, Declined, FlowClass, Hello, Telemetry
+from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Repaired, Telemetry
 
 
 class Service:
@@ -79,10 +79,38 @@ class Service:
             why=declined.why,
         )
 
+    def host_demand(self, host: str, demand: Demand) -> None:
+        """Note whether an entry of a host wants its rate, and say so if that is new."""
+        book = self._book
+        with book.changed:
+            known = book.hosts[host].demand
+            before = known.get(demand.name)
+            if before == demand:
+                return
+            book.hosts[host].demand = {**known, demand.name: demand}
+            book.changed.notify_all()
+        if before is None or before.wants != demand.wants:
+            book.events.publish("host.demand", host=host, entry=demand.name, epoch=demand.epoch, wants=demand.wants)
+
+    def host_repaired(self, host: str, repaired: Repaired) -> None:
+        """Say what a host's agent has put right in its kernel."""
+        self._book.events.publish(
+            "host.repaired",
+            level="warning",
+            host=host,
+            epoch=repaired.epoch,
+            entry=repaired.name,
+            fault=repaired.fault.value,
+            what=repaired.what,
+        )
+
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
-        """Keep a host's counters."""
+        """Keep a host's counters; they also say what a message about demand that was lost would have said."""
         with self._book.changed:
             self._book.hosts[host].telemetry = telemetry
+        for entry in telemetry.entries:
+            if entry.wants is not None:
+                self.host_demand(host, Demand(telemetry.epoch, entry.name, entry.wants, entry.standing_by))
 
     def switch_changed(self) -> None:
         """Note that a switch came or went: what it holds must be compared again."""

@@ -86,6 +86,12 @@ class Listener:
     def host_declined(self, host, declined):
         self.declined.append(declined)
 
+    def host_demand(self, host, demand):
+        pass
+
+    def host_repaired(self, host, repaired):
+        pass
+
 
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -10,7 +10,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
-from topology.protocol import Declined, FlowClass, Hello
+from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, Telemetry
 
 WAN = "ls1->ch1"
 
@@ -111,6 +111,21 @@ def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(s
     assert said == [
         ("host.declined", {"host": "base23", "epoch": 8, "in_force": 10, "why": "older"}),
         ("host.declined", {"host": "base23", "epoch": 12, "in_force": 10, "why": "too many entries"}),
+    ]
+
+
+def test_demand_is_noted_and_what_was_lost_of_it_comes_with_the_telemetry(site):
+    seen = site.book.events.last
+    name = "urgent/base23"
+    site.service.host_demand("base23", Demand(8, name, True, False))
+    site.service.host_demand("base23", Demand(8, name, True, False))
+    assert site.service.view().hosts["base23"].demand == {name: Demand(8, name, True, False)}
+    counters = EntryTelemetry(name, 1, 1, 0, 0, 0, 0, wants=False, standing_by=True)
+    site.service.host_telemetry("base23", Telemetry(8, 1000, (counters,)))
+    assert site.service.view().hosts["base23"].demand == {name: Demand(8, name, False, True)}
+    assert [(event.name, event.fields["wants"]) for event in site.book.events.since(seen).events] == [
+        ("host.demand", True),
+        ("host.demand", False),
     ]
 
 
