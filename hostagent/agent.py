@@ -166,7 +166,7 @@ class Agent:
         self._tell_demand()
 
     def _tell_demand(self) -> None:
-        """Tell the controller what the watched entries want, as far as it has not been told; by the thread that reads."""
+        """Tell the controller what it does not know of the watched entries; by the thread that reads."""
         stream = self._stream
         if stream is None:
             return
