@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eventually import eventually
 from longpath_flows import Stream, until
 from longpath_site import MBIT, Site
 
@@ -17,6 +16,7 @@ SIZE_BYTES = 3_000_000  # 120 ms: a warm flight is over before its first byte ca
 SIZES_BYTES = (SIZE_BYTES, SIZE_BYTES, 0)  # announced: of a new connection that was accepted, and twice again
 LOOK_S = 0.0002
 PAUSE_S = 1.0
+LASTS_S = 5.0
 
 
 def run(folder: Path) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _noted(site: Site, stream: Stream, port: int, size_bytes: int) -> dict[str, 
     writing.start()
     wanted_s = _heard(site, port, wants=True, after_s=wrote_s)
     sent_before = stream.told.sent_segments
-    applied_s = site.plan(*_entries(site, RATE_BPS, size_bytes))
+    applied_s = _applied(site, site.send(*_entries(site, RATE_BPS, size_bytes)))
     while stream.told.sent_segments < sent_before + 20:  # at the standby rate 20 segments take 12 ms
         time.sleep(LOOK_S)
     grown_s = time.monotonic()
@@ -82,14 +82,26 @@ def _noted(site: Site, stream: Stream, port: int, size_bytes: int) -> dict[str, 
 
 
 def _heard(site: Site, port: int, *, wants: bool, after_s: float) -> float:
-    """Return when the controller heard that the entry wants its rate, or no more."""
-    controller = site.agent.controller
+    """Return when the controller heard that the entry wants its rate, or no more.
 
-    def at_s() -> float:
-        times = controller.demand_at_s.items()
-        return next((s for one, s in times if _is(one, port, wants) and s > after_s), 0.0)
+    Raises:
+        TimeoutError: it did not.
+    """
+    at_s = site.agent.controller.demand_at_s
+    while time.monotonic() < after_s + LASTS_S:
+        for one, heard_s in list(at_s.items()):
+            if heard_s > after_s and _is(one, port, wants):
+                return heard_s
+        time.sleep(LOOK_S)
+    raise TimeoutError(f"demand of port {port}")
 
-    return eventually(at_s, within_s=5, what=f"demand of port {port}")
+
+def _applied(site: Site, epoch: int) -> float:
+    """Return when a plan was confirmed, looking more often than ``obey`` does."""
+    applied = site.agent.controller.applied_at_s
+    while epoch not in applied:
+        time.sleep(LOOK_S)
+    return applied[epoch]
 
 
 def _is(demand: Demand, port: int, wants: bool) -> bool:

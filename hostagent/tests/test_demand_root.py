@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -184,6 +185,23 @@ def test_an_epoch_that_comes_after_the_flight_leaves_the_entry_standing_by(hosts
     agent.obey(plan(2, RATE_BPS))
     said(agent, 2, ENDED)
     assert sent_bps(bulk, 1_000_000) <= 1.1 * STANDBY_BPS
+
+
+def test_the_kernel_part_steps_down_also_while_the_agent_hangs(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    threading.Thread(target=bulk.sender.sendall, args=(bytes(20_000_000),)).start()
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(replace(plan(2, RATE_BPS), lease_ms=20_000))
+    agent.process.send_signal(signal.SIGSTOP)
+    try:
+        assert bulk.info.bytes_acked < 20_000_000
+        eventually(lambda: bulk.info.bytes_acked > 20_000_000, within_s=5, what="the flight has ended")
+        until_s = time.monotonic() + 0.05
+        eventually(lambda: time.monotonic() > until_s, within_s=1, what="a pause")
+        assert sent_bps(bulk, 1_000_000) <= 1.1 * STANDBY_BPS
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+    said(agent, 2, ENDED)
 
 
 def test_an_aborted_connection_ends_its_flight(hosts, agent, cleanup):
