@@ -97,7 +97,8 @@ def _head(now: Status) -> str:
     lease = f"lease {now.lease_left_ms / 1000:.1f} s of {now.lease_ms / 1000:g} s left"
     buffers = f"windows may take {shown_size(now.buffers_may_take_bytes)} of memory at most"
     plan = f"\nepoch {now.epoch}, {lease}; {buffers}" if now.lease_ms else ""
-    return f"{who.host}: {state}; {to}; namespace {who.namespace}{plan}"
+    repairs = f"\n{now.repairs} repairs in the kernel since the start" if now.repairs else ""
+    return f"{who.host}: {state}; {to}; namespace {who.namespace}{plan}{repairs}"
 
 
 def _where(entry: Entry) -> str:

@@ -185,6 +185,11 @@ class Book:
         """Return whether anything has changed that the plan is made of; under the lock."""
         return self._planned_for != self._basis()
 
+    def grant_anew(self) -> None:
+        """Give the wanted plan another epoch, for a host that acts on it only once it is newer; under the lock."""
+        self.desired = replace(self.desired, epoch=self.desired.epoch + 2)
+        self.changed.notify_all()
+
     def demanded(self) -> None:
         """Note that what hosts want to send has changed, and let the plan follow at once; under the lock."""
         self._demands += 1

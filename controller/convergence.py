@@ -154,9 +154,15 @@ class Convergence:
             self._book.events.publish("plan.violated", level="error", violation=str(violation))
 
     def _to_tell(self, plan: Plan) -> list[str]:
-        """Return the connected hosts that act, or are about to, on something else than a plan; under the lock."""
-        hosts = self._book.hosts.items()
-        return [name for name, state in hosts if state.connected and state.acts_as_told != plan.of_host(name)]
+        """Return the connected hosts that act, or are about to, on something else than a plan; under the lock.
+
+        One that has stepped down under this very epoch has been told.
+        """
+        return [
+            name
+            for name, state in self._book.hosts.items()
+            if state.connected and state.sent_epoch != plan.epoch and state.acts_as_told != plan.of_host(name)
+        ]
 
     def _tell(self, step: Step) -> None:
         """Send each host whose allocations differ what it may do; under the lock.

@@ -8,7 +8,7 @@ from controller.errors import NotAllowed, NotKnown
 from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
 from topology.network import Network, UnknownNode
-from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Telemetry
+from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Repaired, Telemetry
 
 
 class Service:
@@ -79,15 +79,18 @@ class Service:
             self._demanded(host, demand)
 
     def _demanded(self, host: str, demand: Demand) -> None:
-        state = self._book.hosts[host]
-        if not demand.wants:
+        book, state = self._book, self._book.hosts[host]
+        if demand.standing_by:
             state.leases = state.leases.stepped_down(demand.epoch, demand.name)
-        if state.wants.get(demand.name) is demand.wants:
-            return
-        state.wants[demand.name] = demand.wants
-        self._book.events.publish("host.demand", host=host, flow=demand.name, wants=demand.wants)
-        self._book.demanded()
-        self._book.changed.notify_all()
+        if state.wants.get(demand.name) is not demand.wants:
+            state.wants[demand.name] = demand.wants
+            book.events.publish("host.demand", host=host, flow=demand.name, epoch=demand.epoch, wants=demand.wants)
+            book.demanded()
+        # Its flight has ended and another has begun before we heard of it.
+        needs_newer = demand.wants and demand.standing_by and demand.epoch == state.sent_epoch == book.desired.epoch
+        if needs_newer and state.acts_as_told != book.desired.of_host(host):
+            book.grant_anew()
+        book.changed.notify_all()
 
     def host_declined(self, host: str, declined: Declined) -> None:
         """Say that a host does not act on what it was sent, and why; once, although it is sent again and again."""
@@ -103,15 +106,25 @@ class Service:
             why=declined.why,
         )
 
+    def host_repaired(self, host: str, repaired: Repaired) -> None:
+        """Say what a host's agent has put right in its kernel."""
+        self._book.events.publish(
+            "host.repaired",
+            level="warning",
+            host=host,
+            epoch=repaired.epoch,
+            entry=repaired.name,
+            fault=repaired.fault.value,
+            what=repaired.what,
+        )
+
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
-        """Keep a host's counters; what they say twice of a flow's demand, and nobody has said, was lost on the way."""
+        """Keep a host's counters; they also say what a message about demand that was lost would have said."""
         with self._book.changed:
-            state = self._book.hosts[host]
-            before = {e.name: e.wants for e in state.telemetry.entries} if state.telemetry else {}
-            state.telemetry = telemetry
+            self._book.hosts[host].telemetry = telemetry
             for seen in telemetry.entries:
-                if seen.wants is not None and before.get(seen.name) is seen.wants:
-                    self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants))
+                if seen.wants is not None:
+                    self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
 
     def switch_changed(self) -> None:
         """Note that a switch came or went: what it holds must be compared again."""

@@ -22,15 +22,17 @@ from hostagent.plan import KernelPlan
 from hostagent.receive_window import TcpBuffers, Windows
 from hostagent.settings import Settings
 from hostagent.status import Sight
-from hostagent.stream import Stream
+from hostagent.stream import Bell, Heard, Stream
 from topology import __version__
 from topology.protocol import (
     Allocation,
     Allocations,
     Applied,
     Declined,
+    Demand,
     EntryTelemetry,
     Hello,
+    Repaired,
     Telemetry,
     parsed_allocations,
     to_bytes,
@@ -91,7 +93,9 @@ class Agent:
         self._lost_said: dict[str, tuple[str, float]] = {}  # by controller, why it was lost, and when that was said
         self._lapse_said = True
         self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
-        self._lock = threading.Lock()  # of the kernel and of what is in force
+        self._demand_said: dict[str, Demand] = {}  # on this stream
+        self._repairs = 0
+        self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
         self._stopping = threading.Event()
         self._stream: Stream | None = None
 
@@ -120,18 +124,20 @@ class Agent:
 
     def _attach(self, controller: str) -> bool:
         """Serve one stream until it ends; return whether the controller said something that is not from the past."""
-        self._stream = stream = Stream(controller, self._settings.tls)
+        self._stream = stream = Stream(controller, self._settings.tls, Bell(self._kernel.flips.fd, self._flipped))
+        self._demand_said = {}
         stream.send(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
         if self._stopping.is_set():
             stream.cancel()
         said: Applied | Declined | None = None
         served = False
         try:
-            for data in stream.messages():
-                answer = self._answer(data)
+            for heard in stream.messages():
+                answer = self._answer(heard)
                 if answer is not None and answer != said:
                     stream.send(to_bytes(answer))
                     said = answer
+                self._tell_demand()
                 if isinstance(answer, Declined) and answer.epoch < answer.in_force:
                     stream.close("an older epoch is not obeyed")
                 elif not served:
@@ -154,11 +160,28 @@ class Agent:
         event = "agent.refused" if isinstance(error, Refused) else "agent.lost"
         log.warning(event, controller=controller, why=error.why)
 
-    def _answer(self, data: bytes) -> Applied | Declined | None:
+    def _flipped(self) -> None:
+        """An entry has begun or ended to want its rate."""
+        self._kernel.flips.take()
+        self._tell_demand()
+
+    def _tell_demand(self) -> None:
+        """Tell the controller what it does not know of the watched entries; by the thread that reads."""
+        stream = self._stream
+        if stream is None:
+            return
+        with self._lock:
+            for name, (wants, standing_by) in self._kernel.demand().items():
+                demand = Demand(self._in_force.epoch, name, wants, standing_by)
+                if self._demand_said.get(name) != demand:
+                    self._demand_said[name] = demand
+                    stream.send(to_bytes(demand))
+
+    def _answer(self, heard: Heard) -> Applied | Declined | None:
         """Bring one message into force and return what the controller is told of it, if anything."""
         began_ns = time.monotonic_ns()
         try:
-            told = parsed_allocations(data)
+            told = parsed_allocations(heard.data)
         except ValueError as error:
             log.warning("agent.nonsense", why=" ".join(str(error).split()))
             return None
@@ -168,14 +191,18 @@ class Agent:
                 return None
         elif told.epoch < self._highest_epoch:
             return self._old_epoch(told.epoch)
+        # The lease counts from when the message can have come: an agent that hung must not act on what is long over.
+        expires_ns = heard.since_ns + told.lease_ms * 1_000_000
+        if expires_ns <= began_ns:
+            log.warning("agent.stale", epoch=told.epoch, waited_ms=(began_ns - heard.since_ns) // 1_000_000)
+            return None
         try:
             change = plan.change_to(told.entries, before.plan)
         except NotExpressible as error:
             return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)
-        expires_ns = began_ns + told.lease_ms * 1_000_000
         with self._lock:
-            self._kernel.apply(change, expires_ns)
+            self._kernel.apply(change, expires_ns, told.epoch)
             self._in_force = InForce(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
         self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
@@ -224,7 +251,11 @@ class Agent:
         """
         stream = self._stream
         try:
-            telemetry = self.telemetry()
+            with self._lock:  # what is said of demand here must not overtake what is said of it elsewhere
+                self._repair(stream)
+                telemetry = self._telemetry()
+                if stream is not None:
+                    stream.send(to_bytes(telemetry))
         except AgentError:
             if stream is not None:
                 stream.cancel()
@@ -232,7 +263,6 @@ class Agent:
         now_ns, in_force = time.monotonic_ns(), self._in_force
         self._note_lapse()
         if stream is not None:
-            stream.send(to_bytes(telemetry))
             tried = now_ns - stream.opened_ns >= REPORT_S * 1e9
             if tried and in_force.lease_ms and not telemetry.lease_left_ms:
                 stream.cancel()
@@ -243,17 +273,26 @@ class Agent:
             lease_ms=in_force.lease_ms,
             controller=stream.controller if stream and stream.attached_s else "",
             attached_s=stream.attached_s if stream else 0,
+            repairs=self._repairs,
             buffers=self._buffers.shown if self._buffers else {},
             buffers_may_take_bytes=self._buffers.may_take_bytes if self._buffers else 0,
         )
 
-    def telemetry(self) -> Telemetry:
-        """Return what the kernel holds and has done."""
-        now_ns = time.monotonic_ns()
-        with self._lock:
-            in_force = self._in_force
-            counters = self._kernel.counters(held.slot for held in in_force.plan.held.values())
-            self._watch_fallback(in_force.plan, counters)
+    def _repair(self, stream: Stream | None) -> None:
+        """Put right what is not in the kernel as it should be, and say so; under the lock."""
+        for one in self._kernel.repaired():
+            self._repairs += 1
+            repaired = Repaired(self._in_force.epoch, one.name, one.fault, one.where)
+            log.warning("agent.repaired", epoch=repaired.epoch, entry=one.name, fault=one.fault.value, what=one.where)
+            if stream is not None:
+                stream.send(to_bytes(repaired))
+
+    def _telemetry(self) -> Telemetry:
+        """Return what the kernel holds and has done; under the lock."""
+        now_ns, in_force = time.monotonic_ns(), self._in_force
+        counters = self._kernel.counters(held.slot for held in in_force.plan.held.values())
+        self._watch_fallback(in_force.plan, counters)
+        demand = self._kernel.demand()
         entries = tuple(
             EntryTelemetry(
                 name=name,
@@ -264,6 +303,8 @@ class Agent:
                 retransmitted_segments=seen.retransmitted_segments,
                 rtt_us=seen.rtt_us,
                 fallback="loss" if seen.fallback_since_ns else "",
+                wants=demand[name][0] if name in demand else None,
+                standing_by=name in demand and demand[name][1],
             )
             for name, seen in zip(in_force.plan.held, counters, strict=True)
         )

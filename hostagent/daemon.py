@@ -16,7 +16,7 @@ import structlog
 
 from hostagent import probe
 from hostagent.agent import REPORT_S, Agent
-from hostagent.errors import AgentError, EnvironmentLacking
+from hostagent.errors import AgentError, EnvironmentLacking, Unregistered
 from hostagent.kernel import Kernel
 from hostagent.leftovers import Namespace
 from hostagent.receive_window import TcpBuffers
@@ -56,6 +56,8 @@ class Watch:
         while not self._ended.wait(REPORT_S):
             try:
                 sight = self._look()
+            except Unregistered:
+                raise  # ends the process; the next one registers again
             except AgentError:
                 log.exception("agent.no_counters")
                 continue

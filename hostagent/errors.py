@@ -6,6 +6,7 @@
     - AlreadyRunning: another agent holds this network namespace
     - NotExpressible: a plan that the kernel part cannot hold
     - BpfError: the kernel or libbpf refused a call
+    - Unregistered: somebody has taken our congestion control out of the kernel's list
     - NotAttached: a controller that does not serve us
         - Refused: one end does not trust the other, or the controller does not want this host
         - Lost: it could not be reached, or the stream broke off
@@ -68,6 +69,13 @@ class BpfError(AgentError):
         self.doing = doing
         self.errno = errno
         self.log = log
+
+
+class Unregistered(AgentError):
+    """Our congestion control was taken out of the kernel's list; only a new agent can register it again."""
+
+    def __init__(self) -> None:
+        super().__init__("the congestion control was unregistered by somebody else; the agent must be started again")
 
 
 class NotAttached(AgentError):

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import structlog
 
-from hostagent import cgroup, layout, leftovers
-from hostagent.errors import AlreadyRunning, BpfError, NoSuchFile
+from hostagent import audit, cgroup, layout, leftovers
+from hostagent.audit import Difference
+from hostagent.errors import AlreadyRunning, BpfError, NoSuchFile, Unregistered
 from hostagent.layout import SLOT, Counters
 from hostagent.leftovers import Namespace, RunLock
-from hostagent.loader import BpfObject, Libbpf
-from hostagent.plan import Change, Tuning
+from hostagent.loader import BpfObject, Libbpf, Ring
+from hostagent.plan import Change, Entry, KernelPlan, Tuning
+from topology.protocol import Fault
 
 OBJECT_FILE = "headway.bpf.o"
 NAME_PLACEHOLDER = b"headway@@@@@@@@\0"  # in hw_ops; libbpf 1.1 cannot set a struct_ops map's values
@@ -53,6 +55,9 @@ class Kernel:
         """
         self._generation = 0
         self._expires_ns = 0
+        self._epoch = 0
+        self._held = KernelPlan()
+        self._grants: dict[int, int] = {}  # of watched entries, by slot: under which epoch they have their rate
         with contextlib.ExitStack() as undo:
             lock = RunLock(run_dir, namespace)
             undo.callback(lock.close)
@@ -74,6 +79,9 @@ class Kernel:
             self._control = self._object.map("hw_control")
             self._entries = self._object.map("hw_entries")
             self._counters = self._object.map("hw_counters")
+            self._demand = self._object.map("hw_demand")
+            self.flips = Ring(lib, self._object.map("hw_events"))
+            undo.callback(self.flips.close)
             self.descriptors = {
                 "ops": self._object.map("hw_ops").fd,
                 "conns": self._object.map(leftovers.CONNECTIONS_MAP.decode()).fd,
@@ -92,38 +100,111 @@ class Kernel:
             raise AlreadyRunning(namespace.id, evidence) from error
 
     def _attach(self, cgroup_dir: Path | None) -> None:
-        cgroup_fd = cgroup.opened(cgroup_dir)
+        self._cgroup_dir = cgroup_dir
+        self._established = self._attached_program()
+        self._open_sockets = self._object.attach_iterator("headway_open")
+
+    def _attached_program(self) -> int:
+        """Attach the program that takes new connections; return its link's descriptor."""
+        cgroup_fd = cgroup.opened(self._cgroup_dir)
         try:
-            self._object.attach_cgroup("headway_established", cgroup_fd)
+            return self._object.attach_cgroup("headway_established", cgroup_fd)
         finally:
             os.close(cgroup_fd)
-        self._open_sockets = self._object.attach_iterator("headway_open")
 
     @property
     def expires_ns(self) -> int:
         """When the lease ends, CLOCK_MONOTONIC, 0 if there was none yet."""
         return self._expires_ns
 
-    def apply(self, change: Change, expires_ns: int) -> None:
+    def apply(self, change: Change, expires_ns: int, epoch: int) -> None:
         """Bring a change and its lease into force; on return every matching socket obeys from its next ACK on.
+
+        A new epoch gives a watched entry its rate if it wants it now; see docs/decisions/0012.
 
         Raises:
             BpfError: the kernel refused something.
         """
+        watched, fresh = change.plan.watched, set(change.fresh_slots)
+        is_new, is_first = epoch != self._epoch, not self._epoch
         for slot in change.fresh_slots:
             self._counters.put(SLOT.pack(slot), layout.ZERO_COUNTERS)
-        for slot, entry in change.entries:
-            self._entries.put(SLOT.pack(slot), layout.entry_bytes(entry))
+            self._demand.put(SLOT.pack(slot), layout.ZERO_DEMAND)
+        if is_new:
+            self._grants = {slot: epoch for slot in watched if slot not in fresh and self._demanded(slot).wants}
+        for slot, entry in {**dict(change.entries), **(watched if is_new else {})}.items():
+            self._write(slot, entry)
         for match, slot in change.puts:
             self._plan.put(layout.match_bytes(match), layout.matched_bytes(match, slot))
         for match in change.deletes:
             self._plan.delete(layout.match_bytes(match))
-        if change.rescan:
-            self._generation += 1
+        self._generation += change.rescan
         lapsed = self._expires_ns < time.monotonic_ns() + LAPSE_MARGIN_NS
+        self._held, self._epoch = change.plan, epoch
         self._lease(expires_ns)
         if change.rescan or lapsed:
             self.walk()
+        # What an agent before this one has promised is not known: its flights begin anew, standing by.
+        for slot in () if is_first else fresh & watched.keys():
+            if self._demanded(slot).wants:
+                self._grants[slot] = epoch
+                self._write(slot, watched[slot])
+
+    def demand(self) -> dict[str, tuple[bool, bool]]:
+        """Return by name of each watched entry whether it wants its rate, and whether it stands by under this epoch.
+
+        Raises:
+            BpfError: the kernel refused something.
+        """
+        told = {}
+        for name, held in self._held.held.items():
+            if not held.entry.standby_bytes_per_s:
+                continue
+            seen = self._demanded(held.slot)
+            if not seen.wants and self._grants.get(held.slot, 0) > seen.ended_grant:
+                # The epoch came while the flight ended: it is used up before anybody is told so.
+                self._grants[held.slot] = 0
+                self._write(held.slot, held.entry)
+                seen = self._demanded(held.slot)
+            told[name] = bool(seen.wants), self._grants.get(held.slot, 0) <= seen.ended_grant
+        return told
+
+    def repaired(self) -> tuple[Difference, ...]:
+        """Compare the maps with the plan in force, put right what differs, and return what that was.
+
+        Raises:
+            Unregistered: the congestion control is not the kernel's any more; only a new agent can register it.
+            BpfError: the kernel refused something.
+        """
+        if not self._object.is_registered("hw_ops"):
+            raise Unregistered
+        maps = {"matches": self._plan, "entries": self._entries, "control": self._control}
+        should = audit.wanted(self._held, self._grants, layout.control_bytes(self._generation, self._expires_ns))
+        found = audit.Contents(
+            {key: self._plan.value(key) for key in self._plan.every_key()},
+            {key: self._entries.value(key) for key in should.entries},
+            {audit.CONTROL: self._control.value(audit.CONTROL)},
+        )
+        differ = audit.differences(should, found, self._held)
+        for one in differ:
+            if one.value is None:
+                maps[one.where].delete(one.key)
+            else:
+                maps[one.where].put(one.key, one.value)
+        if not self._object.is_attached(self._established):
+            self._established = self._attached_program()
+            differ += (Difference("hook", b"", None, Fault.MISSING, ""),)
+        if any(one.where != "entries" for one in differ):
+            self._generation += 1
+            self._lease(self._expires_ns)
+            self.walk()
+        return differ
+
+    def _demanded(self, slot: int) -> layout.Demanded:
+        return layout.demanded(self._demand.value(SLOT.pack(slot)))
+
+    def _write(self, slot: int, entry: Entry) -> None:
+        self._entries.put(SLOT.pack(slot), layout.entry_bytes(entry, self._grants.get(slot, 0)))
 
     def counters(self, slots: Iterable[int]) -> tuple[Counters, ...]:
         """Return the counters of some slots.

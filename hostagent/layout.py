@@ -13,9 +13,11 @@ _MATCH = struct.Struct("=I4s16s")
 _PORTS = struct.Struct(">HH")
 _MATCHED = struct.Struct("=II")
 _CONTROL = struct.Struct("=QQ")
-_ENTRY = struct.Struct("=QII")
+_ENTRY = struct.Struct("=QIIQQQ")
 _COUNTERS = struct.Struct("=QQQIIIIQQQQQQQQQIxxxx")
 ZERO_COUNTERS = bytes(_COUNTERS.size)
+_DEMAND = struct.Struct("=16xQQQQiIII")  # behind the timer
+ZERO_DEMAND = bytes(_DEMAND.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,20 @@ class Counters:
     def active(self) -> int:
         """How many connections share the allocation now."""
         return self.greedy + self.lesser
+
+
+@dataclass(frozen=True, slots=True)
+class Demanded:
+    """What the connections of a watched allocation want; ``struct demanded``."""
+
+    ended_grant: int
+    sent_bytes: int
+    size_bytes: int
+    due_ns: int
+    waiting: int
+    wants: int
+    armed: int
+    timer_made: int
 
 
 def host_bytes(netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:
@@ -76,12 +92,18 @@ def control_bytes(generation: int, expires_ns: int) -> bytes:
     return _CONTROL.pack(generation, expires_ns)
 
 
-def entry_bytes(entry: Entry) -> bytes:
-    """Return ``struct entry``."""
+def entry_bytes(entry: Entry, grant: int) -> bytes:
+    """Return ``struct entry``; ``grant`` is the epoch under which a watched entry has its rate, 0 if under none."""
     dscp = NO_DSCP if entry.dscp is None else entry.dscp
-    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, dscp)
+    standby = entry.standby_bytes_per_s, entry.size_bytes, grant
+    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, dscp, *standby)
 
 
 def counters(data: bytes) -> Counters:
     """Return ``struct counters`` as a value."""
     return Counters(*_COUNTERS.unpack(data))
+
+
+def demanded(data: bytes) -> Demanded:
+    """Return ``struct demanded`` as a value, from ``struct demand``."""
+    return Demanded(*_DEMAND.unpack(data))

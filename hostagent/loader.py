@@ -6,6 +6,7 @@ Debian's libbpf 1.1 is enough. Every distribution with a kernel that we support 
 import ctypes as c
 import errno
 import os
+import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +26,12 @@ _POINTERS = (
     "bpf_map__attach_struct_ops",
     "bpf_program__attach_cgroup",
     "bpf_program__attach_iter",
+    "ring_buffer__new",
 )
 _NAME_BYTES = 16
+_REGISTRATION = struct.Struct("=II")  # a struct_ops map's value begins with refcnt and enum bpf_struct_ops_state
+_IN_USE = 1
+_SAMPLE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_size_t)
 
 
 class MapInfo(c.Structure):
@@ -59,6 +64,20 @@ class ProgramInfo(c.Structure):
         ("map_count", c.c_uint32),
         ("map_ids", c.c_uint64),
         ("name", c.c_char * _NAME_BYTES),
+    )
+
+
+class LinkInfo(c.Structure):
+    """The beginning of the kernel's ``struct bpf_link_info``, of a link to a cgroup."""
+
+    _fields_ = (
+        ("type", c.c_uint32),
+        ("id", c.c_uint32),
+        ("program_id", c.c_uint32),
+        ("padding", c.c_uint32),
+        ("cgroup_id", c.c_uint64),  # 0: detached
+        ("attach_type", c.c_uint32),
+        ("padding_2", c.c_uint32),
     )
 
 
@@ -110,6 +129,10 @@ class Libbpf:
         """Free an object that was opened."""
         self._so.bpf_object__close(pointer)
 
+    def free_ring(self, pointer: c.c_void_p) -> None:
+        """Free a ring buffer's reader."""
+        self._so.ring_buffer__free(pointer)
+
     def ids(self, kind: str) -> Iterator[int]:
         """Yield the ids of all the kernel's objects of a kind, ``map`` or ``prog``; needs CAP_SYS_ADMIN.
 
@@ -134,6 +157,7 @@ class BpfMap:
     lib: Libbpf
     name: str
     fd: int
+    key_bytes: int
     value_bytes: int
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -155,6 +179,24 @@ class BpfMap:
         self.lib.number("bpf_map_lookup_elem", self.fd, key, found, doing=f"reading map {self.name}")
         return found.raw
 
+    def every_key(self) -> tuple[bytes, ...]:
+        """Return the keys of all its elements.
+
+        Raises:
+            BpfError: the kernel refused.
+        """
+        found: list[bytes] = []
+        following = c.create_string_buffer(self.key_bytes)
+        while True:
+            try:
+                before = found[-1] if found else None
+                self.lib.number("bpf_map_get_next_key", self.fd, before, following, doing=f"walking map {self.name}")
+            except BpfError as error:
+                if error.errno == errno.ENOENT:
+                    return tuple(found)
+                raise
+            found.append(following.raw)
+
     def delete(self, key: bytes) -> None:
         """Remove one element.
 
@@ -162,6 +204,25 @@ class BpfMap:
             BpfError: there is none.
         """
         self.lib.number("bpf_map_delete_elem", self.fd, key, doing=f"deleting from map {self.name}")
+
+
+class Ring:
+    """A ring buffer whose events only say that something has changed."""
+
+    def __init__(self, lib: Libbpf, ring_map: BpfMap) -> None:
+        self._lib = lib
+        self._taken = _SAMPLE(lambda _context, _data, _bytes: 0)  # kept: libbpf calls it
+        doing = f"opening {ring_map.name}"
+        self._ring = lib.pointer("ring_buffer__new", ring_map.fd, self._taken, None, None, doing=doing)
+        self.fd = lib.number("ring_buffer__epoll_fd", self._ring, doing=doing)
+
+    def take(self) -> int:
+        """Take what is there; return how many events that was."""
+        return self._lib.number("ring_buffer__consume", self._ring, doing="reading the ring buffer")
+
+    def close(self) -> None:
+        """Free it."""
+        self._lib.free_ring(self._ring)
 
 
 class BpfObject:
@@ -206,18 +267,37 @@ class BpfObject:
         """Return a map of the loaded object."""
         found = self._map(name)
         fd = self._lib.number("bpf_map__fd", found, doing=f"map {name}")
-        return BpfMap(self._lib, name, fd, self._lib.number("bpf_map__value_size", found, doing=f"map {name}"))
+        key_bytes, value_bytes = (
+            self._lib.number(f"bpf_map__{which}_size", found, doing=f"map {name}") for which in ("key", "value")
+        )
+        return BpfMap(self._lib, name, fd, key_bytes, value_bytes)
 
     def register(self, map_name: str) -> None:
         """Register the operations in a struct_ops map with the kernel."""
         doing = "registering the congestion control"
         self._links.append(self._lib.pointer("bpf_map__attach_struct_ops", self._map(map_name), doing=doing))
 
-    def attach_cgroup(self, program: str, cgroup_fd: int) -> None:
-        """Attach a program to a cgroup; others that are attached there stay."""
+    def is_registered(self, map_name: str) -> bool:
+        """Whether the operations in a struct_ops map are still the kernel's."""
+        operations = self.map(map_name)
+        _references, state = _REGISTRATION.unpack_from(operations.value(bytes(operations.key_bytes)))
+        return bool(state == _IN_USE)
+
+    def attach_cgroup(self, program: str, cgroup_fd: int) -> int:
+        """Attach a program to a cgroup; others that are attached there stay. Return its link's descriptor."""
         attach = "bpf_program__attach_cgroup"
         doing = f"attaching {program} to the cgroup"
-        self._links.append(self._lib.pointer(attach, self._program(program), cgroup_fd, doing=doing))
+        link = self._lib.pointer(attach, self._program(program), cgroup_fd, doing=doing)
+        self._links.append(link)
+        return self._lib.number("bpf_link__fd", link, doing=program)
+
+    def is_attached(self, link_fd: int) -> bool:
+        """Whether a program is still attached to its cgroup."""
+        info = LinkInfo()
+        size = c.c_uint32(c.sizeof(info))
+        doing = "asking for a link"
+        self._lib.number("bpf_obj_get_info_by_fd", link_fd, c.byref(info), c.byref(size), doing=doing)
+        return bool(info.cgroup_id)
 
     def attach_iterator(self, program: str) -> int:
         """Return the descriptor of an iterator's link, for ``walk``."""

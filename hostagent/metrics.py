@@ -39,6 +39,8 @@ def _of_agent(status: Status) -> Iterator[Metric]:
         ("started_seconds", "When the agent was started, Unix seconds.", who.started_s),
     ):
         yield GaugeMetricFamily(f"headway_agent_{name}", about, value=value)
+    about = "Parts of the plan that were not in the kernel as they should have been, and were put right."
+    yield CounterMetricFamily("headway_agent_repairs", about, value=status.repairs)
 
 
 def _of_entries(entries: tuple[Entry, ...]) -> Iterator[Metric]:

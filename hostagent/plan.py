@@ -47,11 +47,16 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What all connections of one allocation may do together; the rate is payload; ``dscp`` None: not marked."""
+    """What all connections of one allocation may do together; the rates are payload; ``dscp`` None: not marked.
+
+    ``standby_bytes_per_s`` 0: what they want is not watched; ``size_bytes`` 0: not known.
+    """
 
     rate_bytes_per_s: int
     window_segments: int
     dscp: int | None
+    standby_bytes_per_s: int = 0
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ class KernelPlan:
     """All allocations in the kernel, by name."""
 
     held: dict[str, Held] = field(default_factory=dict)
+
+    @property
+    def watched(self) -> dict[int, Entry]:
+        """The entries whose demand is watched, by slot."""
+        return {held.slot: held.entry for held in self.held.values() if held.entry.standby_bytes_per_s}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +115,21 @@ def match_of(allocation: Allocation) -> Match:
 
 
 def entry_of(allocation: Allocation) -> Entry:
-    """Return the kernel's entry; the rate is rounded down to whole bytes per second, never up.
+    """Return the kernel's entry; the rates are rounded down to whole bytes per second, never up.
 
     Raises:
         NotExpressible: less than one byte per second.
     """
+    standby_bps = allocation.standby_bps
+    if standby_bps is not None and standby_bps < 8:
+        raise NotExpressible((allocation.name,), f"a standby of {standby_bps} bit/s is less than one byte per second")
     if allocation.rate_bps < 8:
         raise NotExpressible((allocation.name,), f"{allocation.rate_bps} bit/s is less than one byte per second")
-    return Entry(allocation.rate_bps // 8, allocation.window_segments, allocation.dscp)
+    standby_bytes_per_s = (standby_bps or 0) // 8
+    rate_bytes_per_s = allocation.rate_bps // 8
+    return Entry(
+        rate_bytes_per_s, allocation.window_segments, allocation.dscp, standby_bytes_per_s, allocation.size_bytes
+    )
 
 
 def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> Change:

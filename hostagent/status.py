@@ -57,6 +57,7 @@ class Sight:
         lease_ms: how long it was to hold, 0 if there was none yet.
         controller: who is attached, empty if nobody is.
         attached_s: since when, Unix seconds.
+        repairs: how often something in the kernel was not as it should have been, and was put right.
         buffers: TCP settings of the namespace as they are now.
         buffers_may_take_bytes: the memory that the plan's windows may take at most.
     """
@@ -67,6 +68,7 @@ class Sight:
     lease_ms: int = 0
     controller: str = ""
     attached_s: int = 0
+    repairs: int = 0
     buffers: dict[str, str] = field(default_factory=dict)
     buffers_may_take_bytes: int = 0
 
@@ -119,6 +121,7 @@ class Status:
     buffers_may_take_bytes: int
     age_ms: int
     entries: tuple[Entry, ...]
+    repairs: int = 0
 
     @property
     def line(self) -> str:
@@ -173,6 +176,7 @@ def status(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Status:
         buffers_may_take_bytes=newest.buffers_may_take_bytes,
         age_ms=age_ms,
         entries=entries,
+        repairs=newest.repairs,
     )
 
 

@@ -12,7 +12,8 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus
@@ -27,9 +28,26 @@ from topology.protocol import ATTACH_PATH, LONGEST_BYTES, PING_S, SILENT_S
 
 DIAL_WITHIN_S = 5.0  # for each address, and again for the handshakes
 CLOSE_WITHIN_S = 1.0
+LOOK_S = 0.2  # the socket is looked at so often, or when something comes
 MOST_UNSENT_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """Something else that the reading thread waits for: a descriptor, and what it calls when that can be read."""
+
+    fd: int
+    answer: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The newest of the messages that have come, and since when it may have waited to be read, CLOCK_MONOTONIC."""
+
+    data: bytes
+    since_ns: int
 
 
 class Stream:
@@ -42,8 +60,9 @@ class Stream:
         ends_s: when each of the two certificates expires, by whose it is, Unix seconds; empty without TLS.
     """
 
-    def __init__(self, controller: str, tls: Tls | None) -> None:
+    def __init__(self, controller: str, tls: Tls | None, bell: Bell | None = None) -> None:
         self.controller = controller
+        self._bell = bell
         self.opened_ns = time.monotonic_ns()
         self.attached_s = 0
         self.ends_s: dict[str, int] = {}
@@ -59,6 +78,7 @@ class Stream:
         where = "localhost" if controller.startswith("unix:") else controller
         self._protocol = ClientProtocol(parse_uri(f"{scheme}://{where}{ATTACH_PATH}"), max_size=LONGEST_BYTES)
         self._heard_s = self._asked_s = 0.0
+        self._empty_ns = 0  # when the socket was last seen empty: what is in it now has come since
 
     def send(self, message: bytes) -> None:
         """Have a message sent; from any thread, and before the connection is made."""
@@ -75,8 +95,10 @@ class Stream:
             if not self._over:
                 os.write(self._wake, b"x")
 
-    def messages(self) -> Iterator[bytes]:
+    def messages(self) -> Iterator[Heard]:
         """Dial, and yield what the controller says until the stream is over or cancelled.
+
+        Each message replaces the one before, so of several that have come only the newest is yielded.
 
         Raises:
             Refused: one end does not trust the other, or the controller does not want this host.
@@ -176,9 +198,10 @@ class Stream:
         if failure is not None:
             raise Refused("answers, but not as a controller: does it speak TLS? then say tls in the configuration")
 
-    def _conversation(self) -> Iterator[bytes]:
-        """Send what is left for it, and yield what comes."""
+    def _conversation(self) -> Iterator[Heard]:
+        """Send what is left for it, and yield the newest of what comes."""
         self._heard_s = self._asked_s = time.monotonic()
+        self._empty_ns = time.monotonic_ns()
         while True:
             if self._cancelled:
                 self._goodbye()
@@ -189,8 +212,10 @@ class Stream:
             self._write()
             if self._protocol.state is not State.OPEN:
                 raise self._ended()
-            self._wait(min(self._asked_s + PING_S, self._heard_s + SILENT_S), "")
-            yield from self._read()
+            self._wait(time.monotonic() + LOOK_S, "")
+            since_ns, heard = self._empty_ns, tuple(self._read())
+            if heard:
+                yield Heard(heard[-1], since_ns)
             self._ask()
 
     def _take_outbox(self) -> None:
@@ -221,9 +246,11 @@ class Stream:
     def _read(self) -> Iterator[bytes]:
         """Yield the messages that have come."""
         while True:
+            looked_ns = time.monotonic_ns()
             try:
                 data = self._sock.recv(_READ_BYTES)
             except _AGAIN:
+                self._empty_ns = looked_ns
                 return
             self._heard_s = time.monotonic()
             if data:
@@ -258,9 +285,13 @@ class Stream:
             wanted = events | (selectors.EVENT_WRITE if self._unsent else 0)
             selector.register(self._sock, wanted)
             selector.register(self._woken, selectors.EVENT_READ)
+            if self._bell is not None and not what:
+                selector.register(self._bell.fd, selectors.EVENT_READ)
             ready = selector.select(max(0.0, deadline_s - time.monotonic()))
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, _READ_BYTES)
+        if self._bell is not None and any(key.fd == self._bell.fd for key, _ in ready):
+            self._bell.answer()
         if what and self._cancelled:
             raise Lost("the agent ends")
         if what and not ready:

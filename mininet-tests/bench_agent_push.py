@@ -41,8 +41,10 @@ from topology.protocol import (
     Allocations,
     Applied,
     Declined,
+    Demand,
     FlowClass,
     Hello,
+    Repaired,
     Telemetry,
     parsed_allocations,
     to_bytes,
@@ -95,6 +97,13 @@ class Controller:
     def host_declined(self, host: str, declined: Declined) -> None:
         """None is."""
         raise AssertionError(f"{host}: {declined.why}")
+
+    def host_demand(self, host: str, demand: Demand) -> None:
+        """No entry is watched."""
+
+    def host_repaired(self, host: str, repaired: Repaired) -> None:
+        """Nothing is broken."""
+        raise AssertionError(f"{host}: {repaired.what}")
 
     def push(self, epoch: int, hosts: list[str]) -> None:
         """Give each host another plan, and wait until all have confirmed it."""

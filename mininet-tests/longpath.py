@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import longpath_change
+import longpath_demand
 import longpath_faults
 import longpath_rtt
 import longpath_sharing
@@ -29,6 +30,7 @@ SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "fq": longpath_rtt.run_fq,
     "start": longpath_start.run,
     "change": longpath_change.run,
+    "demand": longpath_demand.run,
     "faults": longpath_faults.run,
     "loss": longpath_faults.run_loss,
     "tail": longpath_tail.run,

@@ -123,6 +123,12 @@ class Site:
         self.agent.obey(Allocations(self._epoch, LEASE_MS, entries))
         return self.agent.controller.applied_at_s[self._epoch]
 
+    def send(self, *entries: Allocation) -> int:
+        """Send a plan, and return its epoch; its confirmation is the caller's to wait for."""
+        self._epoch += 1
+        self.agent.controller.send(Allocations(self._epoch, LEASE_MS, entries))
+        return self._epoch
+
     def opened(self, port: int, count: int = 1, *, ipv6: bool = False, sender_connects: bool = True) -> list[Stream]:
         """Return connections that nobody uses yet; what arrives on them is drained."""
         streams = opened(self.line, port, count, ipv6=ipv6, sender_connects=sender_connects)

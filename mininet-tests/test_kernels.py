@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-AGENT_TESTS = HERE.parent / "hostagent/tests/test_agent_root.py"
-CHOSEN = "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp"  # every program, and every way out
+HOSTAGENT_TESTS = HERE.parent / "hostagent/tests"
+AGENT_TESTS = [str(HOSTAGENT_TESTS / name) for name in ("test_agent_root.py", "test_demand_root.py")]
+# every program, and every way out; the timer and the ring buffer
+CHOSEN = "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp or gives_it_back_by_itself"
 
 pytestmark = [
     pytest.mark.lab,
@@ -29,7 +31,7 @@ def test_one_object_does_all_on_an_older_kernel(series):
         "root",
         "-p",
         "no:cacheprovider",
-        str(AGENT_TESTS),
+        *AGENT_TESTS,
         "-k",
         CHOSEN,
     ]

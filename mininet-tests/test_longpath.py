@@ -12,7 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
-BOOTS = (("sharing", "start", "change", "fq"), ("rtt", "queue", "faults", "loss", "tail"))
+BOOTS = (("sharing", "start", "change", "fq", "demand"), ("rtt", "queue", "faults", "loss", "tail"))
 LEAST_IDLE_SHARE = 0.03  # saturation.py: below it packets wait for the CPU and not for the line
 AROUND = 0.02  # of the plan, in any slice
 AT_ONCE = 1.15  # of the plan, in a slice of 50 ms in which a hundred connections start
@@ -259,3 +259,18 @@ def test_catastrophic_loss_gives_the_connections_back_until_it_is_over(seen):
     assert saw["told_after_s"] <= saw["own_after_s"] + 1.5, saw
     assert saw["back_after_fall_s"] >= saw["hold_s"], saw
     assert saw["back_after_clear_s"] <= 2 * saw["over_s"] + saw["hold_s"] + 1.5, saw
+
+
+@pytest.mark.parametrize(
+    ("number", "waited_rtts"),
+    [(0, 1), (1, 0), (2, 0), (3, 0)],
+    ids=["the sender connects", "the receiver connects", "warm", "warm, of unknown size"],
+)
+def test_demand_is_told_when_it_can_be_used_and_the_end_when_the_last_byte_has_left(seen, number, waited_rtts):
+    saw = seen("demand")
+    flight = saw["seen"][number]
+    assert 0 <= flight["wanted_s"] - waited_rtts * saw["rtt_s"] <= 0.005, "from the first write on"
+    assert flight["grown_s"] <= 0.005, "twenty segments at the new rate"
+    pause_s = 0 if saw["announced_bytes"][number] else 0.010
+    assert 0 <= flight["ended_s"] - pause_s <= 0.006, "after the last byte has left"
+    assert flight["unconfirmed_segments"] * 1448 >= 0.9 * saw["size_bytes"] or waited_rtts, "not one was confirmed"

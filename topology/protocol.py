@@ -3,8 +3,9 @@
 The agent dials the controller and opens a WebSocket (RFC 6455) at ``ATTACH_PATH`` (see docs/decisions/0010). Each
 message is one frame, one JSON object with a ``kind`` field (see docs/decisions/0002). Down come ``Allocations``,
 repeated at least every third of the lease; up go ``Hello`` once, ``Applied`` after each new epoch is in the kernel,
-``Telemetry`` each second, ``Declined`` for what the agent does not act on. The agent pings every ``PING_S``; an end
-that has heard nothing for ``SILENT_S`` takes the other for dead.
+``Telemetry`` each second, ``Declined`` for what the agent does not act on, ``Demand`` when an entry that is watched
+begins or ends to want its rate, ``Repaired`` for what was not in the kernel as it should have been. The agent pings
+every ``PING_S``; an end that has heard nothing for ``SILENT_S`` takes the other for dead.
 """
 
 from enum import StrEnum
@@ -44,6 +45,12 @@ class Allocation:
         rate_bps: TCP payload, bit/s, all matching connections together.
         window_segments: congestion window, segments, all matching connections together.
         dscp: DiffServ code point for the packets; None leaves the application's own.
+        standby_bps: TCP payload, bit/s, to which the host steps down by itself when the entry's flight has ended; equal
+            to ``rate_bps`` for an entry that waits for demand. None: the entry is not watched.
+        size_bytes: announced payload, counted from when the entry came; 0 if it is not known.
+
+    Raises:
+        ValueError: ``standby_bps`` is above ``rate_bps``.
     """
 
     name: str
@@ -54,6 +61,13 @@ class Allocation:
     dest_port: Annotated[int, Field(ge=0, le=65535)] = 0
     local_port: Annotated[int, Field(ge=0, le=65535)] = 0
     dscp: Annotated[int, Field(ge=0, le=63)] | None = None
+    standby_bps: Annotated[int, Field(gt=0)] | None = None
+    size_bytes: Annotated[int, Field(ge=0)] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a standby above the rate."""
+        if self.standby_bps is not None and self.standby_bps > self.rate_bps:
+            raise ValueError(f"standby of {self.standby_bps} bit/s is above the rate of {self.rate_bps} bit/s")
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
@@ -107,6 +121,8 @@ class EntryTelemetry:
         rtt_us: smoothed round-trip time of the connection that was served last, 0 if none yet.
         fallback: why the connections run the host's own congestion control although the lease runs; empty if they do
             not.
+        wants: of an entry that is watched, whether it wants its rate now, as ``Demand`` says it; None of the others.
+        standing_by: as ``Demand`` says it.
     """
 
     name: str
@@ -117,6 +133,8 @@ class EntryTelemetry:
     retransmitted_segments: int
     rtt_us: int
     fallback: Literal["", "loss"] = ""
+    wants: bool | None = None
+    standing_by: bool = False
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
@@ -145,12 +163,62 @@ class Declined:
     kind: Literal["declined"] = "declined"
 
 
-UpMessage = Hello | Applied | Telemetry | Declined
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Demand:
+    """Whether an entry with ``standby_bps`` wants its rate: told when that changes, and after each new epoch.
+
+    It is a state, not a change: one that is lost, or that nobody looked at before the next came, harms nothing.
+
+    Attributes:
+        epoch: the plan that this is said of.
+        name: the allocation's.
+        wants: a connection of the entry could use the plan's rate now: its peer's window is open, and more data waits
+            than would go out at once, or the last of a transfer does. False: the flight has ended; nothing waits to be
+            sent, though not all that was sent is confirmed.
+        standing_by: the host sends at no more than ``standby_bps`` under this epoch, whatever comes: the kernel part
+            had stepped down before this left the host, and only a newer epoch lifts that. Always so of an entry that
+            does not want its rate; one that does began again after its flight had ended, and needs a newer epoch.
+    """
+
+    epoch: int
+    name: str
+    wants: bool
+    standing_by: bool
+    kind: Literal["demand"] = "demand"
+
+
+class Fault(StrEnum):
+    """How a part of the plan in the kernel differed from what it should have been."""
+
+    MISSING = "missing"
+    MISCONFIGURED = "misconfigured"
+    EXCESS = "excess"
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Repaired:
+    """Something of the plan was not in the kernel as it should have been, and was put right.
+
+    Attributes:
+        epoch: the plan in force.
+        name: the allocation's; empty if it was of no allocation's, or of all.
+        fault: how it differed.
+        what: the part that differed, for the operator.
+    """
+
+    epoch: int
+    name: str
+    fault: Fault
+    what: str
+    kind: Literal["repaired"] = "repaired"
+
+
+UpMessage = Hello | Applied | Telemetry | Declined | Demand | Repaired
 FromAgent = Annotated[UpMessage, Field(discriminator="kind")]
 
 _DOWN: TypeAdapter[Allocations] = TypeAdapter(Allocations)
 _UP: TypeAdapter[UpMessage] = TypeAdapter(FromAgent)
-_OUT = {kind: TypeAdapter(kind) for kind in (Allocations, Hello, Applied, Telemetry, Declined)}
+_OUT = {kind: TypeAdapter(kind) for kind in (Allocations, Hello, Applied, Telemetry, Declined, Demand, Repaired)}
 
 
 def to_bytes(message: Allocations | UpMessage) -> bytes:

@@ -1,11 +1,13 @@
 """Certificates of all kinds, a controller's port and agents on the loopback; what each end says is kept."""
 
 import contextlib
+import os
 import socket
 import threading
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 from structlog.testing import capture_logs
 
@@ -86,6 +88,12 @@ class Listener:
     def host_declined(self, host, declined):
         self.declined.append(declined)
 
+    def host_demand(self, host, demand):
+        pass
+
+    def host_repaired(self, host, repaired):
+        pass
+
 
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -109,8 +117,8 @@ def attached(address, tls, host="base20"):
     stream = Stream(address, tls)
     stream.send(to_bytes(Hello(host, "0", "6.12")))
     try:
-        for data in stream.messages():
-            assert parsed_allocations(data).epoch == 7
+        for heard in stream.messages():
+            assert parsed_allocations(heard.data).epoch == 7
             stream.cancel()
     except NotAttached as error:
         return error.why
@@ -127,8 +135,17 @@ def both_say(controller_tls, agent_tls, host="base20", dialled="127.0.0.1"):
 class FakeKernel:
     """Takes every plan."""
 
-    def apply(self, change, expires_ns):
+    def __init__(self):
+        self.flips = SimpleNamespace(fd=os.eventfd(0), take=int)
+
+    def apply(self, change, expires_ns, epoch):
         pass
+
+    def demand(self):
+        return {}
+
+    def repaired(self):
+        return ()
 
     def counters(self, slots):
         return [Counters(*(0 for _ in Counters.__dataclass_fields__)) for _ in slots]

@@ -24,7 +24,9 @@ from topology.protocol import (
     Allocations,
     Applied,
     Declined,
+    Demand,
     Hello,
+    Repaired,
     Telemetry,
     UpMessage,
     parsed_from_agent,
@@ -59,6 +61,12 @@ class HostListener(Protocol):
 
     def host_declined(self, host: str, declined: Declined) -> None:
         """The agent does not act on what it was sent."""
+
+    def host_demand(self, host: str, demand: Demand) -> None:
+        """An entry that is watched begins or ends to want its rate."""
+
+    def host_repaired(self, host: str, repaired: Repaired) -> None:
+        """The agent has put something right in its kernel."""
 
 
 @dataclass(eq=False, slots=True)
@@ -190,6 +198,10 @@ class HostSessions:
             self._listener.host_telemetry(host, said)
         elif isinstance(said, Declined):
             self._listener.host_declined(host, said)
+        elif isinstance(said, Demand):
+            self._listener.host_demand(host, said)
+        elif isinstance(said, Repaired):
+            self._listener.host_repaired(host, said)
 
     def _greet(self, link: Link, hello: Hello) -> None:
         """Let an agent in, if it is the one that its certificate is for, and of a host of ours."""

@@ -101,7 +101,7 @@ class FakeSite:
             told = self.book.hosts[host].leases.told[-1]
             for entry in told.entries:
                 if entry.standby:
-                    self.service.host_demand(host, Demand(told.epoch, entry.flow.name, wants))
+                    self.service.host_demand(host, Demand(told.epoch, entry.flow.name, wants, not wants))
 
     def announce(self, asked):
         """Announce, and put the answer into force."""

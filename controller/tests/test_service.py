@@ -10,7 +10,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
-from topology.protocol import Declined, EntryTelemetry, FlowClass, Hello, Telemetry
+from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, Telemetry
 
 WAN = "ls1->ch1"
 
@@ -85,14 +85,24 @@ def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_se
     assert site.book.desired.entries == before
 
 
-def test_a_lost_word_of_demand_is_made_good_by_the_second_telemetry_that_says_it(site):
+def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
     site.announce(image())
     site.converge()
-    for times in (1, 2):
-        told = site.book.hosts["base20"].leases.told[-1]
-        entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True)
-        site.service.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
-        assert site.book.hosts["base20"].wants.get("image/base20", False) is (times == 2)
+    told = site.book.hosts["base20"].leases.told[-1]
+    entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True, standing_by=True)
+    site.service.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
+    site.converge()
+    assert site.book.hosts["base20"].acts_as_told[0].frame_bps > 400_000_000
+
+
+def test_a_flight_that_begins_again_before_its_end_was_heard_of_gets_a_newer_epoch(site):
+    under_way(site)
+    before = site.book.hosts["base20"].sent_epoch
+    site.service.host_demand("base20", Demand(before, "image/base20", wants=True, standing_by=True))
+    site.converge()
+    state = site.book.hosts["base20"]
+    assert state.sent_epoch > before
+    assert state.acts_as_told == site.book.desired.of_host("base20")
 
 
 def test_a_release_gives_the_background_everything_back(site):

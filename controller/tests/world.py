@@ -156,7 +156,8 @@ class World:
             if entry.standby:
                 if not wants:
                     it.stepped_down.add(entry.flow.name)
-                it.outbox.append(Demand(epoch, entry.flow.name, wants))
+                standing_by = entry.flow.name in it.stepped_down or entry.stepped_down() == entry
+                it.outbox.append(Demand(epoch, entry.flow.name, wants, standing_by))
 
     def breaks(self, host: str) -> None:
         """The stream breaks, with all that is in it."""

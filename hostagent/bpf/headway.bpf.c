@@ -15,6 +15,7 @@
 #include "headway.h"
 #include "plan.h"
 #include "sharing.h"
+#include "demand.h"
 
 #define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
 #define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
@@ -91,6 +92,7 @@ static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn
 		conn->generation = control->generation;
 		slot = slot_of(&sk->__sk_common);
 		if (slot != conn->slot) {
+			withdraw(conn);
 			leave(conn);
 			conn->slot = slot;
 			join(conn);
@@ -139,6 +141,26 @@ static __always_inline __u32 window_segments(const struct tcp_sock *tp, const st
 	return planned > MIN_WINDOW_SEGMENTS ? planned : MIN_WINDOW_SEGMENTS;
 }
 
+/* The allocation as it holds now: at its standby rate, if that is what it has. */
+static __always_inline struct entry held_now(struct sock *sk, struct conn *conn, struct entry *entry, __u64 now_ns)
+{
+	struct entry now = {.rate_bytes_per_s = entry->rate_bytes_per_s, .window_segments = entry->window_segments};
+	struct demand *demand;
+
+	if (!entry->standby_bytes_per_s) {
+		if (conn->watched)
+			withdraw(conn);
+		conn->stands_by = 0;
+		return now;
+	}
+	follow_demand(sk, conn, entry, now_ns);
+	demand = demand_of(conn);
+	conn->stands_by = !demand || !granted(entry, &demand->seen);
+	if (conn->stands_by)
+		now.rate_bytes_per_s = entry->standby_bytes_per_s;
+	return now;
+}
+
 /* Sets window and pacing to the socket's part of the allocation. */
 static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
 				 struct counters *counters, __u64 now_ns)
@@ -147,7 +169,12 @@ static __always_inline void hold(struct sock *sk, struct conn *conn, const struc
 	__u64 fair = fair_bytes_per_s(entry, counters, conn);
 	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
 
-	tp->snd_cwnd = window_segments(tp, conn, entry, fair);
+	__u32 window = window_segments(tp, conn, entry, fair);
+
+	/* what a flight has left in the air must not keep its repetitions back; pacing holds the rate */
+	if (conn->stands_by && window < in_flight_segments(tp) + MIN_WINDOW_SEGMENTS)
+		window = in_flight_segments(tp) + MIN_WINDOW_SEGMENTS;
+	tp->snd_cwnd = window;
 	/* Payload, also where the fq qdisc paces: since Linux 4.20 it goes by the times that TCP writes on the packets. */
 	sk->sk_pacing_rate = rate_bytes_per_s;
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
@@ -212,7 +239,7 @@ static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 
 static __always_inline struct conn *conn_of(struct sock *sk)
 {
-	return bpf_sk_storage_get(&hw_conns_2, sk, NULL, 0);
+	return bpf_sk_storage_get(&hw_conns_3, sk, NULL, 0);
 }
 
 enum occasion { OTHER, ACK };
@@ -223,6 +250,7 @@ static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 no
 	struct entry *entry = entry_of(sk, conn, now_ns);
 	struct counters *counters = counters_of(conn);
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct entry now;
 
 	if (!entry || !counters)
 		return false;
@@ -233,11 +261,12 @@ static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 no
 	}
 	if (counters->fallback_since_ns)
 		return false;
+	now = held_now(sk, conn, entry, now_ns);
 	/* one that stays greedy is looked at before its next transmission anyway */
 	if (occasion == ACK && conn->part == PART_GREEDY && sendable_bytes(tp) > LARGEST_UNIT_BYTES)
 		return true;
 	measure(tp, conn, counters, now_ns);
-	hold(sk, conn, entry, counters, now_ns);
+	hold(sk, conn, &now, counters, now_ns);
 	return true;
 }
 
@@ -260,6 +289,9 @@ void BPF_PROG(headway_init, struct sock *sk)
 	conn->held = 1;
 	conn->paced = 0;
 	conn->in_turn = 0;
+	conn->watched = 0;
+	conn->waits = 0;
+	conn->stands_by = 0;
 	enforce(sk, conn, now_ns, OTHER);
 }
 
@@ -275,6 +307,7 @@ void BPF_PROG(headway_release, struct sock *sk)
 	counters = counters_of(conn);
 	if (counters)
 		account(tp, conn, counters, bpf_ktime_get_ns());
+	withdraw(conn);
 	leave(conn);
 	conn->held = 0;
 	if (conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
@@ -302,10 +335,11 @@ __u32 BPF_PROG(headway_min_tso_segs, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 now_ns = tp->tcp_mstamp * 1000;
 
-	if (conn && conn->part == PART_GREEDY && sk->sk_pacing_status == SK_PACING_NEEDED && now_ns < tp->tcp_wstamp_ns)
+	if (conn && conn->part == PART_GREEDY && sk->sk_pacing_status == SK_PACING_NEEDED && now_ns < tp->tcp_wstamp_ns &&
+	    !(conn->watched && !conn->waits))
 		return START_SEGMENTS; /* pacing lets nothing go now: it asks again when it does */
 	if (conn && enforce(sk, conn, now_ns, OTHER))
-		return START_SEGMENTS;
+		return conn->stands_by ? 1 : START_SEGMENTS; /* one segment delays the first at the whole rate least */
 	/* Idle until now and no plan any more: start as an ordinary connection; the first ACK gives the socket back. */
 	if (!tp->packets_out && tp->snd_cwnd > TCP_INIT_CWND)
 		tp->snd_cwnd = TCP_INIT_CWND;
@@ -409,9 +443,11 @@ int headway_established(struct bpf_sock_ops *ctx)
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters || counters->fallback_since_ns)
 		return 1;
-	conn = bpf_sk_storage_get(&hw_conns_2, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (conn)
-		take(ctx, conn, entry->dscp, ctx->family == AF_INET6);
+	conn = bpf_sk_storage_get(&hw_conns_3, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!conn)
+		return 1;
+	conn->accepted = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
+	take(ctx, conn, entry->dscp, ctx->family == AF_INET6);
 	return 1;
 }
 
@@ -451,12 +487,12 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters) {
-		conn = bpf_sk_storage_get(&hw_conns_2, tp, NULL, 0);
+		conn = bpf_sk_storage_get(&hw_conns_3, tp, NULL, 0);
 		if (conn && conn->held)
 			give_back(tp, conn, ipv6);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&hw_conns_2, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_3, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 0;
 	if (counters->fallback_since_ns) {

@@ -6,6 +6,7 @@
 #define HEADWAY_MAX_ENTRIES 1024
 #define HEADWAY_NAME_BYTES 16 /* TCP_CA_NAME_MAX */
 #define HEADWAY_NO_DSCP 255
+#define HEADWAY_EVENTS_BYTES 16384
 
 /* Set before the object is loaded, constant after. */
 struct host {
@@ -47,6 +48,21 @@ struct entry {
 	__u64 rate_bytes_per_s; /* payload */
 	__u32 window_segments;
 	__u32 dscp; /* or HEADWAY_NO_DSCP: the application's own stays */
+	__u64 standby_bytes_per_s; /* payload; 0: what the connections want is not watched */
+	__u64 size_bytes;          /* announced; 0: not known */
+	__u64 grant;               /* the epoch that gives the rate; 0: none does, the standby rate holds */
+};
+
+/* What the connections of a watched allocation want; written by the kernel part only. Behind 16 bytes of a timer. */
+struct demanded {
+	__u64 ended_grant; /* the newest grant that the end of a flight has used up */
+	__u64 sent_bytes;  /* since the announcement */
+	__u64 size_bytes;  /* the announcement that this is counted for */
+	__u64 due_ns;      /* when the flight is over if nothing follows */
+	__s32 waiting;     /* connections that have more to send than the last stretch */
+	__u32 wants;
+	__u32 armed;       /* the timer will ring */
+	__u32 timer_made;
 };
 
 /* What the connections of one allocation have done and do now; written by the kernel part only. */

@@ -42,6 +42,9 @@ struct tcp_sock {
 	__u32 snd_wnd;
 	__u32 write_seq;
 	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
 	__u32 srtt_us; /* eighths of a microsecond */
 	__u32 data_segs_out;
 	__u32 total_retrans;
@@ -77,6 +80,7 @@ struct tcp_congestion_ops {
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
 #define AF_INET6 10
+#define CLOCK_MONOTONIC 1
 #define SOL_IP 0
 #define SOL_TCP 6
 #define SOL_IPV6 41

@@ -21,6 +21,8 @@ struct conn {
 	__u64 half_start_ns; /* the least round trip is kept for this half of a round trip and the one before */
 	__u64 accounted_ns;
 	__u64 bytes_acked; /* accounted so far, as the next two */
+	__u64 sent_once_bytes; /* counted in its allocation's demand, while it is watched */
+	__u64 due_ns;          /* when it said last that its flight will be over */
 	__u32 data_segs_out;
 	__u32 total_retrans;
 	__u32 least_rtt_us;
@@ -33,6 +35,10 @@ struct conn {
 	__u8 held;  /* runs our algorithm, is counted in its slot */
 	__u8 paced; /* we switched the pacing on */
 	__u8 marked;
+	__u8 watched;  /* counted in its allocation's demand */
+	__u8 waits;    /* has more to send than the last stretch */
+	__u8 stands_by; /* sends at the standby rate */
+	__u8 accepted; /* the peer has connected: its window was scaled from its first ACK on */
 	__u8 in_turn; /* it waits for its turns, not in step with those that began with it */
 };
 
@@ -74,7 +80,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_2 SEC(".maps");
+} hw_conns_3 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)

@@ -11,7 +11,16 @@ from typing import TypeVar
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve, unix_serve
 
-from topology.protocol import Allocations, Applied, EntryTelemetry, Telemetry, UpMessage, parsed_from_agent, to_bytes
+from topology.protocol import (
+    Allocations,
+    Applied,
+    Demand,
+    EntryTelemetry,
+    Telemetry,
+    UpMessage,
+    parsed_from_agent,
+    to_bytes,
+)
 
 T = TypeVar("T")
 REPEAT_S = 0.3
@@ -25,6 +34,7 @@ class FakeController:
         self.heard: list[UpMessage] = []
         self.applied_at_s: dict[int, float] = {}
         self.sent_at_s: dict[int, float] = {}
+        self.demand_at_s: dict[Demand, float] = {}  # when each was heard first
         self._where = where
         self._context = context
         self._outbox: queue.SimpleQueue[Allocations | None] = queue.SimpleQueue()
@@ -57,6 +67,11 @@ class FakeController:
     def applied(self, epoch: int) -> bool:
         return Applied(epoch) in self.heard
 
+    def demand(self, name: str) -> Demand | None:
+        """What was said of an entry last."""
+        told = [demand for demand in self.all_of(Demand) if demand.name == name]
+        return told[-1] if told else None
+
     def entry(self, name: str) -> EntryTelemetry | None:
         """The newest counters of one allocation."""
         told = self.all_of(Telemetry)
@@ -85,6 +100,8 @@ class FakeController:
             for data in connection:
                 message = parsed_from_agent(data if isinstance(data, bytes) else data.encode())
                 self.heard.append(message)
+                if isinstance(message, Demand):
+                    self.demand_at_s.setdefault(message, time.monotonic())
                 if isinstance(message, Applied):
                     self.applied_at_s.setdefault(message.epoch, time.monotonic())
         except ConnectionClosed:

@@ -16,8 +16,11 @@ from topology.protocol import (
     Allocations,
     Applied,
     Declined,
+    Demand,
+    Fault,
     FlowClass,
     Hello,
+    Repaired,
     Telemetry,
     parsed_allocations,
     to_bytes,
@@ -31,6 +34,7 @@ class Listener:
 
     def __init__(self):
         self.up, self.down, self.applied, self.telemetry, self.declined = [], [], [], [], []
+        self.demand, self.repaired = [], []
 
     def host_up(self, hello):
         """Let base20 in."""
@@ -52,6 +56,14 @@ class Listener:
     def host_declined(self, host, declined):
         """Note it."""
         self.declined.append((host, declined))
+
+    def host_demand(self, host, demand):
+        """Note it."""
+        self.demand.append((host, demand))
+
+    def host_repaired(self, host, repaired):
+        """Note it."""
+        self.repaired.append((host, repaired))
 
 
 @pytest.fixture
@@ -157,6 +169,11 @@ def test_what_an_agent_declines_reaches_the_listener(served, agent):
     declined = Declined(5, 7, "older")
     agent.say(declined)
     eventually(lambda: served[2].declined == [("base20", declined)], within_s=5, what="what it declined")
+    demand, repaired = Demand(7, "urgent/base20", True, False), Repaired(7, "urgent/base20", Fault.MISSING, "entry")
+    agent.say(demand)
+    agent.say(repaired)
+    eventually(lambda: served[2].repaired == [("base20", repaired)], within_s=5, what="what it repaired")
+    assert served[2].demand == [("base20", demand)]
 
 
 def test_an_older_plan_that_was_under_way_is_not_sent_after_the_newer_one(served, agent):

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Whether the connections of a watched allocation want its rate, and stepping down when their flight has ended.
+ *
+ * A flight begins when a connection could send more than goes out at once, or the last of a transfer. It ends when
+ * nothing waits to be sent any more. After the last transmission no hook runs for a round trip, so the end is foretold:
+ * before each of the last departures it is known what is left, that window and pacing let it go, and when; a timer rings
+ * when that is over. If it has not gone, another hook has run meanwhile and put the timer off.
+ *
+ * The rate holds while the allocation wants it under a grant that no end has used up. See docs/decisions/0012.
+ */
+#ifndef HEADWAY_DEMAND_H
+#define HEADWAY_DEMAND_H
+
+#define DEMAND_BYTES 32768        /* less than the first full buffer of a large write, more than a request */
+#define UNSCALED_WINDOW_BYTES 65535 /* the most that a SYN-ACK can offer */
+#define LAST_STRETCH_BYTES 65536  /* from here on the end is foretold */
+#define PAUSE_NS 10000000ULL      /* an application that is silent for so long has ended its flight */
+#define MARGIN_NS 1000000ULL      /* a timer of pacing is late by less */
+#define FALLBACK_LOOK_NS 1000000000ULL
+#define FIN_QUEUED ((1 << BPF_TCP_FIN_WAIT1) | (1 << BPF_TCP_CLOSING) | (1 << BPF_TCP_LAST_ACK))
+
+struct demand {
+	struct bpf_timer timer;
+	struct demanded seen;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HEADWAY_MAX_ENTRIES);
+	__type(key, __u32);
+	__type(value, struct demand);
+} hw_demand SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, HEADWAY_EVENTS_BYTES);
+} hw_events SEC(".maps");
+
+/* Wakes the agent: it reads the state, so an event that found no room is made good by the next. */
+static __always_inline void tell(__u32 slot)
+{
+	bpf_ringbuf_output(&hw_events, &slot, sizeof(slot), 0);
+}
+
+/* Whether the whole rate holds now. */
+static __always_inline bool granted(const struct entry *entry, const struct demanded *seen)
+{
+	return seen->wants && entry->grant > seen->ended_grant;
+}
+
+/* The timer has rung. */
+static int flight_over(void *map, __u32 *key, struct demand *demand)
+{
+	struct demanded *seen = &demand->seen;
+	__u32 slot = *key;
+	struct entry *entry = bpf_map_lookup_elem(&hw_entries, &slot);
+	struct counters *counters = bpf_map_lookup_elem(&hw_counters, &slot);
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (!entry || !counters)
+		return 0;
+	if (counters->fallback_since_ns && seen->wants) { /* its connections are not seen now */
+		bpf_timer_start(&demand->timer, FALLBACK_LOOK_NS, 0);
+		return 0;
+	}
+	if (seen->wants && !seen->waiting && now_ns < seen->due_ns) {
+		bpf_timer_start(&demand->timer, seen->due_ns - now_ns, 0);
+		return 0;
+	}
+	__sync_lock_test_and_set(&seen->armed, 0);
+	if (!seen->wants || seen->waiting > 0)
+		return 0;
+	if (entry->grant > seen->ended_grant)
+		seen->ended_grant = entry->grant;
+	if (entry->size_bytes && seen->sent_bytes >= entry->size_bytes)
+		seen->sent_bytes = 0; /* the next announcement of the same size */
+	if (__sync_lock_test_and_set(&seen->wants, 0))
+		tell(slot);
+	return 0;
+}
+
+/* Has the timer ring when nothing waits any more, unless it will anyway. */
+static __always_inline void arm(struct demand *demand, __u64 now_ns)
+{
+	struct demanded *seen = &demand->seen;
+	__u64 due_ns = seen->due_ns;
+
+	if (!seen->wants || seen->waiting > 0 || __sync_lock_test_and_set(&seen->armed, 1))
+		return;
+	if (!seen->timer_made) {
+		seen->timer_made = 1;
+		bpf_timer_init(&demand->timer, &hw_demand, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&demand->timer, flight_over);
+	}
+	bpf_timer_start(&demand->timer, due_ns > now_ns ? due_ns - now_ns : 0, 0);
+}
+
+static __always_inline struct demand *demand_of(const struct conn *conn)
+{
+	__u32 slot = conn->slot;
+
+	return bpf_map_lookup_elem(&hw_demand, &slot);
+}
+
+static __always_inline void set_waits(struct conn *conn, struct demanded *seen, __u8 waits)
+{
+	if (waits == conn->waits)
+		return;
+	__sync_fetch_and_add(&seen->waiting, waits ? 1 : -1);
+	conn->waits = waits;
+}
+
+/* Takes a connection out of its allocation's demand. */
+static __noinline int withdraw(struct conn *conn)
+{
+	struct demand *demand;
+	__u64 now_ns;
+
+	if (!conn)
+		return 0;
+	conn->watched = 0;
+	demand = demand_of(conn);
+	if (!demand || !conn->waits)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	set_waits(conn, &demand->seen, 0);
+	if (demand->seen.due_ns < now_ns + MARGIN_NS)
+		demand->seen.due_ns = now_ns + MARGIN_NS;
+	arm(demand, now_ns);
+	return 0;
+}
+
+/* What the connection has sent at least once, cumulative. */
+static __always_inline __u64 sent_once_bytes(const struct tcp_sock *tp)
+{
+	return tp->bytes_acked + (__u32)(tp->snd_nxt - tp->snd_una);
+}
+
+static __always_inline __s32 in_flight_segments(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+/* Whether window and congestion window let all that is left go. */
+static __always_inline bool may_all_go(const struct tcp_sock *tp, __u32 unsent)
+{
+	__s32 room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
+	__s32 segments = tp->snd_cwnd - in_flight_segments(tp);
+
+	return (__s32)unsent <= room && segments > 0 && unsent <= (__u64)segments * tp->mss_cache;
+}
+
+/* Whether the peer's window is what it will be. What a SYN-ACK offers is unscaled, what an ACK does is not; a window
+ * that takes the whole rest need not grow. */
+static __always_inline bool window_is_open(const struct tcp_sock *tp, const struct conn *conn, __u32 unsent)
+{
+	__s32 room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
+
+	return conn->accepted || tp->snd_wnd > UNSCALED_WINDOW_BYTES || tp->bytes_acked > 1 /* the SYN */ ||
+	       (__s32)unsent <= room;
+}
+
+/* When what is left will have gone, at the latest, and the flight is over if nothing follows. */
+static __always_inline __u64 over_ns(struct sock *sk, __u32 unsent, bool all, __u64 now_ns)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	__u64 from_ns = tp->tcp_wstamp_ns > now_ns ? tp->tcp_wstamp_ns : now_ns, rate = sk->sk_pacing_rate;
+
+	/* what goes out last has its time on the circuit too */
+	return from_ns + (rate ? unsent * 1000000000ULL / rate : 0) + (all ? MARGIN_NS : PAUSE_NS);
+}
+
+/* Looks at what a connection of a watched allocation has to send. */
+static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct entry *entry, __u64 now_ns)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	struct demand *demand;
+	struct demanded *seen;
+	__u64 sent_bytes, due_ns;
+	__u32 unsent;
+	bool last, all, begins, waits;
+
+	if (!sk || !conn || !entry)
+		return 0;
+	demand = demand_of(conn);
+	if (!demand)
+		return 0;
+	seen = &demand->seen;
+	unsent = tp->write_seq - tp->snd_nxt;
+	if (seen->wants && conn->waits && unsent > LAST_STRETCH_BYTES)
+		return 0;
+	sent_bytes = sent_once_bytes(tp);
+	if (seen->size_bytes != entry->size_bytes) {
+		seen->size_bytes = entry->size_bytes;
+		seen->sent_bytes = 0;
+	}
+	if (conn->watched && sent_bytes != conn->sent_once_bytes)
+		__sync_fetch_and_add(&seen->sent_bytes, sent_bytes - conn->sent_once_bytes);
+	conn->sent_once_bytes = sent_bytes;
+	conn->watched = 1;
+	last = (1 << sk->__sk_common.skc_state) & FIN_QUEUED;
+	all = last || (entry->size_bytes && seen->sent_bytes + unsent >= entry->size_bytes);
+	begins = !seen->wants && unsent && window_is_open(tp, conn, unsent) &&
+		 (all || sendable_bytes(tp) > DEMAND_BYTES);
+	waits = unsent && (unsent > LAST_STRETCH_BYTES || !may_all_go(tp, unsent));
+	if (!waits && (unsent || conn->waits)) {
+		due_ns = over_ns(sk, unsent, all, now_ns);
+		/* one that had something to wait for, and now does not, takes back what it said */
+		if (due_ns > seen->due_ns || seen->due_ns == conn->due_ns)
+			seen->due_ns = due_ns;
+		conn->due_ns = due_ns;
+	}
+	set_waits(conn, seen, waits);
+	if (begins && !__sync_lock_test_and_set(&seen->wants, 1))
+		tell(conn->slot);
+	arm(demand, now_ns);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,239 @@
+"""Demand on this machine's kernel: when a flow takes its rate, and that it gives it back by itself."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from eventually import eventually
+
+from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, two_hosts
+from topology.protocol import Allocation, Allocations, Applied, Demand, FlowClass
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+LEASE_MS = 1500
+NAME = "urgent/left"
+STANDBY_BPS = 20 * MBIT
+RATE_BPS = 400 * MBIT
+WANTS, WANTS_AGAIN, ENDED = (True, False), (True, True), (False, True)  # wants, standing_by
+
+
+@pytest.fixture
+def cleanup() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
+    left, right = two_hosts()
+    cleanup.callback(left.remove)
+    cleanup.callback(right.remove)
+    # departures as on a long path: here they would be of 64 kB at any rate, because the round trip is so short
+    left.inside(lambda: Path("/proc/sys/net/ipv4/tcp_tso_rtt_log").write_text("0"))
+    return left, right
+
+
+@pytest.fixture
+def agent(hosts: tuple[Host, Host], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
+    running = RunningAgent(hosts[0], tmp_path / "agent")
+    cleanup.callback(running.close)
+    return running
+
+
+def plan(epoch: int, rate_bps: int, size_bytes: int = 0) -> Allocations:
+    dest = ip_network("10.77.0.2/32")
+    rest = {"standby_bps": STANDBY_BPS, "size_bytes": size_bytes}
+    return Allocations(epoch, LEASE_MS, (Allocation(NAME, FlowClass.URGENT, dest, rate_bps, 2000, **rest),))
+
+
+def opened(cleanup: ExitStack, *hosts: Host, **how) -> Bulk:
+    bulk = Bulk(*hosts, **how)
+    cleanup.callback(bulk.close)
+    return bulk
+
+
+def said(agent: RunningAgent, epoch: int, state: tuple[bool, bool], within_s: float = 3) -> float:
+    """Wait until the agent says this of its entry, last; return when it was heard first."""
+    demand = Demand(epoch, NAME, *state)
+
+    def is_last() -> bool:
+        return agent.controller.demand(NAME) == demand
+
+    eventually(is_last, within_s=within_s, what=f"{demand}; {agent.controller.all_of(Demand)}")
+    return agent.controller.demand_at_s[demand]
+
+
+def said_never(agent: RunningAgent, state: tuple[bool, bool], over_s: float) -> None:
+    until_s = time.monotonic() + over_s
+
+    def over() -> bool:
+        assert not any((d.wants, d.standing_by) == state for d in agent.controller.all_of(Demand))
+        return time.monotonic() > until_s
+
+    eventually(over, within_s=over_s + 1, what="the time is over")
+
+
+def sent_bps(bulk: Bulk, count: int) -> float:
+    """Send so much, and return at what rate it was confirmed, bit/s."""
+    before, began_s = bulk.info.bytes_acked, time.monotonic()
+    bulk.sender.sendall(bytes(count))
+    eventually(lambda: bulk.info.bytes_acked >= before + count, within_s=20, what="all confirmed")
+    return count * 8 / (time.monotonic() - began_s)
+
+
+def warm(agent: RunningAgent, hosts: tuple[Host, Host], cleanup: ExitStack, **how) -> Bulk:
+    """A connection that waits at the standby rate, as epoch 1 has it, its window open."""
+    agent.obey(plan(1, STANDBY_BPS))
+    said(agent, 1, ENDED)
+    bulk = opened(cleanup, *hosts, **how)
+    bulk.sender.sendall(bytes(3000))
+    eventually(lambda: bulk.info.bytes_acked > 3000, within_s=3, what="the first data confirmed")
+    return bulk
+
+
+def test_a_warm_connection_takes_its_rate_by_a_newer_epoch_and_gives_it_back_by_itself(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    bulk.sender.sendall(bytes(2_000_000))
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(plan(2, RATE_BPS))
+    said(agent, 2, ENDED)
+    assert Demand(2, NAME, *WANTS) in agent.controller.all_of(Demand)
+    renewals = 3 * 0.3
+    said_never(agent, (False, False), over_s=renewals)
+    slow_bps = sent_bps(bulk, 1_000_000)
+    assert slow_bps <= 1.1 * STANDBY_BPS, "stands by although the epoch is renewed and there is data"
+    assert Demand(2, NAME, *WANTS_AGAIN) in agent.controller.all_of(Demand)
+
+
+def test_under_a_newer_epoch_it_has_the_whole_rate_while_it_wants_it(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    bulk.start()
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(plan(2, RATE_BPS))
+    said(agent, 2, WANTS)
+    before, began_s = bulk.info.bytes_acked, time.monotonic()
+    said_never(agent, (False, False), over_s=1.5)
+    rate_bps = (bulk.info.bytes_acked - before) * 8 / (time.monotonic() - began_s)
+    assert 0.8 * RATE_BPS <= rate_bps <= 1.02 * RATE_BPS
+    assert agent.controller.demand(NAME) == Demand(2, NAME, *WANTS)
+    entry = agent.controller.entry(NAME)
+    assert entry is not None
+    assert (entry.wants, entry.standing_by) == WANTS, "telemetry says it too"
+
+
+@pytest.mark.parametrize("sender_connects", [True, False])
+def test_a_fresh_connection_wants_its_rate_whoever_connects(hosts, agent, cleanup, sender_connects):
+    agent.obey(plan(1, STANDBY_BPS))
+    bulk = opened(cleanup, *hosts, sender_connects=sender_connects)
+    said_never(agent, WANTS_AGAIN, over_s=0.3)
+    bulk.start()
+    said(agent, 1, WANTS_AGAIN)
+
+
+def test_a_small_request_is_no_demand_but_the_last_of_a_transfer_is(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    bulk.sender.sendall(bytes(20_000))
+    said_never(agent, WANTS_AGAIN, over_s=0.3)
+    bulk.sender.sendall(bytes(20_000))
+    bulk.sender.shutdown(socket.SHUT_WR)
+    eventually(
+        lambda: Demand(1, NAME, *WANTS_AGAIN) in agent.controller.all_of(Demand), within_s=1, what="the last of it"
+    )
+
+
+def test_what_was_announced_is_a_demand_whatever_its_size(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    agent.obey(plan(2, STANDBY_BPS, size_bytes=20_000))
+    bulk.sender.sendall(bytes(20_000))
+    eventually(lambda: Demand(2, NAME, *WANTS_AGAIN) in agent.controller.all_of(Demand), within_s=1, what="demand")
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_flight_of_the_announced_size_ends_at_once_and_a_pause_after_ten_milliseconds(hosts, agent, cleanup, pauses):
+    size_bytes = 1_000_000
+    bulk = warm(agent, hosts, cleanup)
+    agent.obey(plan(2, RATE_BPS, size_bytes=2 * size_bytes if pauses else size_bytes))
+    said(agent, 2, ENDED)
+    bulk.sender.sendall(bytes(size_bytes))
+    said(agent, 2, WANTS_AGAIN if pauses else ENDED)
+    told = agent.controller.all_of(Demand)
+    assert Demand(2, NAME, *WANTS_AGAIN) in told
+
+
+def test_two_connections_make_one_flight(hosts, agent, cleanup):
+    first, second = warm(agent, hosts, cleanup), opened(cleanup, *hosts)
+    first.start()
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(plan(2, RATE_BPS))
+    second.sender.sendall(bytes(1_000_000))
+    second.sender.shutdown(socket.SHUT_WR)
+    said_never(agent, (False, False), over_s=0.5)
+    assert agent.controller.demand(NAME) == Demand(2, NAME, *WANTS), "the other one goes on"
+
+
+def test_an_epoch_that_comes_after_the_flight_leaves_the_entry_standing_by(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    agent.obey(plan(2, RATE_BPS))
+    said(agent, 2, ENDED)
+    assert sent_bps(bulk, 1_000_000) <= 1.1 * STANDBY_BPS
+
+
+def test_the_kernel_part_steps_down_also_while_the_agent_hangs(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    threading.Thread(target=bulk.sender.sendall, args=(bytes(20_000_000),)).start()
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(replace(plan(2, RATE_BPS), lease_ms=20_000))
+    agent.process.send_signal(signal.SIGSTOP)
+    try:
+        assert bulk.info.bytes_acked < 20_000_000
+        eventually(lambda: bulk.info.bytes_acked > 20_000_000, within_s=5, what="the flight has ended")
+        until_s = time.monotonic() + 0.05
+        eventually(lambda: time.monotonic() > until_s, within_s=1, what="a pause")
+        assert sent_bps(bulk, 1_000_000) <= 1.1 * STANDBY_BPS
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+    said(agent, 2, ENDED)
+
+
+def test_an_aborted_connection_ends_its_flight(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    bulk.start()
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(plan(2, RATE_BPS))
+    said(agent, 2, WANTS)
+    bulk.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    bulk.close()
+    said(agent, 2, ENDED)
+
+
+def test_an_entry_that_is_watched_no_more_has_its_rate(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    (entry,) = plan(1, RATE_BPS).entries
+    agent.obey(Allocations(2, LEASE_MS, (replace(entry, standby_bps=None),)))
+    assert sent_bps(bulk, 10_000_000) >= 0.7 * RATE_BPS
+    assert not [demand for demand in agent.controller.all_of(Demand) if demand.epoch == 2]
+
+
+def test_an_agent_that_hung_acts_on_nothing_that_is_over(hosts, agent, cleanup):
+    agent.obey(plan(1, RATE_BPS))
+    bulk = opened(cleanup, *hosts)
+    agent.process.send_signal(signal.SIGSTOP)
+    agent.controller.send(plan(2, STANDBY_BPS))
+    until_s = time.monotonic() + LEASE_MS / 1000 + 0.5
+    eventually(lambda: time.monotonic() > until_s, within_s=5, what="a lease and more")
+    agent.controller.send(plan(3, STANDBY_BPS))
+    eventually(lambda: 3 in agent.controller.sent_at_s, within_s=2, what="sent")
+    agent.process.send_signal(signal.SIGCONT)
+    eventually(lambda: agent.controller.applied(3), within_s=3, what="the newest, once it is renewed")
+    assert Applied(2) not in agent.controller.heard
+    assert "agent.stale" in agent.log
+    assert bulk.info.bytes_acked <= 1
