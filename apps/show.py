@@ -2,22 +2,34 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from apps import base, options, tables
+from apps.explain import show_transitions
 
 app = typer.Typer()
 
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Draw the steps by which it came about, with their times, instead.")
+]
+Last = Annotated[int, typer.Option("--last", min=1, help="With --explain: so many transitions.")]
+
 
 @app.command()
-def plan(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
+def plan(
+    url: options.Url = options.DEFAULT_URL, explain: Explain = False, last: Last = 1, as_json: options.AsJson = False
+) -> None:
     """Show the plan: who may send how much, and what each layer lets through now.
 
     headway plan
+    headway plan --explain --last 3
     """
-    _show(base.call(url, "GET /v1/plan"), as_json, tables.show_plan)
+    if explain:
+        _show(base.call(url, "GET /v1/transitions"), as_json, lambda steps: show_transitions(steps, last))
+    else:
+        _show(base.call(url, "GET /v1/plan"), as_json, tables.show_plan)
 
 
 @app.command()

@@ -63,13 +63,16 @@ class Site:
             ledger.set_schedule(link_name(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))
         return ledger
 
+    def longest_rtt_us(self) -> int:
+        """Return the round-trip time between the two hosts that are furthest from each other, microseconds."""
+        paths = (self.network.path(a.name, z.name) for a in self.network.hosts for z in self.network.hosts)
+        return max(self.network.path_rtt_us(path) for path in paths)
+
     def receive_window_bytes(self) -> int:
         """Return the window a receiver must be able to open: the longest path at the highest rate, with recovery."""
-        paths = (self.network.path(a.name, z.name) for a in self.network.hosts for z in self.network.hosts)
-        rtt_us = max(self.network.path_rtt_us(path) for path in paths)
         wire_bps = max(circuit.rate_bps for circuit in self.network.circuits)
         payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
-        return RECEIVE_WINDOW_BDPS * payload_bps * rtt_us // 8_000_000
+        return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """The controller's configuration: one YAML file, parsed once into frozen values, every problem reported at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,12 +56,20 @@ class _ListenSection(Section):
     agents: str = "127.0.0.1:50051"
 
 
+class Handover(StrEnum):
+    """When an announced flow gets its share, and gives it back."""
+
+    DEMAND = "demand"
+    ROUND_TRIP = "round-trip"
+
+
 class _File(Section):
     network: _NetworkSection
     listen: _ListenSection = _ListenSection()
     ovsdb: dict[str, str] = Field(default_factory=dict)
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
     hosts_mark: bool = False
+    handover: Handover = Handover.DEMAND
     policy: dict[FlowClass, _ClassSection] = Field(default_factory=dict)
     flows: tuple[_FlowSection, ...] = ()
     store: str = DEFAULT_STORE
@@ -218,7 +227,9 @@ def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
     oscars = bought(file.circuits, network, problems)
     lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
     return Settings(
-        site=Site(network, policy, flows, file.lease // 1000, leased, lead_us, file.hosts_mark),
+        site=_handed_over(
+            Site(network, policy, flows, file.lease // 1000, leased, lead_us, file.hosts_mark), file.handover
+        ),
         openflow=openflow,
         rest=rest,
         agents=agents,
@@ -227,6 +238,13 @@ def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
         oscars=oscars,
         tls=tls,
     )
+
+
+def _handed_over(site: Site, handover: Handover) -> Site:
+    """Return a site whose shares move when hosts say that they want to send; or when somebody says that they will."""
+    if handover is Handover.DEMAND:
+        return site
+    return replace(site, policy=replace(site.policy, standby_ppm=0), drain_us=site.longest_rtt_us())
 
 
 def _agents(file: _File, problems: list[str]) -> Endpoint | UnixSocket | None:

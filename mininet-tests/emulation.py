@@ -135,6 +135,7 @@ def emulation(
     *,
     single_packets: bool,
     without_agent: frozenset[str] = frozenset(),
+    settings: dict[str, object] | None = None,
 ) -> Iterator[Emulation]:
     """Give a running site; end all of it afterwards.
 
@@ -146,6 +147,7 @@ def emulation(
         directory: where configurations and logs go.
         single_packets: see :func:`topos.realise`.
         without_agent: hosts that no flow of the plan begins or ends at; to start an agent takes seconds.
+        settings: more of the controller's configuration.
     """
     for folder in ("logs", "config"):
         (directory / folder).mkdir(parents=True, exist_ok=True)
@@ -158,7 +160,7 @@ def emulation(
         parts.callback(_end_all, site)
         folder = certified(network, directory.absolute() / "pki")
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
-        _start(site, "controller", controller_config(network, flows) | own, None)
+        _start(site, "controller", controller_config(network, flows) | own | (settings or {}), None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         for host in (h.name for h in network.hosts if h.name not in without_agent):
             _start(site, "agent", agent_config(host, folder), host)

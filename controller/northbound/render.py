@@ -94,6 +94,10 @@ def step(value: StepDone) -> StepOut:
         "started_us": value.started_us,
         "done_us": value.done_us,
         "error": value.error,
+        "changes": [
+            {"where": c.where, "what": c.what, "from_frame_bps": c.from_bps, "to_frame_bps": c.to_bps}
+            for c in value.changes
+        ],
     }
 
 

@@ -265,6 +265,15 @@ class HealthOut(TypedDict):
 
 
 @with_config(_WHOLE)
+class ChangeOut(TypedDict):
+    """What a step has changed of one thing, counted in Ethernet frames."""
+
+    where: Annotated[str, Field(description="The host, or the link.", examples=["base23"])]
+    what: Annotated[str, Field(description="The allocation, or the class.", examples=["background/base23"])]
+    from_frame_bps: Annotated[int, Field(description="Before; 0 if it was not there.")]
+    to_frame_bps: Annotated[int, Field(description="After; 0 if it is not there any more.")]
+
+
 class StepOut(TypedDict):
     """A step from one plan to the next."""
 
@@ -274,6 +283,7 @@ class StepOut(TypedDict):
     started_us: Annotated[int, Field(description="Unix time, microseconds.")]
     done_us: Annotated[int, Field(description="Unix time, microseconds.")]
     error: Annotated[str, Field(description="Why it failed; empty if it did not.")]
+    changes: Annotated[list[ChangeOut], Field(description="What it has changed.")]
 
 
 @with_config(_WHOLE)

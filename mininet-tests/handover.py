@@ -1,0 +1,228 @@
+"""How long the circuit is idle while it changes hands: an image comes and goes, on a new and on a warm connection.
+
+Each is done twice: as those do it who do not know what senders do (the shares move at the announcement, a round trip
+after the others were told to shrink, and back at the release), and as Headway does. Run inside ``isolated.sh``, best in
+the lab. Writes what it saw to ``handover.json``; ``handover_report.py`` makes figures of it.
+"""
+
+import argparse
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from counters import Counters, install
+from emulation import Emulation, emulation, now_us
+from eventually import eventually
+from longpath_flows import Drain, Feeder, Stream
+from saturation import IdleMeter
+from topos import in_namespace, line_drops, port_drops
+
+from topology.named import chile_illinois
+from topology.units import rate_bps
+from topology.wire import Layer, converted_bps
+
+RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
+IMAGE_HOSTS = ("base20", "base21")
+SENDERS = (*IMAGE_HOSTS, DATABASE, BACKGROUND)
+FLOWS = [
+    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
+    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
+]
+ORDERS = ("round-trip", "demand")  # the controller's setting ``handover``
+FIRST_PORT = 5401
+WARM_BYTES = 20_000
+COUNT_EVERY_S = 0.0025
+LEAD_S, TAIL_S = 0.7, 1.0
+SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
+
+
+class Arrivals:
+    """Counts, in a thread of its own, what arrives of each sender."""
+
+    def __init__(self, site: Emulation) -> None:
+        """Start."""
+        network, pid = site.realised.network, site.realised.net[RECEIVER].pid
+        install(pid, {name: str(network.host(name).ip) for name in SENDERS})
+        self._counters: Counters = in_namespace(pid, Counters)
+        self.seen: list[tuple[int, list[int]]] = []  # time, payload of each sender so far
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(COUNT_EVERY_S):
+            began_us, counts = now_us(), self._counters.read()
+            self.seen.append(((began_us + now_us()) // 2, [counts[name].payload_bytes for name in SENDERS]))
+
+    def bps(self, over_us: int) -> float:
+        """Return the rate of all together over the last stretch, bit/s."""
+        if not self.seen or self.seen[-1][0] - self.seen[0][0] < over_us:
+            return 0.0
+        (end_us, end) = self.seen[-1]
+        start_us, start = next((t, v) for t, v in reversed(self.seen) if end_us - t >= over_us)
+        return (sum(end) - sum(start)) * 8e6 / (end_us - start_us)
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+
+
+class Ports:
+    """Connections between hosts of the emulation, each at a port of its own."""
+
+    def __init__(self, site: Emulation) -> None:
+        self._site = site
+        self._next = FIRST_PORT
+
+    def opened(self, host: str) -> Stream:
+        """Return a new connection from a host to the receiver."""
+        self._next += 1
+        net, address = self._site.realised.net, (str(self._site.realised.network.host(RECEIVER).ip), self._next)
+        listener = in_namespace(net[RECEIVER].pid, lambda: socket.create_server(address))
+        sender = in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20))
+        receiver, _ = listener.accept()
+        listener.close()
+        sender.setblocking(False)
+        receiver.setblocking(False)
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see longpath_flows.py
+        return Stream(sender, receiver)
+
+    def all_opened(self, hosts: tuple[str, ...]) -> list[Stream]:
+        """Return a new connection from each host, opened at the same time."""
+        found: dict[str, Stream] = {}
+        threads = [threading.Thread(target=lambda h=h: found.update({h: self.opened(h)})) for h in hosts]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.001)  # so that each takes a port of its own
+        for thread in threads:
+            thread.join()
+        return [found[h] for h in hosts]
+
+
+class Scene:
+    """A site with its standing flows under way."""
+
+    def __init__(self, site: Emulation, part_bytes: int) -> None:
+        self.site, self.part_bytes = site, part_bytes
+        self.ports, self.feeder, self.drain = Ports(site), Feeder(), Drain()
+        self.arrivals = Arrivals(site)
+
+    def standing(self) -> None:
+        """Let background and database run, until they fill the circuit."""
+        streams = self.ports.all_opened((DATABASE, BACKGROUND))
+        self.drain.add(streams)
+        self.feeder.feed(streams)
+        network = self.site.realised.network
+        limit_bps = converted_bps(network.circuits[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
+        eventually(
+            lambda: self.arrivals.bps(1_000_000) > 0.97 * limit_bps, within_s=60, what="the standing flows fill it"
+        )
+
+    def image(self, name: str, *, warm: bool) -> dict[str, Any]:
+        """Announce an image, send it, and release it; return the times."""
+        streams = self._warm() if warm else []
+        time.sleep(LEAD_S)
+        drops, marks = self._drops(), {"announced_us": now_us()}
+        body = {"id": name, "bytes": 2 * self.part_bytes, "from": list(IMAGE_HOSTS), "to": RECEIVER}
+        answer = self.site.api.post("/v1/announcements", json=body)
+        answer.raise_for_status()
+        marks["promised_us"] = marks["announced_us"] + round(answer.json()["promised_in_s"] * 1e6)
+        marks["begun_us"] = now_us()
+        if not warm:
+            streams = self.ports.all_opened(IMAGE_HOSTS)
+            self.drain.add(streams)
+        self.feeder.feed(streams, self.part_bytes)
+        eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
+        marks["confirmed_us"] = now_us()
+        resent = sum(s.told.retransmitted_segments for s in streams)
+        self.site.api.delete(f"/v1/announcements/{name}").raise_for_status()
+        marks["released_us"] = now_us()
+        time.sleep(TAIL_S)
+        marks["end_us"] = now_us()
+        after = self._drops()
+        self.drain.remove(streams)
+        for stream in streams:
+            stream.close()
+        return {"name": name, "warm": warm, "marks": marks, "retransmitted_segments": resent,
+                "drops": {port: after[port] - drops[port] for port in after}}  # fmt: skip
+
+    def _warm(self) -> list[Stream]:
+        streams = self.ports.all_opened(IMAGE_HOSTS)
+        self.drain.add(streams)
+        self.feeder.feed(streams, WARM_BYTES)
+        eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=30, what="it is warm")
+        return streams
+
+    def _drops(self) -> dict[str, int]:
+        realised = self.site.realised
+        return port_drops(realised) | line_drops(realised, realised.network.circuits[0].name)
+
+    def close(self) -> None:
+        """End its threads."""
+        self.arrivals.stop()
+        self.feeder.close()
+        self.drain.close()
+
+
+@contextmanager
+def scene(order: str, circuit_bps: int, part_bytes: int, directory: Path) -> Iterator[Scene]:
+    """Give a site whose controller hands over in an order, with its standing flows under way."""
+    network = chile_illinois(rate_bps=circuit_bps, loss_ppm=0)
+    with emulation(network, FLOWS, directory, single_packets=True, settings={"handover": order}) as site:
+        one = Scene(site, part_bytes)
+        one.standing()
+        yield one
+        one.close()
+
+
+def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
+    """Return what was seen of each order, with a new and with a warm connection."""
+    found = []
+    for order in ORDERS:
+        with scene(order, circuit_bps, part_bytes, directory / order) as one:
+            with IdleMeter() as idle:
+                images = [one.image(name, warm=name == "warm") for name in ("warm", "fresh")]
+            steps, plan = one.site.get("/v1/transitions"), one.site.get("/v1/plan")
+            found.append({"order": order, "images": images, "transitions": steps, "received": one.arrivals.seen,
+                          "violations": plan["violations"], "cpu_idle_shares": idle.shares})  # fmt: skip
+            print(f"handover: {order}: done", flush=True)
+    return {"rate_bps": circuit_bps, "part_bytes": part_bytes, "senders": SENDERS, "orders": found}
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=rate_bps, required=True, help="the circuit, e.g. '200 Mbit/s'")
+    parser.add_argument("--part-bytes", type=int, required=True, help="what each of two senders sends")
+    parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
+    args = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)
+    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
+    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
+        try:
+            seen = run(args.rate, args.part_bytes, Path(scratch))
+            (Path(scratch) / "handover.json").write_text(json.dumps(seen))
+        except (AssertionError, RuntimeError) as error:
+            print(f"handover: {error}", file=sys.stderr, flush=True)
+            return 1
+        finally:
+            args.out.mkdir(parents=True, exist_ok=True)
+            for kept in ("pki", "config"):
+                for folder in Path(scratch).glob(f"*/{kept}"):
+                    shutil.rmtree(folder)
+            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
