@@ -47,7 +47,8 @@ class Allocation:
         dscp: DiffServ code point for the packets; None leaves the application's own.
         standby_bps: TCP payload, bit/s, to which the host steps down by itself when the entry's flight has ended; equal
             to ``rate_bps`` for an entry that waits for demand. None: the entry is not watched.
-        size_bytes: announced payload, counted from when the entry came; 0 if it is not known.
+        size_bytes: announced payload, 0 if it is not known; counted from when the entry came or this number changed,
+            and anew after a flight that ended with it sent.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.

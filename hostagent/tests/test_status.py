@@ -105,7 +105,8 @@ def scraped(port: int) -> str:
 def test_prometheus_gets_the_same(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    now = stands(sight(0), sight(1, delivered=7, sent=9, again=1, fallback="loss", buffers_may_take_bytes=10**9))
+    more = {"fallback": "loss", "buffers_may_take_bytes": 10**9, "repairs": 2}
+    now = stands(sight(0), sight(1, delivered=7, sent=9, again=1, **more))
     _, end = metrics.served(f"127.0.0.1:{port}", lambda: now)
     lines = set(scraped(port).splitlines())
     end()
@@ -116,6 +117,7 @@ def test_prometheus_gets_the_same(tmp_path: Path):
         "headway_agent_epoch 7.0",
         "headway_agent_lease_left_seconds 2.0",
         "headway_agent_buffers_may_take_bytes 1e+09",
+        "headway_agent_repairs_total 2.0",
         f"headway_agent_planned_bytes_per_second{labels} 1e+08",
         f"headway_agent_delivered_bytes_total{labels} 7.0",
         f"headway_agent_sent_segments_total{labels} 9.0",
