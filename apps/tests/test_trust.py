@@ -245,7 +245,7 @@ def test_the_highest_epoch_is_remembered_beyond_the_lease(site):
     with agent_running(f"127.0.0.1:{port}", tls=site.agent()) as agent:
         with controlled(tls, listener, port):
             eventually(lambda: listener.applied == [10], within_s=5, what="the plan")
-        eventually(lambda: not agent.telemetry().lease_left_ms, within_s=5, what="the end of the lease")
+        eventually(lambda: not agent.report().telemetry.lease_left_ms, within_s=5, what="the end of the lease")
         restarted = Listener(epoch=8)
         with controlled(tls, restarted, port):
             eventually(lambda: restarted.declined, within_s=10, what="it is declined")
