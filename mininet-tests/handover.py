@@ -2,7 +2,7 @@
 
 Each is done twice: as those do it who do not know what senders do (the shares move at the announcement, a round trip
 after the others were told to shrink, and back at the release), and as Headway does. Run inside ``isolated.sh``, best in
-the lab. Writes what it saw to ``handover.json``; ``handover_report.py`` makes figures of it.
+the lab. Writes what it saw to ``handover.json``, and its figures to ``report.json``.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from typing import Any
 from counters import Counters, install
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
+from handover_report import report
 from longpath_flows import Drain, Feeder, Stream
 from saturation import IdleMeter
 from topos import in_namespace, line_drops, port_drops
@@ -80,22 +81,28 @@ class Arrivals:
 class Ports:
     """Connections between hosts of the emulation, each at a port of its own."""
 
-    def __init__(self, site: Emulation) -> None:
-        self._site = site
+    def __init__(self, site: Emulation, drain: Drain) -> None:
+        self._site, self._drain = site, drain
         self._next = FIRST_PORT
 
     def opened(self, host: str) -> Stream:
-        """Return a new connection from a host to the receiver."""
+        """Return a new connection from a host to the receiver, as soon as the host has it; what arrives is drained."""
         self._next += 1
         net, address = self._site.realised.net, (str(self._site.realised.network.host(RECEIVER).ip), self._next)
         listener = in_namespace(net[RECEIVER].pid, lambda: socket.create_server(address))
-        sender = in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20))
-        receiver, _ = listener.accept()
+        stream = Stream(in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20)), listener)
+        stream.sender.setblocking(False)
+        threading.Thread(target=self._accept, args=(stream,), daemon=True).start()
+        return stream
+
+    def _accept(self, stream: Stream) -> None:
+        """Take a connection at its other end, half a round trip later."""
+        listener = stream.receiver
+        stream.receiver, _ = listener.accept()
         listener.close()
-        sender.setblocking(False)
-        receiver.setblocking(False)
-        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see longpath_flows.py
-        return Stream(sender, receiver)
+        stream.receiver.setblocking(False)
+        stream.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see longpath_flows.py
+        self._drain.add([stream])
 
     def all_opened(self, hosts: tuple[str, ...]) -> list[Stream]:
         """Return a new connection from each host, opened at the same time."""
@@ -114,13 +121,13 @@ class Scene:
 
     def __init__(self, site: Emulation, part_bytes: int) -> None:
         self.site, self.part_bytes = site, part_bytes
-        self.ports, self.feeder, self.drain = Ports(site), Feeder(), Drain()
+        self.feeder, self.drain = Feeder(), Drain()
+        self.ports = Ports(site, self.drain)
         self.arrivals = Arrivals(site)
 
     def standing(self) -> None:
         """Let background and database run, until they fill the circuit."""
         streams = self.ports.all_opened((DATABASE, BACKGROUND))
-        self.drain.add(streams)
         self.feeder.feed(streams)
         network = self.site.realised.network
         limit_bps = converted_bps(network.circuits[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
@@ -140,7 +147,6 @@ class Scene:
         marks["begun_us"] = now_us()
         if not warm:
             streams = self.ports.all_opened(IMAGE_HOSTS)
-            self.drain.add(streams)
         self.feeder.feed(streams, self.part_bytes)
         eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
         marks["confirmed_us"] = now_us()
@@ -158,7 +164,6 @@ class Scene:
 
     def _warm(self) -> list[Stream]:
         streams = self.ports.all_opened(IMAGE_HOSTS)
-        self.drain.add(streams)
         self.feeder.feed(streams, WARM_BYTES)
         eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=30, what="it is warm")
         return streams
@@ -202,8 +207,8 @@ def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
 def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rate", type=rate_bps, required=True, help="the circuit, e.g. '200 Mbit/s'")
-    parser.add_argument("--part-bytes", type=int, required=True, help="what each of two senders sends")
+    parser.add_argument("--rate", type=rate_bps, default=500_000_000, help="the circuit (default: 500 Mbit/s)")
+    parser.add_argument("--part-bytes", type=int, default=37_500_000, help="what each of two senders sends")
     parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
@@ -212,6 +217,7 @@ def main() -> int:
         try:
             seen = run(args.rate, args.part_bytes, Path(scratch))
             (Path(scratch) / "handover.json").write_text(json.dumps(seen))
+            (Path(scratch) / "report.json").write_text(json.dumps(report(seen), indent=2))
         except (AssertionError, RuntimeError) as error:
             print(f"handover: {error}", file=sys.stderr, flush=True)
             return 1

@@ -19,7 +19,9 @@ from topology.wire import Framing, Layer
 ANNOUNCEABLE = (FlowClass.URGENT, FlowClass.BACKGROUND)
 LAPSE_FACTOR = 2  # an announcement nobody releases is forgotten at twice its promised duration ...
 LAPSE_GRACE_US = 30_000_000  # ... and half a minute: a script that died must not keep the circuit from the others
-WARM_UP_RTTS = 2  # handshake, then the SYN's unscaled window (RFC 7323 section 2.2); the confirmation takes one more
+WARM_UP_RTTS = 2  # handshake, then the SYN's unscaled window (RFC 7323 section 2.2)
+TAIL_RTTS = 2  # the confirmation, and what the line has lost of the last round trip sent again
+HANDOVER_US = 50_000  # from the demand that a host sees until its share is in force everywhere: milliseconds, as a rule
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
 LEAST_BPS = 64_000  # a slower promise is of no use to anybody
 
@@ -95,19 +97,19 @@ def promised(wish: Wish, ways: Iterable[Way], calendar: Calendar, now_us: int) -
 
 
 def _along(wish: Wish, way: Way, calendar: Calendar, now_us: int) -> Announcement | None:
-    start_us = now_us + WARM_UP_RTTS * way.rtt_us
+    start_us, tail_us = now_us + WARM_UP_RTTS * way.rtt_us + HANDOVER_US, TAIL_RTTS * way.rtt_us
     volume = Volume(part_bits(wish, len(way.flows)), LEAST_BPS, 2**62)
     rates: tuple[ConstantRate, ...] | None = None
     if wish.deadline_us is None:
         for search_us in SEARCHES_US:
             rates = rates or earliest_finish(calendar.rates(way.need, start_us, start_us + search_us), volume)
-    elif now_us + wish.deadline_us - way.rtt_us > start_us:
-        pieces = tuple(calendar.rates(way.need, start_us, now_us + wish.deadline_us - way.rtt_us))
+    elif now_us + wish.deadline_us - tail_us > start_us:
+        pieces = tuple(calendar.rates(way.need, start_us, now_us + wish.deadline_us - tail_us))
         constant = lowest_constant_rate(pieces, volume)
         rates = earliest_finish(pieces, volume) if constant is None else (constant,)
     if rates is None:
         return None
-    promised_us = rates[-1].end_us + way.rtt_us
+    promised_us = rates[-1].end_us + tail_us
     return Announcement(
         wish.announcement_id, wish.size_bytes, way.flows, way.need, rates, way.pool, now_us, promised_us
     )
@@ -132,8 +134,8 @@ def refused(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int, 
     """
     way, senders = ways[0], len(ways[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
-    overhead_us = (WARM_UP_RTTS + 1) * way.rtt_us
-    begin_us, sending_us = now_us + WARM_UP_RTTS * way.rtt_us, deadline_us - overhead_us
+    overhead_us = (WARM_UP_RTTS + TAIL_RTTS) * way.rtt_us + HANDOVER_US
+    begin_us, sending_us = now_us + WARM_UP_RTTS * way.rtt_us + HANDOVER_US, deadline_us - overhead_us
     offers = tuple(_soonest(wish, ways, calendar, now_us))
     if sending_us <= 0:  # whatever the rate
         why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {overhead_us / 1e6:g} s alone"

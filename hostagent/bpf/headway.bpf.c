@@ -465,6 +465,20 @@ static __always_inline void watch(struct tcp_sock *tp, struct conn *conn, struct
 	account(tp, conn, counters, bpf_ktime_get_ns());
 }
 
+/* Lets a socket look at its window now. One whose window was full, or whose next departure lay far ahead, would find out
+ * that it may send more only by its next ACK: a round trip too late. Switching Nagle's algorithm off pushes what waits
+ * (tcp(7), TCP_NODELAY); what the application has chosen is put back. */
+static __always_inline void push(struct tcp_sock *tp)
+{
+	int chosen = 0, off = 0, on = 1;
+
+	if (tp->write_seq == tp->snd_nxt || bpf_getsockopt(tp, SOL_TCP, TCP_NODELAY, &chosen, sizeof(chosen)))
+		return;
+	bpf_setsockopt(tp, SOL_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (!chosen)
+		bpf_setsockopt(tp, SOL_TCP, TCP_NODELAY, &off, sizeof(off));
+}
+
 /* Walks the open sockets of the namespace of the process that made the iterator: takes, gives back, watches. */
 SEC("iter/tcp")
 int headway_open(struct bpf_iter__tcp *ctx)
@@ -504,6 +518,7 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	if (conn->held)
 		entry_of((struct sock *)tp, conn, bpf_ktime_get_ns()); /* an idle socket leaves its old slot now */
 	take(tp, conn, entry->dscp, ipv6);
+	push(tp);
 	return 0;
 }
 
