@@ -14,13 +14,13 @@ from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
 from controller.service import flow_between
-from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules
+from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules, vlan_vids
 from controller.settings_tls import TlsSection, trusted, unguarded
 from controller.southbound.tls import Tls
 from controller.store import Store, UrlNotUsable
 from topology import units
 from topology.named import NAMED
-from topology.network import Network
+from topology.network import Network, tagged
 from topology.protocol import FlowClass
 from topology.yaml_text import NotYaml, values_of
 
@@ -223,6 +223,7 @@ def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
     switches = {s.name for s in network.switches}
     problems += [f"ovsdb.{name}: there is no such switch" for name in file.ovsdb if name not in switches]
     problems += _unusable_store(file.store)
+    network = tagged(network, vlan_vids(file.circuits, problems))
     leased = schedules(file.circuits, network, problems)
     oscars = bought(file.circuits, network, problems)
     lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}

@@ -12,7 +12,7 @@ from controller.providers.oscars_wire import Endpoint, OscarsSettings
 from controller.providers.secrets import secret_from
 from controller.providers.static import StaticProvider
 from topology import units
-from topology.network import Network
+from topology.network import VLAN_VIDS, Network
 
 Instant = Annotated[int, BeforeValidator(lambda text: units.instant_us(_text(text)))]
 Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
@@ -55,6 +55,7 @@ class _OscarsSection(Section):
 class CircuitSection(Section):
     """One circuit: a leased line with its schedule, or one that is bought at need."""
 
+    vlan_vid: int | None = Field(default=None, ge=VLAN_VIDS.start, lt=VLAN_VIDS.stop)
     schedule: tuple[_CapacitySection, ...] = ()
     oscars: _OscarsSection | None = None
 
@@ -83,6 +84,18 @@ def schedules(
             found[name] = StaticProvider(periods).schedule
         except ValueError as error:
             problems.append(f"circuits.{name}.schedule: {error}")
+    return found
+
+
+def vlan_vids(sections: dict[str, CircuitSection], problems: list[str]) -> dict[str, int]:
+    """Return, by circuit, the VLAN in which it is handed over; what is wrong goes to ``problems``."""
+    found = {name: section.vlan_vid for name, section in sections.items() if section.vlan_vid is not None}
+    problems += [
+        f"circuits.{name}: vlan_vid is {found[name]}, and oscars.{side}.vlan is {end.vlan}; they have to be the same"
+        for name, section in _sold(sections)
+        for side, end in (("a", section.a), ("z", section.z))
+        if name in found and end.vlan != found[name]
+    ]
     return found
 
 

@@ -86,6 +86,7 @@ def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str
     Its rate and delay are those of its longest circuit, of which a named network derives the others.
     """
     circuit = max((link for _, _, link in network.circuit_links), key=lambda link: link.delay_us)
+    vids = {link.circuit: link.vlan_vid for _, _, link in network.circuit_links if link.vlan_vid is not None}
     return {
         "network": {
             "name": network.name,
@@ -100,6 +101,7 @@ def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str
             "agents": f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}",
         },
         "flows": flows,
+        "circuits": {name: {"vlan_vid": vlan_vid} for name, vlan_vid in vids.items()},
     }
 
 

@@ -21,6 +21,7 @@ from topos import read_back
 from controller.plan.invariant import Layers, violations
 from controller.southbound.desired import QUEUE_ID
 from topology.named import asc_ring
+from topology.network import tagged
 
 RATE_BPS, DELAY_US = 100_000_000, 20_000
 SENDER, RECEIVER = "albu10", "pop10"  # the shorter way is by Los Alamos: two circuits
@@ -29,6 +30,8 @@ RESERVED_SENDER, RESERVED_RECEIVER = "albu20", "pop20"  # nobody has planned any
 AVOIDED = "albuquerque-los-alamos"  # so their way is by Livermore
 FAR_TRANSIT_PORT = "live1-west"
 RESERVED_BPS, RESERVED_IN_S = 40_000_000, 5
+# Three of the circuits are handed over as VLANs, so that tags come, go and change where circuits meet.
+VLAN_VIDS = {AVOIDED: 301, "pop-livermore": 302, "los-alamos-pop": 303}
 FLOWS = [{"name": "simulation", "class": "background", "from": SENDER, "to": RECEIVER}]
 PORT = 5301
 
@@ -40,7 +43,7 @@ def run(directory: Path) -> dict[str, Any]:
         AssertionError: something did not come about in time.
         RuntimeError: a program ended with an error.
     """
-    network = asc_ring(RATE_BPS, DELAY_US)
+    network = tagged(asc_ring(RATE_BPS, DELAY_US), VLAN_VIDS)
     # Single packets: at this rate each circuit would hold a super-packet for a millisecond, which no window counts on.
     busy = {SENDER, RECEIVER, RESERVED_SENDER, RESERVED_RECEIVER}
     idle = frozenset(host.name for host in network.hosts) - busy

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from ring import VLAN_VIDS
 
 from topology.named import asc_ring
+from topology.network import tagged
 from topology.wire import Layer, converted_bps
 
 HERE = Path(__file__).parent
@@ -66,7 +68,8 @@ def test_a_reservation_between_hosts_begins_at_its_start_goes_its_own_way_and_en
 
 def test_a_transfer_under_a_reservation_gets_its_rate_in_its_class_on_both_circuits(seen):
     reserved = seen["reserved"]
-    payload_bps = converted_bps(40_000_000, Layer.WIRE, Layer.PAYLOAD, asc_ring().framing)
+    framing = tagged(asc_ring(), VLAN_VIDS).framing_of(tuple(reserved["path"]))
+    payload_bps = converted_bps(40_000_000, Layer.WIRE, Layer.PAYLOAD, framing)
     assert 0.985 * payload_bps < reserved["received_payload_bps"] <= 1.001 * payload_bps
     assert reserved["transit_bytes"]["urgent"] > 0.99 * sum(reserved["transit_bytes"].values()) > 15_000_000
     assert reserved["violations"] == []

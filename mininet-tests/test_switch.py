@@ -94,6 +94,9 @@ def desired() -> SwitchState:
                     0, 100, match({"eth_type": IP, "ip_dscp": 8}), cookie(3), meter_id=1002, queue_id=0, output_port=1
                 ),
                 Rule(0, 90, match({"vlan_vid": 0x1000 | 5}), cookie(3), output_port=0xFFFF_FFFD),
+                Rule(0, 95, match({"in_port": 9, "vlan_vid": 0x1000 | 6}), cookie(3), pop_vlan=True, goto_table=1),
+                Rule(0, 80, match({"vlan_vid": (0x1000, 0x1000)}), cookie(3)),
+                Rule(1, 90, match({"in_port": 8}), cookie(4), push_vlan=True, vlan_vid=6, output_port=9),
                 Rule(1, 100, match({"eth_type": ARP, "arp_tpa": "10.2.0.1"}), cookie(4), output_port=2),
                 Rule(1, 0, match({}), cookie(4)),
             }
@@ -135,7 +138,7 @@ def test_a_change_made_behind_our_back_is_seen_and_put_right(rig):
     rig.ovs.ofctl("mod-flows", "s1", "in_port=7,actions=drop")
     rig.ovs.ofctl("mod-meter", "s1", "meter=1000,pktps,bands=type=drop,rate=5")
     seen = rig.sessions.installed(DPID)
-    assert len(seen.rules) == len(desired().rules) - 2
+    assert len(seen.rules) == len(desired().rules) - 3
     assert DropMeter(1000, 0, 0) in seen.meters
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     assert rig.sessions.installed(DPID) == desired()
@@ -143,7 +146,7 @@ def test_a_change_made_behind_our_back_is_seen_and_put_right(rig):
 
 def test_an_action_that_we_never_write_is_seen_and_put_right(rig):
     rig.sessions.apply(DPID, desired(), timeout_s=5)
-    rig.ovs.ofctl("mod-flows", "s1", "in_port=7,actions=push_vlan:0x8100,output:3")
+    rig.ovs.ofctl("mod-flows", "s1", "in_port=7,actions=set_field:02:00:00:00:00:09->eth_src,output:3")
     odd = [rule for rule in rig.sessions.installed(DPID).rules if rule.extra]
     assert [rule.match for rule in odd] == [match({"in_port": 7})]
     rig.sessions.apply(DPID, desired(), timeout_s=5)

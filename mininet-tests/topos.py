@@ -81,7 +81,7 @@ def realise(network: Network, *, single_packets: bool) -> Realised:
     _quieten(realised)
     _shape(realised)
     if single_packets:
-        _switch_offloads_off(realised)
+        switch_offloads(realised, OFFLOADS, "off")
     return realised
 
 
@@ -133,7 +133,7 @@ def _shape(realised: Realised) -> None:
     """Put rates, delays and losses where the data has them."""
     network = realised.network
     for tail, head, link in network.links():
-        frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing)
+        frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of((tail, head)))
         if link.circuit:
             wire = realised.wires[link.circuit]
             near, far = wire_port(link), wire_port(network.link(head, tail))
@@ -207,12 +207,12 @@ def _set_mtu(realised: Realised, tail: str, link: Link) -> None:
         _in(realised.wires[link.circuit], "ip", "link", "set", wire_port(link), "mtu", mtu)
 
 
-def _switch_offloads_off(realised: Realised) -> None:
-    """Make every packet single on every interface of the data path."""
+def switch_offloads(realised: Realised, offloads: tuple[str, ...], to: str) -> None:
+    """Switch offloads "on" or "off" on every interface of the data path; without ``OFFLOADS`` packets are single."""
     for node in (*realised.net.hosts, *realised.net.switches):
         for interface in node.intfNames():
             if interface != "lo" and not interface.endswith("-m") and node.name != "mgmt":
-                _in(node, "ethtool", "-K", interface, *(word for o in OFFLOADS for word in (o, "off")))
+                _in(node, "ethtool", "-K", interface, *(word for o in offloads for word in (o, to)))
 
 
 def seed_lines(realised: Realised, seed: int) -> int | None:

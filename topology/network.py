@@ -4,8 +4,8 @@ One object of this kind is what the controller plans from and what Mininet reali
 written down twice. A link has a direction; the trunk between two nodes is the pair of them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from itertools import chain, pairwise
 
@@ -52,6 +52,7 @@ class Link:
         port_no: OpenFlow number of the sending port.
         port_name: interface name of the sending port.
         circuit: name of the guaranteed-bandwidth circuit this link is, or None on the site's own network.
+        vlan_vid: the VLAN in which the circuit is handed over at the sending port (IEEE 802.1Q); None for no tag.
     """
 
     rate_bps: int
@@ -61,6 +62,7 @@ class Link:
     port_no: int
     port_name: str
     circuit: str | None = None
+    vlan_vid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Network:
 
     Attributes:
         name: of the network.
-        framing: how its segments are wrapped.
+        framing: how its segments are wrapped at most: with a tag if any circuit has one.
         hosts: all hosts, in the order they were added.
         switches: all switches, likewise.
         sites: the names of all sites, in the order of their switches.
@@ -144,6 +146,15 @@ class Network:
         link: Link = self.graph.edges[tail, head]["link"]
         return link
 
+    def framing_of(self, path: tuple[str, ...]) -> Framing:
+        """Return how segments are wrapped at most along a path: with a tag if one of its links has one.
+
+        Raises:
+            KeyError: two nodes of the path are not neighbours.
+        """
+        tagged = any(self.link(tail, head).vlan_vid is not None for tail, head in pairwise(path))
+        return replace(self.framing, vlan_tags=int(tagged))
+
     @property
     def circuits(self) -> tuple[Circuit, ...]:
         """Every circuit once, seen from its A-end (the end whose direction was added first)."""
@@ -184,3 +195,31 @@ class Network:
     def next_hop(self, switch: str, target: str) -> Link:
         """Return the link by which a switch sends on what is for ``target``."""
         return self.link(switch, self.path(switch, target)[1])
+
+
+VLAN_VIDS = range(1, 4095)  # IEEE 802.1Q: 0 is no VLAN, 4095 is reserved
+
+
+def tagged(network: Network, vlan_vids: Mapping[str, int]) -> Network:
+    """Return the network with some of its circuits handed over as VLANs, at both ends.
+
+    Args:
+        network: where.
+        vlan_vids: the VLAN of each such circuit by its name; the others stay as they are.
+
+    Raises:
+        ValueError: there is no such VLAN.
+    """
+    for name, vlan_vid in vlan_vids.items():
+        if vlan_vid not in VLAN_VIDS:
+            raise ValueError(f"{name}: VLAN {vlan_vid} is outside {VLAN_VIDS.start}..{VLAN_VIDS.stop - 1}")
+    links = {
+        (tail, head): replace(link, vlan_vid=vlan_vids.get(link.circuit or "", link.vlan_vid))
+        for tail, head, link in network.links()
+    }
+    tags = int(any(link.vlan_vid is not None for link in links.values()))
+    nodes: tuple[Host | Switch, ...] = (*network.switches, *network.hosts)
+    new = Network(network.name, replace(network.framing, vlan_tags=tags), nodes)
+    for (tail, head), link in links.items():
+        new.graph.add_edge(tail, head, link=link)
+    return new

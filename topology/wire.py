@@ -1,8 +1,11 @@
 """Wire arithmetic: what each layer of the path counts as a byte, and the window that fills a path.
 
 One full-sized TCP segment at MTU 1500 with timestamps is 1448 bytes of payload, 1500 of IP, 1514 of Ethernet
-frame and 1538 on the wire (frame check sequence, preamble and inter-packet gap). A host paces payload, an OpenFlow
-meter and HTB count frames, a circuit is sold by the wire. This is the only place that converts.
+frame and 1538 on the wire (frame check sequence, preamble and inter-packet gap), 1542 with a VLAN tag. A host paces
+payload, an OpenFlow meter and HTB count frames, a circuit is sold by the wire. This is the only place that converts.
+
+Linux keeps a tag beside the packet until a device puts it on the wire, so meters and HTB count every frame without it;
+only the wire has it. All that was measured: ``mininet-tests/test_layers.py``.
 """
 
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ class Layer(Enum):
 
     PAYLOAD = "payload"  # what the application moves; TCP internal pacing counts this
     IP = "ip"  # the IP packet
-    FRAME = "frame"  # Ethernet frame without FCS: OpenFlow meters, HTB, interface counters
+    FRAME = "frame"  # Ethernet frame without FCS and VLAN tag: OpenFlow meters, HTB, interface counters
     WIRE = "wire"  # everything that occupies the line: the circuit
 
 
@@ -56,13 +59,15 @@ class Framing:
 
         >>> [Framing().segment_bytes(layer) for layer in Layer]
         [1448, 1500, 1514, 1538]
+        >>> [Framing(vlan_tags=1).segment_bytes(layer) for layer in Layer]
+        [1448, 1500, 1514, 1542]
         """
-        frame_bytes = self.mtu_bytes + ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES * self.vlan_tags
+        frame_bytes = self.mtu_bytes + ETHERNET_HEADER_BYTES
         return {
             Layer.PAYLOAD: self.mss_bytes,
             Layer.IP: self.mtu_bytes,
             Layer.FRAME: frame_bytes,
-            Layer.WIRE: frame_bytes + ETHERNET_REST_BYTES,
+            Layer.WIRE: frame_bytes + VLAN_TAG_BYTES * self.vlan_tags + ETHERNET_REST_BYTES,
         }[layer]
 
 

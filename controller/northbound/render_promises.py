@@ -20,7 +20,7 @@ from controller.plan.reservations import Constraints, Reservation
 from controller.plan.volume import ConstantRate
 from topology.network import Network
 from topology.units import shown_time
-from topology.wire import Layer, converted_bps
+from topology.wire import Framing, Layer, converted_bps
 
 
 def reservation(value: Reservation, network: Network) -> ReservationOut:
@@ -34,7 +34,7 @@ def reservation(value: Reservation, network: Network) -> ReservationOut:
         "from": value.a_end,
         "to": value.z_end,
         "rate_bps": value.rate_bps,
-        "payload_bps": converted_bps(value.rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing),
+        "payload_bps": converted_bps(value.rate_bps, Layer.WIRE, Layer.PAYLOAD, _framing(network, value.path)),
         "start": shown_time(value.start_us),
         "end": shown_time(value.end_us),
         "path": list(value.path),
@@ -46,6 +46,14 @@ def reservation(value: Reservation, network: Network) -> ReservationOut:
         "changed": shown_time(value.changed_us),
         "description": value.description,
     }
+
+
+def _framing(network: Network, path: tuple[str, ...]) -> Framing:
+    """Return how segments are wrapped at most along a path, or in the whole network if the path is no more."""
+    try:
+        return network.framing_of(path)
+    except KeyError:
+        return network.framing
 
 
 def _circuits(network: Network, path: tuple[str, ...]) -> list[str]:

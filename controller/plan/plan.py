@@ -170,8 +170,9 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
             members = [f for f in flows if f.flow_class is flow_class and name in f.links]
             answered = _answered(flows, carriers, (tail, head), flow_class) if members else set()
             data_bps = sum(links[n].classes[c].meter_bps for n, c in answered)
-            answers_bps = data_bps * answers_ppm(network.framing) // PPM
-            divided = _divided(limits.meter_bps, answers_bps, members, network.framing)
+            framing = network.framing_of((tail, head))
+            answers_bps = data_bps * answers_ppm(framing) // PPM
+            divided = _divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
@@ -215,10 +216,11 @@ def _link_plan(
                 wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
     reserved = {c: demand.reserved_bps.get((name, c), 0) for c in policy.classes}
     shares = class_shares(capacity_bps, policy, wanted, reserved)
+    framing = network.framing_of(hop)
     return LinkPlan(
         wire_bps=capacity_bps,
-        circuit_bps=converted_bps(capacity_bps, Layer.WIRE, Layer.FRAME, network.framing),
-        classes={c: _limits(wire_bps, network.framing) for c, wire_bps in shares.items()},
+        circuit_bps=converted_bps(capacity_bps, Layer.WIRE, Layer.FRAME, framing),
+        classes={c: _limits(wire_bps, framing) for c, wire_bps in shares.items()},
     )
 
 

@@ -3,6 +3,9 @@
 Table 0 says which class a packet belongs to, table 1 where it goes. Traffic is classed and policed once, by the switch
 where it enters a circuit: a packet for a host of the switch's own site, or one that another edge has sent, passes as
 it is. Whatever no allocation claims is unplanned. The answers of a planned flow ride in its class.
+
+A circuit that is handed over as a VLAN has its tag outside the switch only: it comes off in table 0 and is put on in
+table 1, after meter and queue were chosen. Each circuit has its own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +14,7 @@ from dataclasses import replace
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
 from controller.plan.shares import max_min
-from controller.southbound.openflow import Rule, SwitchState, cookie, drop_meter, match
+from controller.southbound.openflow import MatchValue, Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
 from topology.network import Host, Link, Network, Switch, link_name
 from topology.protocol import FlowClass
@@ -19,6 +22,7 @@ from topology.protocol import FlowClass
 CLASSIFY_TABLE, FORWARD_TABLE = 0, 1
 PAIR_PRIORITY, LOCAL_PRIORITY, MARKED_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 250, 200, 100
 PINNED_PRIORITY = 500
+TAGGED_MARKED_PRIORITY, TAGGED_PRIORITY, WRONG_TAG_PRIORITY = 470, 460, 450
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
@@ -28,6 +32,7 @@ METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive to
 QUEUE_BURST_US = 1_000  # HTB loses what its timer is late by beyond this; a port's worth of one millisecond
 LEAST_QUEUE_BPS = 12_000  # Open vSwitch's linux-htb: 1500 B/s; a circuit that is not there keeps its queues at this
 LEAST_METER_BPS = 1_000  # OpenFlow 1.3 counts kbit/s
+_TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
 _IP, _ARP = 0x0800, 0x0806
 _COOKIE = cookie(1)
 
@@ -178,23 +183,64 @@ def _passed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
             yield _passes(LOCAL_PRIORITY, {"eth_type": _IP, "ipv4_dst": str(host.ip)})
     ports = _circuit_ports(network, switch)
     for _, link in ports:
-        yield _passes(TRANSIT_PRIORITY, {"in_port": link.port_no})
+        arrived, pop = _arrived(link), link.vlan_vid is not None
+        yield _passes(TAGGED_PRIORITY if pop else TRANSIT_PRIORITY, arrived, pop_vlan=pop)
         for flow_class, queue_id in QUEUE_ID.items() if len(ports) > 1 else ():
-            marked = {"in_port": link.port_no, "eth_type": _IP, "ip_dscp": policy.classes[flow_class].dscp}
-            yield _passes(MARKED_PRIORITY, marked, queue_id)
+            marked = arrived | {"eth_type": _IP, "ip_dscp": policy.classes[flow_class].dscp}
+            yield _passes(TAGGED_MARKED_PRIORITY if pop else MARKED_PRIORITY, marked, queue_id, pop_vlan=pop)
     yield _passes(TRANSIT_PRIORITY, {"eth_type": _ARP})
+    yield from _wrongly_tagged([link for _, link in ports if link.vlan_vid is not None])
 
 
-def _passes(priority: int, fields: Mapping[str, int | str], queue_id: int | None = None) -> Rule:
-    return Rule(CLASSIFY_TABLE, priority, match(fields), _COOKIE, queue_id=queue_id, goto_table=FORWARD_TABLE)
+def _arrived(link: Link) -> dict[str, MatchValue]:
+    """Return what is true of a packet that has come by a circuit, at its port."""
+    tag: dict[str, MatchValue] = {} if link.vlan_vid is None else {"vlan_vid": link.vlan_vid | _TAG_PRESENT}
+    return {"in_port": link.port_no} | tag
+
+
+def _wrongly_tagged(links: list[Link]) -> Iterator[Rule]:
+    """Yield the rules that end what is on a circuit's port and not in its VLAN, and anybody else's tagged frames.
+
+    What a host has tagged itself would leave with two tags, and cost the circuit more than was counted.
+    """
+    for link in links:
+        yield Rule(CLASSIFY_TABLE, WRONG_TAG_PRIORITY, match({"in_port": link.port_no}), _COOKIE)
+    if links:
+        yield Rule(CLASSIFY_TABLE, WRONG_TAG_PRIORITY, match({"vlan_vid": (_TAG_PRESENT, _TAG_PRESENT)}), _COOKIE)
+
+
+def _passes(
+    priority: int, fields: Mapping[str, MatchValue], queue_id: int | None = None, *, pop_vlan: bool = False
+) -> Rule:
+    return Rule(
+        CLASSIFY_TABLE,
+        priority,
+        match(fields),
+        _COOKIE,
+        pop_vlan=pop_vlan,
+        queue_id=queue_id,
+        goto_table=FORWARD_TABLE,
+    )
+
+
+def _leaves(priority: int, fields: Mapping[str, MatchValue], link: Link) -> Rule:
+    """Return the rule by which matching packets leave by a link, in its VLAN if it has one."""
+    return Rule(
+        FORWARD_TABLE,
+        priority,
+        match(fields),
+        _COOKIE,
+        push_vlan=link.vlan_vid is not None,
+        vlan_vid=link.vlan_vid,
+        output_port=link.port_no,
+    )
 
 
 def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
     """Yield the rules that send IP and ARP towards each host; anything else ends here."""
     for host in network.hosts:
         for fields in _addressed_to(host):
-            port_no = network.next_hop(switch.name, host.name).port_no
-            yield Rule(FORWARD_TABLE, PAIR_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+            yield _leaves(PAIR_PRIORITY, fields, network.next_hop(switch.name, host.name))
 
 
 def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
@@ -208,8 +254,7 @@ def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
             "ipv4_dst": str(network.host(target).ip),
         }
         here = path.index(switch.name)
-        port_no = network.link(*path[here : here + 2]).port_no
-        yield Rule(FORWARD_TABLE, PINNED_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+        yield _leaves(PINNED_PRIORITY, fields, network.link(*path[here : here + 2]))
 
 
 def _addressed_to(host: Host) -> tuple[dict[str, int | str], ...]:

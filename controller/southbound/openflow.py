@@ -32,8 +32,11 @@ class Rule:
         match: sorted pairs of OXM name and value, from :func:`match`.
         cookie: from :func:`cookie`; says that the rule is ours and which circuit it serves.
         meter_id: the meter that polices it, if any.
+        pop_vlan: whether its VLAN tag is taken off.
         dscp: differentiated services code point written into the packet, if any (RFC 2474).
         queue_id: queue of the output port, if any; it keeps for later tables.
+        push_vlan: whether it gets a VLAN tag.
+        vlan_vid: VLAN written into its tag, if any.
         output_port: port number or an ``OFPP_`` constant; neither this nor ``goto_table`` drops the packet.
         goto_table: table that goes on with the packet, if any.
         extra: what the switch showed and Headway never writes; only in read-back state, where it makes the rule
@@ -45,8 +48,11 @@ class Rule:
     match: Match
     cookie: int
     meter_id: int | None = None
+    pop_vlan: bool = False
     dscp: int | None = None
     queue_id: int | None = None
+    push_vlan: bool = False
+    vlan_vid: int | None = None
     output_port: int | None = None
     goto_table: int | None = None
     extra: str = ""
@@ -60,8 +66,11 @@ class Rule:
         """Return it on one line, for people."""
         steps = {
             "meter": self.meter_id,
+            "pop": "vlan" if self.pop_vlan else None,
             "dscp": self.dscp,
             "queue": self.queue_id,
+            "push": "vlan" if self.push_vlan else None,
+            "vlan": self.vlan_vid,
             "output": self.output_port,
             "table": self.goto_table,
         }

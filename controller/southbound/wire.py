@@ -6,6 +6,8 @@ from typing import Any
 from controller.southbound import openflow
 from controller.southbound.openflow import COOKIE_MASK, COOKIE_OURS, METER_IDS, DropMeter, Message, Rule
 
+_TAG = 0x8100  # the type of a customer's VLAN tag (IEEE 802.1Q)
+
 
 def to_wire(datapath: Any, message: Message) -> Any:
     """Return the os-ken message that carries ``message``.
@@ -85,7 +87,7 @@ def error_of(msg: Any) -> tuple[int, int, str]:
 
 def to_rule(datapath: Any, entry: Any) -> Rule:
     """Return an OFPFlowStats entry as a rule; what Headway never writes goes into ``extra``."""
-    parts: dict[str, int] = {}
+    parts: dict[str, Any] = {}
     extra = [f"{name}={value}" for name in ("idle_timeout", "hard_timeout", "flags") if (value := getattr(entry, name))]
     for instruction in entry.instructions:
         for step in _steps(datapath.ofproto, instruction):
@@ -144,13 +146,19 @@ def _flow_mod(datapath: Any, command: int, rule: Rule) -> Any:
 
 
 def _instructions(datapath: Any, rule: Rule) -> list[Any]:
-    """Return what the switch does with a packet of ``rule``: meter first, then mark, queue, output, next table."""
+    """Return what becomes of a packet of ``rule``: meter, tag off, mark, queue, tag on, output, next table."""
     ofp, parser = datapath.ofproto, datapath.ofproto_parser
     actions = []
+    if rule.pop_vlan:
+        actions.append(parser.OFPActionPopVlan())
     if rule.dscp is not None:
         actions.append(parser.OFPActionSetField(ip_dscp=rule.dscp))
     if rule.queue_id is not None:
         actions.append(parser.OFPActionSetQueue(rule.queue_id))
+    if rule.push_vlan:
+        actions.append(parser.OFPActionPushVlan(_TAG))
+    if rule.vlan_vid is not None:
+        actions.append(parser.OFPActionSetField(vlan_vid=rule.vlan_vid | ofp.OFPVID_PRESENT))
     if rule.output_port is not None:
         actions.append(parser.OFPActionOutput(rule.output_port, ofp.OFPCML_NO_BUFFER))
     instructions = []
@@ -168,19 +176,25 @@ def _steps(ofp: Any, instruction: Any) -> list[Any]:
     return list(instruction.actions) if instruction.type == ofp.OFPIT_APPLY_ACTIONS else [instruction]
 
 
-def _part(datapath: Any, step: Any) -> tuple[str, int] | None:
+def _part(datapath: Any, step: Any) -> tuple[str, int | bool] | None:
     """Return the field of :class:`Rule` that an action or instruction sets, and its value; None if there is none."""
     parser = datapath.ofproto_parser
+    part: tuple[str, int | bool] | None = None
     match step:
         case parser.OFPInstructionMeter():
-            return "meter_id", step.meter_id
+            part = "meter_id", step.meter_id
         case parser.OFPInstructionGotoTable():
-            return "goto_table", step.table_id
+            part = "goto_table", step.table_id
         case parser.OFPActionSetQueue():
-            return "queue_id", step.queue_id
+            part = "queue_id", step.queue_id
         case parser.OFPActionOutput():
-            return "output_port", step.port
+            part = "output_port", step.port
+        case parser.OFPActionPopVlan():
+            part = "pop_vlan", True
+        case parser.OFPActionPushVlan(ethertype=ether_type) if ether_type == _TAG:
+            part = "push_vlan", True
         case parser.OFPActionSetField(key="ip_dscp"):
-            return "dscp", step.value
-        case _:
-            return None
+            part = "dscp", step.value
+        case parser.OFPActionSetField(key="vlan_vid"):
+            part = "vlan_vid", step.value & ~datapath.ofproto.OFPVID_PRESENT
+    return part

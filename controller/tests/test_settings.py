@@ -42,7 +42,15 @@ def test_a_configuration_becomes_a_site():
     assert circuit.rate_bps == 10**10
     assert settings.store == "sqlite:////var/lib/headway/headway.db"
     assert [f.flow_class for f in settings.site.standing] == [FlowClass.PREDICTABLE]
+    assert {link.vlan_vid for _, _, link in settings.site.network.links()} == {None}
     assert settings.ovsdb == {"ls1": "unix:/run/openvswitch/db.sock", "ch1": "unix:/run/openvswitch/db.sock"}
+
+
+def test_a_circuit_may_be_handed_over_as_a_vlan_at_both_ends():
+    network = parsed(GOOD | {"circuits": {"chile-illinois": {"vlan_vid": 300}}}, "test.yaml").site.network
+    tags = {(tail, head): link.vlan_vid for tail, head, link in network.links() if link.vlan_vid is not None}
+    assert tags == {("ls1", "ch1"): 300, ("ch1", "ls1"): 300}
+    assert network.framing_of(("ls1", "ch1")).vlan_tags == 1
 
 
 @pytest.mark.parametrize(
@@ -87,6 +95,14 @@ def test_a_configuration_becomes_a_site():
         (
             {"circuits": {"chile-illinois": {"oscars": OSCARS | {"url": "ftp://x"}}}},
             "circuits.chile-illinois.oscars: need the URL",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"vlan_vid": 4095}}},
+            "circuits.chile-illinois.vlan_vid: Input should be less than 4095",
+        ),
+        (
+            {"circuits": {"chile-illinois": {"vlan_vid": 300, "oscars": OSCARS}}},
+            "circuits.chile-illinois: vlan_vid is 300, and oscars.a.vlan is",
         ),
         (
             {"circuits": {"chile-illinois": {"oscars": OSCARS, "schedule": [HALF]}}},

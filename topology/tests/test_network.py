@@ -6,7 +6,8 @@ import networkx as nx
 import pytest
 
 from topology.named import NAMED, asc_ring, chile_illinois
-from topology.network import UnknownNode, link_name
+from topology.network import UnknownNode, link_name, tagged
+from topology.wire import Framing
 
 
 def test_the_lsst_path_has_the_papers_round_trip():
@@ -55,3 +56,19 @@ def test_a_site_nobody_knows_is_answered_with_those_there_are():
 def test_an_unknown_host_is_answered_with_those_there_are():
     with pytest.raises(UnknownNode, match=r'"base99" is not in the network; there are base20, .*arch'):
         chile_illinois().host("base99")
+
+
+def test_a_tag_is_on_its_circuit_alone_and_the_rest_is_as_before():
+    plain = asc_ring()
+    network = tagged(plain, {"los-alamos-pop": 301})
+    assert [(t, h) for t, h, link in network.links() if link.vlan_vid == 301] == [("losa1", "pop1"), ("pop1", "losa1")]
+    assert [link.port_no for _, _, link in network.links()] == [link.port_no for _, _, link in plain.links()]
+    assert (network.hosts, network.switches, network.circuits) == (plain.hosts, plain.switches, plain.circuits)
+    assert network.framing_of(network.path("albu10", "losa10")) == Framing(1500, 0)
+    assert network.framing_of(network.path("albu10", "pop10")) == Framing(1500, 1) == network.framing
+
+
+@pytest.mark.parametrize("vlan_vid", [0, 4095, -1])
+def test_what_is_no_vlan_is_refused(vlan_vid):
+    with pytest.raises(ValueError, match=r"outside 1\.\.4094"):
+        tagged(asc_ring(), {"los-alamos-pop": vlan_vid})

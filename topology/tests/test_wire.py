@@ -35,9 +35,11 @@ def test_a_jumbo_frame_carries_five_percent_more():
     assert 1.05 < jumbo / small < 1.06
 
 
-def test_a_vlan_tag_counts_on_the_frame_and_not_in_the_payload():
-    assert Framing(vlan_tags=1).segment_bytes(Layer.FRAME) == 1518
-    assert Framing(vlan_tags=1).mss_bytes == 1448
+def test_a_vlan_tag_counts_on_the_wire_and_nowhere_above():
+    plain, tagged = Framing(), Framing(vlan_tags=1)
+    assert tagged.segment_bytes(Layer.WIRE) == plain.segment_bytes(Layer.WIRE) + 4
+    for layer in (Layer.PAYLOAD, Layer.IP, Layer.FRAME):
+        assert tagged.segment_bytes(layer) == plain.segment_bytes(layer)
 
 
 @given(

@@ -29,6 +29,7 @@ class Fate:
 
     Attributes:
         rules: the rules it met, table by table.
+        vlan_vids: the VLANs of its tags as it leaves, the outermost first.
         meter_ids: the meters that counted it.
         dscp: code point written into it, or None.
         queue_id: queue it leaves by.
@@ -40,6 +41,7 @@ class Fate:
     dscp: int | None = None
     queue_id: int | None = None
     output_port: int | None = None
+    vlan_vids: tuple[int, ...] = ()
 
 
 class RefusedByFake(Exception):
@@ -93,17 +95,19 @@ class FakeSwitch:
 
     def fate(self, packet: Packet) -> Fate:
         """Return what becomes of a packet that enters table 0."""
-        fate, table_id = Fate(), 0
+        fate, table_id = Fate(vlan_vids=_tags(packet)), 0
         while True:
             rule = self._hit(table_id, packet)
             if rule is None:
                 return Fate(fate.rules, fate.meter_ids)
+            packet = _retagged(packet, rule)
             fate = Fate(
                 (*fate.rules, rule),
                 fate.meter_ids if rule.meter_id is None else (*fate.meter_ids, rule.meter_id),
                 fate.dscp if rule.dscp is None else rule.dscp,
                 fate.queue_id if rule.queue_id is None else rule.queue_id,
                 rule.output_port,
+                _tags(packet),
             )
             if rule.goto_table is None:
                 return fate
@@ -112,6 +116,29 @@ class FakeSwitch:
     def _hit(self, table_id: int, packet: Packet) -> Rule | None:
         hits = [rule for rule in self.rules.values() if rule.table_id == table_id and _matches(rule, packet)]
         return max(hits, key=lambda rule: rule.priority, default=None)
+
+
+def _tags(packet: Packet) -> tuple[int, ...]:
+    """Return the VLANs of a packet's tags, the outermost first; it has at most two."""
+    return tuple(int(packet[name]) & 0xFFF for name in ("vlan_vid", "inner_vlan_vid") if name in packet)
+
+
+def _retagged(packet: Packet, rule: Rule) -> Packet:
+    """Return a packet after the tag actions of a rule."""
+    fields = dict(packet)
+    if rule.pop_vlan:
+        if "vlan_vid" not in fields:
+            raise RefusedByFake(f"OFPBAC_MATCH_INCONSISTENT: {rule} takes the tag off a packet that may have none")
+        del fields["vlan_vid"]
+        if "inner_vlan_vid" in fields:
+            fields["vlan_vid"] = fields.pop("inner_vlan_vid")
+    if rule.push_vlan:
+        if "vlan_vid" in fields:
+            fields["inner_vlan_vid"] = fields["vlan_vid"]
+        fields["vlan_vid"] = 0x1000
+    if rule.vlan_vid is not None:
+        fields["vlan_vid"] = 0x1000 | rule.vlan_vid
+    return fields
 
 
 def _matches(rule: Rule, packet: Packet) -> bool:

@@ -9,17 +9,20 @@ from controller.southbound.openflow import SwitchState, messages
 from controller.southbound.queues import check
 from controller.southbound.tests.fake_switch import FakeSwitch
 from topology.named import chile_illinois
+from topology.network import tagged
 from topology.protocol import FlowClass
 
 NETWORK = chile_illinois()
 CHILE, ILLINOIS = NETWORK.switches
-WAN_PORT = 9
+TAGGED = tagged(NETWORK, {"chile-illinois": 300})
+WAN_PORT, VID, PRESENT = 9, 300, 0x1000
 
 
-def switch(which=CHILE, flows=(DATABASE, RAW_IMAGES)):
+def switch(which=CHILE, flows=(DATABASE, RAW_IMAGES), network=NETWORK):
     """A switch that holds the plan for these flows."""
     fake = FakeSwitch()
-    for message in messages(switch_state(NETWORK, which, plan_of(*flows), DEFAULT_POLICY), SwitchState()):
+    plan = plan_of(*flows, network=network)
+    for message in messages(switch_state(network, which, plan, DEFAULT_POLICY), SwitchState()):
         fake.apply(message)
     return fake
 
@@ -91,3 +94,46 @@ def test_the_queues_of_the_circuit_port_can_be_set_and_sum_to_no_more_than_the_p
 
 def test_only_circuit_ports_have_queues():
     assert list(port_queues(NETWORK, ILLINOIS, plan_of())) == ["ch1-wan"]
+
+
+def tagged_switch(which=CHILE):
+    """A switch whose circuit is handed over as a VLAN."""
+    return switch(which, network=TAGGED)
+
+
+def test_what_leaves_by_a_circuit_in_a_vlan_has_its_tag_and_the_meter_and_queue_it_would_have_without():
+    for host in ("base20", "base22", "base23", "10.20.20.77"):
+        plain, fate = switch().fate(packet(host, "arch")), tagged_switch().fate(packet(host, "arch"))
+        assert (plain.vlan_vids, fate.vlan_vids) == ((), (VID,))
+        assert (fate.meter_ids, fate.queue_id, fate.dscp) == (plain.meter_ids, plain.queue_id, plain.dscp)
+        assert fate.output_port == WAN_PORT
+
+
+def test_what_arrives_in_the_circuits_vlan_reaches_its_host_without_the_tag():
+    fate = tagged_switch(ILLINOIS).fate(packet("base23", "arch", port=WAN_PORT, vlan_vid=PRESENT | VID))
+    assert (fate.output_port, fate.vlan_vids, fate.meter_ids, fate.dscp) == (1, (), (), None)
+
+
+@pytest.mark.parametrize("tag", [{}, {"vlan_vid": PRESENT | 301}], ids=["none", "another"])
+def test_what_arrives_on_the_circuits_port_outside_its_vlan_ends_there(tag):
+    assert tagged_switch(ILLINOIS).fate(packet("base23", "arch", port=WAN_PORT, **tag)).output_port is None
+
+
+@pytest.mark.parametrize("vlan_vid", [VID, 301])
+def test_what_a_host_has_tagged_itself_does_not_reach_a_circuit_in_a_vlan(vlan_vid):
+    assert tagged_switch().fate(packet("base23", "arch", vlan_vid=PRESENT | vlan_vid)).output_port is None
+
+
+def test_arp_crosses_a_circuit_in_a_vlan_both_ways():
+    asked = {"eth_type": 0x0806, "arp_tpa": str(NETWORK.host("arch").ip)}
+    sent = tagged_switch().fate(asked | {"in_port": 1})
+    assert (sent.output_port, sent.vlan_vids) == (WAN_PORT, (VID,))
+    received = tagged_switch(ILLINOIS).fate(asked | {"in_port": WAN_PORT, "vlan_vid": PRESENT | VID})
+    assert (received.output_port, received.vlan_vids) == (1, ())
+
+
+def test_a_tag_makes_the_same_circuit_narrower_by_its_four_bytes_in_every_layer_above():
+    plain, fewer = (plan_of(DATABASE, RAW_IMAGES, network=network).links["ls1->ch1"] for network in (NETWORK, TAGGED))
+    assert fewer.circuit_bps == 10**9 * 1514 // 1542 < plain.circuit_bps == 10**9 * 1514 // 1538
+    for flow_class, limits in fewer.classes.items():
+        assert limits.queue_bps == limits.wire_bps * 1514 // 1542 < plain.classes[flow_class].queue_bps

@@ -13,7 +13,7 @@ from controller.southbound.desired import QUEUE_ID, meter_id, port_queues, switc
 from controller.southbound.openflow import SwitchState, messages
 from controller.southbound.queues import check
 from controller.southbound.tests.fake_switch import FakeSwitch
-from topology.network import Host, link_name
+from topology.network import Host, link_name, tagged
 from topology.protocol import FlowClass
 
 URGENT, BACKGROUND, UNPLANNED = FlowClass.URGENT, FlowClass.BACKGROUND, FlowClass.UNPLANNED
@@ -30,14 +30,15 @@ class Hop:
 
 
 class Ring:
-    """All switches of the ring under one plan."""
+    """All switches of the ring under one plan; some of its circuits may be handed over as VLANs."""
 
-    def __init__(self, demand):
-        plan = planned(2, RING, DEFAULT_POLICY, demand)
+    def __init__(self, demand, vlan_vids=None):
+        self.network = tagged(RING, vlan_vids or {})
+        plan = planned(2, self.network, DEFAULT_POLICY, demand)
         self.switches = {}
         for switch in RING.switches:
             self.switches[switch.name] = FakeSwitch()
-            for message in messages(switch_state(RING, switch, plan, DEFAULT_POLICY), SwitchState()):
+            for message in messages(switch_state(self.network, switch, plan, DEFAULT_POLICY), SwitchState()):
                 self.switches[switch.name].apply(message)
 
     def crossed(self, source, target, dscp=0):
@@ -45,12 +46,15 @@ class Ring:
         addresses = {h.name: str(h.ip) for h in RING.hosts}
         at, came_from = RING.edge_switch(RING.host(source).site if source in addresses else "albuquerque").name, source
         fields = {"eth_type": 0x0800, "ipv4_src": addresses.get(source, source), "ipv4_dst": addresses[target]}
-        hops = []
+        hops, tag = [], {}
         while len(hops) < 10:
             port = RING.link(at, came_from).port_no if came_from in addresses or hops else 2
-            fate = self.switches[at].fate(fields | {"in_port": port, "ip_dscp": dscp})
+            fate = self.switches[at].fate(fields | tag | {"in_port": port, "ip_dscp": dscp})
             assert fate.output_port is not None, (at, fields)
             head = next(h for t, h, link in RING.links() if t == at and link.port_no == fate.output_port)
+            vlan_vid = self.network.link(at, head).vlan_vid
+            assert fate.vlan_vids == (() if vlan_vid is None else (vlan_vid,)), (at, head)
+            tag = {} if vlan_vid is None else {"vlan_vid": 0x1000 | vlan_vid}
             if isinstance(RING.graph.nodes[head]["node"], Host):
                 assert head == target
                 return hops
@@ -78,9 +82,12 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
 
 
-@given(any_demand())
-def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_other_by_the_default(demand):
-    ring = Ring(demand)
+some_vlans = st.dictionaries(st.sampled_from([c.name for c in RING.circuits]), st.integers(1, 4094))
+
+
+@given(any_demand(), some_vlans)
+def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_other_by_the_default(demand, vlan_vids):
+    ring = Ring(demand, vlan_vids)
     entries = {(e.flow.host, e.flow.target): e.flow for e in planned(2, RING, DEFAULT_POLICY, demand).entries}
     for pair in PAIRS:
         own, answered = entries.get(pair), entries.get(pair[::-1])

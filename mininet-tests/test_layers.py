@@ -1,0 +1,59 @@
+"""Every layer counts right, in the lab: what it lets through of TCP's payload is what the wire arithmetic says."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+WITHIN = 0.005  # of what is expected
+LAYERS = ("pacing", "meter", "queue", "port", "line")
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
+]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """One row for each layer, MTU, tag and kind of packet."""
+    folder = tmp_path_factory.mktemp("layers")
+    lab = [str(HERE / "lab"), "--timeout", "1200", "--out", str(folder), "--"]
+    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "layers.py"), "--out", str(folder)]
+    assert subprocess.run([*lab, *scenario], check=False).returncode == 0
+    report = json.loads((folder / "report.json").read_text())
+    assert report["idle_share"] >= 0.03, f"the CPU was full: idle {report['idle_share']:.1%}"
+    return report["rows"]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("vlan", [False, True], ids=["untagged", "tagged"])
+@pytest.mark.parametrize("mtu_bytes", [1500, 9000])
+def test_a_layer_lets_through_what_the_wire_arithmetic_says(rows, mtu_bytes, vlan, layer):
+    seen = [r for r in rows if (r["mtu_bytes"], r["vlan"], r["layer"]) == (mtu_bytes, vlan, layer)]
+    assert len(seen) == (3 if vlan else 2)  # single packets, super-packets, and with a tag the one inside the frame
+    for row in seen:
+        assert abs(row["error"]) < WITHIN, row
+
+
+def test_what_arrives_is_the_rate_that_was_set_wherever_each_segments_headers_are_counted(rows):
+    for row in rows:
+        if row["single_packets"] or row["layer"] != "meter":
+            assert abs(row["above_set"]) < WITHIN, row
+
+
+def test_a_meter_lets_super_packets_through_faster_by_at_most_their_headers_and_never_slower(rows):
+    for row in rows:
+        if row["layer"] == "meter" and not row["single_packets"]:
+            headers = 66 / (row["mtu_bytes"] - 52)
+            assert -WITHIN < row["above_set"] < headers + WITHIN, row
+
+
+def test_the_plan_drops_nothing_of_what_its_own_host_sends(rows):
+    assert [r["dropped"] for r in rows if r["layer"] == "pacing"] == [0] * sum(r["layer"] == "pacing" for r in rows)
+    assert all(r["dropped"] > 100 for r in rows if r["layer"] == "meter"), "the flood was none"
