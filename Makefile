@@ -1,12 +1,12 @@
 # Headway: two commands do everything on a Debian 12 machine, as root.
 #   make demo    the LSST scenario: table, report and figure in out/demo
 #   make test    lint, types, imports, unit, property and emulated tests
-# The others: make check (fast, no root), make handover, make bench-reservations, make bench-agent, make bpf (build the kernel part again), make clean.
+# The others: make check (fast, no root), make handover, make layers, make bench-reservations, make bench-agent, make bpf (build the kernel part again), make clean.
 
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab handover bench-reservations bench-agent install bpf clean
+.PHONY: demo test check schema root lab handover layers bench-reservations bench-agent install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -33,6 +33,9 @@ lab: install  ## the emulation with a real kernel in virtual time
 handover: install  ## out/handover: how long the circuit is idle when an image comes and goes, our way and the cautious one
 	mininet-tests/lab --dilation 6 --out out/handover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/handover.py --out out/handover $(ARGS)
 	$(PYTHON) mininet-tests/handover_figure.py out/handover
+
+layers: install  ## out/layers/report.json: what each layer lets through against the rate it was set to
+	mininet-tests/lab --out out/layers -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/layers.py --out out/layers --seconds 8 $(ARGS)
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)

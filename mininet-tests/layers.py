@@ -20,7 +20,8 @@ from saturation import IdleMeter
 from topology.network import link_name
 from topology.wire import Layer, converted_bps
 
-WARM_UP_S = 1.5  # what a meter has saved up is used by then: half a second of its rate, at FLOOD_TIMES
+WARM_UP_S = 0.6  # of a connection: a few round trips
+FLOOD_WARM_UP_S = 1.2  # what a meter has saved up is used by then: half a second of its rate, at FLOOD_TIMES
 FLOOD_TIMES = 1.6
 SWITCH_S = 0.0005
 
@@ -52,7 +53,7 @@ def measured(site: Site, bound: Bound, over_s: float, *, single_packets: bool) -
     if bound is Bound.METER:
         at_once = segments_at_once(framing, single_packets=single_packets)
         with flood(site, int(rate_bps * FLOOD_TIMES), single_packets=single_packets) as arrivals:
-            arrived_bps = arrivals.rate_bps(WARM_UP_S, over_s) * framing.mss_bytes / datagram_bytes(framing)
+            arrived_bps = arrivals.rate_bps(FLOOD_WARM_UP_S, over_s) * framing.mss_bytes / datagram_bytes(framing)
         expected_bps = rate_bps * at_once * framing.mss_bytes // charged_bytes(framing, at_once)
     else:
         with connection(site) as arrivals:

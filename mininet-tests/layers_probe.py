@@ -20,6 +20,7 @@ WINDOW_BYTES = 1 << 19  # a connection's, many times rate x delay: what it is to
 PORT = 5400
 BURST_EVERY_S = 0.002  # of the UDP flood
 TAKE_BYTES = 1 << 18
+AT_LEAST_BYTES = 1 << 15  # taken of a connection at once: to wake up for each packet is a load of its own
 
 
 class Arrivals:
@@ -61,6 +62,7 @@ def connection(site: Site) -> Iterator[Arrivals]:
     listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, WINDOW_BYTES)
     sender = near.inside(lambda: socket.create_connection((far.address, PORT), timeout=20))
     receiver, _ = listener.accept()
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, AT_LEAST_BYTES)
     listener.close()
     sender.settimeout(None)
 
