@@ -71,11 +71,11 @@ def measured(site: Site, bound: Bound, over_s: float, *, single_packets: bool) -
     }
 
 
-def run(folder: Path, over_s: float) -> dict[str, Any]:
+def run(folder: Path, over_s: float, mtus_bytes: list[int]) -> dict[str, Any]:
     """Return all figures."""
     rows: list[dict[str, Any]] = []
     with sites(folder) as made, IdleMeter() as idle:
-        for mtu_bytes in (1500, 9000):
+        for mtu_bytes in mtus_bytes:
             for vlan in (False, True):
                 with made(network(mtu_bytes, vlan=vlan)) as site:
                     rows += [{"mtu_bytes": mtu_bytes, "vlan": vlan} | row for row in _rows(site, over_s, vlan=vlan)]
@@ -89,7 +89,7 @@ def _rows(site: Site, over_s: float, *, vlan: bool) -> Iterator[dict[str, Any]]:
         site.single_packets(single=single_packets)
         site.tags_in_frames(inside=tags_in_frames)
         what = {"single_packets": single_packets, "tags_in_frames": tags_in_frames}
-        for bound in Bound:
+        for bound in (Bound.QUEUE, Bound.PORT, Bound.LINE) if tags_in_frames else Bound:
             row = what | measured(site, bound, over_s, single_packets=single_packets)
             print(f"layers: {row}", flush=True)
             yield row
@@ -108,11 +108,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for report.json and logs")
     parser.add_argument("--seconds", type=float, default=2.0, help="of steady traffic for each figure")
+    parser.add_argument("--mtu", type=int, nargs="+", default=[1500, 9000], help="the networks' MTUs, bytes")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
-            report = run(Path(scratch), args.seconds)
+            report = run(Path(scratch), args.seconds, args.mtu)
             (Path(scratch) / "report.json").write_text(json.dumps(report, indent=1))
         finally:
             args.out.mkdir(parents=True, exist_ok=True)

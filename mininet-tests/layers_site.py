@@ -33,7 +33,7 @@ from topology.network import Host, Link, Network, Switch, link_name, tagged
 from topology.protocol import Allocation, Allocations, FlowClass
 from topology.wire import Framing
 
-LINE_BPS = 100_000_000  # what the circuit's line carries; what the plan may use of it is half
+LINE_BPS = 80_000_000  # what the circuit's line carries; what the plan may use of it is half
 PLANNED_BPS = LINE_BPS // 2
 NIC_BPS = 1_000_000_000
 DELAY_US = 10_000

@@ -14,10 +14,17 @@ from openvswitch import Directories, PrivateOvs, network_namespace
 from pyroute2 import netns
 
 from apps.openflow import OpenFlowApp
+from controller.plan.flows import flow_on
+from controller.plan.plan import Demand, planned
+from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound import osken_hub
+from controller.southbound.desired import QUEUE_ID, switch_state
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
 from controller.southbound.openflow import DropMeter, PutRule, Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.session import SwitchSessions
+from topology.named import asc_ring
+from topology.network import tagged
+from topology.protocol import FlowClass
 
 pytestmark = [
     pytest.mark.root,
@@ -233,3 +240,27 @@ def test_a_change_of_meters_is_confirmed_within_milliseconds(rig):
     times_ms.sort()
     print(f"meters confirmed: median {times_ms[50]:.2f} ms, worst {times_ms[-1]:.2f} ms")
     assert times_ms[50] < 20
+
+
+def test_where_circuits_meet_a_packet_leaves_in_the_next_ones_vlan_and_its_class_s_queue(rig):
+    ring = tagged(asc_ring(), {"albuquerque-los-alamos": 301, "los-alamos-pop": 302})
+    wanted = flow_on(ring, "images", FlowClass.URGENT, ring.path("albu10", "pop10"))
+    plan = planned(2, ring, DEFAULT_POLICY, Demand((wanted,)))
+    for port_no in (1, 2, 8, 9):
+        port = ["add-port", "s1", f"p{port_no}", "--", "set", "interface", f"p{port_no}", "type=internal"]
+        rig.ovs.vsctl(*port, f"ofport_request={port_no}")
+    state = switch_state(ring, ring.edge_switch("los-alamos"), plan, DEFAULT_POLICY)
+    rig.sessions.apply(DPID, state, timeout_s=5)
+    assert rig.sessions.installed(DPID) == state
+
+    def traced(**fields: object) -> str:
+        addresses = {"nw_src": ring.host("albu10").ip, "nw_dst": ring.host("pop10").ip}
+        packet = ",".join(f"{name}={value}" for name, value in (addresses | fields).items())
+        return rig.ovs.appctl("ofproto/trace", "s1", f"ip,{packet}").split("Datapath actions: ")[1].strip()
+
+    marked = {"in_port": 9, "nw_tos": DEFAULT_POLICY.classes[FlowClass.URGENT].dscp << 2}
+    transit = traced(**marked, dl_vlan=301)
+    urgent = f"0x{QUEUE_ID[FlowClass.URGENT]:x}"  # the userspace datapath's name of the queue
+    assert transit.startswith(f"pop_vlan,push_vlan(vid=302,pcp=0),set(skb_priority({urgent})),"), transit
+    assert traced(**marked) == traced(**marked, dl_vlan=302) == "drop"
+    assert traced(in_port=9, dl_vlan=301, nw_dst=ring.host("losa10").ip).startswith("pop_vlan,")
