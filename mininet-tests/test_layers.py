@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-WITHIN = 0.005  # of what is expected
+WITHIN = 0.001  # of what is expected; a tag that is counted where it is not, or the reverse, is 0.0026 at MTU 1500
+WITHIN_A_SUPER_PACKET = 0.005  # a meter drops them whole, and a few hundred pass while it is measured
 LAYERS = ("pacing", "meter", "queue", "port", "line")
 
 pytestmark = [
@@ -31,6 +32,11 @@ def rows(tmp_path_factory):
     return report["rows"]
 
 
+def within(row):
+    """What a figure may be off."""
+    return WITHIN_A_SUPER_PACKET if row["layer"] == "meter" and not row["single_packets"] else WITHIN
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("vlan", [False, True], ids=["untagged", "tagged"])
 @pytest.mark.parametrize("mtu_bytes", [1500, 9000])
@@ -39,7 +45,7 @@ def test_a_layer_lets_through_what_the_wire_arithmetic_says(rows, mtu_bytes, vla
     # Single packets, super-packets; and with a tag the one inside the frame, for what can see it.
     assert len(seen) == (3 if vlan and layer in ("queue", "port", "line") else 2)
     for row in seen:
-        assert abs(row["error"]) < WITHIN, row
+        assert abs(row["error"]) < within(row), row
 
 
 def test_what_arrives_is_the_rate_that_was_set_wherever_each_segments_headers_are_counted(rows):
@@ -52,7 +58,7 @@ def test_a_meter_lets_super_packets_through_faster_by_at_most_their_headers_and_
     for row in rows:
         if row["layer"] == "meter" and not row["single_packets"]:
             headers = 66 / (row["mtu_bytes"] - 52)
-            assert -WITHIN < row["above_set"] < headers + WITHIN, row
+            assert -within(row) < row["above_set"] < headers + within(row), row
 
 
 def test_the_plan_drops_nothing_of_what_its_own_host_sends(rows):
