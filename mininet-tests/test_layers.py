@@ -63,4 +63,4 @@ def test_a_meter_lets_super_packets_through_faster_by_at_most_their_headers_and_
 
 def test_the_plan_drops_nothing_of_what_its_own_host_sends(rows):
     assert [r["dropped"] for r in rows if r["layer"] == "pacing"] == [0] * sum(r["layer"] == "pacing" for r in rows)
-    assert all(r["dropped"] > 100 for r in rows if r["layer"] == "meter"), "the flood was none"
+    assert all(r["dropped"] > 20 for r in rows if r["layer"] == "meter"), "the flood was none"
