@@ -107,7 +107,7 @@ def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for report.json and logs")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of steady traffic for each figure")
+    parser.add_argument("--seconds", type=float, default=1.2, help="of steady traffic for each figure")
     parser.add_argument("--mtu", type=int, nargs="+", default=[1500, 9000], help="the networks' MTUs, bytes")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
