@@ -7,7 +7,8 @@ in its class.
 
 A packet is a host's only if it comes from the port that the host hangs on; whoever else uses its address is a stranger.
 Each pair of hosts has a meter of its own in table 0, before its class's in table 1, so that a host which sends more
-than its allocation harms nobody else in its class. ARP between two hosts shares their meter and their queue.
+than its allocation harms nobody else in its class. ARP between two hosts shares their meter and their queue; in a known
+host's name it passes only from where the host is, or one packet would lead the host's traffic astray.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from topology.protocol import FlowClass
 CLASSIFY_TABLE, POLICE_TABLE, FORWARD_TABLE = 0, 1, 2
 PAIR_PRIORITY, LOCAL_PRIORITY, MARKED_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 250, 200, 100
 PINNED_PRIORITY = 500
+ARP_HERE_PRIORITY, ARP_NOT_HERE_PRIORITY, ARP_THERE_PRIORITY, ARP_NOT_THERE_PRIORITY = 380, 370, 360, 350
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
@@ -45,6 +47,7 @@ def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -
     rules = (
         *_classified(network, known, policy),
         *_strange(network, switch, policy),
+        *_named(network, switch),
         *_passed(network, switch, policy),
         *_forward(network, switch),
         *_pinned(network, switch, plan),
@@ -175,6 +178,19 @@ def _claim(priority: int, fields: dict[str, int | str], policy: Policy, meter: i
         queue_id=QUEUE_ID[flow_class],
         goto_table=FORWARD_TABLE,
     )
+
+
+def _named(network: Network, switch: Switch) -> Iterator[Rule]:
+    """Yield the rules that end ARP in a known host's name from elsewhere than its port or the circuits."""
+    for host in network.hosts:
+        in_its_name: dict[str, int | str] = {"eth_type": _ARP, "arp_spa": str(host.ip)}
+        if not is_local(network, switch, host.name):
+            yield Rule(CLASSIFY_TABLE, ARP_NOT_THERE_PRIORITY, match(in_its_name), _COOKIE)
+            continue
+        yield _passes(ARP_HERE_PRIORITY, in_its_name | {"in_port": network.link(switch.name, host.name).port_no})
+        yield Rule(CLASSIFY_TABLE, ARP_NOT_HERE_PRIORITY, match(in_its_name), _COOKIE)
+    for _, link in _circuit_ports(network, switch):
+        yield _passes(ARP_THERE_PRIORITY, {"eth_type": _ARP, "in_port": link.port_no})
 
 
 def _passed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:

@@ -103,9 +103,14 @@ def test_arp_between_planned_hosts_shares_their_meter_and_their_queue():
     assert fates[0].dscp is None
 
 
-@pytest.mark.parametrize(("source", "port"), [("10.20.20.77", 5), ("base20", 4)])
-def test_the_arp_of_a_stranger_is_policed_with_all_that_is_unplanned(source, port):
-    fate = switch(flows=IMAGE).fate(asks(source, "arch", port))
+@pytest.mark.parametrize("target", ["arch", "base21"])
+@pytest.mark.parametrize(("name_of", "port"), [("base20", 4), ("base20", WAN_PORT), ("arch", 4)])
+def test_arp_in_a_known_host_s_name_ends_unless_it_comes_from_where_the_host_is(name_of, port, target):
+    assert switch(flows=IMAGE).fate(asks(name_of, target, port)).output_port is None
+
+
+def test_the_arp_of_a_stranger_is_policed_with_all_that_is_unplanned():
+    fate = switch(flows=IMAGE).fate(asks("10.20.20.77", "arch", 5))
     assert (fate.queue_id, fate.meter_ids) == (
         QUEUE_ID[FlowClass.UNPLANNED],
         (meter_id(NETWORK, ("ls1", "ch1"), FlowClass.UNPLANNED),),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.plan.plan import Demand, planned
@@ -89,6 +89,7 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
 
 
+@settings(deadline=None)  # it follows 48 packets through four switches
 @given(any_demand())
 def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_other_by_the_default(demand):
     ring = Ring(demand)
