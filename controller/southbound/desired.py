@@ -33,7 +33,7 @@ FIRST_METER_ID = 1000
 METERS_A_LINK = 16
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
-PAIR_BURST_MS = 20  # waits in the class's queue once if it comes at line rate: 10 ms for one that shares with another
+PAIR_BURST_MS = 20  # of a pair with others in its class, which wait behind it once if it comes at line rate
 QUEUE_BURST_US = 1_000  # HTB loses what its timer is late by beyond this; a port's worth of one millisecond
 LEAST_QUEUE_BPS = 12_000  # Open vSwitch's linux-htb: 1500 B/s; a circuit that is not there keeps its queues at this
 LEAST_METER_BPS = 1_000  # OpenFlow 1.3 counts kbit/s
@@ -59,7 +59,7 @@ def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
     pair_meters = (
-        drop_meter(pair.meter_id, bps, _burst_bits(bps, PAIR_BURST_MS))
+        drop_meter(pair.meter_id, bps, _burst_bits(bps, METER_BURST_MS if pair.is_alone else PAIR_BURST_MS))
         for pair in known
         for bps in (max(LEAST_METER_BPS, pair.frame_bps),)
     )

@@ -28,6 +28,7 @@ class Pair:
         flow_class: the class its packets go in.
         path: the way they go.
         frame_bps: what its own meter lets through, bit/s of frames, whole kbit/s.
+        is_alone: whether no other pair is in its class on its circuit link.
     """
 
     near: Host
@@ -37,6 +38,7 @@ class Pair:
     flow_class: FlowClass
     path: tuple[str, ...]
     frame_bps: int = 0
+    is_alone: bool = False
 
     @property
     def hop(self) -> tuple[str, str]:
@@ -81,7 +83,7 @@ def pairs(network: Network, switch: Switch, plan: Plan) -> tuple[Pair, ...]:
             rate_bps = class_bps
         else:
             rate_bps = need_bps + max(0, class_bps - sum(shared)) // len(shared)
-        metered.append(replace(pair, frame_bps=-(-rate_bps // 1000) * 1000))
+        metered.append(replace(pair, frame_bps=-(-rate_bps // 1000) * 1000, is_alone=len(shared) == 1))
     return tuple(metered)
 
 

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 
 from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
@@ -39,6 +40,13 @@ def test_pairs_that_only_answer_share_what_their_class_has_on_the_way_back():
     assert limits.meter_bps - 2000 < found["arch", "base20"] + found["arch", "base21"] < limits.meter_bps + 2000
 
 
+def test_a_pair_with_others_in_its_class_may_send_less_at_once_than_one_alone():
+    both, one = (switch_state(NETWORK, CHILE, plan_of(*flows), DEFAULT_POLICY) for flows in (IMAGE, IMAGE[:1]))
+    (number,) = (p.meter_id for p in pairs(NETWORK, CHILE, plan_of()) if p.near.name == "base20")
+    at_once_s = [m.burst_kbit / m.rate_kbps for s in (both, one) for m in s.meters if m.meter_id == number]
+    assert at_once_s == pytest.approx([0.02, 0.5], rel=0.001)
+
+
 def test_a_pair_that_nobody_has_planned_has_what_is_unplanned():
     limits = plan_of(DATABASE).links["ls1->ch1"].classes[FlowClass.UNPLANNED]
     assert rates_bps(CHILE, DATABASE)["base20", "arch"] == limits.meter_bps
@@ -50,6 +58,7 @@ def test_a_pair_s_meter_has_the_same_number_whatever_the_plan():
     assert len({frozenset(r.key for r in s.rules) for s in states}) == 1
 
 
+@settings(deadline=None)  # four switches
 @given(any_demand())
 def test_no_allocation_exceeds_its_pair_s_meter_and_together_they_are_no_more_than_their_class_s(demand):
     plan = planned(2, RING, DEFAULT_POLICY, demand)
