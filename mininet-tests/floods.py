@@ -29,11 +29,12 @@ SMALL_BPS = 20_000 * 8 * (SMALL_BYTES + 14)  # as many small frames as the virtu
 HERE = Path(__file__).parent
 RECEIVER, SENDER, PARTNER = "arch", "base20", "base21"  # the two send the urgent image together
 STANDING = {"base22": "predictable", "base23": "background"}
-FLOWS = [{"name": c, "class": c, "from": host, "to": RECEIVER} for host, c in STANDING.items()]
+# The image's flows stand too: an announced one has its rate only while its host has something to send.
+CLASSES = {SENDER: "urgent", PARTNER: "urgent"} | STANDING
+FLOWS = [{"name": f"{c}-{host}", "class": c, "from": host, "to": RECEIVER} for host, c in CLASSES.items()]
 PORTS = {SENDER: 5101, PARTNER: 5102, "base22": 5301, "base23": 5302}
 NEAR = Rogue("rogue1", "ls1", "10.20.20.66")
 FAR = Rogue("rogue2", "ch1", "10.20.20.67")
-IMAGE_BYTES = 20_000_000_000  # more than is ever sent: the announcement lasts for the whole run
 PART_BYTES = 5_000_000
 LEAD_S, REST_S = 0.5, 0.5
 MARKS = {"ef": 46, "af31": 26, "le": 1, "be": 0, "cs6": 48}
@@ -124,9 +125,7 @@ def run(directory: Path, cases: list[Case]) -> dict[str, Any]:
 
 
 def _prepared(site: Emulation) -> int:
-    """Announce the image, start all planned flows; return what the sender's orders go into."""
-    body = {"id": "image", "bytes": IMAGE_BYTES, "from": [SENDER, PARTNER], "to": RECEIVER}
-    site.api.post("/v1/announcements", json=body).raise_for_status()
+    """Start all planned flows; return what the sender's orders go into."""
     address = str(site.realised.network.host(RECEIVER).ip)
     flow = [sys.executable, str(HERE / "floods_flow.py"), "--port", str(PORTS[SENDER])]
     site.spawn("receiver", flow, host=RECEIVER)
