@@ -61,7 +61,7 @@ def test_the_virtual_cpu_had_time_for_all_of_it(report):
 def test_undisturbed_a_part_takes_what_its_rate_and_the_round_trip_take(report):
     seconds = [seen["urgent_s"] for seen in report["cases"] if not seen["kind"]]
     assert len(seconds) >= 2
-    assert all(report["limit_s"] <= s < 1.02 * report["limit_s"] for s in seconds)
+    assert all(0.999 * report["limit_s"] <= s < 1.02 * report["limit_s"] for s in seconds)
     assert max(seconds) < 1.002 * min(seconds)
 
 
