@@ -6,7 +6,7 @@
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab handover layers bench-reservations bench-agent install bpf clean
+.PHONY: demo test check schema root lab handover layers bench-reservations bench-agent install bpf clean floods
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -36,6 +36,9 @@ handover: install  ## out/handover: how long the circuit is idle when an image c
 
 layers: install  ## out/layers/report.json: what each layer lets through against the rate it was set to
 	mininet-tests/lab --out out/layers -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/layers.py --out out/layers --seconds 8 $(ARGS)
+
+floods: install  ## hosts that misbehave, in the lab: out/floods/report.json; ARGS="--only REGEX" for some of them
+	mininet-tests/lab --dilation 2 --out out/floods -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/floods.py --out out/floods $(ARGS)
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)

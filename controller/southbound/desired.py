@@ -1,14 +1,20 @@
 """What a plan means for one switch: rules, meters and queues. Pure.
 
-Table 0 says which class a packet belongs to, table 1 where it goes. Traffic is classed and policed once, by the switch
-where it enters a circuit: a packet for a host of the switch's own site, or one that another edge has sent, passes as
-it is. Whatever no allocation claims is unplanned. The answers of a planned flow ride in its class.
+Table 0 says which class a packet belongs to, table 1 polices the class, table 2 says where it goes. Traffic is classed
+and policed once, by the switch where it enters a circuit: a packet for a host of the switch's own site, or one that
+another edge has sent, passes as it is. Whatever no allocation claims is unplanned. The answers of a planned flow ride
+in its class.
+
+A packet is a host's only if it comes from the port that the host hangs on; whoever else uses its address is a stranger.
+Each pair of hosts has a meter of its own in table 0, before its class's in table 1, so that a host which sends more
+than its allocation harms nobody else in its class. ARP between two hosts shares their meter and their queue; in a known
+host's name it passes only from where the host is, or one packet would lead the host's traffic astray.
 
 A circuit that is handed over as a VLAN has its tag outside the switch only: it comes off in table 0 and is put on in
-table 1, after meter and queue were chosen. Each circuit has its own.
+table 2, after meters and queue were chosen. Each circuit has its own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from controller.plan.plan import LinkPlan, Plan
@@ -16,19 +22,22 @@ from controller.plan.policy import Policy
 from controller.plan.shares import max_min
 from controller.southbound.openflow import MatchValue, Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
+from controller.southbound.pairs import Pair, is_local, pairs, ways
 from topology.network import Host, Link, Network, Switch, link_name
 from topology.protocol import FlowClass
 
-CLASSIFY_TABLE, FORWARD_TABLE = 0, 1
+CLASSIFY_TABLE, POLICE_TABLE, FORWARD_TABLE = 0, 1, 2
 PAIR_PRIORITY, LOCAL_PRIORITY, MARKED_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 250, 200, 100
 PINNED_PRIORITY = 500
 TAGGED_MARKED_PRIORITY, TAGGED_PRIORITY, WRONG_TAG_PRIORITY = 470, 460, 450
+ARP_HERE_PRIORITY, ARP_NOT_HERE_PRIORITY, ARP_THERE_PRIORITY, ARP_NOT_THERE_PRIORITY = 380, 370, 360, 350
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
 METERS_A_LINK = 16
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
+PAIR_BURST_MS = 20  # of a pair with others in its class, which wait behind it once if it comes at line rate
 QUEUE_BURST_US = 1_000  # HTB loses what its timer is late by beyond this; a port's worth of one millisecond
 LEAST_QUEUE_BPS = 12_000  # Open vSwitch's linux-htb: 1500 B/s; a circuit that is not there keeps its queues at this
 LEAST_METER_BPS = 1_000  # OpenFlow 1.3 counts kbit/s
@@ -39,19 +48,27 @@ _COOKIE = cookie(1)
 
 def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
     """Return all rules and meters of a switch under a plan."""
+    known = pairs(network, switch, plan)
     rules = (
-        *_classified(network, switch, plan, policy),
+        *_classified(network, known, policy),
+        *_strange(network, switch, policy),
+        *_named(network, switch),
         *_passed(network, switch, policy),
         *_forward(network, switch),
         *_pinned(network, switch, plan),
     )
-    meters = (
-        drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps))
+    class_meters = (
+        drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps, METER_BURST_MS))
         for head, _ in _circuit_ports(network, switch)
         for c, limits in plan.links[link_name(switch.name, head)].classes.items()
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
-    return SwitchState(frozenset(rules), frozenset(meters))
+    pair_meters = (
+        drop_meter(pair.meter_id, bps, _burst_bits(bps, METER_BURST_MS if pair.is_alone else PAIR_BURST_MS))
+        for pair in known
+        for bps in (max(LEAST_METER_BPS, pair.frame_bps),)
+    )
+    return SwitchState(frozenset(rules), frozenset((*class_meters, *pair_meters)))
 
 
 def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:
@@ -108,31 +125,33 @@ def _queues(link: LinkPlan) -> PortQueues:
     return PortQueues(circuit_bps, queues)
 
 
-def _burst_bits(meter_bps: int) -> int:
-    return max(METER_BURST_MIN_BITS, meter_bps * METER_BURST_MS // 1000)
+def _burst_bits(meter_bps: int, burst_ms: int) -> int:
+    return max(METER_BURST_MIN_BITS, meter_bps * burst_ms // 1000)
 
 
-def _is_local(network: Network, switch: Switch, host: str) -> bool:
-    """Return whether a host hangs on the switch itself."""
-    return network.graph.has_edge(switch.name, host)
-
-
-def _classified(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
-    """Yield the rules that say which class crosses a circuit here: one for each pair of hosts, planned or not.
+def _classified(network: Network, known: Iterable[Pair], policy: Policy) -> Iterator[Rule]:
+    """Yield the rules that say which class crosses a circuit here: the same for each pair of hosts, planned or not.
 
     The pairs are the same under every plan and only their classes change, so that Open vSwitch changes its cached
     flows in place. Were a rule added for each new allocation, the cached flow would go, and the first packets of an
     image would take the slow path through ovs-vswitchd and arrive late or never.
     """
-    remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
-    ways = _ways(plan)
-    for near in (h for h in network.hosts if _is_local(network, switch, h.name)):
-        for far in remote:
-            unplanned = FlowClass.UNPLANNED, network.path(near.name, far.name)
-            flow_class, path = ways.get((near.name, far.name), unplanned)
-            fields: dict[str, int | str] = {"eth_type": _IP, "ipv4_src": str(near.ip), "ipv4_dst": str(far.ip)}
-            yield _claim(PAIR_PRIORITY, fields, policy, meter_id(network, (path[1], path[2]), flow_class), flow_class)
-    yield from _strange(network, switch, policy)
+    for pair in known:
+        fields: dict[str, int | str] = {"ipv4_src": str(pair.near.ip), "ipv4_dst": str(pair.far.ip)}
+        fields |= {"eth_type": _IP, "in_port": pair.in_port}
+        asks: dict[str, int | str] = {
+            "arp_spa": str(pair.near.ip),
+            "arp_tpa": str(pair.far.ip),
+            "eth_type": _ARP,
+            "in_port": pair.in_port,
+        }
+        for what in (fields, asks):
+            claim = _claim(PAIR_PRIORITY, what, policy, pair.meter_id, pair.flow_class)
+            yield replace(claim, goto_table=POLICE_TABLE)
+            class_meter = meter_id(network, pair.hop, pair.flow_class)
+            yield Rule(
+                POLICE_TABLE, PAIR_PRIORITY, match(what), _COOKIE, meter_id=class_meter, goto_table=FORWARD_TABLE
+            )
 
 
 def _strange(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
@@ -141,22 +160,15 @@ def _strange(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]
     With one circuit that is one rule; with more it is the destination that says which.
     """
     ports = _circuit_ports(network, switch)
-    remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
-    leaving: list[tuple[str, dict[str, int | str]]] = [(ports[0][0], {})]
+    remote = [h for h in network.hosts if not is_local(network, switch, h.name)]
+    leaving: list[tuple[str, Host | None]] = [(ports[0][0], None)]
     if len(ports) > 1:
-        leaving = [(network.path(switch.name, h.name)[1], {"ipv4_dst": str(h.ip)}) for h in remote]
-    for head, fields in leaving:
+        leaving = [(network.path(switch.name, h.name)[1], h) for h in remote]
+    for head, host in leaving:
         meter = meter_id(network, (switch.name, head), FlowClass.UNPLANNED)
-        yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP, **fields}, policy, meter, FlowClass.UNPLANNED)
-
-
-def _ways(plan: Plan) -> dict[tuple[str, str], tuple[FlowClass, tuple[str, ...]]]:
-    """Return, by source and target, the class and the path of a pair of hosts that is planned.
-
-    The answers of a planned flow ride in its class, back along its path, unless that pair has a flow of its own.
-    """
-    sent = {(e.flow.host, e.flow.target): (e.flow.flow_class, e.flow.path) for e in plan.entries}
-    return {(z, a): (c, path[::-1]) for (a, z), (c, path) in sent.items()} | sent
+        anybody: tuple[dict[str, int | str], ...] = {"eth_type": _IP}, {"eth_type": _ARP}
+        for fields in _addressed_to(host) if host else anybody:
+            yield _claim(UNPLANNED_PRIORITY, fields, policy, meter, FlowClass.UNPLANNED)
 
 
 def _claim(priority: int, fields: dict[str, int | str], policy: Policy, meter: int, flow_class: FlowClass) -> Rule:
@@ -167,20 +179,33 @@ def _claim(priority: int, fields: dict[str, int | str], policy: Policy, meter: i
         match=match(fields),
         cookie=_COOKIE,
         meter_id=meter,
-        dscp=policy.classes[flow_class].dscp,
+        dscp=policy.classes[flow_class].dscp if fields["eth_type"] == _IP else None,
         queue_id=QUEUE_ID[flow_class],
         goto_table=FORWARD_TABLE,
     )
 
 
+def _named(network: Network, switch: Switch) -> Iterator[Rule]:
+    """Yield the rules that end ARP in a known host's name from elsewhere than its port or the circuits."""
+    for host in network.hosts:
+        in_its_name: dict[str, int | str] = {"eth_type": _ARP, "arp_spa": str(host.ip)}
+        if not is_local(network, switch, host.name):
+            yield Rule(CLASSIFY_TABLE, ARP_NOT_THERE_PRIORITY, match(in_its_name), _COOKIE)
+            continue
+        yield _passes(ARP_HERE_PRIORITY, in_its_name | {"in_port": network.link(switch.name, host.name).port_no})
+        yield Rule(CLASSIFY_TABLE, ARP_NOT_HERE_PRIORITY, match(in_its_name), _COOKIE)
+    for _, link in _circuit_ports(network, switch):
+        yield _passes(ARP_THERE_PRIORITY, {"eth_type": _ARP, "in_port": link.port_no})
+
+
 def _passed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
-    """Yield the rules for what passes as it is: to hosts of the site itself, from other edges, and ARP.
+    """Yield the rules for what passes as it is: to hosts of the site itself, and from other edges.
 
     Where circuits meet, what another edge has classed leaves by its class's queue again: it has the class's mark.
     """
     for host in network.hosts:
-        if _is_local(network, switch, host.name):
-            yield _passes(LOCAL_PRIORITY, {"eth_type": _IP, "ipv4_dst": str(host.ip)})
+        for fields in _addressed_to(host) if is_local(network, switch, host.name) else ():
+            yield _passes(LOCAL_PRIORITY, fields)
     ports = _circuit_ports(network, switch)
     for _, link in ports:
         arrived, pop = _arrived(link), link.vlan_vid is not None
@@ -188,7 +213,6 @@ def _passed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
         for flow_class, queue_id in QUEUE_ID.items() if len(ports) > 1 else ():
             marked = arrived | {"eth_type": _IP, "ip_dscp": policy.classes[flow_class].dscp}
             yield _passes(TAGGED_MARKED_PRIORITY if pop else MARKED_PRIORITY, marked, queue_id, pop_vlan=pop)
-    yield _passes(TRANSIT_PRIORITY, {"eth_type": _ARP})
     yield from _wrongly_tagged([link for _, link in ports if link.vlan_vid is not None])
 
 
@@ -245,7 +269,7 @@ def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
 
 def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
     """Yield the rules for planned pairs of hosts that go another way than the default one, at this switch."""
-    for (source, target), (_, path) in _ways(plan).items():
+    for (source, target), (_, path) in ways(plan).items():
         if switch.name not in path or path == network.path(source, target):
             continue
         fields: dict[str, int | str] = {

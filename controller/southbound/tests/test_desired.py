@@ -16,6 +16,7 @@ NETWORK = chile_illinois()
 CHILE, ILLINOIS = NETWORK.switches
 TAGGED = tagged(NETWORK, {"chile-illinois": 300})
 WAN_PORT, VID, PRESENT = 9, 300, 0x1000
+PORT_OF = {f"base{n}": n - 19 for n in range(20, 24)}
 
 
 def switch(which=CHILE, flows=(DATABASE, RAW_IMAGES), network=NETWORK):
@@ -38,11 +39,11 @@ def packet(source, target, port=1, **more):
     ("host", "flow_class"), [("base22", FlowClass.PREDICTABLE), ("base23", FlowClass.BACKGROUND)], ids=str
 )
 def test_an_allocated_flow_crosses_the_circuit_in_its_class(host, flow_class):
-    fate = switch().fate(packet(host, "arch"))
-    assert (fate.output_port, fate.queue_id, fate.meter_ids, fate.dscp) == (
+    fate = switch().fate(packet(host, "arch", port=PORT_OF[host]))
+    assert (fate.output_port, fate.queue_id, fate.meter_ids[-1], fate.dscp) == (
         WAN_PORT,
         QUEUE_ID[flow_class],
-        (meter_id(NETWORK, ("ls1", "ch1"), flow_class),),
+        meter_id(NETWORK, ("ls1", "ch1"), flow_class),
         DEFAULT_POLICY.classes[flow_class].dscp,
     )
 
@@ -53,7 +54,7 @@ def test_an_announced_image_is_urgent_and_before_it_is_announced_it_is_not():
 
 
 def test_a_dscp_that_a_host_sets_itself_buys_nothing():
-    fate = switch().fate(packet("base21", "arch", ip_dscp=46))
+    fate = switch().fate(packet("base21", "arch", port=2, ip_dscp=46))
     assert (fate.queue_id, fate.dscp) == (QUEUE_ID[FlowClass.UNPLANNED], 0)
 
 
@@ -77,9 +78,46 @@ def test_traffic_inside_the_site_is_nobodys_business():
     assert (fate.output_port, fate.meter_ids) == (2, ())
 
 
+def test_who_uses_a_planned_host_s_address_from_another_port_is_a_stranger():
+    fate = switch(flows=IMAGE).fate(packet("base20", "arch", port=4))
+    assert (fate.queue_id, fate.meter_ids) == (
+        QUEUE_ID[FlowClass.UNPLANNED],
+        (meter_id(NETWORK, ("ls1", "ch1"), FlowClass.UNPLANNED),),
+    )
+
+
+def asks(source, target, port):
+    """An ARP request."""
+    addresses = {h.name: str(h.ip) for h in NETWORK.hosts}
+    fields = {"in_port": port, "eth_type": 0x0806, "arp_spa": addresses.get(source, source)}
+    return fields | {"arp_tpa": addresses[target]}
+
+
 def test_arp_reaches_the_host_that_is_asked_for():
-    asked = {"in_port": 1, "eth_type": 0x0806, "arp_tpa": str(NETWORK.host("arch").ip)}
-    assert switch().fate(asked).output_port == WAN_PORT
+    assert switch().fate(asks("base20", "arch", 1)).output_port == WAN_PORT
+    assert switch().fate(asks("base20", "base21", 1)).output_port == 2
+    assert switch().fate(asks("arch", "base21", WAN_PORT)).output_port == 2
+
+
+def test_arp_between_planned_hosts_shares_their_meter_and_their_queue():
+    fates = [switch(flows=IMAGE).fate(p) for p in (asks("base20", "arch", 1), packet("base20", "arch"))]
+    assert [f.queue_id for f in fates] == [QUEUE_ID[FlowClass.URGENT]] * 2
+    assert fates[0].meter_ids[0] == fates[1].meter_ids[0]
+    assert fates[0].dscp is None
+
+
+@pytest.mark.parametrize("target", ["arch", "base21"])
+@pytest.mark.parametrize(("name_of", "port"), [("base20", 4), ("base20", WAN_PORT), ("arch", 4)])
+def test_arp_in_a_known_host_s_name_ends_unless_it_comes_from_where_the_host_is(name_of, port, target):
+    assert switch(flows=IMAGE).fate(asks(name_of, target, port)).output_port is None
+
+
+def test_the_arp_of_a_stranger_is_policed_with_all_that_is_unplanned():
+    fate = switch(flows=IMAGE).fate(asks("10.20.20.77", "arch", 5))
+    assert (fate.queue_id, fate.meter_ids) == (
+        QUEUE_ID[FlowClass.UNPLANNED],
+        (meter_id(NETWORK, ("ls1", "ch1"), FlowClass.UNPLANNED),),
+    )
 
 
 def test_what_is_neither_ip_nor_arp_ends_here():

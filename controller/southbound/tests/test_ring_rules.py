@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.plan.plan import Demand, planned
@@ -11,6 +11,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, PAIRS, RATE_BPS, RING, any_demand, flow, ways
 from controller.southbound.desired import QUEUE_ID, meter_id, port_queues, switch_state
 from controller.southbound.openflow import SwitchState, messages
+from controller.southbound.pairs import pairs
 from controller.southbound.queues import check
 from controller.southbound.tests.fake_switch import FakeSwitch
 from topology.network import Host, link_name, tagged
@@ -75,6 +76,16 @@ class Ring:
         raise AssertionError(f"round and round: {hops}")
 
 
+def own_meters():
+    """The number of each pair of hosts' own meter, at the switch of the first of them."""
+    plan = planned(2, RING, DEFAULT_POLICY, Demand(()))
+    known = (pair for switch in RING.switches for pair in pairs(RING, switch, plan))
+    return {(pair.near.name, pair.far.name): pair.meter_id for pair in known}
+
+
+OWN_METER = own_meters()
+
+
 def circuits_of(path):
     """The circuit links of a path."""
     return [name for name in map(link_name, path, path[1:]) if name in LINKS]
@@ -88,11 +99,12 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
     for ends, path in ((pair, wanted.path), (pair[::-1], wanted.path[::-1])):
         hops = ring.crossed(*ends)
         assert [hop.link for hop in hops] == circuits_of(path)
-        assert hops[0].meter_ids == (meter_id(RING, path[1:3], URGENT),)
+        assert hops[0].meter_ids == (OWN_METER[ends], meter_id(RING, path[1:3], URGENT))
         assert {hop.meter_ids for hop in hops[1:]} <= {()}
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
 
 
+@settings(deadline=None)  # it follows 48 packets through four switches
 @given(any_demand(), st.sampled_from(RINGS))
 def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_other_by_the_default(demand, network):
     ring = Ring(demand, network)
@@ -107,7 +119,7 @@ def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_ot
             path, flow_class = RING.path(*pair), UNPLANNED
         hops = ring.crossed(*pair)
         assert [hop.link for hop in hops] == circuits_of(path), pair
-        assert hops[0].meter_ids == (meter_id(RING, path[1:3], flow_class),)
+        assert hops[0].meter_ids == (OWN_METER[pair], meter_id(RING, path[1:3], flow_class))
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[flow_class]}
 
 
