@@ -130,11 +130,14 @@ class Audits:
         self._audited(place, *plans)
 
     def _at_rest(self) -> tuple[Plan, Plan] | None:
-        """Return the plans of meters and queues if all layers hold the plan that is wanted; under the lock."""
+        """Return the plans of meters and queues if all layers hold the plan that is wanted; under the lock.
+
+        Queues that are the same under both plans keep the older epoch.
+        """
         installed, epoch = self._book.installed, self._book.desired.epoch
         if installed.meters is None or installed.queues is None:
             return None
-        rests = epoch == installed.meters.epoch == installed.queues.epoch == installed.hosts_epoch
+        rests = epoch == installed.meters.epoch == installed.hosts_epoch
         return (installed.meters, installed.queues) if rests else None
 
     def _audited(self, place: str, meters: Plan, queues: Plan) -> None:

@@ -38,6 +38,16 @@ def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
     assert site.audits.view().audits == {"ls1": 1, "ch1": 1, "hosts": 1}
 
 
+def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
+    site = ready_site()
+    with site.book.changed:
+        site.book.grant_anew()
+    site.converge()
+    assert site.book.installed.queues.epoch < site.book.installed.meters.epoch
+    pass_interval(site)
+    assert [name for name, _, _ in site.switches.audited_with] == ["ls1", "ch1"]
+
+
 def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
     site = ready_site()
     site.service.switch_back(2)
