@@ -10,6 +10,7 @@ from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
 from controller.book import Book
 from controller.convergence import Convergence
+from controller.drift import Audits
 from controller.edge import Edge
 from controller.northbound.parts import Parts
 from controller.northbound.rest import api
@@ -38,9 +39,11 @@ def run(settings: Settings) -> int:
     book = Book(settings.site, lambda: time.time_ns() // 1000)
     service = Service(book)
     hosts = HostSessions(service, settings.site.lease_ms, settings.tls)
-    sessions = SwitchSessions(lambda _: service.switch_changed(), lambda _: service.switch_changed())
+    ignored = settings.audit.ignored
+    sessions = SwitchSessions(service.switch_back, lambda _: service.switch_changed(), ignored, service.rule_gone)
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
-    edge = Edge(settings.site, sessions, {switch: writers[remote] for switch, remote in settings.ovsdb.items()})
+    edge = Edge(settings.site, sessions, {name: writers[remote] for name, remote in settings.ovsdb.items()}, ignored)
+    audits = Audits(book, edge, hosts, settings.audit.interval_s)
     address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
     stop = stop_signal()
     with contextlib.ExitStack() as parts:
@@ -52,11 +55,12 @@ def run(settings: Settings) -> int:
         providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
-        behind = Parts(service, promises, book.events, settings.site.network, book.now_us, sessions.dpids)
+        network = settings.site.network
+        behind = Parts(service, promises, book.events, network, book.now_us, sessions.dpids, audits.view)
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(book.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(working(Convergence(book, edge, hosts).run, "convergence", book, stop))
+        parts.enter_context(working(Convergence(book, edge, hosts, audits).run, "convergence", book, stop))
         parts.enter_context(working(Timekeeper(book, promises).run, "clock", book, stop))
         parts.enter_context(working(Purchasing(book, promises, providers).run, "providers", book, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)

@@ -27,6 +27,9 @@ class SwitchListener(Protocol):
     def answered(self, msg: Any) -> None:
         """Take in an answer of a switch."""
 
+    def removed(self, msg: Any) -> None:
+        """Take in that a rule has gone."""
+
 
 class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
     """The os-ken application: OpenFlow 1.3, one call a handler."""
@@ -52,3 +55,8 @@ class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
     def answered(self, ev: Any) -> None:
         """Report an answer."""
         self.listener.answered(ev.msg)
+
+    @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)  # type: ignore[untyped-decorator]
+    def removed(self, ev: Any) -> None:
+        """Report a rule that has gone."""
+        self.listener.removed(ev.msg)

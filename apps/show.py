@@ -1,4 +1,4 @@
-"""The commands that show how things stand: plan, hosts, switches."""
+"""The commands that show how things stand: plan, hosts, switches, drift."""
 
 import json
 from collections.abc import Callable
@@ -48,6 +48,15 @@ def switches(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = F
     headway switches
     """
     _show(base.call(url, "GET /v1/switches"), as_json, tables.show_switches)
+
+
+@app.command()
+def drift(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
+    """Show what the latest audits of switches and hosts have found, and what was done about it.
+
+    headway drift
+    """
+    _show(base.call(url, "GET /v1/drift"), as_json, tables.show_drift)
 
 
 def _show(answer: Any, as_json: bool, table: Callable[[Any], None]) -> None:

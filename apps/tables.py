@@ -1,6 +1,7 @@
 """The controller's answers as tables for people."""
 
 import json
+from collections import Counter
 from datetime import tzinfo
 from typing import Any
 
@@ -10,6 +11,8 @@ from rich.table import Table
 
 from apps import shown
 from topology import units
+
+MOST_ROWS = 20  # of one place's drift; a switch that has started anew has lost a thousand rules
 
 
 def show_plan(view: dict[str, Any]) -> None:
@@ -106,3 +109,36 @@ def show_switches(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["name"], row["site"], row["dpid"], "up" if row["connected"] else "[red]missing[/red]")
     shown.console().print(table)
+
+
+def show_drift(view: dict[str, Any]) -> None:
+    """Print the latest audit of each place, what drifted last there, and what waits for a person."""
+    console = shown.console()
+    table = Table("place", "audited", "took", "proper", "now", "last drift", "repaired")
+    found = Table("place", "kind", "shape", "wanted", "found", "outcome", title="last drift")
+    for row in view["places"]:
+        table.add_row(row["place"], *_audited(row))
+        deviations = row["drifted"]["deviations"] if row["drifted"] else []
+        for one in deviations[:MOST_ROWS]:
+            cells = (one[name] for name in ("kind", "shape", "wanted", "found", "outcome"))
+            found.add_row(row["place"], *map(escape, cells))
+        if len(deviations) > MOST_ROWS:
+            found.add_row(row["place"], "", "", "", "... and more: --json", "")
+    console.print(table)
+    if found.row_count:
+        console.print(found)
+    alarms = [(row["place"], alarm) for row in view["places"] if row["latest"] for alarm in row["latest"]["alarms"]]
+    for place, alarm in alarms:
+        console.print(f"[red]{place}: {escape(alarm)}[/red]")
+
+
+def _audited(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return what one place's line has after its name."""
+    latest, drifted = row["latest"], row["drifted"]
+    if latest is None:
+        return "not yet", "", "", "", "", ""
+    proper = ", ".join(f"{count} {kind}" for kind, count in latest["proper"].items() if count)
+    shapes = Counter(one["shape"] for one in latest["deviations"])
+    now = ", ".join(f"{count} {shape}" for shape, count in shapes.items()) or "proper"
+    took = f"{latest['took_us'] / 1e3:,.1f} ms"
+    return latest["at"], took, proper, now, drifted["at"] if drifted else "never", str(row["messages"])

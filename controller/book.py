@@ -85,7 +85,9 @@ class HostState:
         leases: what it was told, and may be acting on.
         confirmed_epoch: the epoch its kernel confirmed last.
         wants: by watched flow, whether it has more to send than its standby rate carries.
+        confirmed_us: when its kernel confirmed what it was sent last.
         telemetry: its counters.
+        telemetry_us: when they came.
     """
 
     connected: bool = False
@@ -93,7 +95,9 @@ class HostState:
     leases: Leases = field(default_factory=Leases)
     confirmed_epoch: int = 0
     wants: dict[str, bool] = field(default_factory=dict)
+    confirmed_us: int = 0
     telemetry: Telemetry | None = None
+    telemetry_us: int = 0
 
     @property
     def sent_epoch(self) -> int:
@@ -153,6 +157,7 @@ class Book:
         self.hosts = {h.name: HostState() for h in site.network.hosts}
         self.installed = Installed()
         self.suspicions = 0  # how often it was learnt that the switches may not hold what was installed
+        self.switches_back: set[int] = set()  # dpids of those to be audited at once
         self.store_error = ""  # memory may be ahead of the disk: nothing is promised until it was read anew
         self.stopping = False
         self._demands = 0  # how often a host has said that it wants to send, or not any more

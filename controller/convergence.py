@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from controller.book import Book, StepDone
+from controller.drift import Audits
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
 from controller.plan.transitions import (
@@ -42,8 +43,9 @@ class Hosts(Protocol):
 class Convergence:
     """Carries out one step after the other; which is the next one follows from the book as it is then."""
 
-    def __init__(self, book: Book, switches: Switches, hosts: Hosts) -> None:
+    def __init__(self, book: Book, switches: Switches, hosts: Hosts, audits: Audits | None = None) -> None:
         self._book = book
+        self._audits = audits
         self._switches = switches
         self._hosts = hosts
         self._sure = {Place.QUEUES: -1, Place.METERS: -1}  # the suspicion after which this layer was confirmed
@@ -57,7 +59,7 @@ class Convergence:
         book = self._book
         while True:
             with book.changed:
-                while not book.stopping and self._next() is None:
+                while not book.stopping and self._next() is None and not self._audit_is_due():
                     book.changed.wait(self._patience_s())
                 if book.stopping:
                     return
@@ -67,6 +69,8 @@ class Convergence:
 
     def step(self) -> bool:
         """Carry out what can be done now; return False if a layer failed, to be tried again."""
+        if self._audits is not None:
+            self._audits.next()
         while True:
             with self._book.changed:
                 step = None if self._book.stopping else self._next()
@@ -81,7 +85,12 @@ class Convergence:
         """Return how long nothing can be to do unless somebody says something, seconds; under the lock."""
         now_us, due_us = self._book.now_us(), self._book.lease_ends_us()
         due_us += [self._drained_us] if self._drained_us > now_us else []
-        return min([RETRY_S, *((at_us - now_us) / 1e6 for at_us in due_us)])
+        audit_s = [] if self._audits is None else [self._audits.wait_s()]
+        return min([RETRY_S, *audit_s, *((at_us - now_us) / 1e6 for at_us in due_us)])
+
+    def _audit_is_due(self) -> bool:
+        """Return whether a switch, or the hosts, are to be audited now; under the lock."""
+        return self._audits is not None and self._audits.is_due()
 
     def _next(self) -> Step | None:
         """Return what is to do now, None if there is nothing, or somebody is waited for; under the lock.

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
+from controller.audit import Part, SwitchAudit
 from controller.book import Site
 from controller.plan.plan import Plan
 from controller.southbound.desired import lowered, port_queues, switch_state
+from controller.southbound.foreign import Ignored
 from controller.southbound.ovsdb import PortQueues, QueueWriter
 from controller.southbound.session import SwitchSessions
+from topology.network import Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 
@@ -14,14 +17,22 @@ TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 class Edge:
     """Every switch of the site."""
 
-    def __init__(self, site: Site, sessions: SwitchSessions, writers: Mapping[str, QueueWriter]) -> None:
+    def __init__(
+        self,
+        site: Site,
+        sessions: SwitchSessions,
+        writers: Mapping[str, QueueWriter],
+        ignored: tuple[Ignored, ...] = (),
+    ) -> None:
         """Wire the switches.
 
         Args:
             site: the network and the policy.
             sessions: the OpenFlow connections.
             writers: by switch name, the writer of its queues; switches that share a database share a writer.
+            ignored: the rules that an audit leaves alone.
         """
+        self._audit = SwitchAudit(site, sessions, writers, ignored)
         self._site = site
         self._sessions = sessions
         self._writers = writers
@@ -49,3 +60,7 @@ class Edge:
             by_writer.setdefault(self._writers[switch.name], {}).update(port_queues(self._site.network, switch, plan))
         for writer, ports in by_writer.items():
             writer.apply(ports, TIMEOUT_S)
+
+    def audited(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
+        """Return what was found and done on a switch that should hold the rules and queues of these plans."""
+        return self._audit.parts(switch, meters, queues)

@@ -71,6 +71,8 @@ class Service:
             if any(told.epoch == applied.epoch for told in state.leases.told):
                 state.confirmed_epoch = max(state.confirmed_epoch, applied.epoch)
                 state.leases = state.leases.confirmed(applied.epoch)
+                if applied.epoch == state.sent_epoch:
+                    state.confirmed_us = self._book.now_us()
                 self._book.changed.notify_all()
 
     def host_demand(self, host: str, demand: Demand) -> None:
@@ -121,10 +123,23 @@ class Service:
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
         """Keep a host's counters; they also say what a message about demand that was lost would have said."""
         with self._book.changed:
-            self._book.hosts[host].telemetry = telemetry
+            state = self._book.hosts[host]
+            state.telemetry, state.telemetry_us = telemetry, self._book.now_us()
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
+
+    def switch_back(self, dpid: int) -> None:
+        """Note that a switch came: what it holds must be compared again, and what it has lost is drift."""
+        with self._book.changed:
+            self._book.switches_back.add(dpid)
+        self.switch_changed()
+
+    def rule_gone(self, dpid: int) -> None:
+        """Note that somebody has deleted a rule of ours: that switch is audited at once."""
+        with self._book.changed:
+            self._book.switches_back.add(dpid)
+            self._book.changed.notify_all()
 
     def switch_changed(self) -> None:
         """Note that a switch came or went: what it holds must be compared again."""

@@ -14,6 +14,7 @@ from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
 from controller.service import flow_between
+from controller.settings_audit import AuditSection, AuditSettings, audit
 from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules, vlan_vids
 from controller.settings_tls import TlsSection, trusted, unguarded
 from controller.southbound.tls import Tls
@@ -74,6 +75,7 @@ class _File(Section):
     flows: tuple[_FlowSection, ...] = ()
     store: str = DEFAULT_STORE
     circuits: dict[str, CircuitSection] = Field(default_factory=dict)
+    audit: AuditSection = AuditSection()
     tls: TlsSection | None = None
     insecure: bool = False
 
@@ -118,6 +120,7 @@ class Settings:
         ovsdb: by switch, the OVSDB server that has its queues.
         store: URL of the database that promises are kept in.
         oscars: by circuit that is bought at need, the OSCARS that sells it.
+        audit: how often drift is looked for, and which rules are left alone.
     """
 
     site: Site
@@ -127,6 +130,7 @@ class Settings:
     ovsdb: dict[str, str]
     store: str
     oscars: dict[str, OscarsSettings]
+    audit: AuditSettings
     tls: Tls | None = None
 
 
@@ -237,6 +241,7 @@ def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
         ovsdb={name: file.ovsdb.get(name, DEFAULT_OVSDB) for name in switches},
         store=file.store,
         oscars=oscars,
+        audit=audit(file.audit, problems),
         tls=tls,
     )
 

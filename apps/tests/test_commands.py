@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from apps import announce, availability, base, client, completion, events
+from controller.plan.drift import Compared, Deviation, Kind, Outcome, Shape
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -150,6 +151,23 @@ def test_a_refused_announcement_can_have_its_later_deadline(cli):
 def test_switches_are_shown(cli):
     assert "0000000000000001" in cli.run("switches")[0]
     assert [row["connected"] for row in cli.json("switches")] == [True, True]
+
+
+def test_drift_is_shown_before_and_after_the_first_audits(cli):
+    assert "not yet" in cli.run("drift")[0]
+    site = cli.site
+    site.attach_all()
+    site.converge()
+    dark = Deviation(Kind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
+    lost = Deviation(Kind.METER, Shape.MISSING, "meter 1000", outcome=Outcome.REPAIRED)
+    site.switches.found["ls1"] = [Compared({Kind.FLOW: 21}, (dark, lost))]
+    site.clock.now_us += 10_000_000
+    for _ in range(3):
+        site.convergence.step()
+    shown = cli.run("drift")[0]
+    for words in ("21 flow", "1 shadowed", "meter 1000", "delete it"):
+        assert words in shown
+    assert cli.json("drift")["places"][0]["drifted"]["deviations"][1]["outcome"] == "repaired"
 
 
 def test_events_are_followed_and_ctrl_c_is_a_good_end(cli):

@@ -137,6 +137,11 @@ def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_de
     assert settings.ovsdb == least.ovsdb
 
 
+def test_the_ignore_list_in_the_document_is_right():
+    (text,) = blocks("drift.md", "yaml")
+    assert len(parsed(yaml.safe_load(text), "drift.md").audit.ignored) == 3
+
+
 def test_the_agents_configuration_in_the_document_is_right(tmp_path):
     (text,) = blocks("agent.md", "yaml")
     assert parsed_agent(text, certified(tmp_path)).host == "base20"

@@ -24,11 +24,17 @@ class Recorder:
         """Keep it."""
         self.told.append(("answered", msg))
 
+    def removed(self, msg: object) -> None:
+        """Keep it."""
+        self.told.append(("removed", msg))
+
 
 def test_a_switch_that_comes_up_goes_and_answers_reaches_the_listener():
     recorder = Recorder()
     app = OpenFlowApp(listener=recorder)
     app.connected(SimpleNamespace(datapath="s1"))
     app.answered(SimpleNamespace(msg="barrier reply"))
+    app.removed(SimpleNamespace(msg="flow removed"))
     app.disconnected(SimpleNamespace(datapath="s1"))
-    assert recorder.told == [("connected", "s1"), ("answered", "barrier reply"), ("disconnected", "s1")]
+    told = [("connected", "s1"), ("answered", "barrier reply"), ("removed", "flow removed"), ("disconnected", "s1")]
+    assert recorder.told == told

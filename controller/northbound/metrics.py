@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controller.book import View
+from controller.northbound import drift
 from controller.northbound.answers import add
 from controller.northbound.parts import Parts
 from controller.plan.admission import Refused
@@ -64,6 +65,7 @@ class SiteCollector:
         yield from _plan(view)
         yield from _links(view)
         yield from _hosts(view)
+        yield from drift.metrics(parts.drift())
         up = GaugeMetricFamily("headway_switch_connected", "1 if the switch is connected.", labels=["switch"])
         connected = parts.connected()
         for switch in parts.network.switches:

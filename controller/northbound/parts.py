@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from controller.drift import DriftView
 from controller.errors import NotAllowed
 from controller.events import Events
 from controller.promises import Promises
@@ -26,6 +27,7 @@ class Parts:
         network: the topology.
         now_us: the clock, Unix time.
         connected: the dpids of the switches that are connected now.
+        drift: what audits have seen.
     """
 
     service: Service
@@ -34,6 +36,7 @@ class Parts:
     network: Network
     now_us: Callable[[], int]
     connected: Callable[[], frozenset[int]]
+    drift: Callable[[], DriftView]
 
 
 async def kept(saved: Future[None]) -> None:

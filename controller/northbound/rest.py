@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from controller.errors import NotAllowed, NotKnown, Outdated, Unconditional
 from controller.northbound.announcements import Announcements
 from controller.northbound.answers import JSON, RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.drift import Drift
 from controller.northbound.events import EventStream
 from controller.northbound.metrics import Decisions, Metrics, SiteCollector
 from controller.northbound.parts import Parts
@@ -45,6 +46,7 @@ def api(parts: Parts) -> FastAPI:
         Reservations(parts, decisions).routes(),
         Announcements(parts, decisions).routes(),
         Views(parts).routes(),
+        Drift(parts).routes(),
         EventStream(parts).routes(),
         Metrics(registry).routes(),
     )

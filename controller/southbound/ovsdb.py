@@ -5,11 +5,9 @@ changed in place: a queue row that keeps its identity makes ovs-vswitchd change 
 tearing it down. Rows we make carry ``external_ids:headway``; others are never touched.
 """
 
-import select
 import threading
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -24,12 +22,14 @@ from controller.southbound.errors import (
     QueueError,
     QueuesNotApplied,
 )
+from controller.southbound.ovsdb_replica import replica
 from controller.southbound.queues import PortQueues, Queue, check
 from controller.southbound.tls import Tls
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
 
 _OURS = "headway"  # key in external_ids; the value is the port's name
+_RESTATED = "headway-restated"  # key in external_ids of a QoS: how often the kernel had to be put right
 _QOS_TYPE = "linux-htb"
 _KEEP_ALIVE_S = 1.0  # the server asks an idle client for a sign of life every 5 s
 
@@ -51,13 +51,13 @@ class QueueWriter:
         """
         self.remote = remote
         self._lock = threading.Lock()  # guards _idl
-        self._idl = _replica(remote, tls)
+        self._idl = replica(remote, tls)
         self._closing = threading.Event()
         self._keeper = threading.Thread(target=self._keep_alive, name="ovsdb-keep-alive", daemon=True)
         self._keeper.start()
 
-    def apply(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> None:
-        """Bring ports to the queues wanted; return once ovs-vswitchd has acted on them.
+    def apply(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> int:
+        """Bring ports to the queues wanted; return, once ovs-vswitchd has acted on them, how many ports it changed.
 
         Args:
             wanted: queues by port name; ports not named stay as they are.
@@ -74,11 +74,65 @@ class QueueWriter:
         for queues in wanted.values():
             check(queues)
 
+        changed: list[bool] = []
+
         def compose(transaction: Any) -> bool:
-            changed = [self._write(transaction, name, queues) for name, queues in wanted.items()]
+            changed[:] = [self._write(transaction, name, queues) for name, queues in wanted.items()]
             return any(changed)
 
         self._transact(compose, timeout_s)
+        return sum(changed)
+
+    def restate(self, port_names: Iterable[str], timeout_s: float) -> None:
+        """Have ovs-vswitchd put the kernel's classes of our ports right; return once it has.
+
+        At any new configuration it gives every class of every port to the kernel again, in place: no packet that waits
+        is lost. A mark in our own row is the least that makes one.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseRefused: the server refused; nothing was changed.
+            NoSuchPort: the database has no such port.
+            ForeignQos: a port carries a QoS that is not ours.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+
+        def compose(_transaction: Any) -> bool:
+            marked = [qos for name in port_names if (qos := self._our_qos(self._port(name))) is not None]
+            for qos in marked:
+                count = _number(qos.external_ids, _RESTATED) + 1
+                qos.external_ids = {**qos.external_ids, _RESTATED: str(count)}
+            return bool(marked)
+
+        self._transact(compose, timeout_s)
+
+    def reattach(self, port_name: str, timeout_s: float) -> None:
+        """Take our queues off a port and put them on again: its kernel has lost them whole, so no packet waits there.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseRefused: the server refused.
+            NoSuchPort: the database has no such port.
+            ForeignQos: the port carries a QoS that is not ours.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+        taken: list[Any] = []
+
+        def off(_transaction: Any) -> bool:
+            port = self._port(port_name)
+            taken[:] = [] if self._our_qos(port) is None else [port.qos[0]]
+            port.qos = []
+            return bool(taken)
+
+        def on(_transaction: Any) -> bool:
+            port = self._port(port_name)
+            port.verify("qos")
+            if not port.qos:
+                port.qos = taken
+            return bool(taken)
+
+        self._transact(off, timeout_s)
+        self._transact(on, timeout_s)
 
     def installed(self, port_name: str, timeout_s: float = 5.0) -> PortQueues | None:
         """Return our queues of a port as the database has them; None if it carries none.
@@ -253,29 +307,36 @@ class QueueWriter:
             return False
         if qos is None:
             port.verify("qos")  # if somebody gives the port a QoS meanwhile, we want to see that, not to replace it
-            qos = self._insert(transaction, "QoS", port_name)
+            left = self._ours("QoS", port_name)  # somebody may have taken it off the port: it is put back as it was
+            qos = left[0] if left else self._insert(transaction, "QoS", port_name)
             port.qos = qos
-            old_queues = {}
-        else:
-            old_queues = dict(qos.queues)
+        old_queues = dict(qos.queues)
+        left = [row for row in self._ours("Queue", port_name) if row not in old_queues.values()]
         qos.type = _QOS_TYPE
         qos.other_config = {"max-rate": str(wanted.port_max_bps)}
         rows = {}
         for queue in wanted.queues:
-            row = rows[queue.queue_id] = old_queues.get(queue.queue_id) or self._insert(transaction, "Queue", port_name)
-            if queue.queue_id not in old_queues or row.other_config != _queue_config(queue):
+            known = old_queues.get(queue.queue_id) or (left.pop() if left else None)
+            row = rows[queue.queue_id] = known or self._insert(transaction, "Queue", port_name)
+            if known is None or row.other_config != _queue_config(queue):
                 row.other_config = _queue_config(queue)
         qos.queues = rows
-        for queue_id, row in old_queues.items():
-            if queue_id not in rows and _OURS in row.external_ids:
-                row.delete()
+        gone = [row for queue_id, row in old_queues.items() if queue_id not in rows and _OURS in row.external_ids]
+        for row in gone + left:
+            row.delete()
         return True
+
+    def _ours(self, table: str, port_name: str) -> list[Any]:
+        """Return our rows for a port."""
+        return [row for row in self._idl.tables[table].rows.values() if row.external_ids.get(_OURS) == port_name]
 
     @staticmethod
     def _insert(transaction: Any, table: str, port_name: str) -> Any:
         """Return a new row that is marked as ours."""
         row = transaction.insert(transaction.idl.tables[table])
         row.external_ids = {_OURS: port_name}
+        if table == "QoS":
+            row.queues = {}  # the package does not show a new row's columns before they are set
         return row
 
 
@@ -306,42 +367,3 @@ def _port_queues(qos: Any) -> PortQueues:
 def _number(config: Mapping[str, str], key: str) -> int:
     text = config.get(key, "")
     return int(text) if text.isdecimal() else 0
-
-
-def _replica(remote: str, tls: Tls | None) -> Any:
-    """Return the ovs package's replica of the database, which connects when it is run."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the package looks for eventlet, and eventlet complains of being looked for
-        import ovs.db.idl
-        import ovs.poller
-        import ovs.stream
-    # The package polls with select(), which fails from file descriptor 1024 on; it says itself how to mend it.
-    ovs.poller.SelectPoll = select.poll
-    if tls is not None:
-        tls.server_context()  # finds a wrong file now; the package would only when it connects, in whichever thread
-        ovs.stream.Stream.ssl_set_private_key_file(tls.key)
-        ovs.stream.Stream.ssl_set_certificate_file(tls.certificate)
-        ovs.stream.Stream.ssl_set_ca_cert_file(tls.authority)
-    schema = ovs.db.idl.SchemaHelper(schema_json=_schema())
-    schema.register_all()
-    return ovs.db.idl.Idl(remote, schema, leader_only=False)
-
-
-def _schema() -> dict[str, Any]:
-    """Return the part of the Open_vSwitch schema that we read and write (ovs-vswitchd.conf.db(5)).
-
-    Written out here, because the file comes with Open vSwitch, which need not be on the controller's machine.
-    """
-    text_map = {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}}
-    queue_map = {
-        "type": {"key": "integer", "value": {"type": "uuid", "refTable": "Queue"}, "min": 0, "max": "unlimited"}
-    }
-    qos_or_none = {"type": {"key": {"type": "uuid", "refTable": "QoS"}, "min": 0, "max": 1}}
-    columns: dict[str, dict[str, Any]] = {
-        "Open_vSwitch": {"next_cfg": {"type": "integer"}, "cur_cfg": {"type": "integer"}},
-        "Port": {"name": {"type": "string"}, "qos": qos_or_none},
-        "QoS": {"type": {"type": "string"}, "other_config": text_map, "external_ids": text_map, "queues": queue_map},
-        "Queue": {"other_config": text_map, "external_ids": text_map},
-    }
-    tables = {name: {"columns": each, "isRoot": name != "Port"} for name, each in columns.items()}
-    return {"name": "Open_vSwitch", "version": "8.0.0", "tables": tables}

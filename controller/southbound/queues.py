@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from controller.southbound.errors import NotExpressible
 
+ShaperKey = tuple[str, int | None]
+
 _QUEUE_BPS_MIN = 12_000  # OVS raises a smaller min-rate to 1500 byte/s (netdev-linux.c, htb_parse_class_details__)
 
 
@@ -41,6 +43,46 @@ class PortQueues:
 
     port_max_bps: int
     queues: tuple[Queue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shaper:
+    """One shaper of a port, as a switch's database or its kernel has it: a queue, or the port's own around them.
+
+    Attributes:
+        port_name: the port.
+        queue_id: the queue; None for the port's own.
+        min_bps: what it gets whenever it wants it, bit/s.
+        max_bps: what it never exceeds, bit/s.
+        burst_bits: its credit; 0 for the port's own, which Open vSwitch chooses.
+    """
+
+    port_name: str
+    queue_id: int | None
+    min_bps: int
+    max_bps: int
+    burst_bits: int
+
+    @property
+    def key(self) -> ShaperKey:
+        """What makes it the same one."""
+        return self.port_name, self.queue_id
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        if self.queue_id is None:
+            return f"port {self.port_name}: {self.max_bps:,} bit/s"
+        rates = f"{self.min_bps:,} to {self.max_bps:,} bit/s, burst {self.burst_bits:,} bit"
+        return f"port {self.port_name} queue {self.queue_id}: {rates}"
+
+
+def shapers(port_name: str, queues: PortQueues | None) -> dict[ShaperKey, Shaper]:
+    """Return a port's shapers one by one; none if it has no queues."""
+    if queues is None:
+        return {}
+    port = Shaper(port_name, None, queues.port_max_bps, queues.port_max_bps, 0)
+    each = (Shaper(port_name, q.queue_id, q.min_bps, q.max_bps, q.burst_bits) for q in queues.queues)
+    return {shaper.key: shaper for shaper in (port, *each)}
 
 
 def check(wanted: PortQueues) -> None:

@@ -11,14 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import structlog
 
 from controller.southbound import wire
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTimeout
-from controller.southbound.openflow import Barrier, Message, PutRule, SwitchState, is_ours, messages
+from controller.southbound.foreign import Ignored, without_ignored
+from controller.southbound.openflow import Barrier, Message, PutRule, Rule, SwitchState, is_ours, messages
 
 _log = structlog.get_logger()
 
@@ -38,6 +39,19 @@ class _Deadline:
     def left_s(self) -> float:
         """Return the seconds that are left, never below 0."""
         return max(0.0, self.at_s - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What a switch has shown.
+
+    Attributes:
+        ours: all that is ours.
+        foreign: the rules that are not.
+    """
+
+    ours: SwitchState
+    foreign: frozenset[Rule]
 
 
 class _Batch:
@@ -81,13 +95,24 @@ class _Connection:
 class SwitchSessions:
     """The connected switches."""
 
-    def __init__(self, switch_up: Callable[[int], None], switch_down: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        switch_up: Callable[[int], None],
+        switch_down: Callable[[int], None],
+        ignored: tuple[Ignored, ...] = (),
+        rule_gone: Callable[[int], None] = lambda _: None,
+    ) -> None:
         """Start with no switch.
 
         Args:
             switch_up: told the dpid of a switch that has connected; may call ``apply`` at once.
             switch_down: told the dpid of a switch that has gone.
+            ignored: the rules that are left alone although they have our cookie.
+            rule_gone: told the dpid of a switch on which somebody else has deleted a rule of ours; once until that
+                switch is read back.
         """
+        self._rule_gone = rule_gone
+        self._ignored = ignored
         self._switch_up = switch_up
         self._switch_down = switch_down
         self._connections: dict[int, _Connection] = {}
@@ -131,6 +156,19 @@ class SwitchSessions:
         if wire.is_error(msg):  # nobody waits for it any more, or it was never ours
             _log.warning("switch.late_error", dpid=f"{msg.datapath.id:#018x}", xid=msg.xid, error=wire.error_of(msg)[2])
 
+    def removed(self, msg: Any) -> None:
+        """Take in that a switch has lost a rule; those that we delete ourselves are not confirmed any more then."""
+        with self._lock:
+            connection = self._connections.get(msg.datapath.id)
+            confirmed = connection.confirmed if connection is not None else None
+        if connection is None or confirmed is None or not is_ours(msg.cookie):
+            return
+        key = wire.removed_key(msg)
+        if any(rule.key == key for rule in confirmed.rules):
+            connection.confirmed = None  # one is enough to look at all
+            _log.warning("switch.rule_gone", dpid=f"{msg.datapath.id:#018x}", table=msg.table_id, priority=msg.priority)
+            self._changes.put((self._rule_gone, msg.datapath.id))
+
     # ---- called by the service ----
 
     def dpids(self) -> frozenset[int]:
@@ -138,8 +176,8 @@ class SwitchSessions:
         with self._lock:
             return frozenset(self._connections)
 
-    def apply(self, dpid: int, desired: SwitchState, timeout_s: float) -> None:
-        """Bring a switch to ``desired``; return once it has confirmed everything.
+    def apply(self, dpid: int, desired: SwitchState, timeout_s: float) -> int:
+        """Bring a switch to ``desired``; return, once it has confirmed everything, how many messages that took.
 
         Args:
             dpid: the switch.
@@ -155,18 +193,23 @@ class SwitchSessions:
         """
         deadline = _Deadline.after(timeout_s)
         with self._call(dpid, deadline) as connection:
-            if connection.confirmed is None:
-                connection.confirmed = self._read(connection, deadline)
-            difference = messages(desired, connection.confirmed)
-            self._check_free(connection, difference, deadline)
+            shown = connection.confirmed  # os-ken's thread may take it away: a rule has gone
+            if shown is None:
+                shown = self._read(connection, deadline, wire.our_flows_request(connection.datapath)).ours
+                connection.confirmed = shown
+            spared = shown.rules - without_ignored(desired, shown, self._ignored).rules
+            difference = messages(desired, replace(shown, rules=shown.rules - spared))
+            self._check_free(connection, shown, difference, deadline)
             if not difference:
-                return
+                return 0
             connection.confirmed = None  # unknown until the last barrier
             for is_barrier, phase in itertools.groupby(difference, lambda message: isinstance(message, Barrier)):
                 if not is_barrier:
                     self._send_phase(connection, list(phase), deadline)
-            connection.confirmed = desired
-        _log.info("switch.applied", dpid=f"{dpid:#018x}", messages=len(difference))
+            connection.confirmed = replace(desired, rules=desired.rules | spared)
+        sent = sum(not isinstance(message, Barrier) for message in difference)
+        _log.info("switch.applied", dpid=f"{dpid:#018x}", messages=sent)
+        return sent
 
     def installed(self, dpid: int, timeout_s: float = 5.0) -> SwitchState:
         """Return what is ours on a switch, read back from it now.
@@ -175,11 +218,21 @@ class SwitchSessions:
             SwitchGone: it is not connected, or went away before it had answered.
             SwitchTimeout: it did not answer in time.
         """
+        return self.read(dpid, timeout_s).ours
+
+    def read(self, dpid: int, timeout_s: float = 5.0) -> ReadBack:
+        """Return what is on a switch, ours and others', read back from it now.
+
+        Raises:
+            SwitchGone: it is not connected, or went away before it had answered.
+            SwitchTimeout: it did not answer in time.
+        """
         deadline = _Deadline.after(timeout_s)
         with self._call(dpid, deadline) as connection:
             connection.confirmed = None
-            connection.confirmed = self._read(connection, deadline)
-            return connection.confirmed
+            seen = self._read(connection, deadline, wire.flows_request(connection.datapath))
+            connection.confirmed = seen.ours
+            return seen
 
     def close(self) -> None:
         """End the thread that tells of changes, after those already under way."""
@@ -276,19 +329,23 @@ class SwitchSessions:
         )
         raise refused
 
-    def _read(self, connection: _Connection, deadline: _Deadline) -> SwitchState:
-        """Return what is ours on the switch: both questions at once."""
+    def _read(self, connection: _Connection, deadline: _Deadline, flows: Any) -> ReadBack:
+        """Return what a question for flows and one for meters, asked at once, are answered."""
         datapath = connection.datapath
-        flows, meters = wire.our_flows_request(datapath), wire.meters_request(datapath)
+        meters = wire.meters_request(datapath)
         batch = self._exchange(connection, [(None, flows), (None, meters)], deadline)
         if batch.refusals:
             self._refuse(datapath.id, batch)
-        return SwitchState(
-            rules=frozenset(wire.to_rule(datapath, entry) for entry in batch.parts.get(flows.xid, ())),
+        rules = [wire.to_rule(datapath, entry) for entry in batch.parts.get(flows.xid, ())]
+        ours = SwitchState(
+            rules=frozenset(rule for rule in rules if is_ours(rule.cookie)),
             meters=wire.to_meters(datapath, batch.parts.get(meters.xid, ())),
         )
+        return ReadBack(ours, frozenset(rule for rule in rules if not is_ours(rule.cookie)))
 
-    def _check_free(self, connection: _Connection, difference: Sequence[Message], deadline: _Deadline) -> None:
+    def _check_free(
+        self, connection: _Connection, shown: SwitchState, difference: Sequence[Message], deadline: _Deadline
+    ) -> None:
         """Refuse to overwrite a rule that is not ours: an ADD would replace it without a word.
 
         Raises:
@@ -296,7 +353,7 @@ class SwitchSessions:
         """
         datapath = connection.datapath
         wanted = {message.rule.key: message.rule for message in difference if isinstance(message, PutRule)}
-        known = {rule.key for rule in connection.confirmed.rules} if connection.confirmed else set()
+        known = {rule.key for rule in shown.rules}
         asked = [(None, wire.flows_like_request(datapath, rule)) for key, rule in wanted.items() if key not in known]
         if not asked:
             return

@@ -43,6 +43,12 @@ def our_flows_request(datapath: Any) -> Any:
     )
 
 
+def flows_request(datapath: Any) -> Any:
+    """Return the question for all flow entries, whoever's."""
+    ofp = datapath.ofproto
+    return datapath.ofproto_parser.OFPFlowStatsRequest(datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0)
+
+
 def flows_like_request(datapath: Any, rule: Rule) -> Any:
     """Return the question for the entries, whoever's, that match what ``rule`` matches or a part of it."""
     ofp, parser = datapath.ofproto, datapath.ofproto_parser
@@ -88,7 +94,12 @@ def error_of(msg: Any) -> tuple[int, int, str]:
 def to_rule(datapath: Any, entry: Any) -> Rule:
     """Return an OFPFlowStats entry as a rule; what Headway never writes goes into ``extra``."""
     parts: dict[str, Any] = {}
-    extra = [f"{name}={value}" for name in ("idle_timeout", "hard_timeout", "flags") if (value := getattr(entry, name))]
+    unlike = {
+        "idle_timeout": entry.idle_timeout,
+        "hard_timeout": entry.hard_timeout,
+        "flags": entry.flags ^ datapath.ofproto.OFPFF_SEND_FLOW_REM,  # what makes the switch say that it has gone
+    }
+    extra = [f"{name}={value}" for name, value in unlike.items() if value]
     for instruction in entry.instructions:
         for step in _steps(datapath.ofproto, instruction):
             part = _part(datapath, step)
@@ -97,6 +108,11 @@ def to_rule(datapath: Any, entry: Any) -> Rule:
             else:
                 parts[part[0]] = part[1]
     return Rule(entry.table_id, entry.priority, _match(entry), entry.cookie, **parts, extra=" ".join(extra))
+
+
+def removed_key(msg: Any) -> openflow.RuleKey:
+    """Return which entry it was that an OFPFlowRemoved says has gone."""
+    return msg.table_id, msg.priority, _match(msg)
 
 
 def to_meters(datapath: Any, configs: Iterable[Any]) -> frozenset[DropMeter]:
@@ -140,6 +156,7 @@ def _flow_mod(datapath: Any, command: int, rule: Rule) -> Any:
         priority=rule.priority,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
+        flags=ofp.OFPFF_SEND_FLOW_REM if command == ofp.OFPFC_ADD else 0,
         match=parser.OFPMatch(**dict(rule.match)),
         instructions=_instructions(datapath, rule) if command == ofp.OFPFC_ADD else [],
     )

@@ -1,8 +1,11 @@
 """A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
 
+from controller.audit import Part
 from controller.book import Book, Site
 from controller.checks import Asked
 from controller.convergence import Convergence
+from controller.drift import Audits
+from controller.plan.drift import Compared
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
@@ -34,6 +37,14 @@ class FakeSwitches:
     def __init__(self):
         self.log: list[tuple[str, Plan]] = []
         self.gone = False
+        self.found: dict[str, list[Compared]] = {}  # by switch, what its next audits find
+        self.audited_with: list[tuple[str, Plan, Plan]] = []
+
+    def audited(self, switch, meters, queues):
+        """Return what was set to be found; nothing if that is all."""
+        self.audited_with.append((switch.name, meters, queues))
+        found = self.found.get(switch.name, [])
+        return (Part(found.pop(0) if found else Compared()),)
 
     def put_meters(self, plan, *, no_higher=False):
         """Take rules and meters."""
@@ -77,7 +88,8 @@ class FakeSite:
         self.promises = Promises(self.book, self.store)
         self.switches = FakeSwitches()
         self.hosts = FakeHosts(self.service)
-        self.convergence = Convergence(self.book, self.switches, self.hosts)
+        self.audits = Audits(self.book, self.switches, self.hosts, now_s=lambda: self.clock() / 1e6)
+        self.convergence = Convergence(self.book, self.switches, self.hosts, self.audits)
 
     def attach(self, *hosts):
         """Let agents say hello and confirm what they are told."""

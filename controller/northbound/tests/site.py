@@ -27,6 +27,7 @@ def parts_of(site: FakeSite) -> Parts:
         network=network,
         now_us=site.clock,
         connected=lambda: frozenset(switch.dpid for switch in network.switches),
+        drift=site.audits.view,
     )
 
 

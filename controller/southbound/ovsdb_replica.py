@@ -1,0 +1,46 @@
+"""The ovs package's replica of an OVSDB: made of the little of the schema that we read and write."""
+
+import select
+import warnings
+from typing import Any
+
+from controller.southbound.tls import Tls
+
+
+def replica(remote: str, tls: Tls | None) -> Any:
+    """Return the ovs package's replica of the database, which connects when it is run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package looks for eventlet, and eventlet complains of being looked for
+        import ovs.db.idl
+        import ovs.poller
+        import ovs.stream
+    # The package polls with select(), which fails from file descriptor 1024 on; it says itself how to mend it.
+    ovs.poller.SelectPoll = select.poll
+    if tls is not None:
+        tls.server_context()  # finds a wrong file now; the package would only when it connects, in whichever thread
+        ovs.stream.Stream.ssl_set_private_key_file(tls.key)
+        ovs.stream.Stream.ssl_set_certificate_file(tls.certificate)
+        ovs.stream.Stream.ssl_set_ca_cert_file(tls.authority)
+    schema = ovs.db.idl.SchemaHelper(schema_json=_schema())
+    schema.register_all()
+    return ovs.db.idl.Idl(remote, schema, leader_only=False)
+
+
+def _schema() -> dict[str, Any]:
+    """Return the part of the Open_vSwitch schema that we read and write (ovs-vswitchd.conf.db(5)).
+
+    Written out here, because the file comes with Open vSwitch, which need not be on the controller's machine.
+    """
+    text_map = {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}}
+    queue_map = {
+        "type": {"key": "integer", "value": {"type": "uuid", "refTable": "Queue"}, "min": 0, "max": "unlimited"}
+    }
+    qos_or_none = {"type": {"key": {"type": "uuid", "refTable": "QoS"}, "min": 0, "max": 1}}
+    columns: dict[str, dict[str, Any]] = {
+        "Open_vSwitch": {"next_cfg": {"type": "integer"}, "cur_cfg": {"type": "integer"}},
+        "Port": {"name": {"type": "string"}, "qos": qos_or_none},
+        "QoS": {"type": {"type": "string"}, "other_config": text_map, "external_ids": text_map, "queues": queue_map},
+        "Queue": {"other_config": text_map, "external_ids": text_map},
+    }
+    tables = {name: {"columns": each, "isRoot": name != "Port"} for name, each in columns.items()}
+    return {"name": "Open_vSwitch", "version": "8.0.0", "tables": tables}
