@@ -142,8 +142,8 @@ class Kernel:
         lapsed = self._expires_ns < time.monotonic_ns() + LAPSE_MARGIN_NS
         self._held, self._epoch = change.plan, epoch
         self._lease(expires_ns)
-        if change.rescan or lapsed:
-            self.walk()
+        if change.rescan or change.entries or (is_new and watched) or lapsed:
+            self.walk()  # also where only a rate has grown: who waits for an ACK would learn of it a round trip later
         # What an agent before this one has promised is not known: its flights begin anew, standing by.
         for slot in () if is_first else fresh & watched.keys():
             if self._demanded(slot).wants:

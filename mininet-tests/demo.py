@@ -39,9 +39,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--lead", type=float, default=5.0, metavar="S", help="seconds before the announcement")
     parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
     parser.add_argument("--exact", action="store_true", help="every packet on its own: slower, exact for loss")
-    parser.add_argument(
-        "--dilation", type=int, help="the lab's; default: what the rate needs, 2 at 1 Gbit/s, 5 with --exact"
-    )
+    parser.add_argument("--dilation", type=int, help="the lab's; default: what the rate needs, at least 6")
     parser.add_argument("--seed", type=int, default=1, help="of the line's losses (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder (default: %(default)s)")
     args = parser.parse_args(argv)
@@ -52,17 +50,20 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     return args
 
 
+LEAST_DILATION = 6  # 6e9 instructions a second are what one core of a server does: the controller is as quick as there
+
+
 def dilation_for(rate_bps: int, *, single_packets: bool) -> int:
     """Return the dilation that a run needs: how many 1e9 instructions a second its programs and packets take.
 
     Seen: programs and measurements 0.7e9; packets of 1 Gbit/s 0.3e9 as super-packets, 2.5e9 one by one. Half as much
     again is left idle.
 
-    >>> dilation_for(10**9, single_packets=False), dilation_for(10**9, single_packets=True)
-    (2, 5)
+    >>> dilation_for(10**9, single_packets=False), dilation_for(10**10, single_packets=True)
+    (6, 39)
     """
     packets = rate_bps * (25 if single_packets else 3) // 10
-    return -(-3 * (700_000_000 + packets) // (2 * 10**9))
+    return max(LEAST_DILATION, -(-3 * (700_000_000 + packets) // (2 * 10**9)))
 
 
 def _rate(text: str) -> int:

@@ -190,10 +190,10 @@ def scene(order: str, circuit_bps: int, part_bytes: int, directory: Path) -> Ite
         one.close()
 
 
-def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
+def run(orders: tuple[str, ...], circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
     """Return what was seen of each order, with a new and with a warm connection."""
     found = []
-    for order in ORDERS:
+    for order in orders:
         with scene(order, circuit_bps, part_bytes, directory / order) as one:
             with IdleMeter() as idle:
                 images = [one.image(name, warm=name == "warm") for name in ("warm", "fresh")]
@@ -207,6 +207,7 @@ def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
 def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--order", choices=ORDERS, help="only this one")
     parser.add_argument("--rate", type=rate_bps, default=500_000_000, help="the circuit (default: 500 Mbit/s)")
     parser.add_argument("--part-bytes", type=int, default=37_500_000, help="what each of two senders sends")
     parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
@@ -215,7 +216,7 @@ def main() -> int:
     # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
-            seen = run(args.rate, args.part_bytes, Path(scratch))
+            seen = run((args.order,) if args.order else ORDERS, args.rate, args.part_bytes, Path(scratch))
             (Path(scratch) / "handover.json").write_text(json.dumps(seen))
             (Path(scratch) / "report.json").write_text(json.dumps(report(seen), indent=2))
         except (AssertionError, RuntimeError) as error:

@@ -11,7 +11,7 @@ from emulation import Emulation, now_us
 from sockets import Connection, Connections
 from topos import in_namespace
 
-RECEIVED_EVERY_S = 0.01
+RECEIVED_EVERY_S = 0.004
 WATCHED_EVERY_S = 0.02
 CONNECTIONS_EVERY_S = 1.0
 PLAN_EVERY_S = 0.1

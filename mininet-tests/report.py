@@ -13,7 +13,9 @@ from controller.plan.invariant import Layers, violations
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer, converted_bps, transfer_us
 
-BIN_US = 20_000  # for the handover gaps: a few tens of super-packets at the slowest rate that the demo runs at
+LEAST_BIN_US = 5_000  # for the handover gaps
+BIN_PACKETS = 20  # fewer a bin, and chance alone would take it below GAP_BELOW
+SUPER_PACKET_BITS = 65_536 * 8
 GAP_BELOW = 0.9  # a gap is where the received total stays under this part of the limit
 AROUND_US = 3_000_000  # how far from a change a gap is looked for
 HEADERS_BYTES = 52
@@ -66,6 +68,17 @@ def rates_bps(times_us: list[int], values: list[int], span_us: tuple[int, int], 
     return [(after - before) * 8e6 / bin_us for before, after in pairwise(levels)]
 
 
+def bin_us(rate_bps: int, *, single_packets: bool) -> int:
+    """Return how fine the handover gaps can be measured, microseconds.
+
+    >>> bin_us(10**9, single_packets=True), bin_us(10**9, single_packets=False)
+    (5000, 10485)
+    """
+    return (
+        LEAST_BIN_US if single_packets else max(LEAST_BIN_US, BIN_PACKETS * SUPER_PACKET_BITS * 1_000_000 // rate_bps)
+    )
+
+
 def longest_gap_ms(rates: list[float], below_bps: float, bin_us: int) -> float:
     """Return the longest run of bins under a rate, in milliseconds.
 
@@ -105,7 +118,7 @@ def report(run: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
         run: what the scenario wrote.
         facts: ``mode``, ``rtt_ms``, ``loss_set`` (a fraction) and whatever else is to stand in the report.
     """
-    scenario, marks = run["scenario"], run["marks"]
+    scenario, marks, single = run["scenario"], run["marks"], run["scenario"]["single_packets"]
     payload_bps = converted_bps(scenario["rate_bps"], Layer.WIRE, Layer.PAYLOAD, Framing())
     received = series(run)
     cpu = verdict(run["cpu_idle_shares"])
@@ -113,12 +126,12 @@ def report(run: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
         **facts,
         "rate_bps": scenario["rate_bps"],
         "payload_limit_bps": payload_bps,
-        "loss_model": "packet" if scenario["single_packets"] else "super-packet",
+        "loss_model": "packet" if single else "super-packet",
         **_loss(run, facts["loss_set"]),
         "urgent": _urgent(run, facts["rtt_ms"]),
         "utilisation": _utilisation(received, marks, payload_bps),
         "predictable": _predictable(received, marks, payload_bps),
-        "handover": _handover(received, marks, payload_bps),
+        "handover": _handover(received, marks, payload_bps, bin_us(scenario["rate_bps"], single_packets=single)),
         "plan": _plan(run),
         "edge_drops_packets": run["drops_packets"]["edge"],
         "cpu": {"least_idle_share": cpu.least_idle_share, "needed_idle_share": LEAST_IDLE_SHARE},
@@ -169,17 +182,18 @@ def _predictable(received: Series, marks: dict[str, int], payload_bps: int) -> d
     return {"min_share": min(shares), "max_share": max(shares), "mean_share": mean(shares)}
 
 
-def _handover(received: Series, marks: dict[str, int], payload_bps: int) -> dict[str, float]:
-    """Return the longest gap around each change."""
+def _handover(received: Series, marks: dict[str, int], payload_bps: int, width_us: int) -> dict[str, float]:
+    """Return the longest gap around each change, and how fine it was measured."""
     total = received.total()
     changes = {
         "start_gap_ms": (marks["announced_us"] - 500_000, marks["announced_us"] + AROUND_US),
         "end_gap_ms": (marks["confirmed_us"] - AROUND_US, min(marks["released_us"] + AROUND_US, marks["end_us"])),
     }
-    return {
-        name: longest_gap_ms(rates_bps(received.at_us, total, span, BIN_US), GAP_BELOW * payload_bps, BIN_US)
+    gaps = {
+        name: longest_gap_ms(rates_bps(received.at_us, total, span, width_us), GAP_BELOW * payload_bps, width_us)
         for name, span in changes.items()
     }
+    return {**gaps, "bin_ms": width_us / 1000}
 
 
 def _plan(run: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""The hand-over in the lab: how long the circuit is idle when an image comes and goes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """What came of an image on a warm and on a new connection, at 200 Mbit/s."""
+    out = tmp_path_factory.mktemp("handover")
+    inside = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "handover.py"), "--out", str(out)]
+    small = ["--order", "demand", "--rate", "200 Mbit/s", "--part-bytes", "15000000"]
+    command = [str(HERE / "lab"), "--dilation", "6", "--timeout", "1700", "--out", str(out), "--", *inside, *small]
+    done = subprocess.run(command, check=False)
+    assert done.returncode == 0, "\n".join(log.read_text()[-2000:] for log in sorted(out.glob("*/logs/*.log")))
+    return json.loads((out / "report.json").read_text())
+
+
+def test_the_run_is_valid(report):
+    assert report["valid"], report["cpu"]
+
+
+@pytest.mark.parametrize("change", ["start_gap_ms", "end_gap_ms"])
+@pytest.mark.parametrize("connection", ["warm", "fresh"])
+def test_the_circuit_is_idle_for_at_most_20_ms(report, connection, change):
+    (variant,) = (v for v in report["variants"] if v["connection"] == connection)
+    assert variant[change] <= 20, variant
+
+
+def test_nothing_is_lost_by_the_change_of_hands(report):
+    assert [(v["drops"], v["retransmitted_segments"]) for v in report["variants"]] == [(0, 0), (0, 0)]
+    assert report["violations"] == 0
+
+
+def test_the_promise_is_kept(report):
+    for variant in report["variants"]:
+        assert variant["seconds"] <= variant["promised_seconds"]
