@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor, isqrt
+from operator import itemgetter
 
 from topology.units import shown_rate, shown_size
 from topology.wire import Framing, Layer
@@ -65,13 +66,18 @@ def needed_bytes(sources: Sequence[Source], port_bps: int) -> int:
     """
     if sum(min(s.then_bps, s.nic_bps) for s in sources) > port_bps:
         raise ValueError(f"what goes on at {[s.then_bps for s in sources]} bit/s has no end at {port_bps} bit/s")
-    corners_s = [Fraction(8 * s.burst_bytes, s.nic_bps - s.then_bps) for s in sources if s.nic_bps > s.then_bps]
-    return max((ceil(_held_bytes(sources, port_bps, at_s)) for at_s in corners_s), default=0)
+    # Until its corner a source brings nic t, from then on burst + then t.
+    bits, slope_bps, most_bits = 0, sum(s.nic_bps for s in sources) - port_bps, Fraction(0)
+    cornered = (s for s in sources if s.nic_bps > s.then_bps)
+    for at_s, source in sorted(((_corner_s(s), s) for s in cornered), key=itemgetter(0)):
+        most_bits = max(most_bits, bits + slope_bps * at_s)
+        bits += 8 * source.burst_bytes
+        slope_bps -= source.nic_bps - source.then_bps
+    return ceil(most_bits / 8)
 
 
-def _held_bytes(sources: Sequence[Source], port_bps: int, at_s: Fraction) -> Fraction:
-    bits = sum((min(s.nic_bps * at_s, 8 * s.burst_bytes + s.then_bps * at_s) for s in sources), Fraction(0))
-    return max(Fraction(0), bits - port_bps * at_s) / 8
+def _corner_s(source: Source) -> Fraction:
+    return Fraction(8 * source.burst_bytes, source.nic_bps - source.then_bps)
 
 
 def lost_packets(packets: int, packet_bytes: int, nic_bps: int, port_bps: int, buffer_bytes: int) -> int:
@@ -174,7 +180,8 @@ def chosen_unpaced(senders: Sequence[Sender], port_bps: int, free_bytes: int) ->
     staggered = _staggered(sources, port_bps, free_bytes)
     if staggered is not None:
         offsets_us, held_bytes = staggered
-        starts = ", ".join(f"{us / 1000:.1f}" for us in offsets_us)
+        starts = ", ".join(f"{us / 1000:.1f}" for us in offsets_us[:3])
+        starts += f" ... {offsets_us[-1] / 1000:.1f}" if len(offsets_us) > 3 else ""
         reason = f"{needs} {room}; started at {starts} ms they need {shown_size(held_bytes)}"
         return Chosen(Choice.STAGGER, hosts, held_bytes, reason, offsets_us=offsets_us)
     nic_bps = _capped_bps(sources, port_bps, free_bytes)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from controller.plan.bursts import (
     Choice,
@@ -18,6 +19,8 @@ from controller.plan.plan import Entry, Plan
 from topology.network import Network, link_name
 from topology.units import shown_rate, shown_size
 from topology.wire import Layer, converted_bps
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,12 @@ class _Port:
         """Return what a start of all entries that cross the port needs."""
         held = [e for e in crossing if e.flow.host in paced]
         others = [e for e in crossing if e.flow.host not in paced]
-        chosen = [_paced(self._sources(held, self._paced_source), held, self)] if held else []
+        # Beside others the paced ones count on no more than their shares of the port, the others on what these leave.
+        shares_bps = sum(self._wire_bps(e) for e in held)
+        own_bps = shares_bps if others else self.rate_bps
+        chosen = [self._paced(held, min(own_bps, self.rate_bps))] if held else []
         if others:
-            left_bps = max(1, self.rate_bps - sum(self._wire_bps(e) for e in held))
+            left_bps = max(1, self.rate_bps - shares_bps)
             free_bytes = self.buffer_bytes - sum(c.needed_bytes for c in chosen)
             chosen.append(chosen_unpaced(self._senders(others), left_bps, free_bytes))
         return PortBurst(
@@ -103,21 +109,34 @@ class _Port:
             buffer_bytes=self.buffer_bytes,
         )
 
+    def _paced(self, entries: Sequence[Entry], port_bps: int) -> Chosen:
+        hosts = tuple(dict.fromkeys(e.flow.host for e in entries))
+        sources = self._sources(entries, self._paced_source)
+        if sum(s.then_bps for s in sources) > port_bps:  # on a site's own network: the plan divides circuits
+            held_bytes = self.frames_bytes(entries)
+            why = (
+                f"more than {shown_rate(self.rate_bps)}, so their windows can all wait there: {shown_size(held_bytes)}"
+            )
+            return Chosen(Choice.PACE, hosts, held_bytes, f"their shares are together {why}")
+        held_bytes = needed_bytes(sources, port_bps)
+        count = f"{len(entries)} allocation{'s' if len(entries) > 1 else ''}"
+        puts = (
+            f"{count} of {named(hosts)} can put {shown_size(held_bytes)} at once into {shown_size(self.buffer_bytes)}"
+        )
+        return Chosen(Choice.PACE, hosts, held_bytes, f"held at their shares by agents, {puts}")
+
     def frames_bytes(self, entries: Sequence[Entry]) -> int:
         """Return the windows of some entries, in frames."""
         return sum(e.window_segments for e in entries) * self._network.framing.segment_bytes(Layer.FRAME)
 
     def _sources(self, entries: Sequence[Entry], source: Callable[[Sequence[Entry]], Source]) -> list[Source]:
         """Return what each side brings: all that come by the same link are one."""
-        sides: dict[tuple[str, str], list[Entry]] = {}
-        for entry in entries:
-            sides.setdefault(self._earlier(entry)[-1], []).append(entry)
-        return [source(members) for members in sides.values()]
+        return [source(members) for members in _grouped(entries, lambda e: self._earlier(e)[-1]).values()]
 
     def _senders(self, entries: Sequence[Entry]) -> list[Sender]:
         """Return each host with its whole window."""
-        hosts = dict.fromkeys(e.flow.host for e in entries)
-        return [Sender(h, self._window_source([e for e in entries if e.flow.host == h])) for h in hosts]
+        by_host = _grouped(entries, lambda e: e.flow.host)
+        return [Sender(host, self._window_source(members)) for host, members in by_host.items()]
 
     def _window_source(self, entries: Sequence[Entry]) -> Source:
         return Source(self._nic_bps(entries), self.frames_bytes(entries))
@@ -141,13 +160,8 @@ class _Port:
         return converted_bps(entry.frame_bps, Layer.FRAME, Layer.WIRE, self._network.framing)
 
 
-def _paced(sources: Sequence[Source], entries: Sequence[Entry], port: _Port) -> Chosen:
-    hosts = tuple(dict.fromkeys(e.flow.host for e in entries))
-    if sum(s.then_bps for s in sources) > port.rate_bps:  # on a site's own network: the plan divides circuits
-        held_bytes = port.frames_bytes(entries)
-        why = f"more than {shown_rate(port.rate_bps)}, so their windows can all wait there: {shown_size(held_bytes)}"
-        return Chosen(Choice.PACE, hosts, held_bytes, f"their shares are together {why}")
-    held_bytes = needed_bytes(sources, port.rate_bps)
-    count = f"{len(entries)} allocation{'s' if len(entries) > 1 else ''}"
-    puts = f"{count} of {named(hosts)} can put {shown_size(held_bytes)} at once into {shown_size(port.buffer_bytes)}"
-    return Chosen(Choice.PACE, hosts, held_bytes, f"held at their shares by agents, {puts}")
+def _grouped(entries: Sequence[Entry], key: Callable[[Entry], T]) -> dict[T, list[Entry]]:
+    groups: dict[T, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(key(entry), []).append(entry)
+    return groups

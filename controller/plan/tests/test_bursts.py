@@ -108,6 +108,14 @@ def test_those_who_go_on_at_the_rate_of_the_port_need_their_departures_and_no_mo
     assert need == sum(s.burst_bytes for s in some)
 
 
+@given(st.lists(sources, max_size=4), st.lists(st.tuples(rates, st.integers(0, 500), rates), max_size=4), rates)
+def test_paced_and_others_need_no_more_than_each_with_its_own_part_of_the_port(some, drawn, left_bps):
+    paced = [Source(nic_bps + then_bps, burst_bytes, then_bps) for nic_bps, burst_bytes, then_bps in drawn]
+    own_bps = sum(s.then_bps for s in paced)
+    apart = needed_bytes(paced, max(1, own_bps)) + needed_bytes(some, left_bps)
+    assert needed_bytes([*paced, *some], own_bps + left_bps) <= apart
+
+
 def test_no_buffer_is_enough_for_what_goes_on_above_the_rate():
     with pytest.raises(ValueError, match="has no end"):
         needed_bytes([Source(GIGABIT, 1, 2 * MBIT)], MBIT)

@@ -1,6 +1,7 @@
 """What a start of a plan's senders needs at each port, and what is chosen there."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ def test_the_circuits_port_needs_half_of_the_window_when_two_start_unpaced():
     assert port.hosts == ("base20", "base21")
     assert port.circuit == "chile-illinois"
     assert abs(port.unpaced_bytes - port.window_bytes / 2) <= 1
-    assert 20_500_000 < port.window_bytes < 23_000_000  # Freemon's, with what the other classes are guaranteed taken off
+    assert 20_500_000 < port.window_bytes < 23_000_000  # Freemon's, without what other classes are guaranteed
 
 
 def test_agents_are_told_to_pace_and_need_little():
@@ -88,7 +89,7 @@ def test_where_the_port_is_faster_than_what_comes_nothing_is_needed():
 def test_what_comes_by_one_circuit_comes_no_faster_than_that():
     flows = [flow(FlowClass.URGENT, host, "pop10", RING) for host in ("albu10", "albu20")]
     found = port_bursts(plan_of(*flows, network=RING), RING, ())
-    first, second, last = (at(link_name(*hop), found) for hop in zip(flows[0].path[1:-1], flows[0].path[2:], strict=True))
+    first, second, last = (at(link_name(*hop), found) for hop in list(pairwise(flows[0].path))[1:])
     assert first.unpaced_bytes > 0
     assert (second.unpaced_bytes, last.unpaced_bytes) == (0, 0)
 
