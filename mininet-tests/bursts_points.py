@@ -27,9 +27,9 @@ WINDOW_BYTES, FREEMON_RTT_MS = 22_500_000, 180  # Freemon 2013 section V.A
 PRINTED_MB = {2: 11, 10: 20, 30: 23}  # "with 23MB of buffer being the worst case in any configuration"
 PACKETS, PACKET_BYTES, FIG2_NIC_BPS, FIG2_PORT_BPS = 5_000, 1_000, 900 * MBIT, 622 * MBIT  # Antony 2003 figure 2
 BUFFER_BYTES = 500_000  # "approximately 0.5 MB"
-RTTS_MS = (10, 30, 60, 100, 150, 200)
+RTTS_MS = (10, 30, 60, 100, 150)
 QUICK_RTT_MS = 100
-SENDERS = ("whole window", "slow start", "headway")
+WINDOWS = {"whole window": 1, "slow start": 3, "headway": 2}  # slow start has sent two before its last round
 HEADWAY = ("headway", "headway, warm")
 
 
@@ -40,26 +40,30 @@ def points(experiments: tuple[str, ...], *, quick: bool) -> list[dict[str, Any]]
 
 
 def freemon_points(*, quick: bool) -> list[dict[str, Any]]:
-    """Return the points at which the smallest buffer is looked for."""
+    """Return the points at which the smallest buffer is looked for, first at 90% of what the formula says, or 0."""
     found = []
     for senders in (2, 10) if quick else PRINTED_MB:
         for sender in ("whole window", "headway") if quick else ("whole window", *HEADWAY):
             start = {"sender": sender, "senders": senders, "nic_bps": GIGABIT, "port_bps": GIGABIT}
-            start |= {"rtt_ms": FREEMON_RTT_MS, "windows": 1 if sender == "whole window" else 2}
+            start |= {"rtt_ms": FREEMON_RTT_MS, "windows": 1}
             name = f"freemon-{sender.replace(', ', '-').replace(' ', '-')}-{senders}"
             predicted_bytes = freemon_bytes(sender, senders)
             point: dict[str, Any] = {"name": name, "start": start, "predicted_bytes": predicted_bytes}
             if quick and sender != "whole window":
                 point["buffer_bytes"] = predicted_bytes
             elif quick:
-                ends = {"least": predicted_bytes * 97 // 100, "most": predicted_bytes * 103 // 100}
-                point["search"] = ends | {"resolution": predicted_bytes * 4 // 100}
+                point["search"] = _search(predicted_bytes, (97, 103), 4)
             elif sender == "whole window":
-                point["search"] = {"least": 0, "most": WINDOW_BYTES * 104 // 100, "resolution": 100_000}
+                point["search"] = _search(predicted_bytes, (90, 104), 1)
             else:
-                point["search"] = {"least": 0, "most": 4 * predicted_bytes, "resolution": 8_000}
+                point["search"] = _search(predicted_bytes, (0, 110), 5)
             found.append(point)
     return found
+
+
+def _search(predicted_bytes: int, percent: tuple[int, int], resolution_percent: int) -> dict[str, int]:
+    least, most, resolution = (predicted_bytes * part // 100 for part in (*percent, resolution_percent))
+    return {"least": least, "most": most, "resolution": resolution}
 
 
 def freemon_bytes(sender: str, senders: int) -> int:
@@ -86,9 +90,9 @@ def fig4_points(*, quick: bool) -> list[dict[str, Any]]:
     found = []
     for rtt_ms in (QUICK_RTT_MS,) if quick else RTTS_MS:
         for port_bps in speeds_bps(rtt_ms):
-            for sender in SENDERS:
+            for sender, windows in WINDOWS.items():
                 start = {"sender": sender, "senders": 1, "nic_bps": GIGABIT, "port_bps": port_bps}
-                start |= {"rtt_ms": rtt_ms, "windows": 1 if sender == "whole window" else 3}
+                start |= {"rtt_ms": rtt_ms, "windows": windows}
                 name = f"fig4-{sender.replace(' ', '-')}-{rtt_ms}ms-{port_bps // MBIT}M"
                 predicted_bytes = fig4_bytes(sender, rtt_ms, port_bps)
                 found.append(

@@ -19,7 +19,7 @@ SOCKET_BYTES = 1 << 28
 FRAME_HEADERS_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
 NUMBER = struct.Struct(">I")
 NUMBER_AT = {socket.AF_INET: 0, socket.AF_PACKET: FRAME_HEADERS_BYTES}
-PORT_BURST_S = 0.00001
+NIC_BURST_S = PORT_BURST_S = 0.00001  # packets of the same size, one by one: neither is late
 IDLE_EVERY_S = 0.1
 LASTS_S = 1.0
 
@@ -37,7 +37,7 @@ def numbered(
         buffer_bytes: of the port.
     """
     line, nic = nics.line, nics.nics[0]
-    nics.set_rate(1, rates_bps[0])
+    nics.set_rate(1, rates_bps[0], NIC_BURST_S)
     nics.set_window(1, None)
     line.narrow(rates_bps[1], buffer_bytes, PORT_BURST_S)
     port = line.near.inside(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)))

@@ -6,11 +6,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan.bursts import Choice
+from controller.plan.bursts import Choice, departure_bytes
 from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
-from controller.plan.tests.factories import IMAGE, RAW_IMAGES, RING, any_network, demands_in, flow, plan_of
+from controller.plan.tests.factories import GIGABIT, IMAGE, RAW_IMAGES, RING, any_network, demands_in, flow, plan_of
 from topology.named import chile_illinois
 from topology.network import Link, link_name
 from topology.protocol import FlowClass
@@ -63,6 +63,14 @@ def test_hosts_without_an_agent_start_one_after_another_beside_those_that_are_pa
     assert other.hosts == ("base21",)
     assert other.choice in {Choice.STAGGER, Choice.CAP, Choice.NOTHING}
     assert port.fits
+
+
+def test_beside_others_the_paced_count_on_no_more_of_the_port_than_their_shares():
+    port = image_at(100_000_000, {"base20"})
+    paced, other = port.chosen
+    entry = next(e for e in plan_of(*IMAGE).entries if e.flow.host == "base20")
+    assert paced.needed_bytes == departure_bytes(entry.payload_bps, GIGABIT.framing)
+    assert other.choice is Choice.NOTHING
 
 
 def test_two_without_an_agent_start_one_after_the_other():
