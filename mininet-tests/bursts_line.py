@@ -18,12 +18,12 @@ SUBNET = "10.78"
 FIRST_PORT = 6000
 NIC_LIMIT_BYTES = 100_000_000  # a host's own queue: it never drops here
 LEAST_BURST_BYTES = 3028  # two frames
-# Of the interface's rate: to cut a super-packet takes the CPU as long as some frames take the line, and a bucket of two
-# lost 3% of 1 Gbit/s by that, which is as much as all that a port of 900 Mbit/s must hold.
+# Of the interface's rate: while the CPU cuts a super-packet, the bucket must not run over.
 BURST_S = 0.0001
+SEND_BUFFER_BYTES = 1 << 27  # whatever the window, it can be written at once; the agent sets tcp_wmem as it needs it
+SO_SNDBUFFORCE = 32  # asm-generic/socket.h
 SENDER_SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "reno",  # slow start without HyStart, as in 2003, and without pacing
-    "net.ipv4.tcp_wmem": "4096 67108864 134217728",  # whatever the window, it can be written at once
 }
 
 
@@ -114,6 +114,7 @@ class Nics:
 
     def _connected(self, nic: Nic) -> Stream:
         listener = self.bound(nic, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)  # who is accepted has it too
         listener.listen(1)
         receiver = self.line.receiver.inside(lambda: socket.create_connection((nic.address, nic.port)))
         sender, _ = listener.accept()

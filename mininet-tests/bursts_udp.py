@@ -9,13 +9,13 @@ import struct
 import time
 from typing import Any
 
-from bursts_line import Nics
+from bursts_line import SEND_BUFFER_BYTES, SO_SNDBUFFORCE, Nics
 from longpath_flows import until
 from saturation import IdleMeter
 
-SO_RCVBUFFORCE, SO_SNDBUFFORCE, SO_TIMESTAMPNS = 33, 32, 35  # asm-generic/socket.h
+SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35  # asm-generic/socket.h
 ETH_P_IP = 0x0800  # linux/if_ether.h
-SOCKET_BYTES = 1 << 28
+RECEIVE_BUFFER_BYTES = 1 << 28
 FRAME_HEADERS_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
 NUMBER = struct.Struct(">I")
 NUMBER_AT = {socket.AF_INET: 0, socket.AF_PACKET: FRAME_HEADERS_BYTES}
@@ -45,10 +45,10 @@ def numbered(
     receiver = line.receiver.inside(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     receiver.bind((line.receiver.address, nic.port))
     for end in (port, receiver):
-        end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BYTES)
+        end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
         end.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sender = nics.bound(nic, socket.SOCK_DGRAM)
-    sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BYTES)
+    sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
     sender.connect((line.receiver.address, nic.port))
     rest = bytes(frame_bytes - FRAME_HEADERS_BYTES - NUMBER.size)
     dropped = line.dropped()
