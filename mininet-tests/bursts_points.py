@@ -40,7 +40,7 @@ def points(experiments: tuple[str, ...], *, quick: bool) -> list[dict[str, Any]]
 
 
 def freemon_points(*, quick: bool) -> list[dict[str, Any]]:
-    """Return the points at which the smallest buffer is looked for, first at 90% of what the formula says, or 0."""
+    """Return the points at which the smallest buffer is looked for, from a part of what the formula says on."""
     found = []
     for senders in (2, 10) if quick else PRINTED_MB:
         for sender in ("whole window", "headway") if quick else ("whole window", *HEADWAY):
@@ -56,7 +56,7 @@ def freemon_points(*, quick: bool) -> list[dict[str, Any]]:
             elif sender == "whole window":
                 point["search"] = _search(predicted_bytes, (90, 104), 1)
             else:
-                point["search"] = _search(predicted_bytes, (0, 110), 5)
+                point["search"] = _search(predicted_bytes, (10, 110), 5)
             found.append(point)
     return found
 

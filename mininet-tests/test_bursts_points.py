@@ -21,6 +21,12 @@ def test_every_point_has_a_name_of_its_own_and_the_quick_ones_are_few():
     assert len(points(bursts.EXPERIMENTS, quick=True)) <= 20
 
 
+def test_no_buffer_is_tried_that_is_smaller_than_the_ports_bucket_of_tokens():
+    for point in points(bursts.EXPERIMENTS, quick=False):
+        least = point["search"]["least"] if "search" in point else point["buffer_bytes"]
+        assert least > point.get("start", point)["port_bps"] / 8 * bursts_tcp.PORT_BURST_S
+
+
 def test_speeds_are_tried_on_both_sides_of_both_roots():
     for rtt_ms in bursts_points.RTTS_MS[1:]:
         low, high = forbidden_bps(GIGABIT, rtt_ms * 1000, BUFFER_BYTES)
