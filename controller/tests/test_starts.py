@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.starts import StartWatch
-from controller.tests.fakes import FakeSite, image, ready_site
+from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.timekeeper import Timekeeper
 from topology.named import chile_illinois
 
@@ -33,13 +33,13 @@ def tight():
 
 def test_a_start_that_fits_is_not_spoken_of():
     site = ready_site()
-    site.announce(image())
+    sending_image(site)
     StartWatch(site.book).look()
     assert said(site) == []
 
 
 def test_the_clocks_thread_says_what_does_not_fit(tight):
-    tight.announce(image())
+    sending_image(tight)
     Timekeeper(tight.book, tight.promises).step()
     (fields,) = said(tight)
     assert (fields["link"], fields["buffer_bytes"]) == ("ls1->ch1", 60_000)
@@ -50,7 +50,7 @@ def test_the_clocks_thread_says_what_does_not_fit(tight):
 
 def test_it_is_said_once_and_again_when_it_has_fitted_in_between(tight):
     watch = StartWatch(tight.book)
-    tight.announce(image())
+    sending_image(tight)
     for gone in ("base22", "base23"):  # other agents, and still too large
         watch.look()
         tight.service.host_down(gone)
@@ -60,14 +60,14 @@ def test_it_is_said_once_and_again_when_it_has_fitted_in_between(tight):
     tight.promises.tick()
     watch.look()  # those that are left have no agent: one after another they need nothing
     assert len(said(tight)) == 1
-    tight.announce(image("another"))
+    sending_image(tight, "another")
     watch.look()
     assert len(said(tight)) == 2
 
 
 def test_a_host_without_its_agent_is_told_to_start_apart():
     site = ready_site()
-    site.announce(image())
+    sending_image(site)
     with_agents = {c.choice for port in site.service.bursts() for c in port.chosen}
     site.service.host_down("base20")
     site.service.host_down("base21")

@@ -3,7 +3,7 @@
 from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import api_of
-from controller.tests.fakes import image, ready_site
+from controller.tests.fakes import ready_site, sending_image
 
 
 def shown(site):
@@ -12,7 +12,7 @@ def shown(site):
 
 def test_each_port_says_what_a_start_needs_and_what_is_done_about_it():
     site = ready_site()
-    site.announce(image())
+    sending_image(site)
     wan, lan = shown(site)
     assert (wan["link"], wan["circuit"], wan["fits"]) == ("ls1->ch1", "chile-illinois", True)
     assert wan["senders"] == ["base23", "base20", "base21", "base22"]
@@ -25,7 +25,7 @@ def test_each_port_says_what_a_start_needs_and_what_is_done_about_it():
 
 def test_hosts_without_an_agent_are_named_with_when_to_start():
     site = ready_site()
-    site.announce(image())
+    sending_image(site)
     for host in ("base20", "base21"):
         site.service.host_down(host)
     paced, other = shown(site)[0]["choices"]
