@@ -1,12 +1,12 @@
 # Headway: two commands do everything on a Debian 12 machine, as root.
 #   make demo    the LSST scenario: table, report and figure in out/demo
 #   make test    lint, types, imports, unit, property and emulated tests
-# The others: make check (fast, no root), make handover, make layers, make bench-reservations, make bench-agent, make bpf (build the kernel part again), make clean.
+# The others: make check (fast, no root), make handover, make layers, make bench-reservations, make bench-agent, make bursts, make bpf (build the kernel part again), make clean.
 
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab handover layers bench-reservations bench-agent install bpf clean floods
+.PHONY: demo test check schema root lab handover layers bench-reservations bench-agent bursts install bpf clean floods
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -45,6 +45,9 @@ bench-reservations: install  ## out/bench/reservations.json
 
 bench-agent: install  ## out/bench/agent.json
 	$(PYTHON) mininet-tests/bench_agent.py $(ARGS)
+
+bursts: install  ## out/bursts: buffers at starts, as in Freemon 2013 and Antony 2003; ARGS="fig2", "freemon", "fig4", "--quick"
+	$(PYTHON) mininet-tests/bursts.py $(ARGS)
 
 install: .venv/.installed
 

@@ -2,8 +2,8 @@
 
 import typer
 
-from apps import announce, availability, change, events, reservations, reserve, show
+from apps import announce, availability, bursts, change, events, reservations, reserve, show
 
 app = typer.Typer()
-for _part in (reserve, reservations, change, availability, announce, show, events):
+for _part in (reserve, reservations, change, availability, announce, show, bursts, events):
     app.registered_commands += _part.app.registered_commands

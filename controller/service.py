@@ -7,6 +7,8 @@ from controller.book import Book, StepDone, View
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
+from controller.plan.ports import PortBurst
+from controller.starts import starts_now
 from topology.network import Network, UnknownNode
 from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Repaired, Telemetry
 
@@ -31,6 +33,10 @@ class Service:
         """Return the latest steps of transitions, oldest first."""
         with self._book.changed:
             return tuple(self._book.installed.steps)
+
+    def bursts(self) -> tuple[PortBurst, ...]:
+        """Return what a start of all senders at one instant needs at each port, and what they do about it."""
+        return starts_now(self._book)
 
     def host_up(self, hello: Hello) -> Allocations | None:
         """Return what a host may do now that its agent is here; None if there is no such host.

@@ -2,6 +2,7 @@
 
 from controller.book import Book
 from controller.promises import Promises
+from controller.starts import StartWatch
 from controller.store import StoreError
 
 IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait to be noticed
@@ -14,6 +15,7 @@ class Timekeeper:
     def __init__(self, book: Book, promises: Promises) -> None:
         self._book = book
         self._promises = promises
+        self._starts = StartWatch(book)
         self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
@@ -34,7 +36,7 @@ class Timekeeper:
         return book.stopping or book.due_us() < book.sleeping_until_us or book.must_replan() or book.unsettled()
 
     def step(self) -> None:
-        """Act once; what the store did not take is tried again."""
+        """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""
         try:
             self._promises.tick()
             self._said = ""
@@ -42,3 +44,4 @@ class Timekeeper:
             if str(failure) != self._said:
                 self._said = str(failure)
                 self._book.events.publish("store.failed", level="error", error=self._said)
+        self._starts.look()

@@ -118,9 +118,9 @@ class Line:
         batch = [f"qdisc change dev {device} root {' '.join(self._netem())}" for device in ("up2", "down1")]
         self.far.run("tc", "-batch", "-", text="\n".join(batch))
 
-    def narrow(self, frame_bps: int, buffer_bytes: int) -> None:
+    def narrow(self, frame_bps: int, buffer_bytes: int, burst_s: float = BURST_S) -> None:
         """Give the bottleneck a rate, counted in Ethernet frames, and a buffer, the bucket of tokens included."""
-        burst_bytes = max(3028, int(frame_bps / 8 * BURST_S))  # two frames at least
+        burst_bytes = max(3028, int(frame_bps / 8 * burst_s))  # two frames at least
         limits = ["burst", str(burst_bytes), "limit", str(buffer_bytes - burst_bytes)]
         parameters = ["tbf", "rate", f"{frame_bps}bit", *limits]
         self.near.run("tc", "qdisc", "replace", "dev", "up1", "root", "handle", "1:", *parameters)

@@ -14,7 +14,7 @@ import yaml
 from controller import pki_files
 from controller.northbound.tests.site import api_of
 from controller.settings import parsed
-from controller.tests.fakes import FakeSite, ready_site
+from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.tests.serving import served
 from hostagent.settings import parsed as parsed_agent
 from topology.certificates import Kind
@@ -111,6 +111,13 @@ def test_the_commands_print_what_the_document_says(tmp_path):
 
 def test_the_agents_commands_print_what_the_document_says(tmp_path):
     follow("agent.md", DEFAULT_URL, tmp_path)
+
+
+def test_the_bursts_are_shown_as_the_document_says(tmp_path):
+    site = ready_site()
+    sending_image(site)
+    with served(api_of(site)) as url:
+        follow("bursts.md", url, tmp_path)
 
 
 def certified(folder):

@@ -2,6 +2,7 @@
 
 from controller.book import HostState, StepDone, View
 from controller.northbound.shapes import (
+    BurstOut,
     HealthOut,
     HostStateOut,
     LayersOut,
@@ -14,6 +15,7 @@ from controller.northbound.shapes import (
 )
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import LinkPlan, Plan
+from controller.plan.ports import PortBurst
 from topology.network import Network, Switch, link_name
 from topology.units import shown_time
 
@@ -68,6 +70,31 @@ def _layers(value: Layers) -> LayersOut:
         "meters_frame_bps": dict(value.meters_bps),
         "queues_frame_bps": dict(value.queues_bps),
         "circuit_frame_bps": value.circuit_bps,
+    }
+
+
+def burst(value: PortBurst) -> BurstOut:
+    """Return what a start needs at a port, and what is done about it."""
+    return {
+        "link": value.link,
+        "circuit": value.circuit,
+        "senders": list(value.hosts),
+        "window_bytes": value.window_bytes,
+        "unpaced_bytes": value.unpaced_bytes,
+        "chosen_bytes": value.chosen_bytes,
+        "buffer_bytes": value.buffer_bytes,
+        "fits": value.fits,
+        "choices": [
+            {
+                "choice": chosen.choice,
+                "senders": list(chosen.hosts),
+                "needed_bytes": chosen.needed_bytes,
+                "reason": chosen.reason,
+                "offsets_us": list(chosen.offsets_us),
+                "nic_bps": chosen.nic_bps,
+            }
+            for chosen in value.chosen
+        ],
     }
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from controller.northbound import render
 from controller.northbound.answers import add, answer
 from controller.northbound.parts import Parts
-from controller.northbound.shapes import HealthOut, HostStateOut, StepOut, SwitchOut, TopologyOut, ViewOut
+from controller.northbound.shapes import BurstOut, HealthOut, HostStateOut, StepOut, SwitchOut, TopologyOut, ViewOut
 
 
 def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:
@@ -29,6 +29,7 @@ class Views:
         add(routes, "GET /v1/plan", self.plan, _shown(ViewOut))
         add(routes, "GET /v1/transitions", self.transitions, _shown(list[StepOut]))
         add(routes, "GET /v1/topology", self.topology, _shown(TopologyOut))
+        add(routes, "GET /v1/bursts", self.bursts, _shown(list[BurstOut]))
         add(routes, "GET /v1/hosts", self.hosts, _shown(list[HostStateOut]))
         add(routes, "GET /v1/switches", self.switches, _shown(list[SwitchOut]))
         return routes
@@ -49,6 +50,10 @@ class Views:
     def topology(self) -> Response:
         """Return the network."""
         return answer(render.topology(self._network))
+
+    def bursts(self) -> Response:
+        """Return, for each port, what a start of all its senders needs of its buffer, and what they do."""
+        return answer([render.burst(port) for port in self._service.bursts()])
 
     def hosts(self) -> Response:
         """Return every host's agent and its counters."""

@@ -141,3 +141,11 @@ def image(name="image", **changes):
         "target": "arch",
     }
     return Asked(**(fields | changes))
+
+
+def sending_image(site, name="image"):
+    """Announce the LSST image and let its senders see that they can send; the plan then gives them its rate."""
+    site.announce(image(name))
+    site.converge()
+    site.demand("base20", "base21")
+    site.converge()

@@ -1,0 +1,45 @@
+"""``headway bursts``: what each port needs when all start at once, and what keeps that small."""
+
+import json
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from apps import base, options, shown
+from topology.units import shown_size
+
+app = typer.Typer()
+
+
+@app.command()
+def bursts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
+    """Show what each port needs when all its senders start at once, and what they do about it.
+
+    headway bursts
+    """
+    ports = base.call(url, "GET /v1/bursts")
+    if as_json:
+        typer.echo(json.dumps(ports))
+    else:
+        _show(ports)
+
+
+def _show(ports: list[dict[str, Any]]) -> None:
+    """Print a line for each port; below the table, why, and what does not fit."""
+    console = shown.console()
+    table = Table()
+    for column in ("port", "senders", "window", "unpaced", "as chosen", "buffer", "choice"):
+        table.add_column(column, justify="right" if column in {"window", "unpaced", "as chosen", "buffer"} else "left")
+    for port in ports:
+        sizes = (shown_size(port[f"{name}_bytes"]) for name in ("window", "unpaced", "chosen", "buffer"))
+        choices = ", ".join(one["choice"] for one in port["choices"])
+        fits = "" if port["fits"] else " [red]too large[/red]"
+        table.add_row(port["link"], str(len(port["senders"])), *sizes, choices + fits)
+    console.print(table if ports else "no senders")
+    for port in ports:
+        for one in port["choices"]:
+            typer.echo(f"{port['link']}: {one['choice']}: {one['reason']}")
+        if not port["fits"]:
+            needs = f"needs {shown_size(port['chosen_bytes'])}, holds {shown_size(port['buffer_bytes'])}"
+            console.print(f"[red]warning: {port['link']} {needs}: a start at once loses packets[/red]")

@@ -1,0 +1,118 @@
+"""Bursts in small buffers, measured: Freemon 2013 section V.A, Antony 2003 figures 2 and 4; JSON and plots.
+
+What has been measured already is not measured again: delete a file in ``OUT/points`` to have it anew. It runs in the
+lab, where single packets at 30 Gbit/s are exact.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import bursts_figure
+from bursts_points import (
+    BUFFER_BYTES,
+    GIGABIT,
+    PRINTED_MB,
+    WINDOW_BYTES,
+    fig2_measured,
+    points,
+)
+from saturation import LEAST_IDLE_SHARE
+
+from controller.plan.bursts import forbidden_bps
+
+HERE = Path(__file__).parent
+EXPERIMENTS = ("fig2", "fig4", "freemon")
+DILATION = 16  # 10 Gbit/s of single packets, at a start of ten senders
+EXIT_FAILED = 1
+CURVE_RTTS_MS = range(16, 221)
+
+
+def main(argv: list[str]) -> int:
+    """Measure what is missing, then write JSON and plots; return the exit code."""
+    parser = argparse.ArgumentParser(prog="bursts", description=__doc__)
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=f"some of {', '.join(EXPERIMENTS)}")
+    parser.add_argument("--quick", action="store_true", help="few points, each with few tries")
+    parser.add_argument("--out", type=Path, default=Path("out/bursts"), help="folder (default: %(default)s)")
+    args = parser.parse_args(argv)
+    if not set(args.experiments) <= set(EXPERIMENTS):
+        parser.error(f"there are {', '.join(EXPERIMENTS)}")
+    wanted = points(tuple(args.experiments) or EXPERIMENTS, quick=args.quick)
+    kept = args.out.absolute() / "points"
+    kept.mkdir(parents=True, exist_ok=True)
+    missing = [point for point in wanted if _seen(kept, point) is None]
+    print(f"bursts: {len(wanted)} points, {len(missing)} of them to be measured", flush=True)
+    code = _measured(missing, kept) if missing else 0
+    seen = [one for point in wanted if (one := _seen(kept, point)) is not None]
+    _written(seen, args.out)
+    full = [one["name"] for one in seen if one["idle_share"] < LEAST_IDLE_SHARE]
+    if full:
+        print(f"bursts: invalid, the CPU was full: {', '.join(full)}", file=sys.stderr)
+    return EXIT_FAILED if code or full or len(seen) < len(wanted) else 0
+
+
+def _seen(kept: Path, point: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a point has come to; None if it was not measured, or was another one then."""
+    file = kept / f"{point['name']}.json"
+    seen: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return seen if point.items() <= seen.items() else None
+
+
+def _measured(missing: list[dict[str, Any]], kept: Path) -> int:
+    """Measure points in the lab, all in one boot, into a file each; return its exit code."""
+    (kept / "points.json").write_text(json.dumps(missing))
+    lab = [str(HERE / "lab"), "--dilation", str(DILATION), "--out", str(kept), "--"]
+    run = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "bursts_run.py"), "--out", str(kept)]
+    return subprocess.run([*lab, *run], check=False).returncode
+
+
+def _written(seen: list[dict[str, Any]], out: Path) -> None:
+    """Write a JSON file and a plot for each experiment that has points."""
+    parts = {
+        "freemon": [one for one in seen if one["name"].startswith("freemon")],
+        "antony_fig2": [one for one in seen if one["name"] == "fig2"],
+        "antony_fig4": [one for one in seen if one["name"].startswith("fig4")],
+    }
+    reports = {"freemon": _freemon, "antony_fig2": _fig2, "antony_fig4": _fig4}
+    for name, some in parts.items():
+        if some:
+            report = reports[name](some)
+            (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
+            bursts_figure.DRAWN[name](report, out / f"{name}.png")
+            print(f"bursts: {out / name}.json and .png")
+
+
+def _freemon(seen: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "window_bytes": WINDOW_BYTES,
+        "nic_bps": GIGABIT,
+        "port_bps": GIGABIT,
+        "printed_mb": PRINTED_MB,
+        "points": [one | {"sender": one["start"]["sender"], "senders": one["start"]["senders"]} for one in seen],
+    }
+
+
+def _fig2(seen: list[dict[str, Any]]) -> dict[str, Any]:
+    (one,) = seen
+    return one | {"measured": fig2_measured(one)}
+
+
+def _fig4(seen: list[dict[str, Any]]) -> dict[str, Any]:
+    curve = {rtt_ms: forbidden_bps(GIGABIT, rtt_ms * 1000, BUFFER_BYTES) for rtt_ms in CURVE_RTTS_MS}
+    return {
+        "buffer_bytes": BUFFER_BYTES,
+        "nic_bps": GIGABIT,
+        "curve": [{"rtt_ms": ms, "low_bps": bps[0], "high_bps": bps[1]} for ms, bps in curve.items() if bps],
+        "points": [
+            {key: one["start"][key] for key in ("sender", "rtt_ms", "port_bps")}
+            | {key: one[key] for key in ("predicted_bytes", "dropped", "sent_again", "idle_share")}
+            for one in seen
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
