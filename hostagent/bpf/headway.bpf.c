@@ -321,7 +321,7 @@ void BPF_PROG(headway_cong_control, struct sock *sk) /* the first argument only:
 {
 	struct conn *conn = conn_of(sk);
 
-	if (!conn || !enforce(sk, conn, tcp_sk(sk)->tcp_mstamp * 1000, ACK))
+	if (!conn || !enforce(sk, conn, tcp_sk(sk)->tcp_clock_cache, ACK))
 		give_back(sk, conn, sk->__sk_common.skc_family == AF_INET6);
 }
 
@@ -333,7 +333,7 @@ __u32 BPF_PROG(headway_min_tso_segs, struct sock *sk)
 {
 	struct conn *conn = conn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 now_ns = tp->tcp_mstamp * 1000;
+	__u64 now_ns = tp->tcp_clock_cache; /* not tcp_mstamp, cut to microseconds: before a departure that is due */
 
 	if (conn && conn->part == PART_GREEDY && sk->sk_pacing_status == SK_PACING_NEEDED && now_ns < tp->tcp_wstamp_ns &&
 	    !(conn->watched && !conn->waits))

@@ -50,7 +50,7 @@ struct tcp_sock {
 	__u32 total_retrans;
 	__u64 bytes_acked;
 	__u64 bytes_sent;
-	__u64 tcp_mstamp; /* CLOCK_MONOTONIC in microseconds, refreshed for each ACK and before each transmission */
+	__u64 tcp_clock_cache; /* CLOCK_MONOTONIC, ns, refreshed for each ACK and before each transmission */
 	__u64 tcp_wstamp_ns; /* when pacing lets the next segment go */
 	struct tcp_rack rack;
 };

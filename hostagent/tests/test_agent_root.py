@@ -195,8 +195,8 @@ def test_an_older_epoch_is_not_obeyed(hosts, agent, cleanup):
     agent.obey(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
     bulks = started(cleanup, Bulk(*hosts))
     agent.controller.send(Allocations(4, LEASE_MS, (allocation("10.77.0.2/32", 30),)))
-    agent.controller.send(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
     eventually(lambda: "agent.old_epoch" in agent.log, within_s=5, what="a log line")
+    agent.controller.send(Allocations(5, LEASE_MS, (allocation("10.77.0.2/32", 100),)))
     assert_rate(bulks, 100 * MBIT)
     assert not agent.controller.applied(4)
 
