@@ -42,6 +42,7 @@ class Site:
         hosts_mark: whether agents set their class's DSCP; the site's own switches do it anyway.
         drain_us: how long growing waits after what it takes was given up; 0 is right, a round trip is what one does
             who cannot know that a sender has shrunk.
+        together_us: hosts that begin or end together say so within this; switches are told once.
         schedules: by circuit, when it has another capacity than its own rate.
         lead_us: by circuit that is bought at need, how long before its use that must be.
     """
@@ -54,6 +55,7 @@ class Site:
     lead_us: Mapping[str, int] = field(default_factory=dict)
     hosts_mark: bool = False
     drain_us: int = 0
+    together_us: int = 1_000
 
     def ledger(self) -> Ledger:
         """Return an empty ledger of the site."""
@@ -167,6 +169,7 @@ class Book:
         self._started_us = now_us()
         self.sleeping_until_us = 0  # when the clock is looked at next without being woken
         # Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
+        self.desired_us = 0  # since when it is
         self.desired = planned(now_us() // 1000 * 2, site.network, site.policy, self._demand())
 
     def flows(self) -> tuple[Flow, ...]:
@@ -182,8 +185,7 @@ class Book:
         plan = planned(epoch, self.site.network, self.site.policy, self._demand())
         running = {known.reservation_id for known in self.ledger.in_plan()}
         if replace(plan, epoch=self.desired.epoch) != self.desired:
-            self.desired = plan
-            self.changed.notify_all()
+            self._wish(plan)
         for host, state in self.hosts.items():
             watched = {e.flow.name for e in plan.of_host(host) if e.standby}
             state.wants = {name: wants for name, wants in state.wants.items() if name in watched}
@@ -195,7 +197,10 @@ class Book:
 
     def grant_anew(self) -> None:
         """Give the wanted plan another epoch, for a host that acts on it only once it is newer; under the lock."""
-        self.desired = replace(self.desired, epoch=self.desired.epoch + 2)
+        self._wish(replace(self.desired, epoch=self.desired.epoch + 2))
+
+    def _wish(self, plan: Plan) -> None:
+        self.desired, self.desired_us = plan, self.now_us()
         self.changed.notify_all()
 
     def demanded(self) -> None:

@@ -84,7 +84,7 @@ class Convergence:
     def _patience_s(self) -> float:
         """Return how long nothing can be to do unless somebody says something, seconds; under the lock."""
         now_us, due_us = self._book.now_us(), self._book.lease_ends_us()
-        due_us += [self._drained_us] if self._drained_us > now_us else []
+        due_us += [self._not_before_us()] if self._not_before_us() > now_us else []
         audit_s = [] if self._audits is None else [self._audits.wait_s()]
         return min([RETRY_S, *audit_s, *((at_us - now_us) / 1e6 for at_us in due_us)])
 
@@ -108,10 +108,14 @@ class Convergence:
         step = next_step(InForce(installed.meters, installed.queues, acting), book.desired)
         if step.place is not Place.HOSTS:
             self._note_hosts()
-            return step if book.now_us() >= self._drained_us else None
+            return step if book.now_us() >= self._not_before_us() else None
         if self._to_tell(step.plan) or (step.plan is book.desired and installed.hosts_epoch != step.plan.epoch):
             return step
         return None
+
+    def _not_before_us(self) -> int:
+        """Return from when on switches may be told of the plan that is wanted; under the lock."""
+        return max(self._drained_us, self._book.desired_us + self._book.site.together_us)
 
     def _carried_out(self, step: Step) -> bool:
         """Carry out a step of the switches; return False if it failed (logged, and kept in the book)."""

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from controller.audit import Part, SwitchAudit
 from controller.book import Site
 from controller.plan.plan import Plan
-from controller.southbound.desired import lowered, port_queues, switch_state
+from controller.southbound.desired import lowered, port_queues, switch_meters, switch_rules
 from controller.southbound.foreign import Ignored
+from controller.southbound.openflow import Rule, SwitchState
 from controller.southbound.ovsdb import PortQueues, QueueWriter
+from controller.southbound.pairs import ways
 from controller.southbound.session import SwitchSessions
 from topology.network import Switch
 
@@ -36,6 +38,7 @@ class Edge:
         self._site = site
         self._sessions = sessions
         self._writers = writers
+        self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with the ways they are for
 
     def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
         """Bring every switch's rules and meters to the plan; with ``no_higher`` leave meters that are below it.
@@ -44,10 +47,21 @@ class Edge:
             SouthboundError: a switch is gone, refused, or did not answer.
         """
         for switch in self._site.network.switches:
-            state = switch_state(self._site.network, switch, plan, self._site.policy)
+            state = SwitchState(self._rules(switch, plan), switch_meters(self._site.network, switch, plan))
             if no_higher:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S))
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
+
+    def _rules(self, switch: Switch, plan: Plan) -> frozenset[Rule]:
+        """Return a switch's rules under a plan: the very same ones while no flow comes, goes or changes its way."""
+        under = ways(plan)
+        known = self._latest_rules.get(switch.name)
+        if known is None or known[0] != under:
+            known = self._latest_rules[switch.name] = (
+                under,
+                switch_rules(self._site.network, switch, plan, self._site.policy),
+            )
+        return known[1]
 
     def put_queues(self, plan: Plan) -> None:
         """Bring every circuit port's queues to the plan, one transaction a database.

@@ -51,7 +51,9 @@ def breaks() -> list[Break]:
     """Return what is broken, one after the other; meter, queue and class are those that the traffic runs through."""
     hosts = {h.name: h.ip for h in NETWORK.hosts}
     pair, own = (
-        f"table=0,priority=400,ip,nw_src={hosts[sender]},nw_dst={hosts[RECEIVER]}" for sender in (OTHER, SENDER)
+        f"table=0,priority=400,ip,in_port={NETWORK.link(SWITCH, sender).port_no},"
+        f"nw_src={hosts[sender]},nw_dst={hosts[RECEIVER]}"
+        for sender in (OTHER, SENDER)
     )
     ofctl = ["ovs-ofctl", "-O", "OpenFlow13"]
     meter = meter_id(NETWORK, (SWITCH, "ch1"), FlowClass.BACKGROUND)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
 from controller.plan.shares import max_min
-from controller.southbound.openflow import MatchValue, Rule, SwitchState, cookie, drop_meter, match
+from controller.southbound.openflow import DropMeter, MatchValue, Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
 from controller.southbound.pairs import Pair, is_local, pairs, ways
 from topology.network import Host, Link, Network, Switch, link_name
@@ -48,15 +48,25 @@ _COOKIE = cookie(1)
 
 def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
     """Return all rules and meters of a switch under a plan."""
-    known = pairs(network, switch, plan)
-    rules = (
-        *_classified(network, known, policy),
-        *_strange(network, switch, policy),
-        *_named(network, switch),
-        *_passed(network, switch, policy),
-        *_forward(network, switch),
-        *_pinned(network, switch, plan),
+    return SwitchState(switch_rules(network, switch, plan, policy), switch_meters(network, switch, plan))
+
+
+def switch_rules(network: Network, switch: Switch, plan: Plan, policy: Policy) -> frozenset[Rule]:
+    """Return all rules of a switch under a plan; they depend on the ways that the plan's pairs of hosts go only."""
+    return frozenset(
+        (
+            *_classified(network, pairs(network, switch, plan), policy),
+            *_strange(network, switch, policy),
+            *_named(network, switch),
+            *_passed(network, switch, policy),
+            *_forward(network, switch),
+            *_pinned(network, switch, plan),
+        )
     )
+
+
+def switch_meters(network: Network, switch: Switch, plan: Plan) -> frozenset[DropMeter]:
+    """Return all meters of a switch under a plan: each class's on each circuit, and each pair's."""
     class_meters = (
         drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps, METER_BURST_MS))
         for head, _ in _circuit_ports(network, switch)
@@ -65,10 +75,10 @@ def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -
     )
     pair_meters = (
         drop_meter(pair.meter_id, bps, _burst_bits(bps, METER_BURST_MS if pair.is_alone else PAIR_BURST_MS))
-        for pair in known
+        for pair in pairs(network, switch, plan)
         for bps in (max(LEAST_METER_BPS, pair.frame_bps),)
     )
-    return SwitchState(frozenset(rules), frozenset((*class_meters, *pair_meters)))
+    return frozenset((*class_meters, *pair_meters))
 
 
 def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:

@@ -247,22 +247,28 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     Raises:
         NotSettable: ``desired`` names what is not ours, or contradicts itself.
     """
-    _check(desired)
     old_meters = {meter.meter_id: meter for meter in installed.meters}
     new_meters = {meter.meter_id: meter for meter in desired.meters}
     changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters and meter != old_meters[id_]]
     shrinks = [meter for meter in changed if _size(meter) < _size(old_meters[meter.meter_id])]
-    kept = {rule.key for rule in desired.rules}
-    phases: tuple[list[Message], ...] = (
-        [PutMeter(meter, exists=True) for meter in shrinks],
-        [
+    puts: list[Message] = []
+    deletes: list[Message] = []
+    # Where only rates change, which happens at each hand-over, nobody needs to look at all rules.
+    if desired.rules is not installed.rules or old_meters.keys() != new_meters.keys():
+        _check(desired)
+        kept = {rule.key for rule in desired.rules}
+        puts = [
             *(PutMeter(meter, exists=False) for id_, meter in sorted(new_meters.items()) if id_ not in old_meters),
             *(PutRule(rule) for rule in _ordered(desired.rules - installed.rules)),
-        ],
-        [
+        ]
+        deletes = [
             *(DeleteRule(rule) for rule in _ordered(installed.rules) if rule.key not in kept),
             *(DeleteMeter(meter) for id_, meter in sorted(old_meters.items()) if id_ not in new_meters),
-        ],
+        ]
+    phases: tuple[list[Message], ...] = (
+        [PutMeter(meter, exists=True) for meter in shrinks],
+        puts,
+        deletes,
         [PutMeter(meter, exists=True) for meter in changed if meter not in shrinks],
     )
     ordered: list[Message] = []

@@ -78,9 +78,11 @@ class FakeHosts:
 class FakeSite:
     """All of it, wired as the controller's process does."""
 
-    def __init__(self, network=None, standing=(DATABASE, RAW_IMAGES), store="sqlite://", clock=None, **more):
+    def __init__(
+        self, network=None, standing=(DATABASE, RAW_IMAGES), store="sqlite://", clock=None, together_us=0, **more
+    ):
         self.clock = clock or Clock()
-        site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, **more)
+        site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
         self.book = Book(site, self.clock)
         self.service = Service(self.book)
         self.store = Store(store)
@@ -123,9 +125,9 @@ class FakeSite:
         return kept.value
 
 
-def ready_site():
+def ready_site(**more):
     """A site whose first plan is in force, every agent attached."""
-    site = FakeSite()
+    site = FakeSite(**more)
     site.attach_all()
     site.converge()
     return site

@@ -95,6 +95,17 @@ def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
     assert site.book.hosts["base20"].acts_as_told[0].frame_bps > 400_000_000
 
 
+def test_switches_are_told_once_of_hosts_that_end_together():
+    site = ready_site(together_us=1_000)
+    told = len(site.switches.log)
+    site.announce(image())
+    site.convergence.step()
+    assert len(site.switches.log) == told
+    site.clock.now_us += 1_000
+    site.convergence.step()
+    assert len(site.switches.log) > told
+
+
 def test_a_flight_that_begins_again_before_its_end_was_heard_of_gets_a_newer_epoch(site):
     under_way(site)
     before = site.book.hosts["base20"].sent_epoch

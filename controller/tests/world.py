@@ -56,7 +56,7 @@ class World:
         self.clock = Clock()
         self.flows: tuple[Flow, ...] = ()
         self.capacity_bps: dict[str, int] = {}
-        self.book = Book(Site(network, DEFAULT_POLICY, (), LEASE_MS), self.clock)
+        self.book = Book(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock)
         self.book.ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.service = Service(self.book)
         self.convergence = Convergence(self.book, self, self)

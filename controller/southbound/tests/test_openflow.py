@@ -74,6 +74,13 @@ def test_the_messages_lead_to_the_desired_state_and_a_second_time_there_are_none
     assert messages(after, switch.ours()) == ()
 
 
+@given(states(), st.integers(1, 9))
+def test_where_only_rates_change_the_same_rules_need_not_be_looked_at(state, rate):
+    meters = frozenset(drop_meter(m.meter_id, rate * 1_000_000, 1_000_000) for m in state.meters)
+    same, equal = SwitchState(state.rules, meters), SwitchState(frozenset(list(state.rules)), meters)
+    assert messages(same, state) == messages(equal, state)
+
+
 @given(states(), states())
 def test_there_is_one_message_for_each_rule_and_meter_that_differs_and_no_more(before, after):
     rule_keys = {r.key for r in before.rules ^ after.rules}
