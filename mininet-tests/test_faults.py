@@ -2,13 +2,21 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from eventually import eventually
+from openvswitch import Directories, PrivateOvs
+
+from controller.southbound.errors import DatabaseGone, NoSuchPort
+from controller.southbound.ovsdb import QueueWriter
 
 HERE = Path(__file__).parent
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 CASES = (
     "openflow cut",
     "vswitchd killed",
@@ -20,11 +28,42 @@ CASES = (
 FORWARDING_STAYS = [case for case in CASES if case != "vswitchd killed"]
 NO_GAP_MS = 60  # super-packets at the database's 5% of 100 Mbit/s, seen every 10 ms
 
-pytestmark = [
+AWAY_S, BACK_WITHIN_S = 10.5, 3.0  # the ovs package's own attempts would be about 1, 3, 8 and 16 s after the end
+
+in_lab = [
     pytest.mark.lab,
     pytest.mark.timeout(2400),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ovsdb-server") is None, reason="needs root and Open vSwitch")
+def test_a_database_that_was_away_for_long_is_used_as_soon_as_it_is_back(tmp_path):
+    ovs = PrivateOvs(Directories.under(tmp_path))
+    subprocess.run(["ovsdb-tool", "create", tmp_path / "conf.db", SCHEMA], check=True)
+    ovs.start_database()
+    ovs.vsctl("--no-wait", "init")
+    with QueueWriter(ovs.remote) as writer:
+        assert answers(writer, 10)
+        ovs.stop_database()
+        gone_s = time.monotonic()
+        eventually(lambda: time.monotonic() > gone_s + AWAY_S, within_s=2 * AWAY_S, what="it was away for long")
+        assert not answers(writer, 0.1)
+        ovs.start_database()
+        assert answers(writer, BACK_WITHIN_S)
+    ovs.stop_database()
+
+
+def answers(writer: QueueWriter, within_s: float) -> bool:
+    """Whether the database says in time that it has no such port."""
+    try:
+        writer.installed("no-such-port", within_s)
+    except NoSuchPort:
+        return True
+    except DatabaseGone:
+        return False
+    raise AssertionError("it has the port")
 
 
 @pytest.fixture(scope="module")
@@ -39,44 +78,43 @@ def report(tmp_path_factory):
     return json.loads((folder / "report.json").read_text())
 
 
-def test_no_layer_ever_let_through_more_than_the_next_could_hold(report):
-    assert report["samples"] > 200
-    assert report["violated"] == []
+class TestInTheLab:
+    """What the cases have shown."""
 
+    pytestmark = in_lab
 
-@pytest.mark.parametrize("case", FORWARDING_STAYS)
-def test_traffic_does_not_notice_that_somebody_who_only_says_what_is_planned_is_gone(report, case):
-    assert report["faults"][case]["worst_gap_ms"]["base22"] < NO_GAP_MS
+    def test_no_layer_ever_let_through_more_than_the_next_could_hold(self, report):
+        assert report["samples"] > 200
+        assert report["violated"] == []
 
+    @pytest.mark.parametrize("case", FORWARDING_STAYS)
+    def test_traffic_does_not_notice_that_somebody_who_only_says_what_is_planned_is_gone(self, report, case):
+        assert report["faults"][case]["worst_gap_ms"]["base22"] < NO_GAP_MS
 
-@pytest.mark.parametrize("case", ["openflow cut", "controller away", "database and openflow"])
-def test_nothing_is_put_again_that_was_right(report, case):
-    seen = report["faults"][case]
-    assert seen["rules"] > 30
-    assert (seen["messages"], seen["rules_put_again"], seen["state_as_before"]) == (0, 0, True)
+    @pytest.mark.parametrize("case", ["openflow cut", "controller away", "database and openflow"])
+    def test_nothing_is_put_again_that_was_right(self, report, case):
+        seen = report["faults"][case]
+        assert seen["rules"] > 30
+        assert (seen["messages"], seen["rules_put_again"], seen["state_as_before"]) == (0, 0, True)
 
+    def test_a_switch_that_lost_all_gets_all_of_it_once(self, report):
+        seen = report["faults"]["vswitchd killed"]
+        assert seen["state_as_before"]
+        assert seen["rules_put_again"] == seen["rules"]
+        assert seen["rules"] < seen["messages"] < 1.5 * seen["rules"]
+        assert max(seen["worst_gap_ms"].values()) < 4000
 
-def test_a_switch_that_lost_all_gets_all_of_it_once(report):
-    seen = report["faults"]["vswitchd killed"]
-    assert seen["state_as_before"]
-    assert seen["rules_put_again"] == seen["rules"]
-    assert seen["rules"] < seen["messages"] < 1.5 * seen["rules"]
-    assert max(seen["worst_gap_ms"].values()) < 4000
+    def test_a_plan_made_while_switches_are_silent_reaches_them_when_they_are_back(self, report):
+        assert not report["faults"]["openflow silent, plan changes"]["violations"]
+        assert report["faults"]["plan changes back"]["settled_after_ms"] < 10_000
 
+    def test_without_a_controller_hosts_fall_back_when_their_lease_is_over_and_come_back_with_it(self, report):
+        seen = report["faults"]["controller away"]
+        assert seen["fell_back"] == ["base22", "base23"]
+        assert seen["lasted_ms"] > 1000 * report["lease_s"]
+        assert report["faults"]["openflow cut"]["fell_back"] == []
 
-def test_a_plan_made_while_switches_are_silent_reaches_them_when_they_are_back(report):
-    assert not report["faults"]["openflow silent, plan changes"]["violations"]
-    assert report["faults"]["plan changes back"]["settled_after_ms"] < 10_000
-
-
-def test_without_a_controller_hosts_fall_back_when_their_lease_is_over_and_come_back_with_it(report):
-    seen = report["faults"]["controller away"]
-    assert seen["fell_back"] == ["base22", "base23"]
-    assert seen["lasted_ms"] > 1000 * report["lease_s"]
-    assert report["faults"]["openflow cut"]["fell_back"] == []
-
-
-def test_no_planned_packet_is_lost_while_only_the_ways_to_the_switches_are_gone(report):
-    for case in ("openflow cut", "openflow silent, plan changes", "database and openflow"):
-        assert set(report["faults"][case]["resent_bytes"].values()) == {0}
-        assert set(report["faults"][case]["edge_drops_packets"].values()) == {0}
+    def test_no_planned_packet_is_lost_while_only_the_ways_to_the_switches_are_gone(self, report):
+        for case in ("openflow cut", "openflow silent, plan changes", "database and openflow"):
+            assert set(report["faults"][case]["resent_bytes"].values()) == {0}
+            assert set(report["faults"][case]["edge_drops_packets"].values()) == {0}
