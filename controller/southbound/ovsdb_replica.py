@@ -6,7 +6,6 @@ from typing import Any
 
 from controller.southbound.tls import Tls
 
-
 # The package waits twice as long after each vain attempt, up to 8 s: longer than a change may take.
 _RECONNECT_MS = 1_000
 
