@@ -124,9 +124,8 @@ class Watch:
             return
         # A change came between two readings, perhaps: what is wrong must still be so for the layers read first.
         again = self._sampled(site)
-        hosts_bps, meters = _least(sample.hosts_bps, again.hosts_bps), _least(sample.meters, again.meters)
-        least = replace(sample, hosts_bps=hosts_bps, meters=meters)
-        self.found += [Found(sample.at_us, text) for text in violated(least, site.realised.network)]
+        found = violated(least_of(sample, again), site.realised.network)
+        self.found += [Found(sample.at_us, text) for text in found]
 
     def _sampled(self, site: Emulation) -> Sample:
         at_us, hosts_bps, free = now_us(), self.traffic.frame_bps(), self.traffic.on_their_own()
@@ -161,6 +160,12 @@ def violated(sample: Sample, network: Network) -> Iterator[str]:
         yield from _over(name, "the queues", sum(queues.values()), "the circuit", circuit_bps)
         for flow_class, meter_bps in meters.items():
             yield from _over(f"{name}, {flow_class}", "meter", meter_bps, "queue", queues.get(flow_class, 0))
+
+
+def least_of(first: Sample, again: Sample) -> Sample:
+    """Return a sample with, of hosts and meters, the lesser of what was read before and after the queues were."""
+    hosts_bps, meters = _least(first.hosts_bps, again.hosts_bps), _least(first.meters, again.meters)
+    return replace(first, hosts_bps=hosts_bps, meters=meters)
 
 
 def _over(where: str, upper: str, upper_bps: int, lower: str, lower_bps: int) -> Iterator[str]:

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from eventually import eventually
+from faults_watch import Sample, least_of, violated
 from openvswitch import Directories, PrivateOvs
 
 from controller.southbound.errors import DatabaseGone, NoSuchPort
 from controller.southbound.ovsdb import QueueWriter
+from topology.named import chile_illinois
+from topology.protocol import FlowClass
 
 HERE = Path(__file__).parent
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -35,6 +38,50 @@ in_lab = [
     pytest.mark.timeout(2400),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
+
+
+URGENT, BACKGROUND = FlowClass.URGENT, FlowClass.BACKGROUND
+
+
+def sample(hosts=(60, 30), meters=(61, 31), queues=(62, 32), said=()):
+    """What is read on the way out at a moment: millions of bit/s of two connections, and of their classes."""
+    out, back = "ls1->ch1", "ch1->ls1"
+    hosts_bps = {out: {f"base2{n}": rate * 1_000_000 for n, rate in enumerate(hosts)}}
+    meters_bps, queues_bps = (
+        {out: dict(zip((URGENT, BACKGROUND), (r * 1_000_000 for r in rates), strict=True)), back: {}}
+        for rates in (meters, queues)
+    )
+    return Sample(0, hosts_bps, (), meters_bps, queues_bps, said)
+
+
+def wrong(seen):
+    """What is wrong with a sample on a circuit of 100 Mbit/s."""
+    return list(violated(seen, chile_illinois(100_000_000)))
+
+
+def test_layers_that_hold_each_other_are_not_violated():
+    assert wrong(sample()) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"hosts": (60, 39)}, "the hosts 99,000,000"),
+        ({"queues": (62, 37)}, "the queues 99,000,000"),
+        ({"meters": (63, 31)}, "urgent: meter 63,000,000"),
+        ({"said": ("as the controller says",)}, "as the controller says"),
+    ],
+)
+def test_a_layer_above_what_the_next_can_hold_is_named(changed, named):
+    (found,) = wrong(sample(**changed))
+    assert named in found
+
+
+def test_one_that_has_shrunk_while_another_was_read_is_not_too_much():
+    before, after = sample(hosts=(60, 40), meters=(63, 31)), sample(hosts=(20, 78), meters=(62, 31))
+    assert len(wrong(before)) == 2
+    assert wrong(least_of(before, after)) == []
+    assert len(wrong(least_of(before, before))) == 2
 
 
 @pytest.mark.root
