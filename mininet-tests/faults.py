@@ -36,6 +36,7 @@ PORTS = {DATABASE: 5301, BACKGROUND: 5302}
 CONVERGES_WITHIN_S = 60.0
 SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
 AFTER_S = 1.0  # watched after all is as before
+FLOWING_OVER_S, FLOWING_SHARE = 1.0, 0.9
 AWAY_S = 4.0  # longer than a lease
 
 
@@ -108,7 +109,6 @@ def run(names: list[str], directory: Path) -> dict[str, Any]:
             traffic.feed(host)
         with Watch(traffic, RECEIVER) as watch, IdleMeter() as idle:
             settled(traffic)
-            until(time.monotonic() + AFTER_S)
             every = cases(site, Faults(site))
             seen = {name: _played(traffic, watch, name, every[name]) for name in names or every}
         traffic.close()
@@ -146,9 +146,18 @@ def is_settled(traffic: Traffic, names: Iterable[str] = PORTS) -> bool:
     )
 
 
+def flowing(traffic: Traffic, watch: Watch) -> bool:
+    """Return whether, in the last second, as much has arrived of all standing traffic as its hosts may send."""
+    return all(
+        watch.arrived_bps(host, FLOWING_OVER_S) >= FLOWING_SHARE * 8 * traffic.streams[host].told.pacing_bytes_per_s
+        for host in PORTS
+    )
+
+
 def _played(traffic: Traffic, watch: Watch, name: str, case: Case) -> dict[str, Any]:
-    """Return what one case did."""
+    """Return what one case did; it begins when all that runs is at its rate, and ends when it is so again."""
     site = traffic.site
+    eventually(lambda: flowing(traffic, watch), within_s=CONVERGES_WITHIN_S, what="the traffic is at its rate")
     log = site.directory / "logs" / "controller.log"
     rules, log_bytes = SwitchesSeen.now(site.realised), log.stat().st_size
     told = {host: stream.told for host, stream in traffic.streams.items()}
@@ -161,10 +170,12 @@ def _played(traffic: Traffic, watch: Watch, name: str, case: Case) -> dict[str, 
     settled(traffic)
     settled_us = now_us()
     until(time.monotonic() + AFTER_S)
+    eventually(lambda: flowing(traffic, watch), within_s=CONVERGES_WITHIN_S, what="the traffic is at its rate again")
     after = SwitchesSeen.now(site.realised)
     seen = {
         "lasted_ms": (mended_us - broken_us) / 1000,
         "settled_after_ms": (settled_us - mended_us) / 1000,
+        "flowing_after_ms": (now_us() - mended_us) / 1000,
         "worst_gap_ms": {host: watch.longest_gap_ms(host, broken_us, now_us()) for host in PORTS},
         "resent_bytes": {
             host: (stream.told.retransmitted_segments - told[host].retransmitted_segments) * SEGMENT_BYTES

@@ -138,6 +138,12 @@ class Watch:
         meters, queues = ({link: rates[of] for link, rates in layers.items()} for of in ("meters_bps", "queues_bps"))
         return Sample(at_us, hosts_bps, free, meters, queues, said)
 
+    def arrived_bps(self, host: str, over_s: float) -> float:
+        """Return the payload of a host that has arrived in the last seconds, bit/s."""
+        seen, from_us = self.arrived[host], now_us() - over_s * 1e6
+        before = next((size_bytes for at_us, size_bytes in reversed(seen) if at_us <= from_us), 0)
+        return 8 * (seen[-1][1] - before) / over_s
+
     def longest_gap_ms(self, host: str, from_us: int, to_us: int) -> float:
         """Return the longest time between two times in which nothing of a host's arrived, milliseconds."""
         times = [at_us for at_us, _ in self.arrived[host]]

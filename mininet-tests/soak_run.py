@@ -55,6 +55,11 @@ class Fault:
     mended_us: int = 0
     settled_us: int = 0
 
+    @property
+    def target(self) -> str:
+        """What it breaks: a host, the controller or the switches."""
+        return str(self.what.get("host", "controller" if self.kind is Kind.KILL_CONTROLLER else "switches"))
+
     def covers(self, from_us: int, to_us: int) -> bool:
         """Return whether it has to do with what was between two times."""
         return from_us < (self.settled_us or 2**62) + GRACE_S * 1e6 and self.broken_us < to_us
@@ -235,13 +240,13 @@ class Soak:
     # ---- faults ----
 
     def _break(self, event: Event) -> None:
-        """Break something, and have it mended later; what is broken already is mended first."""
-        host = event.what.get("host")
-        same = [f for f in self.hit if not f.mended_us and (host is None or f.what.get("host") in (None, host))]
-        self.wait_for(lambda: all(fault.mended_us for fault in same), UNSETTLED_AFTER_S)
+        """Break something, and have it mended later; the same thing is not broken twice at once."""
         fault = Fault(event.kind, event.what, now_us())
+        same = [other for other in self.hit if other.target == fault.target]
+        self.wait_for(lambda: all(other.mended_us for other in same), UNSETTLED_AFTER_S)
+        fault.broken_us = now_us()
         self.hit.append(fault)
-        mend = self._broken(event.kind, host)
+        mend = self._broken(event.kind, event.what.get("host"))
 
         def mended() -> None:
             mend()
