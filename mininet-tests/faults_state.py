@@ -70,7 +70,7 @@ def dropped_planned(realised: Realised) -> dict[str, int]:
     for tail, head, link in realised.network.circuit_links:
         classes = _said("tc", "-s", "class", "show", "dev", link.port_name)
         dropped = dict(re.findall(r"class htb 1:([0-9a-f]+) .*?\(dropped (\d+)", classes, re.DOTALL))
-        meters = _said("ovs-ofctl", "-O", "OpenFlow13", "meter-stats", tail)
+        meters = _said("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "meter-stats", tail)
         policed = dict(re.findall(r"meter:(\d+) .*?packet_count:(\d+)", meters, re.DOTALL))
         for flow_class in planned:
             minor, meter = f"{QUEUE_ID[flow_class] + 1:x}", str(meter_id(realised.network, (tail, head), flow_class))

@@ -29,10 +29,15 @@ CASES = (
     "database and openflow",
 )
 FORWARDING_STAYS = [case for case in CASES if case != "vswitchd killed"]
+METERS = 4  # of each switch, one a class
 NO_GAP_MS = 60  # super-packets at the database's 5% of 100 Mbit/s, seen every 10 ms
 
 AWAY_S, BACK_WITHIN_S = 10.5, 3.0  # the ovs package's own attempts would be about 1, 3, 8 and 16 s after the end
 
+on_this_machine = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch"),
+]
 in_lab = [
     pytest.mark.lab,
     pytest.mark.timeout(2400),
@@ -111,6 +116,29 @@ def answers(writer: QueueWriter, within_s: float) -> bool:
     except DatabaseGone:
         return False
     raise AssertionError("it has the port")
+
+
+@pytest.fixture(scope="module")
+def switches():
+    """What faults did to two userspace switches."""
+    command = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "faults_switches.py")]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+class TestTwoSwitches:
+    """Rules and meters, without traffic, on this machine."""
+
+    pytestmark = on_this_machine
+
+    @pytest.mark.parametrize("fault", ["openflow cut", "database away"])
+    def test_nothing_is_put_again_that_was_right(self, switches, fault):
+        assert switches[fault] == {"rules": 39, "rules_put_again": 0, "messages": 0, "state_as_before": True}
+
+    @pytest.mark.parametrize("fault", ["vswitchd killed", "vswitchd restarted"])
+    def test_a_switch_that_lost_all_gets_all_of_it_once(self, switches, fault):
+        seen = switches[fault]
+        assert (seen["rules"], seen["rules_put_again"], seen["state_as_before"]) == (39, 39, True)
+        assert seen["messages"] == 39 + 2 * METERS  # one a rule, one a meter, in one phase without a barrier
 
 
 @pytest.fixture(scope="module")

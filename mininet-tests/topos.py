@@ -255,7 +255,8 @@ def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
     meters_bps = {}
     for tail, head, _ in network.circuit_links:
         meter_of = {meter_id(network, (tail, head), c): c for c in QUEUE_ID}
-        shown = _run("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", tail)
+        # A switch whose database is gone takes the question and does not answer it.
+        shown = _run("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "dump-meters", tail)
         meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
         rates_bps = {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of}
         meters_bps[link_name(tail, head)] = rates_bps
