@@ -30,6 +30,7 @@ CASES = (
 )
 FORWARDING_STAYS = [case for case in CASES if case != "vswitchd killed"]
 METERS = 4  # of each switch, one a class
+RESTART_GAP_MS = 800  # seen: 80; an attempt a second later would make it 1,600 to 2,100
 NO_GAP_MS = 60  # super-packets at the database's 5% of 100 Mbit/s, seen every 10 ms
 
 AWAY_S, BACK_WITHIN_S = 10.5, 3.0  # the ovs package's own attempts would be about 1, 3, 8 and 16 s after the end
@@ -177,7 +178,7 @@ class TestInTheLab:
         assert seen["state_as_before"]
         assert seen["rules_put_again"] == seen["rules"]
         assert seen["rules"] < seen["messages"] < 1.5 * seen["rules"]
-        assert max(seen["worst_gap_ms"].values()) < 4000
+        assert max(seen["worst_gap_ms"].values()) < RESTART_GAP_MS
 
     def test_a_plan_made_while_switches_are_silent_reaches_them_when_they_are_back(self, report):
         assert not report["faults"]["openflow silent, plan changes"]["violations"]
