@@ -139,8 +139,8 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "kind": fault.kind,
         **fault.what,
         "broken_us": fault.broken_us,
-        "mended_ms": (fault.mended_us - fault.broken_us) / 1000,
-        "settled_ms": (fault.settled_us - fault.broken_us) / 1000,
+        "mended_ms": (fault.mended_us - fault.broken_us) / 1000 if fault.mended_us else None,
+        "settled_ms": (fault.settled_us - fault.broken_us) / 1000 if fault.settled_us else None,
     }
 
 
