@@ -6,7 +6,7 @@
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab handover layers bench-reservations bench-agent bursts install bpf clean floods
+.PHONY: demo test check schema root lab handover layers faults soak floods bursts bench-reservations bench-agent install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -39,6 +39,12 @@ layers: install  ## out/layers/report.json: what each layer lets through against
 
 floods: install  ## hosts that misbehave, in the lab: out/floods/report.json; ARGS="--only REGEX" for some of them
 	mininet-tests/lab --dilation 2 --out out/floods -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/floods.py --out out/floods $(ARGS)
+
+faults: install  ## what breaks while traffic runs, case by case: out/faults/report.json; ARGS="--case 'openflow cut'"
+	mininet-tests/lab --dilation 2 --out out/faults -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/faults.py --out out/faults $(ARGS)
+
+soak: install  ## 200 random announcements, reservations and faults: out/soak/report.json; ARGS="--seed 2 --count 50"
+	mininet-tests/lab --dilation 2 --out out/soak -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/soak.py --out out/soak $(ARGS)
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)

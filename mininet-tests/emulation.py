@@ -35,20 +35,22 @@ class Emulation:
         realised: the network.
         directory: where configurations and logs are.
         api: the controller's REST API.
+        ovs: its Open vSwitch.
         processes: everything started, by name.
     """
 
     realised: Realised
     directory: Path
     api: httpx.Client
+    ovs: PrivateOvs
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def spawn(
         self, name: str, command: list[str], *, host: str | None = None, stdin: int | IO[bytes] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a program, on a host or on the controller's machine; its output goes to ``logs/<name>.log``."""
+        """Start a program, on a host or on the controller's machine; its output is added to ``logs/<name>.log``."""
         prefix = ["mnexec", "-a", str(self.realised.net[host].pid)] if host else []
-        with (self.directory / "logs" / f"{name}.log").open("wb") as log:
+        with (self.directory / "logs" / f"{name}.log").open("ab") as log:
             started = subprocess.Popen([*prefix, *command], stdin=stdin or subprocess.DEVNULL, stdout=log, stderr=log)
         self.processes[name] = started
         return started
@@ -158,7 +160,7 @@ def emulation(
         realised = realise(network, single_packets=single_packets)
         parts.callback(realised.net.stop)
         api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
-        site = Emulation(realised, directory, api)
+        site = Emulation(realised, directory, api, ovs)
         parts.callback(_end_all, site)
         folder = certified(network, directory.absolute() / "pki")
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
@@ -173,10 +175,19 @@ def emulation(
 
 def _start(site: Emulation, kind: str, config: dict[str, Any], host: str | None) -> None:
     """Write a configuration and start ``headway controller`` or ``headway agent`` on it."""
-    name = f"{kind}-{host}" if host else kind
-    path = site.directory / "config" / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(config, sort_keys=False))
-    site.spawn(name, [str(HEADWAY), kind, "--config", str(path)], host=host)
+    (site.directory / "config" / f"{_name(kind, host)}.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    started_again(site, kind, host)
+
+
+def started_again(site: Emulation, kind: str, host: str | None = None) -> None:
+    """Start ``headway controller`` or ``headway agent`` on the configuration it had."""
+    name = _name(kind, host)
+    config = site.directory / "config" / f"{name}.yaml"
+    site.spawn(name, [str(HEADWAY), kind, "--config", str(config)], host=host)
+
+
+def _name(kind: str, host: str | None) -> str:
+    return f"{kind}-{host}" if host else kind
 
 
 def _all_up(site: Emulation, without_agent: frozenset[str]) -> bool:

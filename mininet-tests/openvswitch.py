@@ -121,6 +121,12 @@ class PrivateOvs:
         daemon.kill()
         daemon.wait()
 
+    def end_switch(self) -> None:
+        """End ovs-vswitchd in order; what the kernel's datapath forwards by stays."""
+        daemon = self._daemons.pop("ovs-vswitchd")
+        daemon.send_signal(signal.SIGTERM)
+        self._end(daemon)
+
     def stop_database(self) -> None:
         """Stop ovsdb-server alone."""
         daemon = self._daemons.pop("ovsdb-server")

@@ -252,19 +252,30 @@ def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
     Meters from the switch by ``ovs-ofctl``, queues from the kernel by ``tc``, not from the database; bit/s of frames.
     """
     network = realised.network
-    queue_of = {q: c for c, q in QUEUE_ID.items()}
-    found = {}
-    for tail, head, link in network.circuit_links:
+    meters_bps = {}
+    for tail, head, _ in network.circuit_links:
         meter_of = {meter_id(network, (tail, head), c): c for c in QUEUE_ID}
-        shown = _run("ovs-ofctl", "-O", "OpenFlow13", "dump-meters", tail)
+        # A switch whose database is gone takes the question and does not answer it.
+        shown = _run("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "dump-meters", tail)
         meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
-        # Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.
-        rates_bps = htb_rates_bps(link.port_name)
-        found[link_name(tail, head)] = {
-            "meters_bps": {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of},
-            "queues_bps": {queue_of[minor - 1]: rate for minor, rate in rates_bps.items() if minor - 1 in queue_of},
+        rates_bps = {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of}
+        meters_bps[link_name(tail, head)] = rates_bps
+    queues_bps = queue_rates_bps(realised)  # after the meters: a queue grows before its meter does
+    return {name: {"meters_bps": bps, "queues_bps": queues_bps[name]} for name, bps in meters_bps.items()}
+
+
+def queue_rates_bps(realised: Realised) -> dict[str, dict[str, int]]:
+    """Return, by circuit link, the rate of each class's queue as the kernel has it, bit/s of frames.
+
+    Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.
+    """
+    class_of = {queue_id + 1: c for c, queue_id in QUEUE_ID.items()}
+    return {
+        link_name(tail, head): {
+            class_of[minor]: bps for minor, bps in htb_rates_bps(link.port_name).items() if minor in class_of
         }
-    return found
+        for tail, head, link in realised.network.circuit_links
+    }
 
 
 def line_drops(realised: Realised, circuit: str) -> dict[str, int]:

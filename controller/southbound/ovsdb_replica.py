@@ -6,6 +6,9 @@ from typing import Any
 
 from controller.southbound.tls import Tls
 
+# The package waits twice as long after each vain attempt, up to 8 s: longer than a change may take.
+_RECONNECT_MS = 1_000
+
 
 def replica(remote: str, tls: Tls | None) -> Any:
     """Return the ovs package's replica of the database, which connects when it is run."""
@@ -23,7 +26,9 @@ def replica(remote: str, tls: Tls | None) -> Any:
         ovs.stream.Stream.ssl_set_ca_cert_file(tls.authority)
     schema = ovs.db.idl.SchemaHelper(schema_json=_schema())
     schema.register_all()
-    return ovs.db.idl.Idl(remote, schema, leader_only=False)
+    idl = ovs.db.idl.Idl(remote, schema, leader_only=False)
+    idl._session.reconnect.set_backoff(_RECONNECT_MS, _RECONNECT_MS)
+    return idl
 
 
 def _schema() -> dict[str, Any]:

@@ -21,6 +21,10 @@ from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, S
 from controller.southbound.foreign import Ignored, without_ignored
 from controller.southbound.openflow import Barrier, Message, PutRule, Rule, SwitchState, is_ours, messages
 
+# How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
+# a second after its connection was cut.
+BACK_WITHIN_S = 2.0
+
 _log = structlog.get_logger()
 
 
@@ -116,7 +120,9 @@ class SwitchSessions:
         self._switch_up = switch_up
         self._switch_down = switch_down
         self._connections: dict[int, _Connection] = {}
-        self._lock = threading.Lock()  # guards _connections, and each connection's batch and gone
+        self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
+        self._lock = threading.Lock()  # guards these, and each connection's batch and gone
+        self._arrived = threading.Condition(self._lock)
         # Changes are told in a thread of their own: told in os-ken's, a callback that waits for an answer of the
         # switch would wait for ever, since that very thread delivers the answers.
         self._changes: queue.SimpleQueue[tuple[Callable[[int], None], int] | None] = queue.SimpleQueue()
@@ -132,6 +138,7 @@ class SwitchSessions:
             self._connections[datapath.id] = _Connection(datapath)
             if older is not None:
                 self._end(older)
+            self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
         self._changes.put((self._switch_up, datapath.id))
 
@@ -142,6 +149,7 @@ class SwitchSessions:
             if connection is None or connection.datapath is not datapath:
                 return  # it never finished the handshake, or a newer connection has replaced it
             del self._connections[datapath.id]
+            self._gone_s[datapath.id] = time.monotonic()
             self._end(connection)
         _log.warning("switch.down", dpid=f"{datapath.id:#018x}")
         self._changes.put((self._switch_down, datapath.id))
@@ -259,8 +267,10 @@ class SwitchSessions:
 
     @contextmanager
     def _call(self, dpid: int, deadline: _Deadline) -> Iterator[_Connection]:
-        """Hold the connection of ``dpid`` for one call."""
-        with self._lock:
+        """Hold the connection of ``dpid`` for one call; a switch that has just gone is waited for."""
+        with self._arrived:
+            back_s = self._gone_s.get(dpid, -BACK_WITHIN_S) + BACK_WITHIN_S - time.monotonic()
+            self._arrived.wait_for(lambda: dpid in self._connections, min(max(0.0, back_s), deadline.left_s()))
             connection = self._connections.get(dpid)
         if connection is None:
             raise SwitchGone(dpid)

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import SwitchState, drop_meter
-from controller.southbound.session import SwitchSessions
+from controller.southbound.session import BACK_WITHIN_S, SwitchSessions
 
 DPID = 1
 SMALL, LARGE = (SwitchState(meters=frozenset({drop_meter(1000, rate, 1000)})) for rate in (1_000_000, 9_000_000))
@@ -170,6 +171,22 @@ def test_whoever_waits_for_a_switch_is_told_at_once_that_it_has_gone(sessions):
 def test_a_switch_that_is_not_connected_is_gone(sessions):
     with pytest.raises(SwitchGone):
         sessions.apply(DPID, SMALL, timeout_s=1)
+
+
+def test_a_switch_that_has_just_gone_gets_its_state_as_soon_as_it_is_back(sessions):
+    sessions.disconnected(connected(sessions))
+    raised = in_background(lambda: sessions.apply(DPID, LARGE, timeout_s=5))
+    back = connected(sessions)
+    eventually(lambda: back.meter_mods() == [1000], within_s=1, what="it has its meter")
+    assert raised == []
+
+
+def test_a_switch_that_has_just_gone_is_not_waited_for_beyond_the_callers_time(sessions):
+    sessions.disconnected(connected(sessions))
+    began_s = time.monotonic()
+    with pytest.raises(SwitchGone):
+        sessions.apply(DPID, SMALL, timeout_s=0.1)
+    assert 0.1 <= time.monotonic() - began_s < BACK_WITHIN_S
 
 
 def test_the_end_of_an_older_connection_does_not_end_the_newer(sessions):

@@ -1,0 +1,111 @@
+"""What happens in a soak, drawn from a seed: announcements, reservations and faults, one after the other. Pure."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What can happen."""
+
+    ANNOUNCE = "announce"
+    RESERVE = "reserve"
+    KILL_AGENT = "kill agent"
+    STOP_AGENT = "stop agent"
+    CUT_MANAGEMENT = "cut management"
+    KILL_CONTROLLER = "kill controller"
+    CUT_OPENFLOW = "cut openflow"
+    KILL_SWITCH = "kill vswitchd"
+    RESTART_SWITCH = "restart vswitchd"
+
+
+WEIGHTS = {
+    Kind.ANNOUNCE: 40,
+    Kind.RESERVE: 25,
+    Kind.KILL_AGENT: 6,
+    Kind.STOP_AGENT: 6,
+    Kind.CUT_MANAGEMENT: 5,
+    Kind.KILL_CONTROLLER: 5,
+    Kind.CUT_OPENFLOW: 5,
+    Kind.KILL_SWITCH: 4,
+    Kind.RESTART_SWITCH: 4,
+}
+FAULTS = frozenset(WEIGHTS) - {Kind.ANNOUNCE, Kind.RESERVE}
+IMAGERS = (("base20",), ("base21",), ("base20", "base21"))
+SENDERS = ("base20", "base21", "base22", "base23")
+RECEIVER = "arch"
+RESERVABLE = ((RECEIVER, "base20"), (RECEIVER, "base21"), ("base20", RECEIVER), ("base21", RECEIVER))
+LEAST_BYTES, MOST_BYTES = 500_000, 12_000_000
+USED_SHARE = 0.7  # of those from the far end; the others are what images from there draw on
+SLOWEST = 5.0  # times as long as the image would take alone
+WIRE_OVER_PAYLOAD = 1538 / 1448
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happens.
+
+    Attributes:
+        number: counts from 0.
+        kind: what.
+        wait_s: after the one before.
+        what: its particulars, by name.
+    """
+
+    number: int
+    kind: Kind
+    wait_s: float
+    what: dict[str, Any] = field(default_factory=dict)
+
+
+def events(seed: int, count: int, mean_wait_s: float, rate_bps: int, rtt_s: float) -> Iterator[Event]:
+    """Yield so many events; the same for the same arguments, and the first ones the same for every count.
+
+    The first dozen has every kind, so that a short run lacks none.
+
+    Args:
+        seed: of the random numbers.
+        count: how many.
+        mean_wait_s: the mean time between two, seconds.
+        rate_bps: the circuit's rate, bit/s.
+        rtt_s: its round-trip time, seconds.
+    """
+    draw = random.Random(seed)
+    head = _head(draw)
+    for number in range(count):
+        kind = head[number] if number < len(head) else draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        wait_s = round(draw.uniform(0.3, 1.7) * mean_wait_s, 3)
+        yield Event(number, kind, wait_s, _what(kind, draw, rate_bps, rtt_s))
+
+
+def _head(draw: random.Random) -> list[Kind]:
+    """Return one of each kind and a few promises more, shuffled."""
+    head = [*WEIGHTS, Kind.ANNOUNCE, Kind.ANNOUNCE, Kind.RESERVE]
+    draw.shuffle(head)
+    return head
+
+
+def _what(kind: Kind, draw: random.Random, rate_bps: int, rtt_s: float) -> dict[str, Any]:
+    if kind is Kind.ANNOUNCE:
+        size_bytes = round(draw.uniform(LEAST_BYTES, MOST_BYTES))
+        alone_s = 8 * size_bytes * WIRE_OVER_PAYLOAD / (0.93 * rate_bps) + 3 * rtt_s
+        deadline_s = round(alone_s * draw.uniform(1.2, SLOWEST), 3) if draw.random() < 0.7 else None
+        return {"from": list(draw.choice(IMAGERS)), "bytes": size_bytes, "deadline_s": deadline_s}
+    if kind is Kind.RESERVE:
+        sender, receiver = draw.choice(RESERVABLE)
+        return {
+            "from": sender,
+            "to": receiver,
+            "class": draw.choice(("urgent", "background")),
+            "rate_bps": 1000 * draw.randint(1_000, rate_bps // 4_000),
+            "start_in_s": round(draw.uniform(1, 4), 1),
+            "duration_s": draw.randint(5, 15),
+            "used": draw.random() < USED_SHARE and sender == RECEIVER,
+        }
+    if kind in (Kind.KILL_AGENT, Kind.STOP_AGENT, Kind.CUT_MANAGEMENT):
+        return {"host": draw.choice((*SENDERS, RECEIVER)), "lasts_s": round(draw.uniform(0.2, 6), 1)}
+    if kind in (Kind.KILL_CONTROLLER, Kind.KILL_SWITCH):
+        return {"lasts_s": round(draw.choice((0, draw.uniform(0.2, 5))), 1)}
+    return {}
