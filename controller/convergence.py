@@ -64,8 +64,14 @@ class Convergence:
                 if book.stopping:
                     return
             if not self.step():
-                with book.changed:
-                    book.changed.wait_for(lambda: book.stopping, timeout=RETRY_S)
+                self._wait_for_a_switch()
+
+    def _wait_for_a_switch(self) -> None:
+        """Return when a switch has come or gone, or when it is time to try again anyway."""
+        book = self._book
+        with book.changed:
+            seen = book.suspicions
+            book.changed.wait_for(lambda: book.stopping or book.suspicions != seen, timeout=RETRY_S)
 
     def step(self) -> bool:
         """Carry out what can be done now; return False if a layer failed, to be tried again."""
@@ -100,10 +106,10 @@ class Convergence:
         book, installed = self._book, self._book.installed
         if installed.meters is None or installed.queues is None:
             return next_of_first(self._first, book.desired)
+        if self._sure[Place.METERS] != book.suspicions:  # first: a switch that has lost its rules forwards nothing
+            return Step(Place.METERS, installed.meters)
         if self._sure[Place.QUEUES] != book.suspicions:
             return Step(Place.QUEUES, installed.queues)
-        if self._sure[Place.METERS] != book.suspicions:
-            return Step(Place.METERS, installed.meters)
         acting = book.acting()
         step = next_step(InForce(installed.meters, installed.queues, acting), book.desired)
         if step.place is not Place.HOSTS:

@@ -13,6 +13,9 @@ from eventually import eventually
 from faults_watch import Sample, least_of, violated
 from openvswitch import Directories, PrivateOvs
 
+from controller.plan.plan import Demand, planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.southbound.desired import switch_state
 from controller.southbound.errors import DatabaseGone, NoSuchPort
 from controller.southbound.ovsdb import QueueWriter
 from topology.named import chile_illinois
@@ -29,7 +32,9 @@ CASES = (
     "database and openflow",
 )
 FORWARDING_STAYS = [case for case in CASES if case != "vswitchd killed"]
-METERS = 4  # of each switch, one a class
+_PLAN = planned(2, chile_illinois(), DEFAULT_POLICY, Demand(()))
+_STATES = [switch_state(chile_illinois(), s, _PLAN, DEFAULT_POLICY) for s in chile_illinois().switches]
+RULES, METERS = sum(len(s.rules) for s in _STATES), sum(len(s.meters) for s in _STATES)  # of both switches
 RESTART_GAP_MS = 800  # seen: 80; an attempt a second later would make it 1,600 to 2,100
 NO_GAP_MS = 60  # super-packets at the database's 5% of 100 Mbit/s, seen every 10 ms
 
@@ -133,13 +138,13 @@ class TestTwoSwitches:
 
     @pytest.mark.parametrize("fault", ["openflow cut", "database away"])
     def test_nothing_is_put_again_that_was_right(self, switches, fault):
-        assert switches[fault] == {"rules": 39, "rules_put_again": 0, "messages": 0, "state_as_before": True}
+        assert switches[fault] == {"rules": RULES, "rules_put_again": 0, "messages": 0, "state_as_before": True}
 
     @pytest.mark.parametrize("fault", ["vswitchd killed", "vswitchd restarted"])
     def test_a_switch_that_lost_all_gets_all_of_it_once(self, switches, fault):
         seen = switches[fault]
-        assert (seen["rules"], seen["rules_put_again"], seen["state_as_before"]) == (39, 39, True)
-        assert seen["messages"] == 39 + 2 * METERS  # one a rule, one a meter, in one phase without a barrier
+        assert (seen["rules"], seen["rules_put_again"], seen["state_as_before"]) == (RULES, RULES, True)
+        assert seen["messages"] == RULES + METERS  # one a rule, one a meter, in one phase without a barrier
 
 
 @pytest.fixture(scope="module")
