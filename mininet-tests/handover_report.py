@@ -7,7 +7,7 @@ from saturation import LEAST_IDLE_SHARE, verdict
 
 from topology.wire import Framing, Layer, converted_bps
 
-BIN_US = LEAST_BIN_US  # every packet is single: 80 of them at 200 Mbit/s
+BIN_US = LEAST_BIN_US  # every packet is single: 200 of them at 500 Mbit/s
 BEFORE_US, AFTER_US = 100_000, 800_000  # around the first and the last moment of a change
 RTT_US = 180_000
 
