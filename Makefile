@@ -35,7 +35,7 @@ handover: install  ## out/handover: how long the circuit is idle when an image c
 	$(PYTHON) mininet-tests/handover_figure.py out/handover
 
 layers: install  ## out/layers/report.json: what each layer lets through against the rate it was set to
-	mininet-tests/lab --out out/layers -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/layers.py --out out/layers --seconds 8 $(ARGS)
+	mininet-tests/lab --dilation 3 --out out/layers -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/layers.py --out out/layers --seconds 8 $(ARGS)
 
 floods: install  ## hosts that misbehave, in the lab: out/floods/report.json; ARGS="--only REGEX" for some of them
 	mininet-tests/lab --dilation 2 --out out/floods -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/floods.py --out out/floods $(ARGS)

@@ -24,7 +24,7 @@ pytestmark = [
 def rows(tmp_path_factory):
     """One row for each layer, MTU, tag and kind of packet."""
     folder = tmp_path_factory.mktemp("layers")
-    lab = [str(HERE / "lab"), "--timeout", "1200", "--out", str(folder), "--"]
+    lab = [str(HERE / "lab"), "--dilation", "3", "--timeout", "1200", "--out", str(folder), "--"]
     scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "layers.py"), "--out", str(folder)]
     assert subprocess.run([*lab, *scenario], check=False).returncode == 0
     report = json.loads((folder / "report.json").read_text())
