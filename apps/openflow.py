@@ -11,6 +11,7 @@ _ANSWERS = [
     ofp_event.EventOFPBarrierReply,
     ofp_event.EventOFPErrorMsg,
     ofp_event.EventOFPFlowStatsReply,
+    ofp_event.EventOFPGroupDescStatsReply,
     ofp_event.EventOFPMeterConfigStatsReply,
 ]
 
@@ -26,6 +27,9 @@ class SwitchListener(Protocol):
 
     def answered(self, msg: Any) -> None:
         """Take in an answer of a switch."""
+
+    def port_changed(self, msg: Any) -> None:
+        """Take in that a port has come, gone, or changed its state."""
 
 
 class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
@@ -52,3 +56,8 @@ class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
     def answered(self, ev: Any) -> None:
         """Report an answer."""
         self.listener.answered(ev.msg)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)  # type: ignore[untyped-decorator]
+    def port_changed(self, ev: Any) -> None:
+        """Report a port."""
+        self.listener.port_changed(ev.msg)

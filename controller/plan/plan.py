@@ -168,7 +168,8 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
         name = link_name(tail, head)
         for flow_class, limits in links[name].classes.items():
             members = [f for f in flows if f.flow_class is flow_class and name in f.links]
-            answered = _answered(flows, carriers, (tail, head), flow_class) if members else set()
+            hops = (tail, head), network.against(tail, head)
+            answered = _answered(flows, carriers, hops, flow_class) if members else set()
             data_bps = sum(links[n].classes[c].meter_bps for n, c in answered)
             answers_bps = data_bps * answers_ppm(network.framing) // PPM
             divided = _divided(limits.meter_bps, answers_bps, members, network.framing)
@@ -189,10 +190,10 @@ def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
 
 
 def _answered(
-    flows: Iterable[Flow], carriers: Mapping[str, Flow], hop: tuple[str, str], flow_class: FlowClass
+    flows: Iterable[Flow], carriers: Mapping[str, Flow], hops: tuple[tuple[str, str], ...], flow_class: FlowClass
 ) -> set[tuple[str, FlowClass]]:
-    """Return the data, by circuit link and class, whose answers cross a link in a class."""
-    name, against = link_name(*hop), link_name(*reversed(hop))
+    """Return the data, by circuit link and class, whose answers cross a link (``hops``: there and back) in a class."""
+    name, against = (link_name(*hop) for hop in hops)
     return {
         # Answers by another way than their data's have none against them; the data's first circuit stands for it.
         (against if against in f.links else f.links[1], f.flow_class)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import structlog
@@ -81,20 +82,28 @@ class _Connection:
 class SwitchSessions:
     """The connected switches."""
 
-    def __init__(self, switch_up: Callable[[int], None], switch_down: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        switch_up: Callable[[int], None],
+        switch_down: Callable[[int], None],
+        port_said: Callable[[int, int, bool], None] = lambda _dpid, _port_no, _is_live: None,
+    ) -> None:
         """Start with no switch.
 
         Args:
             switch_up: told the dpid of a switch that has connected; may call ``apply`` at once.
             switch_down: told the dpid of a switch that has gone.
+            port_said: told the dpid, the number of a port and whether it is live: of each when the switch connects, and
+                whenever one changes.
         """
         self._switch_up = switch_up
         self._switch_down = switch_down
+        self._port_said = port_said
         self._connections: dict[int, _Connection] = {}
         self._lock = threading.Lock()  # guards _connections, and each connection's batch and gone
         # Changes are told in a thread of their own: told in os-ken's, a callback that waits for an answer of the
         # switch would wait for ever, since that very thread delivers the answers.
-        self._changes: queue.SimpleQueue[tuple[Callable[[int], None], int] | None] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._teller = threading.Thread(target=self._tell, name="switch-changes", daemon=True)
         self._teller.start()
 
@@ -108,7 +117,9 @@ class SwitchSessions:
             if older is not None:
                 self._end(older)
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
-        self._changes.put((self._switch_up, datapath.id))
+        self._changes.put(partial(self._switch_up, datapath.id))
+        for port_no, is_live in wire.live_ports(datapath).items():
+            self._changes.put(partial(self._port_said, datapath.id, port_no, is_live))
 
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
@@ -119,7 +130,13 @@ class SwitchSessions:
             del self._connections[datapath.id]
             self._end(connection)
         _log.warning("switch.down", dpid=f"{datapath.id:#018x}")
-        self._changes.put((self._switch_down, datapath.id))
+        self._changes.put(partial(self._switch_down, datapath.id))
+
+    def port_changed(self, msg: Any) -> None:
+        """Take in that a port has come, gone, or changed its state."""
+        port_no, is_live = wire.changed_port(msg)
+        _log.info("switch.port", dpid=f"{msg.datapath.id:#018x}", port_no=port_no, is_live=is_live)
+        self._changes.put(partial(self._port_said, msg.datapath.id, port_no, is_live))
 
     def answered(self, msg: Any) -> None:
         """Take in a barrier reply, a multipart reply or an error from a switch."""
@@ -190,12 +207,11 @@ class SwitchSessions:
 
     def _tell(self) -> None:
         """Tell the service of each change in order, until closed."""
-        while (change := self._changes.get()) is not None:
-            told, dpid = change
+        while (tell := self._changes.get()) is not None:
             try:
-                told(dpid)
+                tell()
             except Exception:  # noqa: BLE001 - a thread's top: one failed callback must not end the telling of others
-                _log.exception("switch.callback_failed", callback=told.__name__, dpid=f"{dpid:#018x}")
+                _log.exception("switch.callback_failed", callback=repr(tell))
 
     @staticmethod
     def _end(connection: _Connection) -> None:
@@ -277,15 +293,17 @@ class SwitchSessions:
         raise refused
 
     def _read(self, connection: _Connection, deadline: _Deadline) -> SwitchState:
-        """Return what is ours on the switch: both questions at once."""
+        """Return what is ours on the switch: all questions at once."""
         datapath = connection.datapath
         flows, meters = wire.our_flows_request(datapath), wire.meters_request(datapath)
-        batch = self._exchange(connection, [(None, flows), (None, meters)], deadline)
+        groups = wire.groups_request(datapath)
+        batch = self._exchange(connection, [(None, flows), (None, meters), (None, groups)], deadline)
         if batch.refusals:
             self._refuse(datapath.id, batch)
         return SwitchState(
             rules=frozenset(wire.to_rule(datapath, entry) for entry in batch.parts.get(flows.xid, ())),
             meters=wire.to_meters(datapath, batch.parts.get(meters.xid, ())),
+            groups=wire.to_groups(datapath, batch.parts.get(groups.xid, ())),
         )
 
     def _check_free(self, connection: _Connection, difference: Sequence[Message], deadline: _Deadline) -> None:

@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller.southbound import openflow
-from controller.southbound.openflow import COOKIE_MASK, COOKIE_OURS, METER_IDS, DropMeter, Message, Rule
+from controller.southbound.openflow import (
+    COOKIE_MASK,
+    COOKIE_OURS,
+    GROUP_IDS,
+    METER_IDS,
+    DropMeter,
+    FailoverGroup,
+    Message,
+    Rule,
+)
 
 
 def to_wire(datapath: Any, message: Message) -> Any:
@@ -21,6 +30,10 @@ def to_wire(datapath: Any, message: Message) -> Any:
             return parser.OFPMeterMod(datapath, command, _meter_flags(ofp), meter.meter_id, [band])
         case openflow.DeleteMeter(meter):
             return parser.OFPMeterMod(datapath, ofp.OFPMC_DELETE, meter_id=meter.meter_id)
+        case openflow.PutGroup(group, exists):
+            return _group_mod(datapath, ofp.OFPGC_MODIFY if exists else ofp.OFPGC_ADD, group)
+        case openflow.DeleteGroup(group):
+            return parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, ofp.OFPGT_FF, group.group_id)
         case openflow.PutRule(rule):
             return _flow_mod(datapath, ofp.OFPFC_ADD, rule)
         case openflow.DeleteRule(rule):
@@ -52,6 +65,33 @@ def flows_like_request(datapath: Any, rule: Rule) -> Any:
 def meters_request(datapath: Any) -> Any:
     """Return the question for the configuration of all meters."""
     return datapath.ofproto_parser.OFPMeterConfigStatsRequest(datapath, 0, datapath.ofproto.OFPM_ALL)
+
+
+def groups_request(datapath: Any) -> Any:
+    """Return the question for the description of all groups."""
+    return datapath.ofproto_parser.OFPGroupDescStatsRequest(datapath, 0)
+
+
+def live_ports(datapath: Any) -> dict[int, bool]:
+    """Return which ports of a switch carry traffic, as it said when it connected."""
+    return {port.port_no: is_live(datapath, port) for port in datapath.ports.values()}
+
+
+def is_live(datapath: Any, port: Any) -> bool:
+    """Return whether a port is up at its own end and, as far as the switch can tell, at the other.
+
+    BFD that has lost its other end takes OFPPS_LIVE from a port whose link is up.
+    """
+    ofp = datapath.ofproto
+    return bool(port.state & ofp.OFPPS_LIVE) and not (
+        port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN
+    )
+
+
+def changed_port(msg: Any) -> tuple[int, bool]:
+    """Return the port that a port-status message is about, and whether it is live; one that is gone is not."""
+    is_gone = msg.reason == msg.datapath.ofproto.OFPPR_DELETE
+    return msg.desc.port_no, not is_gone and is_live(msg.datapath, msg.desc)
 
 
 def is_error(msg: Any) -> bool:
@@ -101,6 +141,30 @@ def to_meters(datapath: Any, configs: Iterable[Any]) -> frozenset[DropMeter]:
     """Return the meters of our range; one of another kind than ours has rate 0, so that it is put right."""
     ours = [config for config in configs if config.meter_id in METER_IDS]
     return frozenset(DropMeter(config.meter_id, *_rate_and_burst(datapath.ofproto, config)) for config in ours)
+
+
+def to_groups(datapath: Any, descriptions: Iterable[Any]) -> frozenset[FailoverGroup]:
+    """Return the groups of our range; one of another kind than ours has no ports, so that it is put right."""
+    ours = [one for one in descriptions if one.group_id in GROUP_IDS]
+    return frozenset(FailoverGroup(one.group_id, _ports(datapath, one)) for one in ours)
+
+
+def _ports(datapath: Any, description: Any) -> tuple[int, ...]:
+    """Return the ports of a group like ours, else none."""
+    ports = tuple(bucket.watch_port for bucket in description.buckets)
+    sent_by = [[getattr(action, "port", None) for action in bucket.actions] for bucket in description.buckets]
+    like_ours = description.type == datapath.ofproto.OFPGT_FF and sent_by == [[port] for port in ports]
+    return ports if like_ours else ()
+
+
+def _group_mod(datapath: Any, command: int, group: FailoverGroup) -> Any:
+    """Return the group-mod for one group: a bucket for each port, which watches it."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    buckets = [
+        parser.OFPBucket(watch_port=port, watch_group=ofp.OFPG_ANY, actions=[parser.OFPActionOutput(port)])
+        for port in group.ports
+    ]
+    return parser.OFPGroupMod(datapath, command, ofp.OFPGT_FF, group.group_id, buckets)
 
 
 def _match(entry: Any) -> openflow.Match:
@@ -153,6 +217,8 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
         actions.append(parser.OFPActionSetQueue(rule.queue_id))
     if rule.output_port is not None:
         actions.append(parser.OFPActionOutput(rule.output_port, ofp.OFPCML_NO_BUFFER))
+    if rule.group_id is not None:
+        actions.append(parser.OFPActionGroup(rule.group_id))
     instructions = []
     if rule.meter_id is not None:
         instructions.append(parser.OFPInstructionMeter(rule.meter_id))
@@ -180,6 +246,8 @@ def _part(datapath: Any, step: Any) -> tuple[str, int] | None:
             return "queue_id", step.queue_id
         case parser.OFPActionOutput():
             return "output_port", step.port
+        case parser.OFPActionGroup():
+            return "group_id", step.group_id
         case parser.OFPActionSetField(key="ip_dscp"):
             return "dscp", step.value
         case _:
