@@ -38,7 +38,7 @@ def run(settings: Settings) -> int:
     book = Book(settings.site, lambda: time.time_ns() // 1000)
     service = Service(book)
     hosts = HostSessions(service, settings.site.lease_ms, settings.tls)
-    sessions = SwitchSessions(lambda _: service.switch_changed(), lambda _: service.switch_changed())
+    sessions = SwitchSessions(lambda _: service.switch_changed(), lambda _: service.switch_changed(), service.port_said)
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     edge = Edge(settings.site, sessions, {switch: writers[remote] for switch, remote in settings.ovsdb.items()})
     address = osken_hub.Address(settings.openflow.host, settings.openflow.port)

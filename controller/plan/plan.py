@@ -118,11 +118,13 @@ class Plan:
         epoch: number of the plan; only grows.
         links: by name, every direction of every circuit.
         entries: the allocations, ordered by name.
+        down: circuits that nothing is sent by.
     """
 
     epoch: int
     links: dict[str, LinkPlan]
     entries: tuple[Entry, ...]
+    down: frozenset[str] = frozenset()
 
     def of_host(self, host: str) -> tuple[Entry, ...]:
         """Return the entries of one sending host."""
@@ -137,11 +139,13 @@ class Demand:
         flows: who wants to send now; one for each pair of hosts.
         capacity_bps: by link, what a circuit carries now, on the wire; one that is absent carries its link's rate.
         reserved_bps: what promises keep of a class on a link above the class's guarantee, on the wire.
+        down: circuits that nothing is sent by; no flow crosses them.
     """
 
     flows: tuple[Flow, ...]
     capacity_bps: Mapping[str, int] = field(default_factory=dict)
     reserved_bps: Mapping[tuple[str, FlowClass], int] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
 
 
 def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Plan:
@@ -176,7 +180,7 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
-    return Plan(epoch, links, entries)
+    return Plan(epoch, links, entries, demand.down)
 
 
 def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:

@@ -3,26 +3,32 @@
 Table 0 says which class a packet belongs to, table 1 where it goes. Traffic is classed and policed once, by the switch
 where it enters a circuit: a packet for a host of the switch's own site, or one that another edge has sent, passes as
 it is. Whatever no allocation claims is unplanned. The answers of a planned flow ride in its class.
+
+Where several circuits join the same two switches, protected classes and ARP leave by a group: by the next circuit as
+soon as their own has no carrier, before anybody has heard of it. They keep their class's mark and queue, and have met
+the meter of their own circuit.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from controller.plan.paths import default_path
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
 from controller.plan.shares import max_min
-from controller.southbound.openflow import Rule, SwitchState, cookie, drop_meter, match
+from controller.southbound.openflow import FailoverGroup, Rule, SwitchState, cookie, drop_meter, match
 from controller.southbound.ovsdb import PortQueues, Queue
 from topology.network import Host, Link, Network, Switch, link_name
 from topology.protocol import FlowClass
 
 CLASSIFY_TABLE, FORWARD_TABLE = 0, 1
 PAIR_PRIORITY, LOCAL_PRIORITY, MARKED_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 250, 200, 100
-PINNED_PRIORITY = 500
+PINNED_PRIORITY, PROTECTED_PRIORITY = 500, 450
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
 METERS_A_LINK = 16
+FIRST_GROUP_ID = 1000
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
 QUEUE_BURST_US = 1_000  # HTB loses what its timer is late by beyond this; a port's worth of one millisecond
@@ -33,20 +39,57 @@ _COOKIE = cookie(1)
 
 
 def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
-    """Return all rules and meters of a switch under a plan."""
+    """Return all rules, meters and groups of a switch under a plan.
+
+    A circuit that is down has no meters: they go when no rule uses them any more, and not before.
+    """
     rules = (
         *_classified(network, switch, plan, policy),
         *_passed(network, switch, policy),
-        *_forward(network, switch),
-        *_pinned(network, switch, plan),
+        *_forward(network, switch, plan, policy),
+        *_pinned(network, switch, plan, policy),
     )
     meters = (
         drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps))
-        for head, _ in _circuit_ports(network, switch)
+        for head, link in _circuit_ports(network, switch)
+        if link.circuit not in plan.down
         for c, limits in plan.links[link_name(switch.name, head)].classes.items()
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
-    return SwitchState(frozenset(rules), frozenset(meters))
+    return SwitchState(frozenset(rules), frozenset(meters), frozenset(_groups(network, switch)))
+
+
+def _groups(network: Network, switch: Switch) -> Iterator[FailoverGroup]:
+    """Yield the group of each circuit that has others beside it: its own port, then theirs, the shorter delay first.
+
+    Only circuits to the same switch are in a group: there a packet is as near its target as by its own circuit, so that
+    it can never come round again.
+    """
+    for head, link in _circuit_ports(network, switch):
+        others = _beside(network, (switch.name, head))
+        if others:
+            ports = (link.port_no, *(other.port_no for other in others))
+            yield FailoverGroup(group_id(network, (switch.name, head)), ports)
+
+
+def _beside(network: Network, hop: tuple[str, str]) -> list[Link]:
+    """Return the other circuits from the same switch to the same switch, the shorter delay first."""
+    switch = next(s for s in network.switches if s.name == hop[0])
+    far, _ = network.against(*hop)
+    ports = _circuit_ports(network, switch)
+    others = [link for head, link in ports if head != hop[1] and network.against(hop[0], head)[0] == far]
+    return sorted(others, key=lambda link: link.delay_us)
+
+
+def group_id(network: Network, hop: tuple[str, str]) -> int:
+    """Return the group that a circuit link begins with, at the switch it leaves."""
+    return FIRST_GROUP_ID + _index(network, hop)
+
+
+def _index(network: Network, hop: tuple[str, str]) -> int:
+    """Return the place of a circuit link among those that leave its switch."""
+    switch = next(s for s in network.switches if s.name == hop[0])
+    return [head for head, _ in _circuit_ports(network, switch)].index(hop[1])
 
 
 def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:
@@ -68,9 +111,7 @@ def _circuit_ports(network: Network, switch: Switch) -> list[tuple[str, Link]]:
 
 def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> int:
     """Return the meter of a class on the circuit link that ``hop`` is, at the switch it leaves."""
-    switch = next(s for s in network.switches if s.name == hop[0])
-    index = [head for head, _ in _circuit_ports(network, switch)].index(hop[1])
-    return FIRST_METER_ID + METERS_A_LINK * index + QUEUE_ID[flow_class]
+    return FIRST_METER_ID + METERS_A_LINK * _index(network, hop) + QUEUE_ID[flow_class]
 
 
 def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQueues]:
@@ -123,14 +164,14 @@ def _classified(network: Network, switch: Switch, plan: Plan, policy: Policy) ->
     ways = _ways(plan)
     for near in (h for h in network.hosts if _is_local(network, switch, h.name)):
         for far in remote:
-            unplanned = FlowClass.UNPLANNED, network.path(near.name, far.name)
+            unplanned = FlowClass.UNPLANNED, default_path(network, near.name, far.name, plan.down)
             flow_class, path = ways.get((near.name, far.name), unplanned)
             fields: dict[str, int | str] = {"eth_type": _IP, "ipv4_src": str(near.ip), "ipv4_dst": str(far.ip)}
             yield _claim(PAIR_PRIORITY, fields, policy, meter_id(network, (path[1], path[2]), flow_class), flow_class)
-    yield from _strange(network, switch, policy)
+    yield from _strange(network, switch, policy, plan.down)
 
 
-def _strange(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
+def _strange(network: Network, switch: Switch, policy: Policy, down: frozenset[str]) -> Iterator[Rule]:
     """Yield the rules for what comes from an address nobody knows: unplanned, on the circuit by which it leaves.
 
     With one circuit that is one rule; with more it is the destination that says which.
@@ -139,7 +180,7 @@ def _strange(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]
     remote = [h for h in network.hosts if not _is_local(network, switch, h.name)]
     leaving: list[tuple[str, dict[str, int | str]]] = [(ports[0][0], {})]
     if len(ports) > 1:
-        leaving = [(network.path(switch.name, h.name)[1], {"ipv4_dst": str(h.ip)}) for h in remote]
+        leaving = [(default_path(network, switch.name, h.name, down)[1], {"ipv4_dst": str(h.ip)}) for h in remote]
     for head, fields in leaving:
         meter = meter_id(network, (switch.name, head), FlowClass.UNPLANNED)
         yield _claim(UNPLANNED_PRIORITY, {"eth_type": _IP, **fields}, policy, meter, FlowClass.UNPLANNED)
@@ -189,18 +230,40 @@ def _passes(priority: int, fields: Mapping[str, int | str], queue_id: int | None
     return Rule(CLASSIFY_TABLE, priority, match(fields), _COOKIE, queue_id=queue_id, goto_table=FORWARD_TABLE)
 
 
-def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
-    """Yield the rules that send IP and ARP towards each host; anything else ends here."""
+def _forward(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
+    """Yield the rules that send IP and ARP towards each host; anything else ends here.
+
+    The rules of protected classes go by the mark that table 0 has given them, so that they are the same whoever sends.
+    """
     for host in network.hosts:
-        for fields in _addressed_to(host):
-            port_no = network.next_hop(switch.name, host.name).port_no
-            yield Rule(FORWARD_TABLE, PAIR_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+        hop = default_path(network, switch.name, host.name, plan.down)[:2]
+        ip, arp = _addressed_to(host)
+        yield _sends(network, hop, PAIR_PRIORITY, ip, protected=False)
+        yield _sends(network, hop, PAIR_PRIORITY, arp, protected=True)
+        for flow_class in sorted(policy.protected) if _has_group(network, hop) else ():
+            marked = {**ip, "ip_dscp": policy.classes[flow_class].dscp}
+            yield _sends(network, hop, PROTECTED_PRIORITY, marked, protected=True)
 
 
-def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
+def _has_group(network: Network, hop: tuple[str, ...]) -> bool:
+    tail, head = hop
+    return network.link(tail, head).circuit is not None and bool(_beside(network, (tail, head)))
+
+
+def _sends(
+    network: Network, hop: tuple[str, ...], priority: int, fields: Mapping[str, int | str], *, protected: bool
+) -> Rule:
+    """Return the rule that sends packets over a hop; over what is beside it, if they are protected and it is dead."""
+    tail, head = hop
+    if protected and _has_group(network, hop):
+        return Rule(FORWARD_TABLE, priority, match(fields), _COOKIE, group_id=group_id(network, (tail, head)))
+    return Rule(FORWARD_TABLE, priority, match(fields), _COOKIE, output_port=network.link(tail, head).port_no)
+
+
+def _pinned(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
     """Yield the rules for planned pairs of hosts that go another way than the default one, at this switch."""
-    for (source, target), (_, path) in _ways(plan).items():
-        if switch.name not in path or path == network.path(source, target):
+    for (source, target), (flow_class, path) in _ways(plan).items():
+        if switch.name not in path or path == default_path(network, source, target, plan.down):
             continue
         fields: dict[str, int | str] = {
             "eth_type": _IP,
@@ -208,8 +271,8 @@ def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
             "ipv4_dst": str(network.host(target).ip),
         }
         here = path.index(switch.name)
-        port_no = network.link(*path[here : here + 2]).port_no
-        yield Rule(FORWARD_TABLE, PINNED_PRIORITY, match(fields), _COOKIE, output_port=port_no)
+        hop = path[here : here + 2]
+        yield _sends(network, hop, PINNED_PRIORITY, fields, protected=flow_class in policy.protected)
 
 
 def _addressed_to(host: Host) -> tuple[dict[str, int | str], ...]:

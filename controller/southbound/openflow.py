@@ -1,7 +1,8 @@
 """Switch state as values, and the smallest ordered list of messages from one state to another. Pure.
 
 What is ours: rules whose cookie starts with ``COOKIE_OURS``, meters numbered in ``METER_IDS`` and groups numbered in
-``GROUP_IDS``. Nothing else is ever named in a message. Desired and installed state are both :class:`SwitchState`; ``session.py`` puts messages on the wire.
+``GROUP_IDS``. Nothing else is ever named in a message. Desired and installed state are both :class:`SwitchState`;
+``session.py`` puts messages on the wire.
 """
 
 from collections.abc import Iterable, Mapping

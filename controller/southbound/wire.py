@@ -234,7 +234,7 @@ def _steps(ofp: Any, instruction: Any) -> list[Any]:
     return list(instruction.actions) if instruction.type == ofp.OFPIT_APPLY_ACTIONS else [instruction]
 
 
-def _part(datapath: Any, step: Any) -> tuple[str, int] | None:
+def _part(datapath: Any, step: Any) -> tuple[str, int] | None:  # noqa: PLR0911 - one for each kind of step
     """Return the field of :class:`Rule` that an action or instruction sets, and its value; None if there is none."""
     parser = datapath.ofproto_parser
     match step:

@@ -116,7 +116,9 @@ def test_a_packet_that_has_a_rule_before_and_after_has_one_at_every_instant(befo
 @given(states(), states())
 def test_what_others_have_set_is_not_touched(before, after):
     for switch in instants(before, after):
-        assert switch.others() == SwitchState(frozenset({FOREIGN_RULE}), frozenset({FOREIGN_METER}), frozenset({FOREIGN_GROUP}))
+        assert switch.others() == SwitchState(
+            frozenset({FOREIGN_RULE}), frozenset({FOREIGN_METER}), frozenset({FOREIGN_GROUP})
+        )
 
 
 def test_shrinking_is_confirmed_before_anything_grows():

@@ -191,6 +191,34 @@ def test_an_answer_on_an_older_connection_does_not_count(sessions):
     assert newer.meter_mods() == []
 
 
+def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_when_it_does():
+    ofp, parser = ofproto_v1_3, ofproto_v1_3_parser
+    told: list[tuple[int, int, bool]] = []
+    sessions = SwitchSessions(lambda _dpid: None, lambda _dpid: None, lambda *said: told.append(said))
+
+    def port(number: int, state: int, config: int = 0) -> Any:
+        return parser.OFPPort(number, "", b"", config, state, 0, 0, 0, 0, 0, 0)
+
+    datapath = connected(
+        sessions, ports={8: port(8, ofp.OFPPS_LIVE), 9: port(9, ofp.OFPPS_LIVE | ofp.OFPPS_LINK_DOWN), 7: port(7, 0)}
+    )
+    for reason, now in (
+        (ofp.OFPPR_MODIFY, port(8, ofp.OFPPS_LIVE, ofp.OFPPC_PORT_DOWN)),
+        (ofp.OFPPR_ADD, port(9, ofp.OFPPS_LIVE)),
+        (ofp.OFPPR_DELETE, port(9, ofp.OFPPS_LIVE)),
+    ):
+        sessions.port_changed(parser.OFPPortStatus(datapath, reason, now))
+    sessions.close()
+    assert told == [
+        (DPID, 8, True),
+        (DPID, 9, False),
+        (DPID, 7, False),
+        (DPID, 8, False),
+        (DPID, 9, True),
+        (DPID, 9, False),
+    ]
+
+
 def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling():
     told: list[int] = []
 
