@@ -6,7 +6,7 @@
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab handover bench-reservations bench-agent install bpf clean
+.PHONY: demo test check schema root lab failover handover bench-reservations bench-agent install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -33,6 +33,10 @@ lab: install  ## the emulation with a real kernel in virtual time
 handover: install  ## out/handover: how long the circuit is idle when an image comes and goes, our way and the cautious one
 	mininet-tests/lab --dilation 6 --out out/handover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/handover.py --out out/handover $(ARGS)
 	$(PYTHON) mininet-tests/handover_figure.py out/handover
+
+failover: install  ## one of two circuits dies under traffic: out/failover/report.json
+	mkdir -p out/failover
+	mininet-tests/lab --out out/failover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/failover.py --out out/failover
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)

@@ -21,7 +21,7 @@ import httpx
 from counters import Counters, install
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
-from failover_report import case
+from failover_report import case, report
 from pyroute2 import IPRoute
 from saturation import IdleMeter
 from sockets import Connections
@@ -126,6 +126,7 @@ def run(directory: Path) -> dict[str, Any]:
                 cases[name] = _case(site, watch, cable, ends)
                 say(json.dumps(case(watch.received, cases[name], 2 * DELAY_US / 1000)))
         return {
+            "rtt_ms": 2 * DELAY_US / 1000,
             "received": watch.received,
             "cases": cases,
             "idle_shares": idle.shares,
@@ -241,7 +242,9 @@ def main() -> int:
     # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
-            (Path(scratch) / "failover.json").write_text(json.dumps(run(Path(scratch))))
+            seen = run(Path(scratch))
+            (Path(scratch) / "failover.json").write_text(json.dumps(seen))
+            (Path(scratch) / "report.json").write_text(json.dumps(report(seen), indent=1))
         except (AssertionError, RuntimeError) as error:
             print(f"failover: {error}", file=sys.stderr, flush=True)
             return 1

@@ -39,6 +39,16 @@ def back_ms(received: Received, host: str, planned_bps: int, died_us: int, until
     return (below[-1] + SLICE_US - died_us) / 1000 if below else 0.0
 
 
+def report(seen: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of a run."""
+    return {
+        "idle_share": min(seen["idle_shares"], default=0.0),
+        "cases": {name: case(seen["received"], one, seen["rtt_ms"]) for name, one in seen["cases"].items()},
+        "events": seen["events"],
+        "transitions": seen["transitions"],
+    }
+
+
 def case(received: Received, seen: dict[str, Any], rtt_ms: float) -> dict[str, Any]:
     """Return the numbers of one death and return of the circuit."""
     died_us, returned_us = seen["died_us"], seen["returned_us"]

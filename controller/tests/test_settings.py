@@ -219,3 +219,12 @@ def test_nothing_but_a_config_error_ever_comes_of_a_wrong_file(data):
         parsed(data, "fuzz.yaml")
     except ConfigError as error:
         assert error.problems
+
+
+def test_what_is_protected_and_when_a_line_is_used_again_can_be_set():
+    usual, own = (parsed({"network": {"name": "chile-illinois-2"}} | more, "test") for more in ({}, FAILOVER))
+    assert (usual.site.policy.protected, usual.site.return_after_us) == ({"urgent", "predictable"}, 10_000_000)
+    assert (own.site.policy.protected, own.site.return_after_us) == ({"urgent"}, 500_000)
+
+
+FAILOVER = {"failover": {"protect": ["urgent"], "return_after": "500 ms"}}
