@@ -14,7 +14,11 @@ from openvswitch import Directories, PrivateOvs, network_namespace
 from pyroute2 import netns
 
 from apps.openflow import OpenFlowApp
+from controller.plan.flows import flow_on
+from controller.plan.plan import Demand, planned
+from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound import osken_hub
+from controller.southbound.desired import switch_state
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
 from controller.southbound.openflow import (
     DropMeter,
@@ -27,6 +31,8 @@ from controller.southbound.openflow import (
     match,
 )
 from controller.southbound.session import SwitchSessions
+from topology.named import chile_illinois_2
+from topology.protocol import FlowClass
 
 pytestmark = [
     pytest.mark.root,
@@ -199,6 +205,46 @@ def test_it_is_told_at_once_of_a_port_that_goes_down_and_comes_up(rig):
         eventually(lambda live=is_live: rig.ports[8] is live, within_s=1, what=f"told that the port is {config}")
     rig.ovs.vsctl("del-port", "s1", "p8")
     eventually(lambda: rig.ports[8] is False, within_s=1, what="told that the port is gone")
+
+
+def test_a_protected_packet_leaves_by_the_other_port_in_its_queue_while_its_own_is_down(rig):
+    network = chile_illinois_2()
+    urgent = flow_on(network, "urgent", FlowClass.URGENT, network.path("base20", "arch"))
+    plan = planned(2, network, DEFAULT_POLICY, Demand((urgent,)))
+    for number in (1, 8, 9):
+        name = f"p{number}"
+        rig.ovs.vsctl(
+            "add-port", "s1", name, "--", "set", "interface", name, "type=internal", f"ofport_request={number}"
+        )
+        rig.ovs.ofctl("mod-port", "s1", name, "up")
+    eventually(lambda: all(rig.ports.get(number) for number in (1, 8, 9)), within_s=5, what="all ports are live")
+    rig.sessions.apply(DPID, switch_state(network, network.switches[0], plan, DEFAULT_POLICY), timeout_s=5)
+    packets = {
+        host: f"in_port=1,tcp,nw_src={network.host(host).ip},nw_dst=10.20.20.100" for host in ("base20", "base21")
+    }
+
+    def actions(host: str) -> str:
+        return rig.ovs.appctl("ofproto/trace", "s1", packets[host]).partition("Datapath actions: ")[2].strip()
+
+    def leaves_by(host: str) -> str:
+        return actions(host).rpartition(",")[2] or "drop"
+
+    ports = {number: leaves_by_port(rig, number) for number in (8, 9)}
+    assert (leaves_by("base20"), leaves_by("base21")) == (ports[8], ports[8])
+    whole = actions("base20")
+    rig.ovs.ofctl("mod-port", "s1", "p8", "down")
+    eventually(lambda: leaves_by("base20") == ports[9], within_s=1, what="the urgent packet leaves by the other port")
+    assert actions("base20").rpartition(",")[0] == whole.rpartition(",")[0]  # meter, mark and queue are the same
+    assert "skb_priority(0x" in whole
+    assert leaves_by("base21") != ports[9]  # nobody has planned it, so it waits
+    rig.ovs.ofctl("mod-port", "s1", "p8", "up")
+    eventually(lambda: leaves_by("base20") == ports[8], within_s=1, what="it leaves by its own port again")
+
+
+def leaves_by_port(rig: Rig, number: int) -> str:
+    """The datapath's number of a port."""
+    shown = rig.ovs.appctl("dpif/show")
+    return next(line.split("/")[1].split(":")[0] for line in shown.splitlines() if line.split()[:1] == [f"p{number}"])
 
 
 def test_somebody_else_s_rule_meter_and_group_stay(rig):
