@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from failover import BACKGROUND, PREDICTABLE, PORTS, URGENT
+from failover import BACKGROUND, PORTS, PREDICTABLE, URGENT
 
 HERE = Path(__file__).parent
 LEAST_IDLE_SHARE = 0.03  # saturation.py
