@@ -256,10 +256,7 @@ class Book:
         )
 
     def _path(self, known: Reservation, down: frozenset[str]) -> tuple[str, ...]:
-        """Return the path a reservation takes now: its first, or if a circuit of that is not up, its backup.
-
-        Where the lines of both are down it is the first: the plan leads its flow another way.
-        """
+        """Return the path a reservation takes now: its first that is up; if the lines of all are down its first."""
         bought = [path for path in known.paths if not self._not_up(path)]
         whole = (path for path in bought if not crossed(self.site.network, path, down))
         return next(whole, bought[0] if bought else ())
@@ -334,10 +331,7 @@ class Book:
         return min((due_us for due_us in dues_us if due_us is not None), default=MAX_TIME_US)
 
     def layers(self) -> dict[str, Layers]:
-        """Return what each layer lets through now on each direction of each circuit; under the lock.
-
-        A circuit whose line is down lets nothing through.
-        """
+        """Return what each layer lets through now on each direction of each circuit that is up; under the lock."""
         acting, network = self.acting(), self.site.network
         dead = {link_name(t, h) for t, h, link in network.circuit_links if link.circuit in self.desired.down}
         return {
