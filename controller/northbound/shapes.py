@@ -245,7 +245,7 @@ class LayersOut(TypedDict):
 class CircuitOut(TypedDict):
     """A circuit, and what becomes of the plan if it dies."""
 
-    name: str
+    name: Annotated[str, Field(description="Its name.")]
     a_end: Annotated[str, Field(description="The switch at its A-end.")]
     z_end: Annotated[str, Field(description="The switch at its Z-end.")]
     wire_bps: Annotated[int, Field(description="Its rate, on the wire.")]

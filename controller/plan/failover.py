@@ -81,6 +81,11 @@ def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     )
 
 
+def is_dead(link: str, plan: Plan) -> bool:
+    """Return whether a link leads into a line that is down under a plan, so that the switch sends by another."""
+    return link.partition("->")[2] in plan.down
+
+
 def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
     """Return entries each on the way that a plan has for it."""
     ways = {(e.flow.name, e.flow.flow_class): e.flow.path for e in new.entries}

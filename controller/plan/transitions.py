@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from controller.plan.failover import carried, turned
+from controller.plan.failover import carried, is_dead, turned
 from controller.plan.plan import ClassLimits, Entry, LinkPlan, Plan
 from topology.protocol import FlowClass
 
@@ -96,7 +96,7 @@ def next_step(now: InForce, desired: Plan) -> Step:
 def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
     """Return the plan to make for: the wanted one, unless flows leave circuits that go on; then one between."""
     moving = carried(now.meters, desired)
-    left = {n for e in moving for n in e.flow.links if n in desired.links and desired.links[n].wire_bps}
+    left = {n for e in moving for n in e.flow.links if n in desired.links and not is_dead(n, desired)}
     if not left:
         return desired
     links = {
@@ -177,7 +177,7 @@ def _above_queues(old: Plan, new: Plan) -> bool:
     return any(
         limits.meter_bps > new.links[name].classes[c].queue_bps
         for name, link in old.links.items()
-        if new.links[name].wire_bps
+        if not is_dead(name, new)
         for c, limits in link.classes.items()
     )
 

@@ -51,7 +51,10 @@ def test_a_configuration_becomes_a_site():
         ({"netwrok": {}}, "netwrok: there is no such key"),
         ({"network": {"name": "chile-illinois", "rate": "10g"}}, 'network.rate: "10g" is not a rate, try "10 Gbit/s"'),
         ({"network": {"name": "chile-illinois", "rate": "0 bit/s"}}, "network.rate: Input should be greater than 0"),
-        ({"network": {"name": "mars"}}, 'network.name: there is no network "mars"; there are chile-illinois, chile-illinois-2, asc-ring'),
+        (
+            {"network": {"name": "mars"}},
+            'network.name: there is no network "mars"; there are chile-illinois, chile-illinois-2, asc-ring',
+        ),
         ({"network": {"name": "chile-illinois", "rate": "10 Mbit/s"}}, "policy.urgent.guarantee: 0.02% of 10 Mbit/s"),
         (
             {"flows": [{"name": "a", "class": "urgent", "from": "base1", "to": "arch"}]},
