@@ -6,7 +6,7 @@
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 
-.PHONY: demo test check schema root lab handover layers faults soak floods bursts bench-reservations bench-agent install bpf clean
+.PHONY: demo test check schema root lab failover handover layers faults soak floods bursts bench-reservations bench-agent install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -45,6 +45,10 @@ faults: install  ## what breaks while traffic runs, case by case: out/faults/rep
 
 soak: install  ## 200 random announcements, reservations and faults: out/soak/report.json; ARGS="--seed 2 --count 50"
 	mininet-tests/lab --dilation 2 --out out/soak -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/soak.py --out out/soak $(ARGS)
+
+failover: install  ## one of two circuits dies under traffic: out/failover/report.json
+	mkdir -p out/failover
+	mininet-tests/lab --out out/failover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/failover.py --out out/failover
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)

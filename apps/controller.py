@@ -40,7 +40,9 @@ def run(settings: Settings) -> int:
     service = Service(book)
     hosts = HostSessions(service, settings.site.lease_ms, settings.tls)
     ignored = settings.audit.ignored
-    sessions = SwitchSessions(service.switch_back, lambda _: service.switch_changed(), ignored, service.rule_gone)
+    sessions = SwitchSessions(
+        service.switch_back, lambda _: service.switch_changed(), ignored, service.rule_gone, service.port_said
+    )
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     edge = Edge(settings.site, sessions, {name: writers[remote] for name, remote in settings.ovsdb.items()}, ignored)
     audits = Audits(book, edge, hosts, settings.audit.interval_s)

@@ -11,6 +11,7 @@ _ANSWERS = [
     ofp_event.EventOFPBarrierReply,
     ofp_event.EventOFPErrorMsg,
     ofp_event.EventOFPFlowStatsReply,
+    ofp_event.EventOFPGroupDescStatsReply,
     ofp_event.EventOFPMeterConfigStatsReply,
 ]
 
@@ -29,6 +30,9 @@ class SwitchListener(Protocol):
 
     def removed(self, msg: Any) -> None:
         """Take in that a rule has gone."""
+
+    def port_changed(self, msg: Any) -> None:
+        """Take in that a port has come, gone, or changed its state."""
 
 
 class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
@@ -60,3 +64,8 @@ class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
     def removed(self, ev: Any) -> None:
         """Report a rule that has gone."""
         self.listener.removed(ev.msg)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)  # type: ignore[untyped-decorator]
+    def port_changed(self, ev: Any) -> None:
+        """Report a port."""
+        self.listener.port_changed(ev.msg)

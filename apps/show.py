@@ -1,4 +1,4 @@
-"""The commands that show how things stand: plan, hosts, switches, drift."""
+"""The commands that show how things stand: plan, circuits, hosts, switches, drift."""
 
 import json
 from collections.abc import Callable
@@ -30,6 +30,15 @@ def plan(
         _show(base.call(url, "GET /v1/transitions"), as_json, lambda steps: show_transitions(steps, last))
     else:
         _show(base.call(url, "GET /v1/plan"), as_json, tables.show_plan)
+
+
+@app.command()
+def circuits(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
+    """Show every circuit: how its line is, and the plan that is ready for the case that it dies.
+
+    headway circuits
+    """
+    _show(base.call(url, "GET /v1/circuits"), as_json, tables.show_circuits)
 
 
 @app.command()

@@ -103,6 +103,24 @@ def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:
     shown.console().print(table if rows else "no reservations")
 
 
+def show_circuits(rows: list[dict[str, Any]]) -> None:
+    """Print every circuit, how its line is, and what each flow would have if it died."""
+    console = shown.console()
+    table = Table("circuit", "ends", "rate", "line", "in use")
+    for row in rows:
+        line = row["state"] if row["state"] == "up" else f"[red]{row['state']}[/red]"
+        ends, rate = f"{row['a_end']} - {row['z_end']}", units.shown_rate(row["wire_bps"])
+        table.add_row(row["name"], ends, rate, line, "yes" if row["in_use"] else "no")
+    console.print(table)
+    for row in rows:
+        if row["if_it_dies"] is None:
+            continue
+        flows = Table("allocation", "path", "payload", title=f"if {row['name']} dies")
+        for entry in row["if_it_dies"]["allocations"]:
+            flows.add_row(entry["name"], " - ".join(entry["path"]), units.shown_rate(entry["payload_bps"]))
+        console.print(flows)
+
+
 def show_switches(rows: list[dict[str, Any]]) -> None:
     """Print every switch, and whether it is connected."""
     table = Table("switch", "site", "dpid", "connection")

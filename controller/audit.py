@@ -27,6 +27,7 @@ TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 PARTS: tuple[tuple[Kind, Callable[[SwitchState], Mapping[Any, object]]], ...] = (
     (Kind.FLOW, lambda state: {rule.key: rule for rule in state.rules}),
     (Kind.METER, lambda state: {meter.meter_id: meter for meter in state.meters}),
+    (Kind.GROUP, lambda state: {group.group_id: group for group in state.groups}),
 )
 
 

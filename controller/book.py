@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.events import Events
+from controller.plan.failover import carries, crossed, redundant, turned, without
 from controller.plan.flows import flow_on, standing_by
 from controller.plan.invariant import Layers
 from controller.plan.leases import Leases
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import State
+from controller.plan.lines import RETURN_AFTER_US, Lines, LineState
 from controller.plan.paths import circuits
 from controller.plan.plan import Demand, Entry, Flow, Plan, planned
 from controller.plan.policy import Policy
@@ -43,6 +45,7 @@ class Site:
         drain_us: how long growing waits after what it takes was given up; 0 is right, a round trip is what one does
             who cannot know that a sender has shrunk.
         together_us: hosts that begin or end together say so within this; switches are told once.
+        return_after_us: how long a circuit's line must have been up again before it is used.
         schedules: by circuit, when it has another capacity than its own rate.
         lead_us: by circuit that is bought at need, how long before its use that must be.
     """
@@ -56,6 +59,7 @@ class Site:
     hosts_mark: bool = False
     drain_us: int = 0
     together_us: int = 1_000
+    return_after_us: int = RETURN_AFTER_US
 
     def ledger(self) -> Ledger:
         """Return an empty ledger of the site."""
@@ -163,26 +167,51 @@ class Book:
         self.store_error = ""  # memory may be ahead of the disk: nothing is promised until it was read anew
         self.stopping = False
         self._demands = 0  # how often a host has said that it wants to send, or not any more
+        self.lines = Lines(site.return_after_us)
+        self.redundant = redundant(site.network)
+        self.prepared: dict[str, Plan] = {}  # by circuit, the plan for the case that it dies next
+        self.prepared_for: object = None  # what they are made of
         self._receive_window_bytes = site.receive_window_bytes()
         self._planned_in: dict[str, int] = {}  # by reservation, the first epoch it is in
-        self._planned_for = self._basis()
+        self.planned_for = self._basis()
         self._started_us = now_us()
         self.sleeping_until_us = 0  # when the clock is looked at next without being woken
         # Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
         self.desired_us = 0  # since when it is
-        self.desired = planned(now_us() // 1000 * 2, site.network, site.policy, self._demand())
+        self.desired = self._fresh(now_us() // 1000 * 2, self.down())
 
     def flows(self) -> tuple[Flow, ...]:
         """Return every flow in the plan, or that would be if there were anything for it; under the lock."""
-        return self._demand().flows
+        return self.demand(self.down()).flows
+
+    def down(self) -> frozenset[str]:
+        """Return the circuits that are down and have a way round them; under the lock. Flows of others wait."""
+        return self.redundant & self.lines.down(self.now_us())
+
+    def note_lines(self) -> None:
+        """Act on lines that have died since the last call, and say of those that are used again; under the lock."""
+        self.ledger.down = self.down()
+        for circuit, state in self.lines.news(self.now_us()):
+            level = "info" if state is LineState.UP else "error"
+            self.events.publish(f"circuit.{state}", level=level, circuit=circuit)
+            if state is LineState.DOWN and (plan := self.prepared.pop(circuit, None)):
+                self._wish(replace(plan, epoch=self.desired.epoch + 2))
+
+    def _fresh(self, epoch: int, down: frozenset[str]) -> Plan:
+        return planned(epoch, self.site.network, self.site.policy, self.demand(down))
+
+    def must_prepare(self) -> bool:
+        """Return whether the plans for a circuit's death go with an earlier plan; under the lock."""
+        return bool(self.redundant) and self.prepared_for != self.planned_for
 
     def replan(self) -> None:
         """Make the plan for what there is now the desired one, if it is another; under the lock."""
+        self.note_lines()
         if not self.must_replan():
             return
-        self._planned_for = self._basis()
+        self.planned_for = self._basis()
         epoch = self.desired.epoch + 2
-        plan = planned(epoch, self.site.network, self.site.policy, self._demand())
+        plan = self._fresh(epoch, self.down())
         running = {known.reservation_id for known in self.ledger.in_plan()}
         if replace(plan, epoch=self.desired.epoch) != self.desired:
             self._wish(plan)
@@ -193,7 +222,7 @@ class Book:
 
     def must_replan(self) -> bool:
         """Return whether anything has changed that the plan is made of; under the lock."""
-        return self._planned_for != self._basis()
+        return self.planned_for != self._basis()
 
     def grant_anew(self) -> None:
         """Give the wanted plan another epoch, for a host that acts on it only once it is newer; under the lock."""
@@ -208,21 +237,23 @@ class Book:
         self._demands += 1
         self.replan()
 
-    def _basis(self) -> tuple[int, int, int, tuple[int, ...]]:
+    def _basis(self) -> tuple[int, int, int, tuple[int, ...], frozenset[str]]:
         now_us = self.now_us()
         bought = tuple(self.bought_bps(c, now_us) for c in self.purchases)
-        return id(self.ledger), self.ledger.moves, self._demands, bought
+        return id(self.ledger), self.ledger.moves, self._demands, bought, self.down()
 
-    def _demand(self) -> Demand:
+    def demand(self, down: frozenset[str]) -> Demand:
+        """Return what a plan is made of while some circuits are down; under the lock."""
         now_us = self.now_us()
-        demand = self.ledger.demand(self.site.standing, now_us, self._flow)
+        demand = self.ledger.demand(self.site.standing, now_us, lambda known: self._flow(known, down))
         bought = {
             link_name(tail, head): self.bought_bps(link.circuit, now_us)
             for tail, head, link in self.site.network.circuit_links
             if link.circuit in self.purchases
         }
         flows = tuple(standing_by(f) if self.hosts[f.host].waits(f) else f for f in demand.flows)
-        return Demand(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
+        whole = Demand(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
+        return without(self.site.network, self.site.policy, whole, down)
 
     def bought_bps(self, circuit: str, now_us: int) -> int:
         """Return what a circuit that is bought at need carries now; under the lock."""
@@ -233,20 +264,21 @@ class Book:
             and p.period.start_us <= now_us < p.period.end_us
         )
 
-    def _path(self, known: Reservation) -> tuple[str, ...]:
-        """Return the path a reservation takes now: its first, or if a circuit of that is not up, its backup."""
-        usable = (path for path in known.paths if not self._down(path))
-        return next(usable, ())
+    def _path(self, known: Reservation, down: frozenset[str]) -> tuple[str, ...]:
+        """Return the path a reservation takes now: its first that is up; if the lines of all are down its first."""
+        bought = [path for path in known.paths if not self._not_up(path)]
+        whole = (path for path in bought if not crossed(self.site.network, path, down))
+        return next(whole, bought[0] if bought else ())
 
-    def _down(self, path: tuple[str, ...]) -> list[str]:
+    def _not_up(self, path: tuple[str, ...]) -> list[str]:
         """Return the circuits of a path that are bought at need and are not up."""
         now_us = self.now_us()
         names = circuits(self.site.network, path)
         return [name for name in names if name in self.purchases and not self.bought_bps(name, now_us)]
 
-    def _flow(self, known: Reservation) -> Flow | None:
+    def _flow(self, known: Reservation, down: frozenset[str]) -> Flow | None:
         """Return the flow of a reservation between two hosts; None for one between sites, or without a circuit."""
-        path, hosts = self._path(known), {host.name for host in self.site.network.hosts}
+        path, hosts = self._path(known, down), {host.name for host in self.site.network.hosts}
         if not path or not {known.a_end, known.z_end} <= hosts:
             return None
         flow = flow_on(self.site.network, f"{known.reservation_id}/{known.a_end}", known.flow_class, path)
@@ -256,11 +288,8 @@ class Book:
         """Return what keeps a reservation whose time it is from being carried; empty if nothing; under the lock."""
         if known.state is State.ACTIVE and self._starting():
             return ""
-        if not self._path(known):
-            names = self._down(known.path)
-            purchases = [p for name in names for p in self.purchases[name].values()]
-            states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
-            return f"{', '.join(names)}: {states}"
+        if cut := self._cut(known):
+            return cut
         last = self.installed.steps[-1] if self.installed.steps else None
         if last is not None and last.error:
             return last.error
@@ -272,10 +301,25 @@ class Book:
                 return f"{end}: its agent is not connected"
         return ""
 
+    def _cut(self, known: Reservation) -> str:
+        """Return what of a reservation's path is missing; empty if nothing, or if it is carried another way in full."""
+        network, down = self.site.network, self.lines.down(self.now_us())
+        path = self._path(known, down)
+        if not path:
+            names = self._not_up(known.path)
+            purchases = [p for name in names for p in self.purchases[name].values()]
+            states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
+            return f"{', '.join(names)}: {states}"
+        own = [e for e in self.desired.entries if e.flow.name == f"{known.reservation_id}/{known.a_end}"]
+        led_round = any(carries(e, known.rate_bps, network, down) for e in own)
+        dead = crossed(network, path, down)
+        return f"{', '.join(dead)}: the line is down" if dead and not led_round else ""
+
     def acting(self) -> tuple[Entry, ...]:
-        """Return the most that hosts may be acting on now; under the lock."""
-        now_us = self.now_us()
-        return tuple(e for state in self.hosts.values() for e in state.leases.acting(now_us))
+        """Return the most that hosts may be acting on now, where the rules in force send it; under the lock."""
+        now_us, rules = self.now_us(), self.installed.meters
+        acting = (e for state in self.hosts.values() for e in state.leases.acting(now_us))
+        return turned(acting, rules) if rules else tuple(acting)
 
     def lease_ends_us(self) -> list[int]:
         """Return when hosts may be acting on less by themselves, Unix time; under the lock."""
@@ -292,13 +336,17 @@ class Book:
 
     def due_us(self) -> int:
         """Return when the clock has something to do next; under the lock."""
-        due_us = self.ledger.due_us()
-        return MAX_TIME_US if due_us is None else due_us
+        dues_us = (self.ledger.due_us(), self.lines.due_us(self.now_us()))
+        return min((due_us for due_us in dues_us if due_us is not None), default=MAX_TIME_US)
 
     def layers(self) -> dict[str, Layers]:
-        """Return what each layer lets through now on each direction of each circuit; under the lock."""
-        acting = self.acting()
-        return {name: self._layers_on(name, link.circuit_bps, acting) for name, link in self.desired.links.items()}
+        """Return what each layer lets through now on each direction of each circuit that is up; under the lock."""
+        acting, network = self.acting(), self.site.network
+        dead = {link_name(t, h) for t, h, link in network.circuit_links if link.circuit in self.desired.down}
+        return {
+            name: Layers({}, {}, {}, 0) if name in dead else self._layers_on(name, link.circuit_bps, acting)
+            for name, link in self.desired.links.items()
+        }
 
     def _layers_on(self, link: str, circuit_bps: int, acting: tuple[Entry, ...]) -> Layers:
         crossing = [e for e in acting if link in e.flow.links]
@@ -346,6 +394,8 @@ class View:
         layers: by link, what each layer lets through at this moment.
         hosts: every host's agent.
         error: why the last step failed, empty if it did not.
+        lines: by circuit, how its line is.
+        prepared: by circuit, the plan that is held ready for the case that it dies.
     """
 
     desired: Plan
@@ -353,3 +403,5 @@ class View:
     layers: Mapping[str, Layers]
     hosts: Mapping[str, HostState]
     error: str
+    lines: Mapping[str, LineState]
+    prepared: Mapping[str, Plan]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from controller.audit import Part, SwitchAudit
 from controller.book import Site
 from controller.plan.plan import Plan
-from controller.southbound.desired import lowered, port_queues, switch_meters, switch_rules
+from controller.southbound.desired import lowered, port_queues, switch_groups, switch_meters, switch_rules
 from controller.southbound.foreign import Ignored
 from controller.southbound.openflow import Rule, SwitchState
 from controller.southbound.ovsdb import PortQueues, QueueWriter
@@ -38,7 +38,8 @@ class Edge:
         self._site = site
         self._sessions = sessions
         self._writers = writers
-        self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with the ways they are for
+        self._groups = {switch.name: switch_groups(site.network, switch) for switch in site.network.switches}
+        self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with what they are for
 
     def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
         """Bring every switch's rules and meters to the plan; with ``no_higher`` leave meters that are below it.
@@ -47,14 +48,15 @@ class Edge:
             SouthboundError: a switch is gone, refused, or did not answer.
         """
         for switch in self._site.network.switches:
-            state = SwitchState(self._rules(switch, plan), switch_meters(self._site.network, switch, plan))
+            meters = switch_meters(self._site.network, switch, plan)
+            state = SwitchState(self._rules(switch, plan), meters, self._groups[switch.name])
             if no_higher:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S))
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
 
     def _rules(self, switch: Switch, plan: Plan) -> frozenset[Rule]:
-        """Return a switch's rules under a plan: the very same ones while no flow comes, goes or changes its way."""
-        under = ways(plan)
+        """Return a switch's rules under a plan: the very same ones while no flow, and no line, comes, goes or moves."""
+        under = ways(plan), plan.down
         known = self._latest_rules.get(switch.name)
         if known is None or known[0] != under:
             known = self._latest_rules[switch.name] = (

@@ -5,12 +5,14 @@ from itertools import pairwise
 
 from controller.book import Book, StepDone, View
 from controller.errors import NotAllowed, NotKnown
+from controller.plan.failover import late
 from controller.plan.flows import flow_on
 from controller.plan.plan import Flow
 from controller.plan.ports import PortBurst
 from controller.starts import starts_now
 from topology.network import Network, UnknownNode
 from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Repaired, Telemetry
+from topology.units import shown_time
 
 
 class Service:
@@ -19,6 +21,10 @@ class Service:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._declined: dict[str, Declined] = {}  # by host, what was said of it last
+        dpids = {switch.name: switch.dpid for switch in book.site.network.switches}
+        self._circuits = {
+            (dpids[tail], link.port_no): link.circuit for tail, _, link in book.site.network.circuit_links
+        }
 
     def view(self) -> View:
         """Return the plan at every layer, now."""
@@ -27,7 +33,9 @@ class Service:
             last = book.installed.steps[-1] if book.installed.steps else None
             hosts = {name: replace(state) for name, state in book.hosts.items()}
             error = book.store_error or (last.error if last else "")
-            return View(book.desired, book.installed.meters, book.layers(), hosts, error)
+            now_us = book.now_us()
+            lines = {c.name: book.lines.state(c.name, now_us) for c in book.site.network.circuits}
+            return View(book.desired, book.installed.meters, book.layers(), hosts, error, lines, dict(book.prepared))
 
     def steps(self) -> tuple[StepDone, ...]:
         """Return the latest steps of transitions, oldest first."""
@@ -152,6 +160,33 @@ class Service:
         with self._book.changed:
             self._book.suspicions += 1
             self._book.changed.notify_all()
+
+    def port_said(self, dpid: int, port_no: int, is_live: bool) -> None:
+        """Note whether a switch's port is live; a circuit whose line ends there lives and dies with it."""
+        book = self._book
+        with book.changed:
+            circuit = self._circuits.get((dpid, port_no))
+            if circuit is None:
+                return
+            before = book.desired
+            book.lines.said(circuit, (dpid, port_no), book.now_us(), is_live=is_live)
+            book.note_lines()
+            book.changed.notify_all()
+            if book.desired is not before:
+                self._say_late()
+
+    def _say_late(self) -> None:
+        """Say of the promises that are not kept any more, and when they will be done now; under the lock."""
+        book = self._book
+        announcements, framing = book.ledger.announcements.values(), book.site.network.framing
+        for name, promised_us, expected_us in late(announcements, book.desired, framing, book.now_us()):
+            book.events.publish(
+                "announcement.late",
+                level="error",
+                announcement=name,
+                promised=shown_time(promised_us),
+                expected="" if expected_us is None else shown_time(expected_us),
+            )
 
 
 def flow_between(network: Network, name: str, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:

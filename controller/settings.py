@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from controller.book import Site
 from controller.errors import ConfigError, HeadwayError
+from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
@@ -51,6 +52,11 @@ class _FlowSection(Section):
     target: str = Field(alias="to")
 
 
+class _FailoverSection(Section):
+    protect: tuple[FlowClass, ...] = tuple(sorted(DEFAULT_POLICY.protected))
+    return_after: Duration = Field(default=RETURN_AFTER_US, ge=0, le=3_600_000_000)
+
+
 class _ListenSection(Section):
     openflow: str = "127.0.0.1:6653"
     rest: str = "127.0.0.1:8080"
@@ -76,6 +82,7 @@ class _File(Section):
     store: str = DEFAULT_STORE
     circuits: dict[str, CircuitSection] = Field(default_factory=dict)
     audit: AuditSection = AuditSection()
+    failover: _FailoverSection = _FailoverSection()
     tls: TlsSection | None = None
     insecure: bool = False
 
@@ -214,7 +221,7 @@ def _shown(problem: Any) -> str:
 def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
     """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
     network = _network(file.network, problems)
-    policy = _policy(file.policy, problems)
+    policy = _policy(file.policy, frozenset(file.failover.protect), problems)
     if network is not None and policy is not None:
         problems += _too_small(network, policy)
     openflow = _endpoint("listen.openflow", file.listen.openflow, problems)
@@ -233,7 +240,17 @@ def _built(file: _File, folder: Path, problems: list[str]) -> Settings | None:
     lead_us = {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
     return Settings(
         site=_handed_over(
-            Site(network, policy, flows, file.lease // 1000, leased, lead_us, file.hosts_mark), file.handover
+            Site(
+                network,
+                policy,
+                flows,
+                file.lease // 1000,
+                schedules=leased,
+                lead_us=lead_us,
+                hosts_mark=file.hosts_mark,
+                return_after_us=file.failover.return_after,
+            ),
+            file.handover,
         ),
         openflow=openflow,
         rest=rest,
@@ -271,13 +288,15 @@ def _network(section: _NetworkSection, problems: list[str]) -> Network | None:
     return NAMED[section.name](section.rate, section.delay, section.loss, section.mtu_bytes)
 
 
-def _policy(sections: dict[FlowClass, _ClassSection], problems: list[str]) -> Policy | None:
+def _policy(
+    sections: dict[FlowClass, _ClassSection], protected: frozenset[FlowClass], problems: list[str]
+) -> Policy | None:
     classes = dict(DEFAULT_POLICY.classes)
     for flow_class, section in sections.items():
         known = classes[flow_class]
         classes[flow_class] = ClassPolicy(section.guarantee, section.cap, known.priority, known.dscp)
     try:
-        return Policy(classes)
+        return Policy(classes, protected=protected)
     except ValueError as error:
         problems.append(f"policy: {error}")
         return None

@@ -1,12 +1,26 @@
 """The thread that acts on time: holds that lapse, reservations that begin and end, circuits that change."""
 
 from controller.book import Book
+from controller.plan.plan import planned
 from controller.promises import Promises
 from controller.starts import StartWatch
 from controller.store import StoreError
 
 IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait to be noticed
 SOONEST_US = 1_000
+
+
+def prepare(book: Book) -> None:
+    """Make the plan for the death of each circuit, so that nothing is left to think about when one dies."""
+    with book.changed:
+        if not book.must_prepare():
+            return
+        basis, down, epoch = book.planned_for, book.down(), book.desired.epoch
+        demands = {circuit: book.demand(down | {circuit}) for circuit in sorted(book.redundant - down)}
+    plans = {c: planned(epoch, book.site.network, book.site.policy, demand) for c, demand in demands.items()}
+    with book.changed:
+        if basis == book.planned_for:
+            book.prepared, book.prepared_for = plans, basis
 
 
 class Timekeeper:
@@ -33,12 +47,14 @@ class Timekeeper:
     def _woken(self) -> bool:
         """Return whether there is something to do before the time; under the lock."""
         book = self._book
-        return book.stopping or book.due_us() < book.sleeping_until_us or book.must_replan() or book.unsettled()
+        is_due = book.due_us() < book.sleeping_until_us
+        return book.stopping or is_due or book.must_replan() or book.must_prepare() or book.unsettled()
 
     def step(self) -> None:
         """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""
         try:
             self._promises.tick()
+            prepare(self._book)
             self._said = ""
         except StoreError as failure:
             if str(failure) != self._said:

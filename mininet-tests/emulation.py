@@ -85,9 +85,10 @@ class Emulation:
 def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str, Any]:
     """Return the controller's configuration for a network that is known by name.
 
-    Its rate and delay are those of its longest circuit, of which a named network derives the others.
+    Its rate and delay are those of its fastest circuit, of several the longest, of which a named network derives the
+    others.
     """
-    circuit = max((link for _, _, link in network.circuit_links), key=lambda link: link.delay_us)
+    circuit = max((link for _, _, link in network.circuit_links), key=lambda link: (link.rate_bps, link.delay_us))
     vids = {link.circuit: link.vlan_vid for _, _, link in network.circuit_links if link.vlan_vid is not None}
     return {
         "network": {

@@ -20,9 +20,19 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound import osken_hub
 from controller.southbound.desired import QUEUE_ID, switch_state
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
-from controller.southbound.openflow import DropMeter, PutRule, Rule, SwitchState, cookie, drop_meter, match
+from controller.southbound.openflow import (
+    Bucket,
+    DropMeter,
+    FailoverGroup,
+    PutRule,
+    Rule,
+    SwitchState,
+    cookie,
+    drop_meter,
+    match,
+)
 from controller.southbound.session import SwitchSessions
-from topology.named import asc_ring
+from topology.named import asc_ring, chile_illinois_2
 from topology.network import tagged
 from topology.protocol import FlowClass
 
@@ -45,11 +55,13 @@ class Rig:
         ovs: the switch.
         sessions: ours.
         told: +dpid for each time it came up, -dpid for each time it went, in order.
+        ports: by number, whether what was said last of a port is that it is live.
     """
 
     ovs: PrivateOvs
     sessions: SwitchSessions
     told: list[int]
+    ports: dict[int, bool]
 
     def flows(self) -> str:
         """The switch's own list of its flows."""
@@ -71,7 +83,10 @@ def add_bridge(ovs: PrivateOvs, target: str) -> None:
 def rig(tmp_path: Path) -> Iterator[Rig]:
     """A connected switch."""
     told: list[int] = []
-    sessions = SwitchSessions(told.append, lambda dpid: told.append(-dpid))
+    ports: dict[int, bool] = {}
+    sessions = SwitchSessions(
+        told.append, lambda dpid: told.append(-dpid), lambda _dpid, port_no, is_live: ports.update({port_no: is_live})
+    )
     with network_namespace(f"headway-{os.getpid()}") as namespace:
         netns.pushns(namespace)  # a socket stays in the namespace it was made in
         try:
@@ -82,14 +97,14 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
             with PrivateOvs(Directories.under(tmp_path), namespace) as ovs:
                 add_bridge(ovs, f"tcp:127.0.0.1:{framework.port}")
                 eventually(lambda: told, within_s=10, what="the switch connects")
-                yield Rig(ovs, sessions, told)
+                yield Rig(ovs, sessions, told, ports)
         finally:
             framework.stop()
             sessions.close()
 
 
 def desired() -> SwitchState:
-    """A state that uses everything a rule and a meter can have."""
+    """A state that uses everything that a rule, a meter and a group can have."""
     meters = frozenset(drop_meter(1000 + number, 984_395_000, 500_000_000) for number in range(3))
     flow = match({"eth_type": IP, "ipv4_src": "10.0.0.1", "ipv4_dst": "10.2.0.0/16", "ip_proto": 6, "tcp_dst": 5000})
     return SwitchState(
@@ -105,10 +120,14 @@ def desired() -> SwitchState:
                 Rule(0, 80, match({"vlan_vid": (0x1000, 0x1000)}), cookie(3)),
                 Rule(1, 90, match({"in_port": 8}), cookie(4), push_vlan=True, vlan_vid=6, output_port=9),
                 Rule(1, 100, match({"eth_type": ARP, "arp_tpa": "10.2.0.1"}), cookie(4), output_port=2),
+                Rule(1, 110, match({"eth_type": IP, "ip_dscp": 46}), cookie(4), group_id=1001),
                 Rule(1, 0, match({}), cookie(4)),
             }
         ),
         meters,
+        frozenset(
+            {FailoverGroup(1000, (Bucket(8), Bucket(9))), FailoverGroup(1001, (Bucket(9, vlan_vid=6), Bucket(8)))}
+        ),
     )
 
 
@@ -144,9 +163,12 @@ def test_a_change_made_behind_our_back_is_seen_and_put_right(rig):
     rig.ovs.ofctl("del-flows", "s1", "table=1")
     rig.ovs.ofctl("mod-flows", "s1", "in_port=7,actions=drop")
     rig.ovs.ofctl("mod-meter", "s1", "meter=1000,pktps,bands=type=drop,rate=5")
+    rig.ovs.ofctl("mod-group", "s1", "group_id=1000,type=all,bucket=output:8,bucket=output:9")
+    rig.ovs.ofctl("mod-group", "s1", "group_id=1001,type=ff,bucket=watch_port:9,output:8,bucket=watch_port:8,output:8")
     seen = rig.sessions.installed(DPID)
     assert len(seen.rules) == len(desired().rules) - 3
     assert DropMeter(1000, 0, 0) in seen.meters
+    assert seen.groups == {FailoverGroup(1000, ()), FailoverGroup(1001, ())}
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     assert rig.sessions.installed(DPID) == desired()
 
@@ -172,13 +194,75 @@ def test_a_refusal_has_the_switch_s_type_and_code_and_leaves_us_knowing_what_is_
     assert rig.sessions.installed(DPID) == desired()
 
 
-def test_somebody_else_s_rule_and_meter_stay(rig):
+def test_a_group_that_is_taken_away_behind_our_back_comes_again_with_the_rules_that_went_with_it(rig):
+    rig.sessions.apply(DPID, desired(), timeout_s=5)
+    rig.ovs.ofctl("del-groups", "s1", "group_id=1001")
+    seen = rig.sessions.installed(DPID)
+    assert len(seen.groups) == 1
+    assert len(seen.rules) == len(desired().rules) - 1
+    rig.sessions.apply(DPID, desired(), timeout_s=5)
+    assert rig.sessions.installed(DPID) == desired()
+
+
+def test_it_is_told_at_once_of_a_port_that_goes_down_and_comes_up(rig):
+    rig.ovs.vsctl("add-port", "s1", "p8", "--", "set", "interface", "p8", "type=internal", "ofport_request=8")
+    eventually(lambda: 8 in rig.ports, within_s=5, what="told of the new port")
+    for config, is_live in (("up", True), ("down", False), ("up", True)):
+        rig.ovs.ofctl("mod-port", "s1", "p8", config)
+        eventually(lambda live=is_live: rig.ports[8] is live, within_s=1, what=f"told that the port is {config}")
+    rig.ovs.vsctl("del-port", "s1", "p8")
+    eventually(lambda: rig.ports[8] is False, within_s=1, what="told that the port is gone")
+
+
+def test_a_protected_packet_leaves_by_the_other_port_in_its_queue_while_its_own_is_down(rig):
+    network = chile_illinois_2()
+    urgent = flow_on(network, "urgent", FlowClass.URGENT, network.path("base20", "arch"))
+    plan = planned(2, network, DEFAULT_POLICY, Demand((urgent,)))
+    for number in (1, 8, 9):
+        name = f"p{number}"
+        rig.ovs.vsctl(
+            "add-port", "s1", name, "--", "set", "interface", name, "type=internal", f"ofport_request={number}"
+        )
+        rig.ovs.ofctl("mod-port", "s1", name, "up")
+    eventually(lambda: all(rig.ports.get(number) for number in (1, 8, 9)), within_s=5, what="all ports are live")
+    rig.sessions.apply(DPID, switch_state(network, network.switches[0], plan, DEFAULT_POLICY), timeout_s=5)
+    packets = {
+        host: f"in_port=1,tcp,nw_src={network.host(host).ip},nw_dst=10.20.20.100" for host in ("base20", "base21")
+    }
+
+    def actions(host: str) -> str:
+        return rig.ovs.appctl("ofproto/trace", "s1", packets[host]).partition("Datapath actions: ")[2].strip()
+
+    def leaves_by(host: str) -> str:
+        return actions(host).rpartition(",")[2] or "drop"
+
+    ports = {number: leaves_by_port(rig, number) for number in (8, 9)}
+    assert (leaves_by("base20"), leaves_by("base21")) == (ports[8], ports[8])
+    whole = actions("base20")
+    rig.ovs.ofctl("mod-port", "s1", "p8", "down")
+    eventually(lambda: leaves_by("base20") == ports[9], within_s=1, what="the urgent packet leaves by the other port")
+    assert actions("base20").rpartition(",")[0] == whole.rpartition(",")[0]  # meter, mark and queue are the same
+    assert "skb_priority(0x" in whole
+    assert leaves_by("base21") != ports[9]  # nobody has planned it, so it waits
+    rig.ovs.ofctl("mod-port", "s1", "p8", "up")
+    eventually(lambda: leaves_by("base20") == ports[8], within_s=1, what="it leaves by its own port again")
+
+
+def leaves_by_port(rig: Rig, number: int) -> str:
+    """The datapath's number of a port."""
+    shown = rig.ovs.appctl("dpif/show")
+    return next(line.split("/")[1].split(":")[0] for line in shown.splitlines() if line.split()[:1] == [f"p{number}"])
+
+
+def test_somebody_else_s_rule_meter_and_group_stay(rig):
+    rig.ovs.ofctl("add-group", "s1", "group_id=5,type=ff,bucket=watch_port:3,output:3")
     rig.ovs.ofctl("add-meter", "s1", "meter=5,kbps,bands=type=drop,rate=1000")
     rig.ovs.ofctl("add-flow", "s1", "cookie=0x77,priority=7,ip,nw_dst=10.9.9.9,actions=meter:5,output:3")
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     rig.sessions.apply(DPID, SwitchState(), timeout_s=5)
     assert "cookie=0x77" in rig.flows()
     assert "meter=5" in rig.ovs.ofctl("dump-meters", "s1")
+    assert "group_id=5" in rig.ovs.ofctl("dump-groups", "s1")
 
 
 def test_a_rule_is_not_put_over_somebody_else_s(rig):

@@ -23,7 +23,7 @@ from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 from qdiscs import htb_rates_bps, seeded
 
 from controller.southbound.desired import QUEUE_ID, meter_id
-from topology.network import Host, Link, Network, link_name
+from topology.network import Host, Line, Link, Network, link_name
 from topology.wire import Layer, converted_bps
 
 MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
@@ -136,7 +136,7 @@ def _shape(realised: Realised) -> None:
         frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of((tail, head)))
         if link.circuit:
             wire = realised.wires[link.circuit]
-            near, far = wire_port(link), wire_port(network.link(head, tail))
+            near, far = wire_port(link), wire_port(network.link(*network.against(tail, head)))
             _in(wire, "tc", "qdisc", "add", "dev", near, "ingress")
             _in(
                 wire,
@@ -191,7 +191,7 @@ def _shape(realised: Realised) -> None:
                 "latency",
                 f"{latency_us}us",
             )
-        if network.framing.mtu_bytes != 1500:
+        if network.framing.mtu_bytes != 1500 and not isinstance(_node(network, tail), Line):
             _set_mtu(realised, tail, link)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from ipaddress import IPv4Address
 
-from topology.network import Host, Link, Network, Switch
+from topology.network import Host, Line, Link, Network, Switch
 from topology.wire import Framing
 
 RECEIVER_NIC_TIMES = 10  # the receiver's port is faster than the circuit, so that the circuit is the bottleneck
@@ -25,22 +25,59 @@ def chile_illinois(
         loss_ppm: packets the circuit loses at random, each way.
         mtu_bytes: largest IP packet on the whole path.
     """
-    chile, illinois = Switch("ls1", "la-serena", 1), Switch("ch1", "champaign", 2)
+    ends = Switch("ls1", "la-serena", 1), Switch("ch1", "champaign", 2)
+    network = _lsst("chile-illinois", rate_bps, mtu_bytes, ends)
+    buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
+    network.add_trunk(
+        ends[0].name,
+        ends[1].name,
+        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ls1-wan", "chile-illinois"),
+        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ch1-wan", "chile-illinois"),
+    )
+    return network
+
+
+def chile_illinois_2(
+    rate_bps: int = 1_000_000_000, delay_us: int = 90_000, loss_ppm: int = 100, mtu_bytes: int = 1500
+) -> Network:
+    """Return the path of the LSST benchmark with two circuits between the same two switches.
+
+    ``north`` is the benchmark's own. ``south`` is the second, as long-haul sites have it: by another way, a ninth
+    longer, and half as fast. Each end has one switch with a port for each circuit.
+
+    Args:
+        rate_bps: the rate of ``north`` on the wire, each way.
+        delay_us: one-way delay of ``north``.
+        loss_ppm: packets a circuit loses at random, each way.
+        mtu_bytes: largest IP packet on the whole path.
+    """
+    ends = Switch("ls1", "la-serena", 1), Switch("ch1", "champaign", 2)
+    lines = Line("north"), Line("south")
+    network = _lsst("chile-illinois-2", rate_bps, mtu_bytes, ends, lines)
+    rates_bps, delays_us = (rate_bps, rate_bps // 2), (delay_us, delay_us * 10 // 9)
+    for port_no, line, own_bps, own_delay_us in zip((8, 9), lines, rates_bps, delays_us, strict=True):
+        buffer_bytes = own_bps * WAN_BUFFER_US // 8_000_000
+        az, za = (
+            Link(own_bps, own_delay_us, loss_ppm, buffer_bytes, port_no, f"{end.name}-{line.name}", line.name)
+            for end in ends
+        )
+        network.add_line((ends[0].name, ends[1].name), line, az, za)
+    return network
+
+
+def _lsst(
+    name: str, rate_bps: int, mtu_bytes: int, ends: tuple[Switch, Switch], lines: tuple[Line, ...] = ()
+) -> Network:
+    """Return the two sites of the LSST benchmark, not joined yet."""
+    chile, illinois = ends
     senders = tuple(
         Host(f"base{n}", "la-serena", IPv4Address(f"10.20.20.{n}"), f"02:00:00:00:20:{n}") for n in range(20, 24)
     )
     receiver = Host("arch", "champaign", IPv4Address("10.20.20.100"), "02:00:00:00:20:64")
-    network = Network("chile-illinois", Framing(mtu_bytes), (chile, illinois, *senders, receiver))
+    network = Network(name, Framing(mtu_bytes), (*ends, *lines, *senders, receiver))
     for port_no, host in enumerate(senders, start=1):
         _add_lan(network, host.name, chile.name, port_no, rate_bps)
     _add_lan(network, receiver.name, illinois.name, 1, rate_bps * RECEIVER_NIC_TIMES)
-    buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
-    network.add_trunk(
-        chile.name,
-        illinois.name,
-        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ls1-wan", "chile-illinois"),
-        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ch1-wan", "chile-illinois"),
-    )
     return network
 
 
@@ -104,4 +141,8 @@ def _add_lan(network: Network, host: str, switch: str, port_no: int, rate_bps: i
     network.add_trunk(host, switch, up, down)
 
 
-NAMED: dict[str, Callable[..., Network]] = {"chile-illinois": chile_illinois, "asc-ring": asc_ring}
+NAMED: dict[str, Callable[..., Network]] = {
+    "chile-illinois": chile_illinois,
+    "chile-illinois-2": chile_illinois_2,
+    "asc-ring": asc_ring,
+}

@@ -1,7 +1,8 @@
 """A network as data: hosts, switches and the links between them, held in a networkx graph.
 
 One object of this kind is what the controller plans from and what Mininet realises; nothing about a network is
-written down twice. A link has a direction; the trunk between two nodes is the pair of them.
+written down twice. A link has a direction; the trunk between two nodes is the pair of them. Where several circuits
+join the same two switches each is a :class:`Line` between them, so that a path says by its nodes which one it takes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,13 @@ class Switch:
     name: str
     site: str
     dpid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A circuit as a node between its two switches; it passes on what enters it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ class Network:
         graph: nodes and directed links.
     """
 
-    def __init__(self, name: str, framing: Framing, nodes: tuple[Host | Switch, ...]) -> None:
+    def __init__(self, name: str, framing: Framing, nodes: tuple[Host | Switch | Line, ...]) -> None:
         self.name = name
         self.framing = framing
         self.hosts = tuple(node for node in nodes if isinstance(node, Host))
@@ -120,6 +128,15 @@ class Network:
         """Join two nodes by a link in each direction."""
         self.graph.add_edge(a_end, z_end, link=az)
         self.graph.add_edge(z_end, a_end, link=za)
+        self._paths.clear()
+
+    def add_line(self, ends: tuple[str, str], line: Line, az: Link, za: Link) -> None:
+        """Join two switches by a circuit that is a node of its own; behind it nothing is lost and no time passes."""
+        a_end, z_end = ends
+        for tail, head, link in ((a_end, z_end, az), (z_end, a_end, za)):
+            self.graph.add_edge(tail, line.name, link=link)
+            out = replace(link, delay_us=0, loss_ppm=0, port_no=0, port_name="", circuit=None, vlan_vid=None)
+            self.graph.add_edge(line.name, head, link=out)
         self._paths.clear()
 
     def host(self, name: str) -> Host:
@@ -155,13 +172,25 @@ class Network:
         tagged = any(self.link(tail, head).vlan_vid is not None for tail, head in pairwise(path))
         return replace(self.framing, vlan_tags=int(tagged))
 
+    def against(self, tail: str, head: str) -> tuple[str, str]:
+        """Return the hop that goes the other way between the same two ends: over a line, its other entrance.
+
+        >>> from topology.named import chile_illinois, chile_illinois_2
+        >>> chile_illinois().against("ls1", "ch1"), chile_illinois_2().against("ls1", "north")
+        (('ch1', 'ls1'), ('ch1', 'north'))
+        """
+        if isinstance(self.graph.nodes[head]["node"], Line):
+            return next(end for end in self.graph.successors(head) if end != tail), head
+        return head, tail
+
     @property
     def circuits(self) -> tuple[Circuit, ...]:
         """Every circuit once, seen from its A-end (the end whose direction was added first)."""
         seen: dict[str, Circuit] = {}
         for tail, head, link in self.links():
             if link.circuit is not None and link.circuit not in seen:
-                seen[link.circuit] = Circuit(link.circuit, tail, head, link.rate_bps)
+                z_end, _ = self.against(tail, head)
+                seen[link.circuit] = Circuit(link.circuit, tail, z_end, link.rate_bps)
         return tuple(seen.values())
 
     @property
@@ -218,7 +247,7 @@ def tagged(network: Network, vlan_vids: Mapping[str, int]) -> Network:
         for tail, head, link in network.links()
     }
     tags = int(any(link.vlan_vid is not None for link in links.values()))
-    nodes: tuple[Host | Switch, ...] = (*network.switches, *network.hosts)
+    nodes: tuple[Host | Switch | Line, ...] = tuple(node for _, node in network.graph.nodes(data="node"))
     new = Network(network.name, replace(network.framing, vlan_tags=tags), nodes)
     for (tail, head), link in links.items():
         new.graph.add_edge(tail, head, link=link)

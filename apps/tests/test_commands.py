@@ -148,6 +148,12 @@ def test_a_refused_announcement_can_have_its_later_deadline(cli):
     assert cli.json(*offered(wrong)["1"])["id"] == "image"
 
 
+def test_circuits_are_shown(cli):
+    assert "chile-illinois" in cli.run("circuits")[0]
+    (one,) = cli.json("circuits")
+    assert (one["state"], one["in_use"], one["if_it_dies"]) == ("up", True, None)
+
+
 def test_switches_are_shown(cli):
     assert "0000000000000001" in cli.run("switches")[0]
     assert [row["connected"] for row in cli.json("switches")] == [True, True]

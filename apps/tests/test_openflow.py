@@ -28,13 +28,23 @@ class Recorder:
         """Keep it."""
         self.told.append(("removed", msg))
 
+    def port_changed(self, msg: object) -> None:
+        """Keep it."""
+        self.told.append(("port", msg))
 
-def test_a_switch_that_comes_up_goes_and_answers_reaches_the_listener():
+
+def test_a_switch_that_comes_up_goes_answers_and_loses_a_port_reaches_the_listener():
     recorder = Recorder()
     app = OpenFlowApp(listener=recorder)
     app.connected(SimpleNamespace(datapath="s1"))
     app.answered(SimpleNamespace(msg="barrier reply"))
     app.removed(SimpleNamespace(msg="flow removed"))
+    app.port_changed(SimpleNamespace(msg="port status"))
     app.disconnected(SimpleNamespace(datapath="s1"))
-    told = [("connected", "s1"), ("answered", "barrier reply"), ("removed", "flow removed"), ("disconnected", "s1")]
-    assert recorder.told == told
+    assert recorder.told == [
+        ("connected", "s1"),
+        ("answered", "barrier reply"),
+        ("removed", "flow removed"),
+        ("port", "port status"),
+        ("disconnected", "s1"),
+    ]

@@ -16,6 +16,7 @@ from controller.northbound.parts import Parts
 from controller.plan.admission import Refused
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import State
+from controller.plan.lines import LineState
 from controller.promises import Kept
 
 T = TypeVar("T")
@@ -64,6 +65,7 @@ class SiteCollector:
         yield from _promises(parts)
         yield from _plan(view)
         yield from _links(view)
+        yield from _circuits(view)
         yield from _hosts(view)
         yield from drift.metrics(parts.drift())
         up = GaugeMetricFamily("headway_switch_connected", "1 if the switch is connected.", labels=["switch"])
@@ -114,6 +116,13 @@ def _links(view: View) -> Iterator[Metric]:
             limits["hosts_frame"].add_metric([name, flow_class], layers.hosts_bps.get(flow_class, 0))
     yield circuit
     yield from limits.values()
+
+
+def _circuits(view: View) -> Iterator[Metric]:
+    up = GaugeMetricFamily("headway_circuit_up", "1 if the circuit's line is up and trusted.", labels=["circuit"])
+    for name, state in view.lines.items():
+        up.add_metric([name], state is LineState.UP)
+    yield up
 
 
 def _hosts(view: View) -> Iterator[Metric]:

@@ -3,6 +3,7 @@
 from controller.book import HostState, StepDone, View
 from controller.northbound.shapes import (
     BurstOut,
+    CircuitOut,
     HealthOut,
     HostStateOut,
     LayersOut,
@@ -153,6 +154,22 @@ def host(name: str, state: HostState) -> HostStateOut:
             for e in telemetry.entries
         ],
     }
+
+
+def circuits(value: View, network: Network) -> list[CircuitOut]:
+    """Return every circuit, how its line is, and the plan that is ready for the case that it dies."""
+    return [
+        {
+            "name": one.name,
+            "a_end": one.a_end,
+            "z_end": one.z_end,
+            "wire_bps": one.rate_bps,
+            "state": value.lines[one.name],
+            "in_use": one.name not in value.desired.down,
+            "if_it_dies": plan(value.prepared[one.name], network) if one.name in value.prepared else None,
+        }
+        for one in network.circuits
+    ]
 
 
 def switch(value: Switch, connected: bool) -> SwitchOut:

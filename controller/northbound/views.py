@@ -7,7 +7,16 @@ from fastapi import APIRouter, Response
 from controller.northbound import render
 from controller.northbound.answers import add, answer
 from controller.northbound.parts import Parts
-from controller.northbound.shapes import BurstOut, HealthOut, HostStateOut, StepOut, SwitchOut, TopologyOut, ViewOut
+from controller.northbound.shapes import (
+    BurstOut,
+    CircuitOut,
+    HealthOut,
+    HostStateOut,
+    StepOut,
+    SwitchOut,
+    TopologyOut,
+    ViewOut,
+)
 
 
 def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:
@@ -27,6 +36,7 @@ class Views:
         routes = APIRouter(tags=["state"])
         add(routes, "GET /healthz", self.healthz, _shown(HealthOut) | _shown(HealthOut, 503, "It is not"))
         add(routes, "GET /v1/plan", self.plan, _shown(ViewOut))
+        add(routes, "GET /v1/circuits", self.circuits, _shown(list[CircuitOut]))
         add(routes, "GET /v1/transitions", self.transitions, _shown(list[StepOut]))
         add(routes, "GET /v1/topology", self.topology, _shown(TopologyOut))
         add(routes, "GET /v1/bursts", self.bursts, _shown(list[BurstOut]))
@@ -42,6 +52,10 @@ class Views:
     def plan(self) -> Response:
         """Return the plan: wanted, installed, and what each layer lets through now."""
         return answer(render.view(self._service.view(), self._network))
+
+    def circuits(self) -> Response:
+        """Return every circuit, how its line is, and the plan that is ready for the case that it dies."""
+        return answer(render.circuits(self._service.view(), self._network))
 
     def transitions(self) -> Response:
         """Return the latest steps from plan to plan, oldest first."""

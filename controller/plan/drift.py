@@ -20,6 +20,7 @@ class Kind(StrEnum):
 
     FLOW = "flow"
     METER = "meter"
+    GROUP = "group"
     QUEUE = "queue"  # as the switch's database has it
     HTB = "htb"  # the same queue as the kernel has it
     HOST = "host"  # what an agent holds

@@ -54,6 +54,7 @@ class Ledger:
         self._market = Market(network, policy, self.calendar, self.lead_us)
         self.reservations: dict[str, Reservation] = {}
         self.announcements: dict[str, Announcement] = {}
+        self.down: frozenset[str] = frozenset()  # circuits that nothing which begins now can use
         self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
@@ -151,7 +152,7 @@ class Ledger:
         return None
 
     def _ways(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Way, ...]:
-        leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys()
+        leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys() - self.down
         return tuple(
             ways(self.network, (wish.announcement_id, wish.flow_class), Hosts(senders, target), self.in_plan(), leased)
         )

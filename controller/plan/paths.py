@@ -54,6 +54,18 @@ def candidates(network: Network, source: str, target: str, constraints: Constrai
     return tuple(islice(fitting, MOST_CANDIDATES))
 
 
+def way_round(network: Network, source: str, target: str, down: frozenset[str]) -> Path | None:
+    """Return the path with the least delay that crosses none of the circuits that are down; None if there is none."""
+    if not down:
+        return network.path(source, target)
+    return next(iter(candidates(network, source, target, Constraints(exclude=tuple(sorted(down))))), None)
+
+
+def default_path(network: Network, source: str, target: str, down: frozenset[str]) -> Path:
+    """Return the path of what is not planned: round the circuits that are down, through them if that cannot be."""
+    return way_round(network, source, target, down) or network.path(source, target)
+
+
 def _allowed(network: Network, source: str, target: str, constraints: Constraints) -> "nx.DiGraph[str]":
     """Return the network without what is excluded, and without hosts that are not an end; delays are at least 1."""
     hosts = {host.name for host in network.hosts} - {source, target}

@@ -118,11 +118,13 @@ class Plan:
         epoch: number of the plan; only grows.
         links: by name, every direction of every circuit.
         entries: the allocations, ordered by name.
+        down: circuits that nothing is sent by.
     """
 
     epoch: int
     links: dict[str, LinkPlan]
     entries: tuple[Entry, ...]
+    down: frozenset[str] = frozenset()
 
     def of_host(self, host: str) -> tuple[Entry, ...]:
         """Return the entries of one sending host."""
@@ -137,11 +139,13 @@ class Demand:
         flows: who wants to send now; one for each pair of hosts.
         capacity_bps: by link, what a circuit carries now, on the wire; one that is absent carries its link's rate.
         reserved_bps: what promises keep of a class on a link above the class's guarantee, on the wire.
+        down: circuits that nothing is sent by; no flow crosses them.
     """
 
     flows: tuple[Flow, ...]
     capacity_bps: Mapping[str, int] = field(default_factory=dict)
     reserved_bps: Mapping[tuple[str, FlowClass], int] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
 
 
 def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Plan:
@@ -168,7 +172,8 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
         name = link_name(tail, head)
         for flow_class, limits in links[name].classes.items():
             members = [f for f in flows if f.flow_class is flow_class and name in f.links]
-            answered = _answered(flows, carriers, (tail, head), flow_class) if members else set()
+            hops = (tail, head), network.against(tail, head)
+            answered = _answered(flows, carriers, hops, flow_class) if members else set()
             data_bps = sum(links[n].classes[c].meter_bps for n, c in answered)
             framing = network.framing_of((tail, head))
             answers_bps = data_bps * answers_ppm(framing) // PPM
@@ -176,7 +181,7 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
-    return Plan(epoch, links, entries)
+    return Plan(epoch, links, entries, demand.down)
 
 
 def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
@@ -190,10 +195,10 @@ def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
 
 
 def _answered(
-    flows: Iterable[Flow], carriers: Mapping[str, Flow], hop: tuple[str, str], flow_class: FlowClass
+    flows: Iterable[Flow], carriers: Mapping[str, Flow], hops: tuple[tuple[str, str], ...], flow_class: FlowClass
 ) -> set[tuple[str, FlowClass]]:
-    """Return the data, by circuit link and class, whose answers cross a link in a class."""
-    name, against = link_name(*hop), link_name(*reversed(hop))
+    """Return the data, by circuit link and class, whose answers cross a link (``hops``: there and back) in a class."""
+    name, against = (link_name(*hop) for hop in hops)
     return {
         # Answers by another way than their data's have none against them; the data's first circuit stands for it.
         (against if against in f.links else f.links[1], f.flow_class)

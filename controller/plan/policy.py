@@ -26,7 +26,7 @@ class ClassPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The classes, the slack that a window gets over its bandwidth-delay product, and what waiting flows keep.
+    """The classes, the slack of a window, what waiting flows keep, and who is led round a dead circuit.
 
     ``standby_ppm``: what the flows of one announcement keep together, of the least circuit they cross, while they have
     nothing to send. It carries handshakes, and what the end of a flight has lost: at 1 Gbit/s and a round trip of
@@ -34,11 +34,13 @@ class Policy:
 
     ``window_slack_ppm``: Freemon 2013 measured the best total at 0.92% over the formula (14,764 against 14,629
     segments). Ours paces as well, so the window is a ceiling and not the clock, and may be a little wider.
+    ``protected``: classes that a switch itself sends by another circuit to the same switch when their own is dead.
     """
 
     classes: dict[FlowClass, ClassPolicy]
     window_slack_ppm: int = 20_000
     standby_ppm: int = 20_000
+    protected: frozenset[FlowClass] = frozenset({FlowClass.URGENT, FlowClass.PREDICTABLE})
 
     def __post_init__(self) -> None:
         """Refuse guarantees that do not fit.

@@ -63,7 +63,8 @@ def need(network: Network, paths: tuple[tuple[str, ...], ...], flow_class: FlowC
             wanted = {link_name(tail, head): PPM}
             if circuit:
                 wanted[class_resource(tail, head, flow_class)] = PPM
-                wanted[link_name(head, tail)] = wanted[class_resource(head, tail, flow_class)] = answers
+                back = network.against(tail, head)
+                wanted[link_name(*back)] = wanted[class_resource(*back, flow_class)] = answers
             for resource, ppm in wanted.items():
                 shares[resource] = max(ppm, shares.get(resource, 0))
     return Need(tuple(shares.items()))

@@ -9,11 +9,12 @@ from the plan that is wanted now; so it does not matter in which order confirmat
 whether the wanted plan has changed meanwhile.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from controller.plan.plan import Entry, LinkPlan, Plan
+from controller.plan.failover import carried, is_dead, turned
+from controller.plan.plan import ClassLimits, Entry, LinkPlan, Plan
 from topology.protocol import FlowClass
 
 
@@ -75,17 +76,43 @@ def next_step(now: InForce, desired: Plan) -> Step:
     Hosts down to the lesser of both plans; meters likewise; queues to the new plan; meters, then hosts, to the new.
     What is as it should be is left out. The step of the hosts is done when none may be acting on more than it says:
     until then it stays the next one; when it is the wanted plan's, there is no other after it.
+
+    A flow that leaves a circuit which goes on keeps its queue there until the rules, which come with the meters, have
+    turned it over; those that stay there grow after that.
     """
     if now.meters.epoch == desired.epoch:
         return Step(Place.HOSTS, desired)
     lesser = lesser_of(now.meters, desired)
     if not within(now.acting, lesser):
         return Step(Place.HOSTS, lesser)
-    if _same_queues(now.queues, desired):
-        return Step(Place.METERS, desired)
-    if _above_queues(now.meters, desired):
+    via = _via(now, lesser, desired)
+    if _same_queues(now.queues, via):
+        return Step(Place.METERS, via)
+    if _above_queues(now.meters, via):
         return Step(Place.METERS, lesser)
-    return Step(Place.QUEUES, desired)
+    return Step(Place.QUEUES, via)
+
+
+def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
+    """Return the plan to make for: the wanted one, unless flows leave circuits that go on; then one between."""
+    moving = carried(now.meters, desired)
+    left = {n for e in moving for n in e.flow.links if n in desired.links and not is_dead(n, desired)}
+    if not left:
+        return desired
+    links = {
+        name: replace(
+            now.queues.links[name],
+            classes=_with_meters(now.queues.links[name], _lesser_meters(lesser.links[name], link)),
+        )
+        if name in left
+        else link
+        for name, link in desired.links.items()
+    }
+    return replace(lesser, links=links, entries=turned(lesser.entries, desired), down=desired.down)
+
+
+def _with_meters(queues: LinkPlan, meters: LinkPlan) -> dict[FlowClass, ClassLimits]:
+    return {c: replace(limits, meter_bps=meters.classes[c].meter_bps) for c, limits in queues.classes.items()}
 
 
 def next_of_first(installed: Step | None, new: Plan) -> Step:
@@ -98,12 +125,17 @@ def next_of_first(installed: Step | None, new: Plan) -> Step:
 def lesser_of(old: Plan, new: Plan) -> Plan:
     """Return the plan between two (its epoch is odd): each allocation and each meter is the lesser of its two values.
 
-    An allocation that only one of the two knows is absent.
+    An allocation that only one of the two knows is absent. A flow that moves to a circuit beside its own keeps the
+    lesser on its old way, and a meter there keeps room for it.
     """
     to_come = {_way(e): e for e in new.entries}
     entries = (min(e, to_come[_way(e)], key=lambda x: x.frame_bps) for e in old.entries if _way(e) in to_come)
-    links = {name: _lesser_meters(link, new.links[name]) for name, link in old.links.items()}
-    return replace(old, epoch=new.epoch - 1, links=links, entries=tuple(entries))
+    moving = carried(old, new)
+    links = {
+        name: _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
+        for name, link in old.links.items()
+    }
+    return replace(old, epoch=new.epoch - 1, links=links, entries=(*entries, *moving))
 
 
 def within(acting: Iterable[Entry], plan: Plan) -> bool:
@@ -117,11 +149,12 @@ def _way(entry: Entry) -> tuple[str, FlowClass, tuple[str, ...]]:
     return entry.flow.name, entry.flow.flow_class, entry.flow.path
 
 
-def _lesser_meters(old: LinkPlan, new: LinkPlan) -> LinkPlan:
-    classes = {
-        c: replace(limits, meter_bps=min(limits.meter_bps, new.classes[c].meter_bps))
-        for c, limits in old.classes.items()
-    }
+def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -> LinkPlan:
+    classes = {}
+    for c, limits in old.classes.items():
+        moving_bps = -(-sum(e.frame_bps for e in moving if e.flow.flow_class is c) // 1000) * 1000  # kbit/s
+        lesser_bps = min(limits.meter_bps, max(moving_bps, new.classes[c].meter_bps))
+        classes[c] = replace(limits, meter_bps=lesser_bps)
     return replace(old, classes=classes)
 
 
@@ -137,10 +170,14 @@ def _queues(plan: Plan) -> dict[str, tuple[int, dict[FlowClass, int]]]:
 
 
 def _above_queues(old: Plan, new: Plan) -> bool:
-    """Return whether a meter is above the queue it is to have, so that it must shrink first."""
+    """Return whether a meter is above the queue it is to have, so that it must shrink first.
+
+    What a dead circuit's meters let through leaves by another, as long as there is a rule that uses them.
+    """
     return any(
         limits.meter_bps > new.links[name].classes[c].queue_bps
         for name, link in old.links.items()
+        if not is_dead(name, new)
         for c, limits in link.classes.items()
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from controller.plan.calendar import Need
 from controller.plan.flows import flow_on
-from controller.plan.paths import circuits
+from controller.plan.paths import circuits, default_path
 from controller.plan.plan import Flow
 from controller.plan.policy import PPM
 from controller.plan.reservations import Reservation
@@ -54,13 +54,14 @@ def ways(
         named: the announcement's name, and its class.
         hosts: the ends.
         running: the reservations whose time it is.
-        leased: circuits that are there at all times; on one that is bought at need only a reservation can be used.
+        leased: circuits that are there at all times and up; on one that is bought only a reservation can be used.
     """
     for known in running:
         if known.flow_class is named[1] and _serves(network, known, hosts):
             paths = [(sender, *known.path, hosts.target) for sender in hosts.senders]
             yield _way(network, named, paths, known.reservation_id)
-    paths = [network.path(sender, hosts.target) for sender in hosts.senders]
+    gone = frozenset(circuit.name for circuit in network.circuits) - leased
+    paths = [default_path(network, sender, hosts.target, gone) for sender in hosts.senders]
     if all(circuit in leased for path in paths for circuit in circuits(network, path)):
         yield _way(network, named, paths)
 

@@ -12,15 +12,30 @@ host's name it passes only from where the host is, or one packet would lead the 
 
 A circuit that is handed over as a VLAN has its tag outside the switch only: it comes off in table 0 and is put on in
 table 2, after meters and queue were chosen. Each circuit has its own.
+
+Where several circuits join the same two switches, protected classes and ARP leave by a group: by the next circuit, in
+its VLAN, as soon as their own has no carrier, before anybody has heard of it. They keep their class's mark and queue,
+and have met the meters of their own circuit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from controller.plan.paths import default_path
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
 from controller.plan.shares import max_min
-from controller.southbound.openflow import DropMeter, MatchValue, Rule, SwitchState, cookie, drop_meter, match
+from controller.southbound.openflow import (
+    Bucket,
+    DropMeter,
+    FailoverGroup,
+    MatchValue,
+    Rule,
+    SwitchState,
+    cookie,
+    drop_meter,
+    match,
+)
 from controller.southbound.ovsdb import PortQueues, Queue
 from controller.southbound.pairs import Pair, is_local, pairs, ways
 from topology.network import Host, Link, Network, Switch, link_name
@@ -28,13 +43,14 @@ from topology.protocol import FlowClass
 
 CLASSIFY_TABLE, POLICE_TABLE, FORWARD_TABLE = 0, 1, 2
 PAIR_PRIORITY, LOCAL_PRIORITY, MARKED_PRIORITY, TRANSIT_PRIORITY, UNPLANNED_PRIORITY = 400, 300, 250, 200, 100
-PINNED_PRIORITY = 500
+PINNED_PRIORITY, PROTECTED_PRIORITY = 500, 450
 TAGGED_MARKED_PRIORITY, TAGGED_PRIORITY, WRONG_TAG_PRIORITY = 470, 460, 450
 ARP_HERE_PRIORITY, ARP_NOT_HERE_PRIORITY, ARP_THERE_PRIORITY, ARP_NOT_THERE_PRIORITY = 380, 370, 360, 350
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
 METERS_A_LINK = 16
+FIRST_GROUP_ID = 1000
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
 PAIR_BURST_MS = 20  # of a pair with others in its class, which wait behind it once if it comes at line rate
@@ -47,29 +63,42 @@ _COOKIE = cookie(1)
 
 
 def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
-    """Return all rules and meters of a switch under a plan."""
-    return SwitchState(switch_rules(network, switch, plan, policy), switch_meters(network, switch, plan))
+    """Return all rules, meters and groups of a switch under a plan."""
+    rules = switch_rules(network, switch, plan, policy)
+    return SwitchState(rules, switch_meters(network, switch, plan), switch_groups(network, switch))
 
 
 def switch_rules(network: Network, switch: Switch, plan: Plan, policy: Policy) -> frozenset[Rule]:
-    """Return all rules of a switch under a plan; they depend on the ways that the plan's pairs of hosts go only."""
+    """Return all rules of a switch under a plan.
+
+    They depend on the ways that the plan's pairs of hosts go, and on the circuits that are down, and on nothing else.
+    """
     return frozenset(
         (
             *_classified(network, pairs(network, switch, plan), policy),
-            *_strange(network, switch, policy),
+            *_strange(network, switch, policy, plan.down),
             *_named(network, switch),
             *_passed(network, switch, policy),
-            *_forward(network, switch),
-            *_pinned(network, switch, plan),
+            *_forward(network, switch, plan, policy),
+            *_pinned(network, switch, plan, policy),
         )
     )
 
 
 def switch_meters(network: Network, switch: Switch, plan: Plan) -> frozenset[DropMeter]:
-    """Return all meters of a switch under a plan: each class's on each circuit, and each pair's."""
+    """Return all meters of a switch under a plan: each class's on each circuit, and each pair's.
+
+    A circuit that is down has no class's meters, unless somebody is behind it alone: they go when no rule uses them any
+    more, and not before.
+    """
+    ports = _circuit_ports(network, switch)
+    is_used = {head: link.circuit not in plan.down for head, link in ports}
+    for host in _remote(network, switch) if not all(is_used.values()) else ():
+        is_used[default_path(network, switch.name, host.name, plan.down)[1]] = True
     class_meters = (
         drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps, METER_BURST_MS))
-        for head, _ in _circuit_ports(network, switch)
+        for head, _ in ports
+        if is_used[head]
         for c, limits in plan.links[link_name(switch.name, head)].classes.items()
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
@@ -79,6 +108,35 @@ def switch_meters(network: Network, switch: Switch, plan: Plan) -> frozenset[Dro
         for bps in (max(LEAST_METER_BPS, pair.frame_bps),)
     )
     return frozenset((*class_meters, *pair_meters))
+
+
+def switch_groups(network: Network, switch: Switch) -> frozenset[FailoverGroup]:
+    """Return the groups of a switch, the same under every plan: one for each circuit that has others beside it.
+
+    First its own port, then theirs, the shorter delay first. Only circuits to the same switch are in a group: there a
+    packet is as near its target as by its own circuit, so that it can never come round again.
+    """
+    return frozenset(
+        FailoverGroup(
+            group_id(network, (switch.name, head)),
+            tuple(Bucket(each.port_no, each.vlan_vid) for each in (link, *others)),
+        )
+        for head, link in _circuit_ports(network, switch)
+        if (others := _beside(network, (switch.name, head)))
+    )
+
+
+def _beside(network: Network, hop: tuple[str, str]) -> list[Link]:
+    """Return the other circuits from the same switch to the same switch, the shorter delay first."""
+    far, _ = network.against(*hop)
+    leaving = [(head, link) for tail, head, link in network.circuit_links if tail == hop[0]]
+    others = [link for head, link in leaving if head != hop[1] and network.against(hop[0], head)[0] == far]
+    return sorted(others, key=lambda link: link.delay_us)
+
+
+def group_id(network: Network, hop: tuple[str, str]) -> int:
+    """Return the group that a circuit link begins with, at the switch it leaves."""
+    return FIRST_GROUP_ID + _index(network, hop)
 
 
 def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:
@@ -98,11 +156,14 @@ def _circuit_ports(network: Network, switch: Switch) -> list[tuple[str, Link]]:
     return [(head, link) for tail, head, link in network.circuit_links if tail == switch.name]
 
 
+def _index(network: Network, hop: tuple[str, str]) -> int:
+    """Return the place of a circuit link among those that leave its switch."""
+    return [head for tail, head, _ in network.circuit_links if tail == hop[0]].index(hop[1])
+
+
 def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> int:
     """Return the meter of a class on the circuit link that ``hop`` is, at the switch it leaves."""
-    switch = next(s for s in network.switches if s.name == hop[0])
-    index = [head for head, _ in _circuit_ports(network, switch)].index(hop[1])
-    return FIRST_METER_ID + METERS_A_LINK * index + QUEUE_ID[flow_class]
+    return FIRST_METER_ID + METERS_A_LINK * _index(network, hop) + QUEUE_ID[flow_class]
 
 
 def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQueues]:
@@ -164,16 +225,19 @@ def _classified(network: Network, known: Iterable[Pair], policy: Policy) -> Iter
             )
 
 
-def _strange(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
+def _remote(network: Network, switch: Switch) -> list[Host]:
+    return [h for h in network.hosts if not is_local(network, switch, h.name)]
+
+
+def _strange(network: Network, switch: Switch, policy: Policy, down: frozenset[str]) -> Iterator[Rule]:
     """Yield the rules for what comes from an address nobody knows: unplanned, on the circuit by which it leaves.
 
     With one circuit that is one rule; with more it is the destination that says which.
     """
     ports = _circuit_ports(network, switch)
-    remote = [h for h in network.hosts if not is_local(network, switch, h.name)]
     leaving: list[tuple[str, Host | None]] = [(ports[0][0], None)]
     if len(ports) > 1:
-        leaving = [(network.path(switch.name, h.name)[1], h) for h in remote]
+        leaving = [(default_path(network, switch.name, h.name, down)[1], h) for h in _remote(network, switch)]
     for head, host in leaving:
         meter = meter_id(network, (switch.name, head), FlowClass.UNPLANNED)
         anybody: tuple[dict[str, int | str], ...] = {"eth_type": _IP}, {"eth_type": _ARP}
@@ -270,17 +334,40 @@ def _leaves(priority: int, fields: Mapping[str, MatchValue], link: Link) -> Rule
     )
 
 
-def _forward(network: Network, switch: Switch) -> Iterator[Rule]:
-    """Yield the rules that send IP and ARP towards each host; anything else ends here."""
+def _sends(
+    network: Network, hop: tuple[str, ...], priority: int, fields: Mapping[str, MatchValue], *, protected: bool
+) -> Rule:
+    """Return the rule that sends packets over a hop; over what is beside it, if they are protected and it is dead."""
+    tail, head = hop
+    if protected and _has_group(network, hop):
+        return Rule(FORWARD_TABLE, priority, match(fields), _COOKIE, group_id=group_id(network, (tail, head)))
+    return _leaves(priority, fields, network.link(tail, head))
+
+
+def _has_group(network: Network, hop: tuple[str, ...]) -> bool:
+    tail, head = hop
+    return network.link(tail, head).circuit is not None and bool(_beside(network, (tail, head)))
+
+
+def _forward(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
+    """Yield the rules that send IP and ARP towards each host; anything else ends here.
+
+    The rules of protected classes go by the mark that table 0 has given them, so that they are the same whoever sends.
+    """
     for host in network.hosts:
-        for fields in _addressed_to(host):
-            yield _leaves(PAIR_PRIORITY, fields, network.next_hop(switch.name, host.name))
+        hop = default_path(network, switch.name, host.name, plan.down)[:2]
+        ip, arp = _addressed_to(host)
+        yield _sends(network, hop, PAIR_PRIORITY, ip, protected=False)
+        yield _sends(network, hop, PAIR_PRIORITY, arp, protected=True)
+        for flow_class in sorted(policy.protected) if _has_group(network, hop) else ():
+            marked = {**ip, "ip_dscp": policy.classes[flow_class].dscp}
+            yield _sends(network, hop, PROTECTED_PRIORITY, marked, protected=True)
 
 
-def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
+def _pinned(network: Network, switch: Switch, plan: Plan, policy: Policy) -> Iterator[Rule]:
     """Yield the rules for planned pairs of hosts that go another way than the default one, at this switch."""
-    for (source, target), (_, path) in ways(plan).items():
-        if switch.name not in path or path == network.path(source, target):
+    for (source, target), (flow_class, path) in ways(plan).items():
+        if switch.name not in path or path == default_path(network, source, target, plan.down):
             continue
         fields: dict[str, int | str] = {
             "eth_type": _IP,
@@ -288,7 +375,8 @@ def _pinned(network: Network, switch: Switch, plan: Plan) -> Iterator[Rule]:
             "ipv4_dst": str(network.host(target).ip),
         }
         here = path.index(switch.name)
-        yield _leaves(PINNED_PRIORITY, fields, network.link(*path[here : here + 2]))
+        protected = flow_class in policy.protected
+        yield _sends(network, path[here : here + 2], PINNED_PRIORITY, fields, protected=protected)
 
 
 def _addressed_to(host: Host) -> tuple[dict[str, int | str], ...]:

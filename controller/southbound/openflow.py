@@ -1,7 +1,8 @@
 """Switch state as values, and the smallest ordered list of messages from one state to another. Pure.
 
-What is ours: rules whose cookie starts with ``COOKIE_OURS``, and meters numbered in ``METER_IDS``. Nothing else is ever
-named in a message. Desired and installed state are both :class:`SwitchState`; ``session.py`` puts messages on the wire.
+What is ours: rules whose cookie starts with ``COOKIE_OURS``, meters numbered in ``METER_IDS`` and groups numbered in
+``GROUP_IDS``. Nothing else is ever named in a message. Desired and installed state are both :class:`SwitchState`;
+``session.py`` puts messages on the wire.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,7 @@ from controller.southbound.errors import NotExpressible, NotSettable
 COOKIE_OURS = 0x4857_0000_0000_0000  # "HW" in ASCII; the low 48 bits name the circuit or the allocation
 COOKIE_MASK = 0xFFFF_0000_0000_0000
 METER_IDS = range(1000, 10_000)  # meters have no cookie, so ours are known by number; other programs keep out of these
+GROUP_IDS = range(1000, 10_000)  # nor have groups
 
 MatchValue = int | str | tuple[int, int] | tuple[str, str]  # a value, or (value, mask), as os-ken spells OXM fields
 Match = tuple[tuple[str, MatchValue], ...]
@@ -37,7 +39,8 @@ class Rule:
         queue_id: queue of the output port, if any; it keeps for later tables.
         push_vlan: whether it gets a VLAN tag.
         vlan_vid: VLAN written into its tag, if any.
-        output_port: port number or an ``OFPP_`` constant; neither this nor ``goto_table`` drops the packet.
+        output_port: port number or an ``OFPP_`` constant; neither this nor one of the next two drops the packet.
+        group_id: group that sends it on, if any.
         goto_table: table that goes on with the packet, if any.
         extra: what the switch showed and Headway never writes; only in read-back state, where it makes the rule
             differ from every desired one, so that it is put right.
@@ -55,6 +58,7 @@ class Rule:
     vlan_vid: int | None = None
     output_port: int | None = None
     goto_table: int | None = None
+    group_id: int | None = None
     extra: str = ""
 
     @property
@@ -72,6 +76,7 @@ class Rule:
             "push": "vlan" if self.push_vlan else None,
             "vlan": self.vlan_vid,
             "output": self.output_port,
+            "group": self.group_id,
             "table": self.goto_table,
         }
         what = ",".join(f"{name}={value}" for name, value in self.match) or "all"
@@ -99,11 +104,47 @@ class DropMeter:
 
 
 @dataclass(frozen=True, slots=True)
+class Bucket:
+    """One way out of a group: it watches the port it sends by.
+
+    Attributes:
+        port_no: the port.
+        vlan_vid: the VLAN in which packets leave by it; None for no tag.
+    """
+
+    port_no: int
+    vlan_vid: int | None = None
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"{self.port_no}" if self.vlan_vid is None else f"{self.port_no} in VLAN {self.vlan_vid}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverGroup:
+    """A fast-failover group (OpenFlow 1.3 section 5.6.1): packets leave by the first of its ports that is live.
+
+    Attributes:
+        group_id: its number on the switch.
+        buckets: in order. Empty only in read-back state: a group of another kind.
+    """
+
+    group_id: int
+    buckets: tuple[Bucket, ...]
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        ports = ", ".join(map(str, self.buckets))
+        return f"group {self.group_id}: {f'the first live port of {ports}' if ports else 'another kind of group'}"
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchState:
     """All that is ours on a switch."""
 
     rules: frozenset[Rule] = frozenset()
     meters: frozenset[DropMeter] = frozenset()
+    groups: frozenset[FailoverGroup] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +168,29 @@ class DeleteMeter:
     def __str__(self) -> str:
         """Return it on one line, for people."""
         return f"delete {self.meter}"
+
+
+@dataclass(frozen=True, slots=True)
+class PutGroup:
+    """Add ``group``, or change it in place if ``exists``."""
+
+    group: FailoverGroup
+    exists: bool
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"put {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """Delete a group; the switch deletes the rules that still use it (OpenFlow 1.3 section 6.4)."""
+
+    group: FailoverGroup
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"delete {self.group}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +224,7 @@ class Barrier:
     """All before is confirmed before anything after is sent."""
 
 
-Message = PutMeter | DeleteMeter | PutRule | DeleteRule | Barrier
+Message = PutMeter | DeleteMeter | PutGroup | DeleteGroup | PutRule | DeleteRule | Barrier
 
 
 def cookie(circuit: int) -> int:
@@ -238,8 +302,8 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
 
     Four phases, a barrier between them, so that a refusal stops what depends on it:
 
-    1. Meters that shrink. 2. New meters, then rules put: make before break, no packet is ever without its rule.
-    3. Rules deleted, then meters that nobody uses any more. 4. Meters that grow.
+    1. Meters that shrink. 2. New meters and groups, then rules put: make before break, no packet is ever without its
+    rule. 3. Rules deleted, then meters and groups that nobody uses any more. 4. Meters that grow.
 
     So over the meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside one that
     goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
@@ -254,16 +318,20 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     puts: list[Message] = []
     deletes: list[Message] = []
     # Where only rates change, which happens at each hand-over, nobody needs to look at all rules.
-    if desired.rules is not installed.rules or old_meters.keys() != new_meters.keys():
+    is_other = desired.rules is not installed.rules or desired.groups != installed.groups
+    if is_other or old_meters.keys() != new_meters.keys():
         _check(desired)
         kept = {rule.key for rule in desired.rules}
+        old_groups, new_groups = ({group.group_id for group in state.groups} for state in (installed, desired))
         puts = [
             *(PutMeter(meter, exists=False) for id_, meter in sorted(new_meters.items()) if id_ not in old_meters),
+            *(PutGroup(group, exists=group.group_id in old_groups) for group in _numbered(desired, installed)),
             *(PutRule(rule) for rule in _ordered(desired.rules - installed.rules)),
         ]
         deletes = [
             *(DeleteRule(rule) for rule in _ordered(installed.rules) if rule.key not in kept),
             *(DeleteMeter(meter) for id_, meter in sorted(old_meters.items()) if id_ not in new_meters),
+            *(DeleteGroup(group) for group in _numbered(installed, desired) if group.group_id not in new_groups),
         ]
     phases: tuple[list[Message], ...] = (
         [PutMeter(meter, exists=True) for meter in shrinks],
@@ -282,6 +350,11 @@ def _size(meter: DropMeter) -> tuple[int, int]:
     return meter.rate_kbps, meter.burst_kbit
 
 
+def _numbered(state: SwitchState, other: SwitchState) -> list[FailoverGroup]:
+    """Return the groups of a state that another has not, or has otherwise, by number."""
+    return sorted(state.groups - other.groups, key=lambda group: group.group_id)
+
+
 def _ordered(rules: Iterable[Rule]) -> list[Rule]:
     """Return rules from the last table to the first, the highest priority first.
 
@@ -293,14 +366,21 @@ def _ordered(rules: Iterable[Rule]) -> list[Rule]:
 def _check(desired: SwitchState) -> None:
     """Refuse a state that is not ours to set, or that contradicts itself."""
     meter_ids = {meter.meter_id for meter in desired.meters}
+    group_ids = {group.group_id for group in desired.groups}
     for meter_id in meter_ids - set(METER_IDS):
         raise NotSettable("a desired meter must be one of ours", meter_id)
+    for group_id in group_ids - set(GROUP_IDS):
+        raise NotSettable("a desired group must be one of ours", group_id)
     for rule in desired.rules:
         if not is_ours(rule.cookie):
             raise NotSettable("a desired rule must have our cookie", rule.cookie)
         if rule.meter_id is not None and rule.meter_id not in meter_ids:
             raise NotSettable("a desired rule uses a meter that is not desired", rule.meter_id)
+        if rule.group_id is not None and rule.group_id not in group_ids:
+            raise NotSettable("a desired rule uses a group that is not desired", rule.group_id)
     if repeated := len(desired.meters) - len(meter_ids):
         raise NotSettable("two desired meters of one number", repeated)
+    if repeated := len(desired.groups) - len(group_ids):
+        raise NotSettable("two desired groups of one number", repeated)
     if repeated := len(desired.rules) - len({rule.key for rule in desired.rules}):
         raise NotSettable("two desired rules for the same table, priority and match", repeated)

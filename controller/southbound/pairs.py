@@ -7,6 +7,7 @@ more than its allocation. Every pair has its number under every plan; only rates
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from controller.plan.paths import default_path
 from controller.plan.plan import Entry, Plan
 from controller.plan.policy import PPM
 from topology.network import Host, Network, Switch, link_name
@@ -94,7 +95,7 @@ def _unmetered(network: Network, switch: Switch, plan: Plan) -> Iterator[Pair]:
     for near in (h for h in network.hosts if is_local(network, switch, h.name)):
         in_port = network.link(switch.name, near.name).port_no
         for far in far_hosts:
-            unplanned = FlowClass.UNPLANNED, network.path(near.name, far.name)
+            unplanned = FlowClass.UNPLANNED, default_path(network, near.name, far.name, plan.down)
             flow_class, path = planned.get((near.name, far.name), unplanned)
             yield Pair(near, far, in_port, number, flow_class, path)
             number += 1

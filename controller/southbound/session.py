@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import structlog
@@ -105,6 +106,7 @@ class SwitchSessions:
         switch_down: Callable[[int], None],
         ignored: tuple[Ignored, ...] = (),
         rule_gone: Callable[[int], None] = lambda _: None,
+        port_said: Callable[[int, int, bool], None] = lambda _dpid, _port_no, _is_live: None,
     ) -> None:
         """Start with no switch.
 
@@ -114,18 +116,21 @@ class SwitchSessions:
             ignored: the rules that are left alone although they have our cookie.
             rule_gone: told the dpid of a switch on which somebody else has deleted a rule of ours; once until that
                 switch is read back.
+            port_said: told the dpid, the number of a port and whether it is live: of each when the switch connects, and
+                whenever one changes.
         """
         self._rule_gone = rule_gone
         self._ignored = ignored
         self._switch_up = switch_up
         self._switch_down = switch_down
+        self._port_said = port_said
         self._connections: dict[int, _Connection] = {}
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
         self._lock = threading.Lock()  # guards these, and each connection's batch and gone
         self._arrived = threading.Condition(self._lock)
         # Changes are told in a thread of their own: told in os-ken's, a callback that waits for an answer of the
         # switch would wait for ever, since that very thread delivers the answers.
-        self._changes: queue.SimpleQueue[tuple[Callable[[int], None], int] | None] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._teller = threading.Thread(target=self._tell, name="switch-changes", daemon=True)
         self._teller.start()
 
@@ -140,7 +145,9 @@ class SwitchSessions:
                 self._end(older)
             self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
-        self._changes.put((self._switch_up, datapath.id))
+        self._changes.put(partial(self._switch_up, datapath.id))
+        for port_no, is_live in wire.live_ports(datapath).items():
+            self._changes.put(partial(self._port_said, datapath.id, port_no, is_live))
 
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
@@ -152,7 +159,13 @@ class SwitchSessions:
             self._gone_s[datapath.id] = time.monotonic()
             self._end(connection)
         _log.warning("switch.down", dpid=f"{datapath.id:#018x}")
-        self._changes.put((self._switch_down, datapath.id))
+        self._changes.put(partial(self._switch_down, datapath.id))
+
+    def port_changed(self, msg: Any) -> None:
+        """Take in that a port has come, gone, or changed its state."""
+        port_no, is_live = wire.changed_port(msg)
+        _log.info("switch.port", dpid=f"{msg.datapath.id:#018x}", port_no=port_no, is_live=is_live)
+        self._changes.put(partial(self._port_said, msg.datapath.id, port_no, is_live))
 
     def answered(self, msg: Any) -> None:
         """Take in a barrier reply, a multipart reply or an error from a switch."""
@@ -175,7 +188,7 @@ class SwitchSessions:
         if any(rule.key == key for rule in confirmed.rules):
             connection.confirmed = None  # one is enough to look at all
             _log.warning("switch.rule_gone", dpid=f"{msg.datapath.id:#018x}", table=msg.table_id, priority=msg.priority)
-            self._changes.put((self._rule_gone, msg.datapath.id))
+            self._changes.put(partial(self._rule_gone, msg.datapath.id))
 
     # ---- called by the service ----
 
@@ -251,12 +264,11 @@ class SwitchSessions:
 
     def _tell(self) -> None:
         """Tell the service of each change in order, until closed."""
-        while (change := self._changes.get()) is not None:
-            told, dpid = change
+        while (tell := self._changes.get()) is not None:
             try:
-                told(dpid)
+                tell()
             except Exception:  # noqa: BLE001 - a thread's top: one failed callback must not end the telling of others
-                _log.exception("switch.callback_failed", callback=told.__name__, dpid=f"{dpid:#018x}")
+                _log.exception("switch.callback_failed", callback=repr(tell))
 
     @staticmethod
     def _end(connection: _Connection) -> None:
@@ -340,16 +352,17 @@ class SwitchSessions:
         raise refused
 
     def _read(self, connection: _Connection, deadline: _Deadline, flows: Any) -> ReadBack:
-        """Return what a question for flows and one for meters, asked at once, are answered."""
+        """Return what a question for flows, one for meters and one for groups, asked at once, are answered."""
         datapath = connection.datapath
-        meters = wire.meters_request(datapath)
-        batch = self._exchange(connection, [(None, flows), (None, meters)], deadline)
+        meters, groups = wire.meters_request(datapath), wire.groups_request(datapath)
+        batch = self._exchange(connection, [(None, flows), (None, meters), (None, groups)], deadline)
         if batch.refusals:
             self._refuse(datapath.id, batch)
         rules = [wire.to_rule(datapath, entry) for entry in batch.parts.get(flows.xid, ())]
         ours = SwitchState(
             rules=frozenset(rule for rule in rules if is_ours(rule.cookie)),
             meters=wire.to_meters(datapath, batch.parts.get(meters.xid, ())),
+            groups=wire.to_groups(datapath, batch.parts.get(groups.xid, ())),
         )
         return ReadBack(ours, frozenset(rule for rule in rules if not is_ours(rule.cookie)))
 

@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller.southbound import openflow
-from controller.southbound.openflow import COOKIE_MASK, COOKIE_OURS, METER_IDS, DropMeter, Message, Rule
+from controller.southbound.openflow import (
+    COOKIE_MASK,
+    COOKIE_OURS,
+    GROUP_IDS,
+    METER_IDS,
+    Bucket,
+    DropMeter,
+    FailoverGroup,
+    Message,
+    Rule,
+)
 
 _TAG = 0x8100  # the type of a customer's VLAN tag (IEEE 802.1Q)
 
@@ -23,6 +33,10 @@ def to_wire(datapath: Any, message: Message) -> Any:
             return parser.OFPMeterMod(datapath, command, _meter_flags(ofp), meter.meter_id, [band])
         case openflow.DeleteMeter(meter):
             return parser.OFPMeterMod(datapath, ofp.OFPMC_DELETE, meter_id=meter.meter_id)
+        case openflow.PutGroup(group, exists):
+            return _group_mod(datapath, ofp.OFPGC_MODIFY if exists else ofp.OFPGC_ADD, group)
+        case openflow.DeleteGroup(group):
+            return parser.OFPGroupMod(datapath, ofp.OFPGC_DELETE, ofp.OFPGT_FF, group.group_id)
         case openflow.PutRule(rule):
             return _flow_mod(datapath, ofp.OFPFC_ADD, rule)
         case openflow.DeleteRule(rule):
@@ -60,6 +74,33 @@ def flows_like_request(datapath: Any, rule: Rule) -> Any:
 def meters_request(datapath: Any) -> Any:
     """Return the question for the configuration of all meters."""
     return datapath.ofproto_parser.OFPMeterConfigStatsRequest(datapath, 0, datapath.ofproto.OFPM_ALL)
+
+
+def groups_request(datapath: Any) -> Any:
+    """Return the question for the description of all groups."""
+    return datapath.ofproto_parser.OFPGroupDescStatsRequest(datapath, 0)
+
+
+def live_ports(datapath: Any) -> dict[int, bool]:
+    """Return which ports of a switch carry traffic, as it said when it connected."""
+    return {port.port_no: is_live(datapath, port) for port in datapath.ports.values()}
+
+
+def is_live(datapath: Any, port: Any) -> bool:
+    """Return whether a port is up at its own end and, as far as the switch can tell, at the other.
+
+    BFD that has lost its other end takes OFPPS_LIVE from a port whose link is up.
+    """
+    ofp = datapath.ofproto
+    return bool(port.state & ofp.OFPPS_LIVE) and not (
+        port.config & ofp.OFPPC_PORT_DOWN or port.state & ofp.OFPPS_LINK_DOWN
+    )
+
+
+def changed_port(msg: Any) -> tuple[int, bool]:
+    """Return the port that a port-status message is about, and whether it is live; one that is gone is not."""
+    is_gone = msg.reason == msg.datapath.ofproto.OFPPR_DELETE
+    return msg.desc.port_no, not is_gone and is_live(msg.datapath, msg.desc)
 
 
 def is_error(msg: Any) -> bool:
@@ -121,6 +162,44 @@ def to_meters(datapath: Any, configs: Iterable[Any]) -> frozenset[DropMeter]:
     return frozenset(DropMeter(config.meter_id, *_rate_and_burst(datapath.ofproto, config)) for config in ours)
 
 
+def to_groups(datapath: Any, descriptions: Iterable[Any]) -> frozenset[FailoverGroup]:
+    """Return the groups of our range; one of another kind than ours has no buckets, so that it is put right."""
+    ours = [one for one in descriptions if one.group_id in GROUP_IDS]
+    return frozenset(FailoverGroup(one.group_id, _buckets(datapath, one)) for one in ours)
+
+
+def _buckets(datapath: Any, description: Any) -> tuple[Bucket, ...]:
+    """Return the buckets of a group like ours, else none."""
+    buckets = [_bucket(datapath, shown) for shown in description.buckets]
+    like_ours = description.type == datapath.ofproto.OFPGT_FF and None not in buckets
+    return tuple(filter(None, buckets)) if like_ours else ()
+
+
+def _bucket(datapath: Any, shown: Any) -> Bucket | None:
+    """Return a bucket like ours, else None."""
+    parts = [_part(datapath, action) for action in shown.actions]
+    bucket = Bucket(shown.watch_port, dict(filter(None, parts)).get("vlan_vid"))
+    tag = [] if bucket.vlan_vid is None else [("push_vlan", True), ("vlan_vid", bucket.vlan_vid)]
+    return bucket if parts == [*tag, ("output_port", bucket.port_no)] else None
+
+
+def _group_mod(datapath: Any, command: int, group: FailoverGroup) -> Any:
+    """Return the group-mod for one group: its buckets watch the ports they send by."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    buckets = [
+        parser.OFPBucket(
+            watch_port=bucket.port_no,
+            watch_group=ofp.OFPG_ANY,
+            actions=[
+                *_tag_actions(datapath, bucket.vlan_vid, push=bucket.vlan_vid is not None),
+                parser.OFPActionOutput(bucket.port_no),
+            ],
+        )
+        for bucket in group.buckets
+    ]
+    return parser.OFPGroupMod(datapath, command, ofp.OFPGT_FF, group.group_id, buckets)
+
+
 def _match(entry: Any) -> openflow.Match:
     """Return what an entry matches; as the switch shows it, if it is of a form that Headway never writes."""
     fields = dict(entry.match.items())
@@ -172,12 +251,11 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
         actions.append(parser.OFPActionSetField(ip_dscp=rule.dscp))
     if rule.queue_id is not None:
         actions.append(parser.OFPActionSetQueue(rule.queue_id))
-    if rule.push_vlan:
-        actions.append(parser.OFPActionPushVlan(_TAG))
-    if rule.vlan_vid is not None:
-        actions.append(parser.OFPActionSetField(vlan_vid=rule.vlan_vid | ofp.OFPVID_PRESENT))
+    actions += _tag_actions(datapath, rule.vlan_vid, push=rule.push_vlan)
     if rule.output_port is not None:
         actions.append(parser.OFPActionOutput(rule.output_port, ofp.OFPCML_NO_BUFFER))
+    if rule.group_id is not None:
+        actions.append(parser.OFPActionGroup(rule.group_id))
     instructions = []
     if rule.meter_id is not None:
         instructions.append(parser.OFPInstructionMeter(rule.meter_id))
@@ -186,6 +264,14 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
     if rule.goto_table is not None:
         instructions.append(parser.OFPInstructionGotoTable(rule.goto_table))
     return instructions
+
+
+def _tag_actions(datapath: Any, vlan_vid: int | None, *, push: bool) -> list[Any]:
+    """Return the actions that give a packet a tag, and that write a VLAN into its tag."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    pushed = [parser.OFPActionPushVlan(_TAG)] if push else []
+    written = [] if vlan_vid is None else [parser.OFPActionSetField(vlan_vid=vlan_vid | ofp.OFPVID_PRESENT)]
+    return [*pushed, *written]
 
 
 def _steps(ofp: Any, instruction: Any) -> list[Any]:
@@ -206,6 +292,8 @@ def _part(datapath: Any, step: Any) -> tuple[str, int | bool] | None:
             part = "queue_id", step.queue_id
         case parser.OFPActionOutput():
             part = "output_port", step.port
+        case parser.OFPActionGroup():
+            part = "group_id", step.group_id
         case parser.OFPActionPopVlan():
             part = "pop_vlan", True
         case parser.OFPActionPushVlan(ethertype=ether_type) if ether_type == _TAG:

@@ -13,6 +13,7 @@ from controller.promises import Promises
 from controller.service import Service
 from controller.southbound.errors import SwitchGone
 from controller.store import Store
+from controller.timekeeper import prepare
 from topology.named import chile_illinois
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
@@ -106,8 +107,10 @@ class FakeSite:
     def converge(self):
         """Let the clock act, carry out what is to do, and let the clock take note of it."""
         self.promises.tick()
+        prepare(self.book)
         self.convergence.step()
         self.promises.tick()
+        prepare(self.book)
 
     def demand(self, *hosts, wants=True):
         """Let hosts see that their announced flows can send, or that their flights have ended."""
@@ -122,6 +125,7 @@ class FakeSite:
         kept = self.promises.announce(asked)
         kept.saved.result()
         self.promises.tick()
+        prepare(self.book)
         return kept.value
 
 

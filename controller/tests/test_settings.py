@@ -59,7 +59,10 @@ def test_a_circuit_may_be_handed_over_as_a_vlan_at_both_ends():
         ({"netwrok": {}}, "netwrok: there is no such key"),
         ({"network": {"name": "chile-illinois", "rate": "10g"}}, 'network.rate: "10g" is not a rate, try "10 Gbit/s"'),
         ({"network": {"name": "chile-illinois", "rate": "0 bit/s"}}, "network.rate: Input should be greater than 0"),
-        ({"network": {"name": "mars"}}, 'network.name: there is no network "mars"; there are chile-illinois, asc-ring'),
+        (
+            {"network": {"name": "mars"}},
+            'network.name: there is no network "mars"; there are chile-illinois, chile-illinois-2, asc-ring',
+        ),
         ({"network": {"name": "chile-illinois", "rate": "10 Mbit/s"}}, "policy.urgent.guarantee: 0.02% of 10 Mbit/s"),
         (
             {"flows": [{"name": "a", "class": "urgent", "from": "base1", "to": "arch"}]},
@@ -235,3 +238,12 @@ def test_nothing_but_a_config_error_ever_comes_of_a_wrong_file(data):
         parsed(data, "fuzz.yaml")
     except ConfigError as error:
         assert error.problems
+
+
+def test_what_is_protected_and_when_a_line_is_used_again_can_be_set():
+    usual, own = (parsed({"network": {"name": "chile-illinois-2"}} | more, "test") for more in ({}, FAILOVER))
+    assert (usual.site.policy.protected, usual.site.return_after_us) == ({"urgent", "predictable"}, 10_000_000)
+    assert (own.site.policy.protected, own.site.return_after_us) == ({"urgent"}, 500_000)
+
+
+FAILOVER = {"failover": {"protect": ["urgent"], "return_after": "500 ms"}}

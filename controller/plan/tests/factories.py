@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from controller.plan.flows import flow_on, merged
 from controller.plan.plan import Demand, Flow, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
-from topology.named import asc_ring, chile_illinois
+from topology.named import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Network, tagged
 from topology.protocol import FlowClass
 
@@ -33,6 +33,7 @@ any_network = st.one_of(
     st.builds(
         chile_illinois, st.integers(10**8, 10**11), st.integers(100, 10**6), st.just(0), st.sampled_from([1500, 9000])
     ),
+    st.builds(chile_illinois_2, st.integers(10**8, 10**11), st.integers(100, 10**6)),
     st.builds(asc_ring, st.integers(10**8, 10**11), st.integers(100, 10**6)),
 ).flatmap(
     lambda network: st.dictionaries(st.sampled_from([c.name for c in network.circuits]), st.integers(1, 4094)).map(

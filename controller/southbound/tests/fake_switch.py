@@ -1,17 +1,21 @@
 """A switch in memory: applies our messages as OpenFlow 1.3 says, and answers what becomes of a packet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 
 from controller.southbound.openflow import (
+    GROUP_IDS,
     METER_IDS,
     Barrier,
+    DeleteGroup,
     DeleteMeter,
     DeleteRule,
     DropMeter,
+    FailoverGroup,
     MatchValue,
     Message,
+    PutGroup,
     PutMeter,
     PutRule,
     Rule,
@@ -49,24 +53,34 @@ class RefusedByFake(Exception):
 
 
 class FakeSwitch:
-    """Rules by key and meters by number; those of others too."""
+    """Rules by key, meters and groups by number, those of others too; and the ports that are not live."""
 
-    def __init__(self, rules: frozenset[Rule] = frozenset(), meters: frozenset[DropMeter] = frozenset()) -> None:
+    def __init__(
+        self,
+        rules: frozenset[Rule] = frozenset(),
+        meters: frozenset[DropMeter] = frozenset(),
+        groups: frozenset[FailoverGroup] = frozenset(),
+    ) -> None:
         """Start with what somebody has set."""
         self.rules: dict[RuleKey, Rule] = {rule.key: rule for rule in rules}
         self.meters: dict[int, DropMeter] = {meter.meter_id: meter for meter in meters}
+        self.groups: dict[int, FailoverGroup] = {group.group_id: group for group in groups}
+        self.dead_ports: set[int] = set()
 
     def ours(self) -> SwitchState:
         """Return what a read-back would show."""
         return SwitchState(
             frozenset(rule for rule in self.rules.values() if is_ours(rule.cookie)),
             frozenset(meter for meter in self.meters.values() if meter.meter_id in METER_IDS),
+            frozenset(group for group in self.groups.values() if group.group_id in GROUP_IDS),
         )
 
     def others(self) -> SwitchState:
         """Return what is not ours."""
         return SwitchState(
-            frozenset(self.rules.values()) - self.ours().rules, frozenset(self.meters.values()) - self.ours().meters
+            frozenset(self.rules.values()) - self.ours().rules,
+            frozenset(self.meters.values()) - self.ours().meters,
+            frozenset(self.groups.values()) - self.ours().groups,
         )
 
     def apply(self, message: Message) -> None:
@@ -83,9 +97,18 @@ class FakeSwitch:
             case DeleteMeter(meter):
                 self.meters.pop(meter.meter_id, None)
                 self.rules = {key: rule for key, rule in self.rules.items() if rule.meter_id != meter.meter_id}
+            case PutGroup(group, exists):
+                if exists is not (group.group_id in self.groups):
+                    raise RefusedByFake(f"OFPGMFC_UNKNOWN_GROUP or OFPGMFC_GROUP_EXISTS: {message}")
+                self.groups[group.group_id] = group
+            case DeleteGroup(group):
+                self.groups.pop(group.group_id, None)
+                self.rules = {key: rule for key, rule in self.rules.items() if rule.group_id != group.group_id}
             case PutRule(rule):
                 if rule.meter_id is not None and rule.meter_id not in self.meters:
                     raise RefusedByFake(f"OFPMMFC_UNKNOWN_METER: {message}")
+                if rule.group_id is not None and rule.group_id not in self.groups:
+                    raise RefusedByFake(f"OFPBAC_BAD_OUT_GROUP: {message}")
                 self.rules[rule.key] = rule
             case DeleteRule(rule):
                 if rule.key in self.rules and is_ours(self.rules[rule.key].cookie):
@@ -100,18 +123,33 @@ class FakeSwitch:
             rule = self._hit(table_id, packet)
             if rule is None:
                 return Fate(fate.rules, fate.meter_ids)
-            packet = _retagged(packet, rule)
+            port_no, packet = self._leaves_by(rule, _retagged(packet, rule))
             fate = Fate(
                 (*fate.rules, rule),
                 fate.meter_ids if rule.meter_id is None else (*fate.meter_ids, rule.meter_id),
                 fate.dscp if rule.dscp is None else rule.dscp,
                 fate.queue_id if rule.queue_id is None else rule.queue_id,
-                rule.output_port,
+                port_no,
                 _tags(packet),
             )
             if rule.goto_table is None:
                 return fate
             table_id = rule.goto_table
+            if rule.dscp is not None:
+                packet = {**packet, "ip_dscp": rule.dscp}
+
+    def _leaves_by(self, rule: Rule, packet: Packet) -> tuple[int | None, Packet]:
+        """Return the port of a rule, or the first live one of its group, and the packet as it leaves by it.
+
+        A port that is not live sends nothing.
+        """
+        if rule.group_id is None:
+            return None if rule.output_port in self.dead_ports else rule.output_port, packet
+        for bucket in self.groups[rule.group_id].buckets:
+            if bucket.port_no not in self.dead_ports:
+                tag = replace(rule, push_vlan=bucket.vlan_vid is not None, vlan_vid=bucket.vlan_vid)
+                return bucket.port_no, _retagged(packet, tag)
+        return None, packet
 
     def _hit(self, table_id: int, packet: Packet) -> Rule | None:
         hits = [rule for rule in self.rules.values() if rule.table_id == table_id and _matches(rule, packet)]

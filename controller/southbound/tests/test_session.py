@@ -33,6 +33,7 @@ class PlayedDatapath:
     xids: Iterator[int] = field(default_factory=itertools.count)
     id: int = DPID
     address: str = "played"
+    ports: dict[int, Any] = field(default_factory=dict)
     ofproto: Any = ofproto_v1_3
     ofproto_parser: Any = ofproto_v1_3_parser
 
@@ -49,6 +50,7 @@ class PlayedDatapath:
             parser.OFPBarrierRequest: parser.OFPBarrierReply,
             parser.OFPFlowStatsRequest: parser.OFPFlowStatsReply,
             parser.OFPMeterConfigStatsRequest: parser.OFPMeterConfigStatsReply,
+            parser.OFPGroupDescStatsRequest: parser.OFPGroupDescStatsReply,
         }.get(type(msg))
         if self.ignores(msg):
             return True
@@ -199,11 +201,39 @@ def test_the_end_of_an_older_connection_does_not_end_the_newer(sessions):
 def test_an_answer_on_an_older_connection_does_not_count(sessions):
     older, newer = connected(sessions), connected(sessions, ignores=everything)
     raised = in_background(lambda: sessions.apply(DPID, SMALL, timeout_s=0.2))
-    eventually(lambda: len(newer.sent) == 2, within_s=5, what="both questions are sent")
+    eventually(lambda: len(newer.sent) == 3, within_s=5, what="all questions are sent")
     for msg in newer.sent:
         older.say(ofproto_v1_3_parser.OFPFlowStatsReply(older, body=[], flags=0), msg.xid)
     eventually(lambda: [type(error) for error in raised] == [SwitchTimeout], within_s=5, what="SwitchTimeout")
     assert newer.meter_mods() == []
+
+
+def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_when_it_does():
+    ofp, parser = ofproto_v1_3, ofproto_v1_3_parser
+    told: list[tuple[int, int, bool]] = []
+    sessions = SwitchSessions(lambda _dpid: None, lambda _dpid: None, lambda *said: told.append(said))
+
+    def port(number: int, state: int, config: int = 0) -> Any:
+        return parser.OFPPort(number, "", b"", config, state, 0, 0, 0, 0, 0, 0)
+
+    datapath = connected(
+        sessions, ports={8: port(8, ofp.OFPPS_LIVE), 9: port(9, ofp.OFPPS_LIVE | ofp.OFPPS_LINK_DOWN), 7: port(7, 0)}
+    )
+    for reason, now in (
+        (ofp.OFPPR_MODIFY, port(8, ofp.OFPPS_LIVE, ofp.OFPPC_PORT_DOWN)),
+        (ofp.OFPPR_ADD, port(9, ofp.OFPPS_LIVE)),
+        (ofp.OFPPR_DELETE, port(9, ofp.OFPPS_LIVE)),
+    ):
+        sessions.port_changed(parser.OFPPortStatus(datapath, reason, now))
+    sessions.close()
+    assert told == [
+        (DPID, 8, True),
+        (DPID, 9, False),
+        (DPID, 7, False),
+        (DPID, 8, False),
+        (DPID, 9, True),
+        (DPID, 9, False),
+    ]
 
 
 def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling():

@@ -1,0 +1,134 @@
+"""What the plan becomes when a circuit dies: which way its flows take, and what they keep of a promise. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import networkx as nx
+
+from controller.plan.announcements import Announcement
+from controller.plan.paths import Path, circuits, way_round
+from controller.plan.plan import Demand, Entry, Flow, Plan
+from controller.plan.policy import PPM, Policy
+from controller.plan.resources import class_resource, need, of_circuit
+from topology.network import Network, link_name
+from topology.wire import Framing, Layer, converted_bps
+
+
+def redundant(network: Network) -> frozenset[str]:
+    """Return the circuits whose two ends are joined without them too."""
+    found = set()
+    for circuit in network.circuits:
+        rest = nx.DiGraph((t, h) for t, h, link in network.links() if circuit.name not in {link.circuit, t, h})
+        if {circuit.a_end, circuit.z_end} <= rest.nodes and nx.has_path(rest, circuit.a_end, circuit.z_end):
+            found.add(circuit.name)
+    return frozenset(found)
+
+
+def without(network: Network, policy: Policy, demand: Demand, down: frozenset[str]) -> Demand:
+    """Return what a plan is made for while circuits are down: they carry nothing, and their flows go another way.
+
+    A flow without any other way waits. What is promised on a circuit that is left is kept before what comes to it: a
+    flow that moves keeps of its promise as much as is not promised there, by priority of the classes, then by name.
+    """
+    if not down:
+        return demand
+    dead = {link_name(tail, head) for tail, head, link in network.circuit_links if link.circuit in down}
+    capacity_bps = {**demand.capacity_bps, **dict.fromkeys(dead, 0)}
+    stay = [flow for flow in demand.flows if dead.isdisjoint(flow.links)]
+    move = [flow for flow in demand.flows if not dead.isdisjoint(flow.links)]
+    led = replace(demand, flows=tuple(stay), capacity_bps=capacity_bps, down=down)
+    for flow in sorted(move, key=lambda f: (policy.classes[f.flow_class].priority, f.name)):
+        path = way_round(network, flow.host, flow.target, down)
+        if path is not None:
+            led = _with(network, policy, led, replace(flow, path=path))
+    return led
+
+
+def _with(network: Network, policy: Policy, demand: Demand, flow: Flow) -> Demand:
+    """Return the demand with a flow that comes to other circuits, and what these can promise it."""
+    shares = {resource: ppm for resource, ppm in need(network, (flow.path,), flow.flow_class).shares_ppm if ppm}
+    reserved, floor_bps = dict(demand.reserved_bps), flow.floor_bps
+    hops = [(t, h) for t, h, link in network.circuit_links if link_name(t, h) in shares]
+    for tail, head in hops:
+        name = link_name(tail, head)
+        sale = of_circuit(tail, head, demand.capacity_bps.get(name, network.link(tail, head).rate_bps), policy)
+        booked = {c: reserved.get((name, c), 0) for c in policy.classes}
+        left_bps = min(
+            sale[name] - sum(booked.values()),
+            sale[class_resource(tail, head, flow.flow_class)] - booked[flow.flow_class],
+        )
+        floor_bps = min(floor_bps, max(0, left_bps) * PPM // shares[name])
+    for hop in hops:
+        place = link_name(*hop), flow.flow_class
+        reserved[place] = reserved.get(place, 0) + floor_bps * shares[place[0]] // PPM
+    return replace(demand, flows=(*demand.flows, replace(flow, floor_bps=floor_bps)), reserved_bps=reserved)
+
+
+def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
+    """Return what flows may send while they move to a circuit beside theirs: the lesser of both plans.
+
+    They are turned over by one switch, with one rule, so none need pause that has room on both circuits meanwhile. One
+    that comes to where another has not gone yet has none; it is not among them. Each is still on its old way.
+    """
+    to_come = {(e.flow.name, e.flow.flow_class): e for e in new.entries}
+    pairs = [(e, then) for e in old.entries if (then := to_come.get((e.flow.name, e.flow.flow_class)))]
+    moves = [(e, then) for e, then in pairs if e.flow.path != then.flow.path]
+    left = {link for e, then in moves for link in set(e.flow.links) - set(then.flow.links)}
+    return tuple(
+        replace(min(e, then, key=lambda x: x.frame_bps), flow=e.flow)
+        for e, then in moves
+        if _beside(e.flow, then.flow, old) and left.isdisjoint(set(then.flow.links) - set(e.flow.links))
+    )
+
+
+def is_dead(link: str, plan: Plan) -> bool:
+    """Return whether a link leads into a line that is down under a plan, so that the switch sends by another."""
+    return link.partition("->")[2] in plan.down
+
+
+def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
+    """Return entries each on the way that a plan has for it."""
+    ways = {(e.flow.name, e.flow.flow_class): e.flow.path for e in new.entries}
+    return tuple(
+        replace(e, flow=replace(e.flow, path=ways.get((e.flow.name, e.flow.flow_class), e.flow.path))) for e in entries
+    )
+
+
+def _beside(one: Flow, other: Flow, plan: Plan) -> bool:
+    """Return whether two ways differ in lines alone: nodes that are entered by a circuit's link and left by none."""
+    if len(one.path) != len(other.path):
+        return False
+    ways = zip(one.path[1:], one.links[1:], other.path[1:], other.links[1:], strict=False)
+    return all(a == b or not {a_out, b_out} & plan.links.keys() for a, a_out, b, b_out in ways)
+
+
+def late(
+    announcements: Iterable[Announcement], plan: Plan, framing: Framing, now_us: int
+) -> Iterator[tuple[str, int, int | None]]:
+    """Yield the promises that a plan does not keep: name, when it was promised, and when it will be done as planned.
+
+    The last is None for one that the plan has nothing for. What has been sent so far is taken to be what was promised.
+    """
+    planned_bps = {e.flow.name: e.frame_bps for e in plan.entries}
+    for known in announcements:
+        promised_bps = converted_bps(known.floor_bps(now_us), Layer.WIRE, Layer.FRAME, framing)
+        least_bps = min(planned_bps.get(flow.name, 0) for flow in known.flows)
+        if least_bps >= promised_bps:
+            continue
+        parts = [(max(now_us, part.start_us), part.end_us, part.rate_bps) for part in known.rates]
+        left = sum(max(0, end_us - start_us) * bps for start_us, end_us, bps in parts)
+        wire_bps = least_bps * framing.segment_bytes(Layer.WIRE) // framing.segment_bytes(Layer.FRAME)
+        yield known.announcement_id, known.promised_us, now_us + left // wire_bps if wire_bps else None
+
+
+def carries(entry: Entry, rate_bps: int, network: Network, down: frozenset[str]) -> bool:
+    """Return whether an allocation has a rate, bit/s on the wire, and none of the circuits that are down on its way."""
+    frame_bps = converted_bps(rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of(entry.flow.path))
+    enough = entry.frame_bps // 1000 >= frame_bps // 1000  # a meter counts whole kbit/s
+    return enough and not crossed(network, entry.flow.path, down)
+
+
+def crossed(network: Network, path: Path, down: Iterable[str]) -> tuple[str, ...]:
+    """Return the circuits of a path that are down, in its order."""
+    dead = frozenset(down)
+    return tuple(name for name in circuits(network, path) if name in dead)

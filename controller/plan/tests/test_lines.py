@@ -1,0 +1,43 @@
+"""When a circuit's line is down, and when it may be used again."""
+
+from controller.plan.lines import Lines, LineState
+
+NEAR, FAR = (1, 8), (2, 8)
+
+
+def lines(*said):
+    """Lines that have been told (port, live, time) of the north, one after the other."""
+    known = Lines(return_after_us=100)
+    for port, is_live, now_us in said:
+        known.said("north", port, now_us, is_live=is_live)
+    return known
+
+
+def test_a_line_nobody_has_spoken_of_is_up():
+    assert Lines().state("north", 0) is LineState.UP
+    assert lines((NEAR, True, 0), (FAR, True, 0)).down(0) == frozenset()
+
+
+def test_a_line_is_down_when_either_end_says_so_and_until_both_have_taken_it_back():
+    assert lines((FAR, False, 1)).down(1) == {"north"}
+    assert lines((NEAR, False, 1), (FAR, False, 1), (NEAR, True, 2)).state("north", 999) is LineState.DOWN
+
+
+def test_a_line_that_is_back_is_used_when_it_has_been_up_for_long_enough():
+    known = lines((NEAR, False, 10), (NEAR, True, 20))
+    assert [known.state("north", now_us) for now_us in (20, 119, 120)] == ["returning", "returning", "up"]
+    assert (known.due_us(20), known.due_us(120)) == (120, None)
+
+
+def test_a_line_that_flaps_begins_to_prove_itself_anew_each_time():
+    known = lines((NEAR, False, 10), (NEAR, True, 20), (NEAR, False, 100), (NEAR, True, 110))
+    assert known.down(209) == {"north"}
+    assert known.down(210) == frozenset()
+
+
+def test_news_are_told_once():
+    known = lines((NEAR, False, 10))
+    assert known.news(10) == (("north", LineState.DOWN),)
+    assert known.news(11) == ()
+    known.said("north", NEAR, 20, is_live=True)
+    assert (known.news(20), known.news(120), known.news(121)) == ((), (("north", LineState.UP),), ())

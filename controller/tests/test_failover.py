@@ -1,0 +1,170 @@
+"""A circuit that dies and returns, on a site without switches and agents."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.plan.admission import Request
+from controller.plan.invariant import violations
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import State
+from controller.plan.plan import planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import flow
+from controller.tests.fakes import START_US, FakeSite, image
+from topology.named import chile_illinois, chile_illinois_2
+from topology.protocol import FlowClass
+
+TWO = chile_illinois_2()
+STANDING = (flow(FlowClass.PREDICTABLE, "base22", network=TWO), flow(FlowClass.BACKGROUND, "base23", network=TWO))
+NORTH_AT_LS1, NORTH_AT_CH1, SOUTH_AT_LS1 = (1, 8), (2, 8), (1, 9)
+RETURN_AFTER_US = 1_000_000
+
+
+@pytest.fixture
+def site():
+    """A site with two circuits whose plan is in force."""
+    site = FakeSite(TWO, STANDING, return_after_us=RETURN_AFTER_US)
+    site.attach_all()
+    site.converge()
+    return site
+
+
+def names(site, since):
+    """The events since one, without those of each step."""
+    happened = site.book.events.since(since).events
+    return [(e.name, dict(e.fields)) for e in happened if not e.name.startswith("transition.")]
+
+
+def ways(site):
+    """The lines that the desired plan's flows take, by sender."""
+    return {e.flow.host: e.flow.path[2] for e in site.service.view().desired.entries}
+
+
+def test_when_a_circuit_dies_the_plan_that_was_ready_is_wanted_before_anything_is_computed(site):
+    ready = site.book.prepared["north"]
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    assert replace(site.book.desired, epoch=ready.epoch) == ready
+    assert ways(site) == {"base22": "south", "base23": "south"}
+
+
+def test_the_plan_that_was_ready_is_what_is_planned_afterwards(site):
+    site.announce(image())
+    site.converge()
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    view = site.service.view()
+    fresh = planned(view.desired.epoch, TWO, DEFAULT_POLICY, site.book.demand(frozenset({"north"})))
+    assert view.installed == view.desired == fresh
+    assert not violations(view.layers)
+
+
+def test_each_new_plan_has_its_own_ready_for_each_death(site):
+    site.announce(image())
+    assert {e.flow.host for e in site.book.prepared["north"].entries} == {"base20", "base21", "base22", "base23"}
+    assert site.book.prepared.keys() == {"north", "south"}
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    assert site.book.prepared.keys() == {"south"}
+    assert site.book.prepared["south"].entries == ()
+
+
+def test_both_ends_of_a_cut_line_are_one_death_and_it_is_said_once(site):
+    seen = site.book.events.last
+    for port in (NORTH_AT_LS1, NORTH_AT_CH1):
+        site.service.port_said(*port, is_live=False)
+        site.converge()
+    assert names(site, seen) == [("circuit.down", {"circuit": "north"})]
+
+
+def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enough(site):
+    before = ways(site)
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    seen = site.book.events.last
+    site.service.port_said(*NORTH_AT_LS1, is_live=True)
+    site.converge()
+    assert ways(site) == {"base22": "south", "base23": "south"}
+    assert site.service.view().lines["north"] == "returning"
+    assert site.book.due_us() == START_US + RETURN_AFTER_US
+    site.clock.now_us += RETURN_AFTER_US
+    site.converge()
+    assert ways(site) == before
+    assert names(site, seen) == [("circuit.up", {"circuit": "north"})]
+
+
+def test_a_host_whose_flow_moves_is_never_told_to_stop(site):
+    site.hosts.sent.clear()
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    site.service.port_said(*NORTH_AT_LS1, is_live=True)
+    site.clock.now_us += RETURN_AFTER_US
+    site.converge()
+    told = [told for host, told in site.hosts.sent if host == "base23"]
+    assert len(told) >= 2
+    assert all(one.entries for one in told)
+
+
+def test_a_port_that_belongs_to_no_circuit_changes_nothing(site):
+    before = site.book.desired
+    site.service.port_said(1, 3, is_live=False)
+    assert site.book.desired is before
+
+
+def test_where_there_is_no_other_circuit_the_flows_wait_for_the_one_there_is():
+    site = FakeSite(chile_illinois())
+    site.attach_all()
+    site.converge()
+    before, seen = site.book.desired, site.book.events.last
+    site.service.port_said(1, 9, is_live=False)
+    site.converge()
+    assert site.book.desired == before
+    assert names(site, seen) == [("circuit.down", {"circuit": "chile-illinois"})]
+
+
+def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_will_be_done(site):
+    site.announce(image())
+    site.converge()
+    site.clock.now_us += 500_000
+    seen = site.book.events.last
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    (_, late) = names(site, seen)
+    assert late[0] == "announcement.late"
+    assert late[1]["announcement"] == "image"
+    assert late[1]["promised"] < late[1]["expected"]
+
+
+@pytest.mark.parametrize(
+    ("rate_bps", "state", "reason"),
+    [(300_000_000, State.ACTIVE, ""), (600_000_000, State.PROVISIONING, "north: the line is down")],
+    ids=["carried in full by the other", "more than the other has"],
+)
+def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in_full(site, rate_bps, state, reason):
+    asked = Request("base20", "arch", FlowClass.URGENT, rate_bps, START_US + 1_000_000, START_US + 10**9)
+    site.promises.hold(lambda _: asked, lambda now_us: Created("r", now_us)).saved.result()
+    site.promises.commit("r").saved.result()
+    site.clock.now_us += 1_000_000
+    for _ in range(2):
+        site.converge()
+    assert site.book.ledger.reservations["r"].state is State.ACTIVE
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    known = site.book.ledger.reservations["r"]
+    assert (known.state, known.reason) == (state, reason)
+
+
+def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_other(site):
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    promise = site.announce(image())
+    assert {f.path[2] for f in promise.flows} == {"south"}
+
+
+def test_no_layer_lets_through_more_than_the_next_while_a_circuit_dies_and_returns(site):
+    seen = site.book.events.last
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    site.service.port_said(*NORTH_AT_LS1, is_live=True)
+    site.clock.now_us += RETURN_AFTER_US
+    site.converge()
+    assert [name for name, _ in names(site, seen)] == ["circuit.down", "circuit.up"]

@@ -1,0 +1,259 @@
+"""Two circuits, for real: one dies under traffic of three classes, comes back, and dies at one end only.
+
+Run inside ``isolated.sh``. Writes what it saw to ``failover.json``; ``failover_report.py`` makes figures of it. It does
+not know whether it is in the lab.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+from counters import Counters, install
+from emulation import Emulation, emulation, now_us
+from eventually import eventually
+from failover_report import case, report
+from pyroute2 import IPRoute
+from saturation import IdleMeter
+from sockets import Connections
+from topos import in_namespace, line_drops, port_drops, read_back, wire_port
+
+from topology.named import chile_illinois_2
+
+RATE_BPS, DELAY_US = 100_000_000, 90_000  # of the circuit that dies; the other has half of it and a ninth more delay
+RECEIVER, URGENT, PREDICTABLE, BACKGROUND = "arch", "base20", "base22", "base23"
+PORTS = {URGENT: 5301, PREDICTABLE: 5302, BACKGROUND: 5303}
+FLOWS = [{"name": "efd-replication", "class": "predictable", "from": PREDICTABLE, "to": RECEIVER}]
+DIES, STAYS = "north", "south"
+IMAGE_BYTES = 2_000_000_000  # more than is sent in the whole run
+RESERVED_BPS = 20_000_000  # for the background, on the circuit that stays
+RETURN_AFTER_S = 1
+SAMPLED_EVERY_S = 0.01
+CASES = {"both": 2, "one": 1}  # how many ends of the line lose their carrier
+
+
+class Watch:
+    """Samples what arrives, by sender, in a thread of its own from ``with`` to its end."""
+
+    def __init__(self, site: Emulation) -> None:
+        network, net = site.realised.network, site.realised.net
+        install(net[RECEIVER].pid, {name: str(network.host(name).ip) for name in PORTS})
+        self._counters: Counters = in_namespace(net[RECEIVER].pid, Counters)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.received: list[tuple[int, dict[str, int]]] = []
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        due_s = time.monotonic()
+        while not self._stop.wait(max(0.0, due_s - time.monotonic())):
+            counts = self._counters.read()
+            self.received.append((now_us(), {name: counts[name].payload_bytes for name in PORTS}))
+            due_s += SAMPLED_EVERY_S
+
+    def bps(self, host: str, over_s: float) -> int:
+        """Return what has arrived of a host over the last so many seconds, payload, bit/s."""
+        count = int(over_s / SAMPLED_EVERY_S)
+        if len(self.received) <= count:
+            return 0
+        (from_us, before), (to_us, after) = self.received[-count - 1], self.received[-1]
+        return (after[host] - before[host]) * 8_000_000 // (to_us - from_us)
+
+
+class Cable:
+    """The line of a circuit, whose ends can be pulled out; one call of the kernel each, no program is started."""
+
+    def __init__(self, site: Emulation, circuit: str) -> None:
+        self._route: IPRoute = in_namespace(site.realised.wires[circuit].pid, IPRoute)
+        links = [link for _, _, link in site.realised.network.circuit_links if link.circuit == circuit]
+        self._ends = [self._route.link_lookup(ifname=wire_port(link))[0] for link in links]
+
+    def pull(self, ends: int) -> int:
+        """Take the carrier from the first ends; return when, before the first of them had lost it."""
+        at_us = now_us()
+        for end in self._ends[:ends]:
+            self._route.link("set", index=end, state="down")
+        return at_us
+
+    def plug(self) -> None:
+        """Give all ends their carrier again."""
+        for end in self._ends:
+            self._route.link("set", index=end, state="up")
+
+
+def run(directory: Path) -> dict[str, Any]:
+    """Return all that was seen.
+
+    Raises:
+        AssertionError: something did not come about in time.
+        RuntimeError: a program ended with an error.
+    """
+    network = chile_illinois_2(RATE_BPS, DELAY_US, loss_ppm=0)
+    more = {
+        "failover": {"return_after": f"{RETURN_AFTER_S} s"},
+        "policy": {"urgent": {"guarantee": "0.1%", "cap": "100%"}},  # of the slower circuit, what a queue can be given
+    }
+    with emulation(
+        network, FLOWS, directory, single_packets=True, without_agent=frozenset({"base21"}), settings=more
+    ) as site:
+        with Watch(site) as watch, IdleMeter() as idle:
+            say("starting the traffic")
+            _started(site)
+            say("waiting for every flow to reach its plan")
+            eventually(lambda: _at_plan(site, watch), within_s=60, what="every flow reaches its plan")
+            cable = Cable(site, DIES)
+            cases = {}
+            for name, ends in CASES.items():
+                say(f"the line dies: {name}")
+                cases[name] = _case(site, watch, cable, ends)
+                say(json.dumps(case(watch.received, cases[name], 2 * DELAY_US / 1000)))
+        return {
+            "rtt_ms": 2 * DELAY_US / 1000,
+            "received": watch.received,
+            "cases": cases,
+            "idle_shares": idle.shares,
+            "events": _events(site),
+            "transitions": site.get("/v1/transitions"),
+        }
+
+
+def _started(site: Emulation) -> None:
+    """Announce the image, reserve for the background, and start all senders."""
+    asked = {
+        "from": BACKGROUND,
+        "to": RECEIVER,
+        "class": "background",
+        "rate_bps": RESERVED_BPS,
+        "start": datetime.fromtimestamp(time.time() + 1, UTC).isoformat(),
+        "duration_s": 600,
+        "constraints": {"exclude": [DIES]},
+        "commit": True,
+    }
+    _asked(site, "/v1/reservations", asked)
+    _asked(site, "/v1/announcements", {"id": "image", "bytes": IMAGE_BYTES, "from": [URGENT], "to": RECEIVER})
+    address = str(site.realised.network.host(RECEIVER).ip)
+    for host, port in PORTS.items():
+        site.spawn(f"iperf3-server-{host}", ["iperf3", "--server", "--port", str(port)], host=RECEIVER)
+    eventually(
+        lambda: len(site.get("/v1/plan")["installed"]["allocations"]) == len(PORTS), within_s=60, what="the plan"
+    )
+    for host, port in PORTS.items():
+        command = ["iperf3", "--client", address, "--port", str(port), "--time", "3600"]
+        site.spawn(f"iperf3-{host}", command, host=host)
+
+
+def _asked(site: Emulation, path: str, body: dict[str, Any]) -> None:
+    answer = site.api.post(path, json=body)
+    if answer.status_code != httpx.codes.CREATED:
+        raise RuntimeError(f"{path} was answered {answer.status_code}: {answer.text}")
+
+
+def _planned(plan: dict[str, Any]) -> dict[str, int]:
+    """Return what a plan gives each sender, payload, bit/s."""
+    return {one["from"]: one["payload_bps"] for one in plan["allocations"]}
+
+
+def _at_plan(site: Emulation, watch: Watch) -> bool:
+    """Return whether every flow has been at its plan for a second."""
+    ended = [text for text in site.ended() if "iperf3" in text]
+    if ended:
+        raise RuntimeError("; ".join(ended))
+    planned = _planned(site.get("/v1/plan")["desired"])
+    return all(watch.bps(host, 1.0) > 0.97 * planned[host] for host in PORTS)
+
+
+def _case(site: Emulation, watch: Watch, cable: Cable, ends: int) -> dict[str, Any]:
+    """Let the circuit die and come back; return what was seen of it."""
+    before, prepared = _seen(site), site.get("/v1/circuits")
+    died_us = cable.pull(ends)
+    time.sleep(2)
+    down = _seen(site)
+    returned_us = now_us()
+    cable.plug()
+    eventually(lambda: _state(site) == "up", within_s=30, what="the circuit is used again")
+    used_us = now_us()
+    eventually(lambda: _at_plan(site, watch), within_s=30, what="every flow is back at its plan")
+    time.sleep(1)
+    after = _seen(site)
+    return {
+        "before": before,
+        "prepared": prepared,
+        "died_us": died_us,
+        "down": down,
+        "returned_us": returned_us,
+        "used_us": used_us,
+        "after": after,
+    }
+
+
+def _state(site: Emulation) -> str:
+    """Return how the controller says that the line is which dies."""
+    return next(str(one["state"]) for one in site.get("/v1/circuits") if one["name"] == DIES)
+
+
+def _seen(site: Emulation) -> dict[str, Any]:
+    """Return the plan, what the switches hold, and all counters, now."""
+    realised = site.realised
+    diag: dict[str, Connections] = {h: in_namespace(realised.net[h].pid, Connections) for h in PORTS}
+    return {
+        "at_us": now_us(),
+        "plan": site.get("/v1/plan"),
+        "read_back": read_back(realised),
+        "edge_drops": port_drops(realised),
+        "line_drops": line_drops(realised, STAYS),
+        "connections": {h: [asdict(c) for c in d.read() if c.remote_port == PORTS[h]] for h, d in diag.items()},
+    }
+
+
+def _events(site: Emulation) -> list[dict[str, Any]]:
+    """Return the events that the controller has logged about circuits and promises."""
+    log = (site.directory / "logs" / "controller.log").read_text()
+    return [{"line": line} for line in log.splitlines() if " circuit." in line or " announcement." in line]
+
+
+def say(text: str) -> None:
+    """Show progress."""
+    print(f"[{time.monotonic():8.1f} s] {text}", flush=True)
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for failover.json and logs")
+    args = parser.parse_args()
+    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
+    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
+        try:
+            seen = run(Path(scratch))
+            (Path(scratch) / "failover.json").write_text(json.dumps(seen))
+            (Path(scratch) / "report.json").write_text(json.dumps(report(seen), indent=1))
+        except (AssertionError, RuntimeError) as error:
+            print(f"failover: {error}", file=sys.stderr, flush=True)
+            return 1
+        finally:
+            args.out.mkdir(parents=True, exist_ok=True)
+            with suppress(subprocess.CalledProcessError):
+                subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
