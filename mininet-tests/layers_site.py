@@ -141,7 +141,7 @@ class Site:
         return (Allocation("bulk", FLOW_CLASS, dest, entry.payload_bps, 2 * entry.window_segments),)
 
     def dropped(self) -> int:
-        """Return what the switch's meters (the flow's own, its class's) and the circuit's port have dropped, packets."""
+        """Return what the meters (the flow's own, its class's) and the circuit's port have dropped so far, packets."""
         shown = _run("ovs-ofctl", "-O", "OpenFlow13", "meter-stats", HOP[0])
         return (
             sum(map(int, re.findall(r"0: packet_count:(\d+)", shown)))
