@@ -222,7 +222,7 @@ def test_somebody_else_s_rule_above_ours_stays_and_is_an_alarm(rig):
 def test_somebody_else_s_rule_in_the_place_of_ours_stays_and_the_rest_is_repaired(rig):
     rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
     rig.ovs.ofctl("add-flow", "s1", f"cookie=0x77,{IMAGE},actions=drop")
-    rig.ovs.ofctl("--strict", "del-flows", "s1", "priority=200,arp")
+    rig.ovs.ofctl("--strict", "del-flows", "s1", "table=0,priority=200,in_port=9")
     part = rig.audit()
     seen = [(d.shape, d.outcome) for d in part.seen.deviations]
     assert seen == [(Shape.SHADOWED, Outcome.LEFT), (Shape.MISSING, Outcome.REPAIRED)]
