@@ -24,7 +24,7 @@ from controller.plan.flows import flow_on
 from controller.plan.plan import Demand, Entry, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound import osken_hub
-from controller.southbound.desired import meter_id, port_queues, switch_state
+from controller.southbound.desired import port_queues, switch_state
 from controller.southbound.openflow import DropMeter, SwitchState
 from controller.southbound.ovsdb import PortQueues, QueueWriter
 from controller.southbound.session import SwitchSessions
@@ -141,11 +141,12 @@ class Site:
         return (Allocation("bulk", FLOW_CLASS, dest, entry.payload_bps, 2 * entry.window_segments),)
 
     def dropped(self) -> int:
-        """Return what the flow's meter and the circuit's port have dropped so far, packets."""
-        meter = meter_id(self.network, HOP, FLOW_CLASS)
-        shown = _run("ovs-ofctl", "-O", "OpenFlow13", "meter-stats", HOP[0], f"meter={meter}")
-        (packets,) = re.findall(r"0: packet_count:(\d+)", shown)
-        return int(packets) + port_drops(self.realised)[self.network.link(*HOP).port_name]
+        """Return what the meters (the flow's own, its class's) and the circuit's port have dropped so far, packets."""
+        shown = _run("ovs-ofctl", "-O", "OpenFlow13", "meter-stats", HOP[0])
+        return (
+            sum(map(int, re.findall(r"0: packet_count:(\d+)", shown)))
+            + port_drops(self.realised)[self.network.link(*HOP).port_name]
+        )
 
     def single_packets(self, *, single: bool) -> None:
         """Have all packets single, or as the kernel makes them."""

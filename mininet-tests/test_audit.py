@@ -21,6 +21,7 @@ from controller.plan.plan import Demand, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.southbound import osken_hub
+from controller.southbound.desired import switch_meters
 from controller.southbound.foreign import Ignored
 from controller.southbound.openflow import Rule, cookie, match
 from controller.southbound.ovsdb import QueueWriter
@@ -38,7 +39,7 @@ NETWORK = chile_illinois()
 SWITCH = NETWORK.switches[0]
 PORT = "ls1-wan"
 IGNORED = (Ignored(cookie=cookie(0x99)), Ignored(table_id=0, priority=999))
-IMAGE = "priority=400,ip,nw_src=10.20.20.20,nw_dst=10.20.20.100"
+IMAGE = "table=0,priority=400,ip,in_port=1,nw_src=10.20.20.20,nw_dst=10.20.20.100"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ class Rig:
     def proper(self) -> Compared:
         """An audit that finds everything in its place."""
         rules = self.ovs.ofctl("dump-flows", "s1").count("cookie=0x4857000000000001")
-        return Compared({Kind.FLOW: rules, Kind.METER: 4, Kind.QUEUE: 5, Kind.HTB: 5})
+        return Compared(
+            {Kind.FLOW: rules, Kind.METER: len(switch_meters(NETWORK, SWITCH, self.plan)), Kind.QUEUE: 5, Kind.HTB: 5}
+        )
 
     def tc(self, *arguments: str) -> str:
         """Run tc in the switch's namespace."""
@@ -219,7 +222,7 @@ def test_somebody_else_s_rule_above_ours_stays_and_is_an_alarm(rig):
 def test_somebody_else_s_rule_in_the_place_of_ours_stays_and_the_rest_is_repaired(rig):
     rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
     rig.ovs.ofctl("add-flow", "s1", f"cookie=0x77,{IMAGE},actions=drop")
-    rig.ovs.ofctl("--strict", "del-flows", "s1", "priority=200,arp")
+    rig.ovs.ofctl("--strict", "del-flows", "s1", "table=0,priority=200,in_port=9")
     part = rig.audit()
     seen = [(d.shape, d.outcome) for d in part.seen.deviations]
     assert seen == [(Shape.SHADOWED, Outcome.LEFT), (Shape.MISSING, Outcome.REPAIRED)]

@@ -143,7 +143,8 @@ class TestTwoSwitches:
     @pytest.mark.parametrize("fault", ["vswitchd killed", "vswitchd restarted"])
     def test_a_switch_that_lost_all_gets_all_of_it_once(self, switches, fault):
         seen = switches[fault]
-        assert (seen["rules"], seen["rules_put_again"], seen["state_as_before"]) == (RULES, RULES, True)
+        # not their ages: of two restarts within a second both generations of rules are as old
+        assert (seen["rules"], seen["state_as_before"]) == (RULES, True)
         assert seen["messages"] == RULES + METERS  # one a rule, one a meter, in one phase without a barrier
 
 

@@ -218,8 +218,8 @@ class SwitchSessions:
             if shown is None:
                 shown = self._read(connection, deadline, wire.our_flows_request(connection.datapath)).ours
                 connection.confirmed = shown
-            spared = shown.rules - without_ignored(desired, shown, self._ignored).rules
-            difference = messages(desired, replace(shown, rules=shown.rules - spared))
+            spared = shown.rules - without_ignored(desired, shown, self._ignored).rules if self._ignored else None
+            difference = messages(desired, replace(shown, rules=shown.rules - spared) if spared else shown)
             self._check_free(connection, shown, difference, deadline)
             if not difference:
                 return 0
@@ -227,7 +227,8 @@ class SwitchSessions:
             for is_barrier, phase in itertools.groupby(difference, lambda message: isinstance(message, Barrier)):
                 if not is_barrier:
                     self._send_phase(connection, list(phase), deadline)
-            connection.confirmed = replace(desired, rules=desired.rules | spared)
+            # the very same rules where nothing is spared: then they need not be looked at again
+            connection.confirmed = replace(desired, rules=desired.rules | spared) if spared else desired
         sent = sum(not isinstance(message, Barrier) for message in difference)
         _log.info("switch.applied", dpid=f"{dpid:#018x}", messages=sent)
         return sent

@@ -196,6 +196,8 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	}
 	if (conn->watched && sent_bytes != conn->sent_once_bytes)
 		__sync_fetch_and_add(&seen->sent_bytes, sent_bytes - conn->sent_once_bytes);
+	else if (!conn->watched) /* an application that was told of the promise first has begun already */
+		__sync_fetch_and_add(&seen->sent_bytes, (__u32)(tp->snd_nxt - tp->snd_una));
 	conn->sent_once_bytes = sent_bytes;
 	conn->watched = 1;
 	last = (1 << sk->__sk_common.skc_state) & FIN_QUEUED;

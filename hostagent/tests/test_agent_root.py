@@ -3,14 +3,12 @@
 import os
 import signal
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from eventually import eventually
 
-from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, allocation, measured_bps, two_hosts
+from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, measured_bps
 from topology.protocol import Allocations, Applied, Hello, Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
@@ -19,27 +17,6 @@ LEASE_MS = 1500
 SLACK = 2  # SHARED_SLACK_SEGMENTS in bpf/headway.bpf.c
 SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
 RATE_MARGIN = 0.02  # internal pacing keeps its rate within 0.8%; the rest is the measurement
-
-
-@pytest.fixture
-def cleanup() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
-    left, right = two_hosts()
-    cleanup.callback(left.remove)
-    cleanup.callback(right.remove)
-    return left, right
-
-
-@pytest.fixture
-def agent(hosts: tuple[Host, Host], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
-    running = RunningAgent(hosts[0], tmp_path / "agent")
-    cleanup.callback(running.close)
-    return running
 
 
 def started(cleanup: ExitStack, *bulks: Bulk) -> list[Bulk]:

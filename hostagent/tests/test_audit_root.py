@@ -1,8 +1,7 @@
 """The agent puts right what somebody has changed in its maps, while traffic runs."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from hostagent.layout import SLOT
 from hostagent.loader import Libbpf
 from hostagent.plan import match_of
 from hostagent.tests.kernel_maps import agents_map, detach_hook
-from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, allocation, measured_bps, two_hosts
+from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, measured_bps
 from topology.protocol import Allocations, Fault, Repaired
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
@@ -25,25 +24,9 @@ PLAN = allocation(DEST, 100)
 
 
 @pytest.fixture
-def cleanup() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
-    left, right = two_hosts()
-    cleanup.callback(left.remove)
-    cleanup.callback(right.remove)
-    return left, right
-
-
-@pytest.fixture
-def agent(hosts: tuple[Host, Host], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
-    running = RunningAgent(hosts[0], tmp_path / "agent")
-    cleanup.callback(running.close)
-    running.obey(Allocations(1, LEASE_MS, (PLAN,)))
-    return running
+def agent(agent: RunningAgent) -> RunningAgent:
+    agent.obey(Allocations(1, LEASE_MS, (PLAN,)))
+    return agent
 
 
 def without_the_match(pid: int) -> None:

@@ -5,7 +5,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from ipaddress import ip_network
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
-from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, two_hosts
+from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent
 from topology.protocol import Allocation, Allocations, Applied, Demand, FlowClass
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
@@ -27,26 +26,10 @@ WANTS, WANTS_AGAIN, ENDED = (True, False), (True, True), (False, True)  # wants,
 
 
 @pytest.fixture
-def cleanup() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
-    left, right = two_hosts()
-    cleanup.callback(left.remove)
-    cleanup.callback(right.remove)
+def hosts(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
     # departures as on a long path: here they would be of 64 kB at any rate, because the round trip is so short
-    left.inside(lambda: Path("/proc/sys/net/ipv4/tcp_tso_rtt_log").write_text("0"))
-    return left, right
-
-
-@pytest.fixture
-def agent(hosts: tuple[Host, Host], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
-    running = RunningAgent(hosts[0], tmp_path / "agent")
-    cleanup.callback(running.close)
-    return running
+    hosts[0].inside(lambda: Path("/proc/sys/net/ipv4/tcp_tso_rtt_log").write_text("0"))
+    return hosts
 
 
 def plan(epoch: int, rate_bps: int, size_bytes: int = 0) -> Allocations:

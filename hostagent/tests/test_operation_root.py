@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from eventually import eventually
 
 from hostagent import status_socket
 from hostagent.status import State, Status
-from hostagent.tests.rig import Bulk, FakeController, Host, allocation, two_hosts
+from hostagent.tests.rig import Bulk, FakeController, allocation
 from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
 from topology.protocol import Allocations
 
@@ -27,20 +26,6 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 PLAN = allocation("10.77.0.2/32", 100)
-
-
-@pytest.fixture
-def cleanup() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
-    left, right = two_hosts()
-    cleanup.callback(left.remove)
-    cleanup.callback(right.remove)
-    return left, right
 
 
 @pytest.fixture
