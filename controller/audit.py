@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controller.book import Site
 from controller.plan.drift import Compared, Deviation, Kind, Outcome, Shape, compared
 from controller.plan.plan import Plan
+from controller.site import Site
 from controller.southbound import htb
 from controller.southbound.desired import port_queues, switch_state
 from controller.southbound.errors import ForeignQos, SouthboundError

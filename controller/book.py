@@ -14,71 +14,19 @@ from controller.plan.failover import carries, crossed, redundant, turned, withou
 from controller.plan.flows import flow_on, standing_by
 from controller.plan.invariant import Layers
 from controller.plan.leases import Leases
-from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import State
-from controller.plan.lines import RETURN_AFTER_US, Lines, LineState
+from controller.plan.lines import Lines, LineState
 from controller.plan.paths import circuits
 from controller.plan.plan import Demand, Entry, Flow, Plan, planned
-from controller.plan.policy import Policy
-from controller.plan.purchases import Period, Purchase, PurchaseState
+from controller.plan.purchases import Purchase, PurchaseState
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.transitions import Change, Place
-from topology.network import Network, link_name
+from controller.site import Site
+from topology.network import link_name
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
-from topology.wire import Layer, converted_bps
 
-RECEIVE_WINDOW_BDPS = 3  # with loss, two to three bandwidth-delay products of selectively confirmed data wait
 HISTORY_STEPS = 1_000
 STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What does not change while the controller runs.
-
-    Attributes:
-        network: the topology.
-        policy: what each class may have.
-        standing: the flows that are always in the plan.
-        lease_ms: how long a host may act without hearing from us.
-        hosts_mark: whether agents set their class's DSCP; the site's own switches do it anyway.
-        drain_us: how long growing waits after what it takes was given up; 0 is right, a round trip is what one does
-            who cannot know that a sender has shrunk.
-        together_us: hosts that begin or end together say so within this; switches are told once.
-        return_after_us: how long a circuit's line must have been up again before it is used.
-        schedules: by circuit, when it has another capacity than its own rate.
-        lead_us: by circuit that is bought at need, how long before its use that must be.
-    """
-
-    network: Network
-    policy: Policy
-    standing: tuple[Flow, ...]
-    lease_ms: int
-    schedules: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
-    lead_us: Mapping[str, int] = field(default_factory=dict)
-    hosts_mark: bool = False
-    drain_us: int = 0
-    together_us: int = 1_000
-    return_after_us: int = RETURN_AFTER_US
-
-    def ledger(self) -> Ledger:
-        """Return an empty ledger of the site."""
-        ledger = Ledger(self.network, self.policy, self.lead_us)
-        for tail, head, link in self.network.circuit_links:
-            periods = self.schedules.get(link.circuit or "", ())
-            ledger.set_schedule(link_name(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))
-        return ledger
-
-    def longest_rtt_us(self) -> int:
-        """Return the round-trip time between the two hosts that are furthest from each other, microseconds."""
-        paths = (self.network.path(a.name, z.name) for a in self.network.hosts for z in self.network.hosts)
-        return max(self.network.path_rtt_us(path) for path in paths)
-
-    def receive_window_bytes(self) -> int:
-        """Return the window a receiver must be able to open: the longest path at the highest rate, with recovery."""
-        wire_bps = max(circuit.rate_bps for circuit in self.network.circuits)
-        payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
-        return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from controller.book import Book, Site
+from controller.book import Book
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.admission import RESERVABLE, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE
@@ -10,6 +10,7 @@ from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
 from controller.plan.reservations import MAX_TIME_US, Constraints
 from controller.service import flow_between
+from controller.site import Site
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 

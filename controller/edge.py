@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from controller.audit import Part, SwitchAudit
-from controller.book import Site
 from controller.plan.plan import Plan
+from controller.site import Site
 from controller.southbound.desired import lowered, port_queues, switch_groups, switch_meters, switch_rules
 from controller.southbound.foreign import Ignored
 from controller.southbound.openflow import Rule, SwitchState

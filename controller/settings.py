@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from controller.book import Site
 from controller.errors import ConfigError, HeadwayError
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
@@ -18,6 +17,7 @@ from controller.service import flow_between
 from controller.settings_audit import AuditSection, AuditSettings, audit
 from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules, vlan_vids
 from controller.settings_tls import TlsSection, trusted, unguarded
+from controller.site import Site
 from controller.southbound.tls import Tls
 from controller.store import Store, UrlNotUsable
 from topology import units

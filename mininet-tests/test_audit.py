@@ -14,12 +14,12 @@ from pyroute2 import netns
 
 from apps.openflow import OpenFlowApp
 from controller.audit import Part
-from controller.book import Site
 from controller.edge import Edge
 from controller.plan.drift import Compared, Kind, Outcome, Shape
 from controller.plan.plan import Demand, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.site import Site
 from controller.southbound import osken_hub
 from controller.southbound.desired import switch_meters
 from controller.southbound.foreign import Ignored

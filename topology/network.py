@@ -120,7 +120,7 @@ class Network:
         self.switches = tuple(node for node in nodes if isinstance(node, Switch))
         self.sites = tuple(dict.fromkeys(switch.site for switch in self.switches))
         self.graph: nx.DiGraph[str] = nx.DiGraph()
-        self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._paths: dict[tuple[str, str, frozenset[str]], tuple[str, ...]] = {}
         for node in nodes:
             self.graph.add_node(node.name, node=node)
 
@@ -209,12 +209,25 @@ class Network:
                 return switch
         raise UnknownNode(site, self.sites)
 
-    def path(self, source: str, target: str) -> tuple[str, ...]:
-        """Return the nodes of the path with the least delay, ends included; ties go to the first in name order."""
-        if (source, target) not in self._paths:
-            paths = nx.all_shortest_paths(self.graph, source, target, weight=lambda _a, _z, d: d["link"].delay_us + 1)
-            self._paths[source, target] = min(tuple(p) for p in paths)
-        return self._paths[source, target]
+    def path(self, source: str, target: str, down: frozenset[str] = frozenset()) -> tuple[str, ...]:
+        """Return the nodes of the path with the least delay, ends included; ties go to the first in name order.
+
+        Args:
+            source: where it begins.
+            target: where it ends.
+            down: circuits that it does not cross.
+
+        Raises:
+            networkx.NetworkXNoPath: there is none.
+        """
+        known = source, target, down
+        if known not in self._paths:
+
+            def weight(_tail: str, _head: str, edge: dict[str, Link]) -> int | None:
+                return None if edge["link"].circuit in down else edge["link"].delay_us + 1
+
+            self._paths[known] = min(map(tuple, nx.all_shortest_paths(self.graph, source, target, weight=weight)))
+        return self._paths[known]
 
     def path_rtt_us(self, path: tuple[str, ...]) -> int:
         """Return the round-trip time there along a path and back by the same nodes, without queueing, microseconds."""
@@ -247,7 +260,7 @@ def tagged(network: Network, vlan_vids: Mapping[str, int]) -> Network:
         for tail, head, link in network.links()
     }
     tags = int(any(link.vlan_vid is not None for link in links.values()))
-    nodes: tuple[Host | Switch | Line, ...] = tuple(node for _, node in network.graph.nodes(data="node"))
+    nodes: tuple[Host | Switch | Line, ...] = tuple(network.graph.nodes[name]["node"] for name in network.graph)
     new = Network(network.name, replace(network.framing, vlan_tags=tags), nodes)
     for (tail, head), link in links.items():
         new.graph.add_edge(tail, head, link=link)

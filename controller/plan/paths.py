@@ -56,9 +56,10 @@ def candidates(network: Network, source: str, target: str, constraints: Constrai
 
 def way_round(network: Network, source: str, target: str, down: frozenset[str]) -> Path | None:
     """Return the path with the least delay that crosses none of the circuits that are down; None if there is none."""
-    if not down:
-        return network.path(source, target)
-    return next(iter(candidates(network, source, target, Constraints(exclude=tuple(sorted(down))))), None)
+    try:
+        return network.path(source, target, down)
+    except nx.NetworkXNoPath:
+        return None
 
 
 def default_path(network: Network, source: str, target: str, down: frozenset[str]) -> Path:

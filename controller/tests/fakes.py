@@ -1,7 +1,7 @@
 """A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
 
 from controller.audit import Part
-from controller.book import Book, Site
+from controller.book import Book
 from controller.checks import Asked
 from controller.convergence import Convergence
 from controller.drift import Audits
@@ -11,6 +11,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.promises import Promises
 from controller.service import Service
+from controller.site import Site
 from controller.southbound.errors import SwitchGone
 from controller.store import Store
 from controller.timekeeper import prepare

@@ -7,12 +7,13 @@ order, at any time; a stream that breaks loses what is in it.
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from controller.book import Book, Site
+from controller.book import Book
 from controller.convergence import Convergence
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.service import Service
+from controller.site import Site
 from controller.southbound.errors import SwitchGone
 from controller.tests.fakes import Clock
 from topology.network import Network

@@ -85,7 +85,7 @@ def test_the_messages_lead_to_the_desired_state_and_a_second_time_there_are_none
 @given(states(), st.integers(1, 9))
 def test_where_only_rates_change_the_same_rules_need_not_be_looked_at(state, rate):
     meters = frozenset(drop_meter(m.meter_id, rate * 1_000_000, 1_000_000) for m in state.meters)
-    same, equal = SwitchState(state.rules, meters), SwitchState(frozenset(list(state.rules)), meters)
+    same, equal = (SwitchState(rules, meters, state.groups) for rules in (state.rules, frozenset(list(state.rules))))
     assert messages(same, state) == messages(equal, state)
 
 
@@ -246,9 +246,9 @@ def test_every_message_and_state_reads_as_one_line():
     ]
     assert lines == [
         "put meter 1000: 5,000 kbit/s, burst 1 kbit",
-        "put group 1000: the first live port of 1, 2",
+        "put group 1000: the first live port of 1, 2 in VLAN 5",
         "put table 0 priority 5 eth_type=2048,ipv4_dst=10.0.0.1 -> meter 1000, queue 1, group 1000",
         "delete table 0 priority 5 eth_type=2048,ipv4_dst=10.0.0.1 -> meter 1000, queue 1, group 1000",
         "delete meter 1000: 5,000 kbit/s, burst 1 kbit",
-        "delete group 1000: the first live port of 1, 2",
+        "delete group 1000: the first live port of 1, 2 in VLAN 5",
     ]

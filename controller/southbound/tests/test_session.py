@@ -211,7 +211,7 @@ def test_an_answer_on_an_older_connection_does_not_count(sessions):
 def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_when_it_does():
     ofp, parser = ofproto_v1_3, ofproto_v1_3_parser
     told: list[tuple[int, int, bool]] = []
-    sessions = SwitchSessions(lambda _dpid: None, lambda _dpid: None, lambda *said: told.append(said))
+    sessions = SwitchSessions(lambda _: None, lambda _: None, port_said=lambda *said: told.append(said))
 
     def port(number: int, state: int, config: int = 0) -> Any:
         return parser.OFPPort(number, "", b"", config, state, 0, 0, 0, 0, 0, 0)
