@@ -329,6 +329,7 @@ class Book:
             dscp=dscp,
             standby_bps=entry.standby.payload_bps if entry.standby else None,
             size_bytes=entry.flow.size_bytes,
+            circuits=circuits(self.site.network, entry.flow.path),
         )
 
 

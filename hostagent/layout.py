@@ -13,7 +13,7 @@ _MATCH = struct.Struct("=I4s16s")
 _PORTS = struct.Struct(">HH")
 _MATCHED = struct.Struct("=II")
 _CONTROL = struct.Struct("=QQ")
-_ENTRY = struct.Struct("=QIIQQQ")
+_ENTRY = struct.Struct("=QIIQQQIxxxx")
 _COUNTERS = struct.Struct("=QQQIIIIQQQQQQQQQIxxxx")
 ZERO_COUNTERS = bytes(_COUNTERS.size)
 _DEMAND = struct.Struct("=16xQQQQiIII")  # behind the timer
@@ -96,7 +96,7 @@ def entry_bytes(entry: Entry, grant: int) -> bytes:
     """Return ``struct entry``; ``grant`` is the epoch under which a watched entry has its rate, 0 if under none."""
     dscp = NO_DSCP if entry.dscp is None else entry.dscp
     standby = entry.standby_bytes_per_s, entry.size_bytes, grant
-    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, dscp, *standby)
+    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, dscp, *standby, entry.way)
 
 
 def counters(data: bytes) -> Counters:

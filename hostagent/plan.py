@@ -7,6 +7,7 @@ in the plan, so that its counters only grow. A match (destination and ports) lea
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from zlib import crc32
 
 from hostagent.errors import NotExpressible
 from topology.protocol import Allocation
@@ -49,7 +50,8 @@ class Match:
 class Entry:
     """What all connections of one allocation may do together; the rates are payload; ``dscp`` None: not marked.
 
-    ``standby_bytes_per_s`` 0: what they want is not watched; ``size_bytes`` 0: not known.
+    ``standby_bytes_per_s`` 0: what they want is not watched; ``size_bytes`` 0: not known. ``way``: a number for the
+    circuits they cross, 0 if these are not known.
     """
 
     rate_bytes_per_s: int
@@ -57,6 +59,7 @@ class Entry:
     dscp: int | None
     standby_bytes_per_s: int = 0
     size_bytes: int = 0
+    way: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,12 @@ def entry_of(allocation: Allocation) -> Entry:
     standby_bytes_per_s = (standby_bps or 0) // 8
     rate_bytes_per_s = allocation.rate_bps // 8
     return Entry(
-        rate_bytes_per_s, allocation.window_segments, allocation.dscp, standby_bytes_per_s, allocation.size_bytes
+        rate_bytes_per_s,
+        allocation.window_segments,
+        allocation.dscp,
+        standby_bytes_per_s,
+        allocation.size_bytes,
+        way=crc32(",".join(allocation.circuits).encode()),
     )
 
 

@@ -5,7 +5,10 @@ not know whether it is in the lab.
 """
 
 import argparse
+import fcntl
 import json
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,6 @@ from counters import Counters, install
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
 from failover_report import case, report
-from pyroute2 import IPRoute
 from saturation import IdleMeter
 from sockets import Connections
 from topos import in_namespace, line_drops, port_drops, read_back, wire_port
@@ -38,6 +40,7 @@ IMAGE_BYTES = 2_000_000_000  # more than is sent in the whole run
 RESERVED_BPS = 20_000_000  # for the background, on the circuit that stays
 RETURN_AFTER_S = 1
 SAMPLED_EVERY_S = 0.01
+IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
 CASES = {"both": 2, "one": 1}  # how many ends of the line lose their carrier
 
 
@@ -82,21 +85,24 @@ class Cable:
     """The line of a circuit, whose ends can be pulled out; one call of the kernel each, no program is started."""
 
     def __init__(self, site: Emulation, circuit: str) -> None:
-        self._route: IPRoute = in_namespace(site.realised.wires[circuit].pid, IPRoute)
+        self._socket: socket.socket = in_namespace(site.realised.wires[circuit].pid, socket.socket)
         links = [link for _, _, link in site.realised.network.circuit_links if link.circuit == circuit]
-        self._ends = [self._route.link_lookup(ifname=wire_port(link))[0] for link in links]
+        self._ends = [wire_port(link).encode() for link in links]
 
     def pull(self, ends: int) -> int:
         """Take the carrier from the first ends; return when, before the first of them had lost it."""
         at_us = now_us()
         for end in self._ends[:ends]:
-            self._route.link("set", index=end, state="down")
+            self._set_flags(end, 0)
         return at_us
 
     def plug(self) -> None:
         """Give all ends their carrier again."""
         for end in self._ends:
-            self._route.link("set", index=end, state="up")
+            self._set_flags(end, IFF_UP)
+
+    def _set_flags(self, end: bytes, flags: int) -> None:
+        fcntl.ioctl(self._socket, SIOCSIFFLAGS, struct.pack("16sh14x", end, flags))
 
 
 def run(directory: Path) -> dict[str, Any]:

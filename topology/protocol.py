@@ -49,6 +49,8 @@ class Allocation:
             to ``rate_bps`` for an entry that waits for demand. None: the entry is not watched.
         size_bytes: announced payload, 0 if it is not known; counted from when the entry came or this number changed,
             and anew after a flight that ended with it sent.
+        circuits: the names of those that its packets cross, in order. When they change the host does not wait for the
+            answers to what is in flight by the others.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.
@@ -64,6 +66,7 @@ class Allocation:
     dscp: Annotated[int, Field(ge=0, le=63)] | None = None
     standby_bps: Annotated[int, Field(gt=0)] | None = None
     size_bytes: Annotated[int, Field(ge=0)] = 0
+    circuits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a standby above the rate."""

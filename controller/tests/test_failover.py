@@ -105,6 +105,14 @@ def test_a_host_whose_flow_moves_is_never_told_to_stop(site):
     assert all(one.entries for one in told)
 
 
+def test_a_host_is_told_which_circuits_its_packets_cross(site):
+    told = [told.entries for host, told in site.hosts.sent if host == "base22"]
+    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    told += [told.entries for host, told in site.hosts.sent if host == "base22"]
+    assert (told[0][0].circuits, told[-1][0].circuits) == (("north",), ("south",))
+
+
 def test_a_port_that_belongs_to_no_circuit_changes_nothing(site):
     before = site.book.desired
     site.service.port_said(1, 3, is_live=False)

@@ -16,6 +16,7 @@
 #include "plan.h"
 #include "sharing.h"
 #include "demand.h"
+#include "way.h"
 
 #define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
 #define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
@@ -169,7 +170,7 @@ static __always_inline void hold(struct sock *sk, struct conn *conn, const struc
 	__u64 fair = fair_bytes_per_s(entry, counters, conn);
 	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
 
-	__u32 window = window_segments(tp, conn, entry, fair);
+	__u32 window = window_segments(tp, conn, entry, fair) + left_segments(tp, conn);
 
 	/* what a flight has left in the air must not keep its repetitions back; pacing holds the rate */
 	if (conn->stands_by && window < in_flight_segments(tp) + MIN_WINDOW_SEGMENTS)
@@ -239,7 +240,7 @@ static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 
 static __always_inline struct conn *conn_of(struct sock *sk)
 {
-	return bpf_sk_storage_get(&hw_conns_3, sk, NULL, 0);
+	return bpf_sk_storage_get(&hw_conns_4, sk, NULL, 0);
 }
 
 enum occasion { OTHER, ACK };
@@ -265,6 +266,8 @@ static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 no
 	/* one that stays greedy is looked at before its next transmission anyway */
 	if (occasion == ACK && conn->part == PART_GREEDY && sendable_bytes(tp) > LARGEST_UNIT_BYTES)
 		return true;
+	if (conn->way != entry->way)
+		take_way(tp, conn, entry->way);
 	measure(tp, conn, counters, now_ns);
 	hold(sk, conn, &now, counters, now_ns);
 	return true;
@@ -292,6 +295,8 @@ void BPF_PROG(headway_init, struct sock *sk)
 	conn->watched = 0;
 	conn->waits = 0;
 	conn->stands_by = 0;
+	conn->way = 0;
+	conn->left_segments = 0;
 	enforce(sk, conn, now_ns, OTHER);
 }
 
@@ -443,7 +448,7 @@ int headway_established(struct bpf_sock_ops *ctx)
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters || counters->fallback_since_ns)
 		return 1;
-	conn = bpf_sk_storage_get(&hw_conns_3, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_4, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 1;
 	conn->accepted = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
@@ -501,12 +506,12 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters) {
-		conn = bpf_sk_storage_get(&hw_conns_3, tp, NULL, 0);
+		conn = bpf_sk_storage_get(&hw_conns_4, tp, NULL, 0);
 		if (conn && conn->held)
 			give_back(tp, conn, ipv6);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&hw_conns_3, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_4, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 0;
 	if (counters->fallback_since_ns) {

@@ -51,6 +51,8 @@ struct entry {
 	__u64 standby_bytes_per_s; /* payload; 0: what the connections want is not watched */
 	__u64 size_bytes;          /* announced; 0: not known */
 	__u64 grant;               /* the epoch that gives the rate; 0: none does, the standby rate holds */
+	__u32 way;                 /* a number for the circuits its packets cross; 0: not known */
+	__u32 padding;
 };
 
 /* What the connections of a watched allocation want; written by the kernel part only. Behind 16 bytes of a timer. */

@@ -45,6 +45,7 @@ struct tcp_sock {
 	__u32 sacked_out;
 	__u32 lost_out;
 	__u32 retrans_out;
+	__u32 lost; /* segments ever marked lost */
 	__u32 srtt_us; /* eighths of a microsecond */
 	__u32 data_segs_out;
 	__u32 total_retrans;

@@ -30,6 +30,10 @@ struct conn {
 	__u32 slot;
 	__u32 previous_tos;
 	__u32 marked_tos; /* what we have set; worth something while marked */
+	__u32 way;           /* by which it sends; 0: not known */
+	__u32 left_segments; /* in flight on the way before when that changed; with the next two see way.h */
+	__u32 left_lost;
+	__u32 left_end;
 	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
 	__u8 part;
 	__u8 held;  /* runs our algorithm, is counted in its slot */
@@ -80,7 +84,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_3 SEC(".maps");
+} hw_conns_4 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)

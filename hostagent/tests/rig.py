@@ -40,6 +40,7 @@ _numbers = itertools.count()
 class TcpInfo:
     """What the kernel says of one sending socket."""
 
+    unacked_segments: int
     rtt_us: int
     cwnd_segments: int
     bytes_acked: int
@@ -62,7 +63,11 @@ class Host:
             f"link set {self.interface} up",
             "link set lo up",
         ):
-            _ip("-n", self.name, *command.split())
+            self.ip(*command.split())
+
+    def ip(self, *arguments: str) -> None:
+        """Run one command of iproute2 in this namespace."""
+        _ip("-n", self.name, *arguments)
 
     def inside(self, act: Callable[[], T]) -> T:
         """Return ``act()``, called by a thread in this namespace."""
@@ -168,8 +173,8 @@ class Bulk:
     @property
     def info(self) -> TcpInfo:
         data = self.sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-        words = struct.unpack_from("=16I", data, 68)
-        return TcpInfo(words[0], words[3], struct.unpack_from("=Q", data, 120)[0])
+        (unacked,), words = struct.unpack_from("=I", data, 24), struct.unpack_from("=16I", data, 68)
+        return TcpInfo(unacked, words[0], words[3], struct.unpack_from("=Q", data, 120)[0])
 
     def close(self) -> None:
         for end in (self.sender, self.receiver):

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from eventually import eventually
@@ -166,6 +167,36 @@ def test_a_new_rate_is_in_force_on_a_live_connection(hosts, agent, cleanup):
     agent.obey(Allocations(2, LEASE_MS, (allocation("10.77.0.2/32", 250, window_segments=500),)))
     assert_rate(bulks, 250 * MBIT)
     assert bulks[0].info.cwnd_segments == 500
+
+
+def test_what_died_on_the_way_before_does_not_keep_a_connection_from_sending_by_another(hosts, agent, cleanup):
+    sender, receiver = hosts
+    plan = partial(allocation, "10.77.0.2/32")
+    sender.ip("route", "change", "10.77.0.0/24", "dev", sender.interface, "rto_min", "30s")  # the timer is not to help
+    agent.obey(Allocations(1, 30_000, (plan(200, circuits=("north",)),)))
+    bulk = started(cleanup, Bulk(*hosts))[0]
+    eventually(lambda: bulk.info.bytes_acked > 10_000_000, within_s=5, what="data flows")
+    receiver.ip("address", "delete", f"{receiver.address}/24", "dev", receiver.interface)
+    eventually(lambda: bulk.info.unacked_segments >= 400, within_s=5, what="the window is full of what has died")
+    receiver.ip("address", "add", f"{receiver.address}/24", "dev", receiver.interface)
+    agent.obey(Allocations(2, 30_000, (plan(100, 200, circuits=("north",)),)))
+    acked = bulk.info.bytes_acked
+    assert measured_bps([bulk], 0.5) == 0
+    agent.obey(Allocations(3, 30_000, (plan(100, 200, circuits=("south",)),)))
+    eventually(lambda: bulk.info.bytes_acked > acked, within_s=2, what="what has died is sent again")
+    assert_rate([bulk], 100 * MBIT)
+    assert bulk.info.cwnd_segments == 200
+
+
+def test_what_lives_on_the_way_before_widens_the_window_only_until_it_is_acknowledged(hosts, agent, cleanup):
+    plans = [(allocation("10.77.0.2/32", 3_000, 2_000, circuits=(line,)),) for line in ("north", "south")]
+    agent.obey(Allocations(1, LEASE_MS, plans[0]))
+    bulk = started(cleanup, Bulk(*hosts))[0]
+    for epoch in range(2, 8):
+        acked = bulk.info.bytes_acked
+        eventually(lambda a=acked: bulk.info.bytes_acked > a + 10_000_000, within_s=5, what="data flows")
+        agent.obey(Allocations(epoch, LEASE_MS, plans[epoch % 2]))
+        eventually(lambda: bulk.info.cwnd_segments == 2_000, within_s=2, what="the window is what is planned")
 
 
 def test_an_older_epoch_is_not_obeyed(hosts, agent, cleanup):

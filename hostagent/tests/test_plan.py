@@ -25,6 +25,7 @@ allocations = st.builds(
     dest_port=ports,
     local_port=ports,
     dscp=st.none() | st.integers(0, 63),
+    circuits=st.sampled_from([(), ("north",), ("south",), ("north", "east")]),
 )
 plans = st.lists(
     allocations,
@@ -123,6 +124,14 @@ def test_a_new_rate_alone_needs_no_walk_over_the_sockets():
     change = change_to([an_allocation(rate_bps=16_000)], old)
     assert change.entries == ((0, Entry(2_000, 10, None)),)
     assert change == Change(change.plan, entries=change.entries)
+
+
+def test_another_way_makes_another_entry_and_the_same_one_has_its_number_with_every_agent():
+    old = change_to([an_allocation(circuits=("north",))], EMPTY).plan
+    ((_, moved),) = change_to([an_allocation(circuits=("south",))], old).entries
+    assert moved.way not in {0, old.held["a"].entry.way}
+    assert change_to([an_allocation()], EMPTY).plan.held["a"].entry.way == 0
+    assert old.held["a"].entry.way == 0xDC2A30C2
 
 
 @pytest.mark.parametrize("other", [{"dscp": 46}, {"dest": "10.0.0.0/9"}, {"name": "b"}], ids=str)
