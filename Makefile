@@ -46,9 +46,9 @@ faults: install  ## what breaks while traffic runs, case by case: out/faults/rep
 soak: install  ## 200 random announcements, reservations and faults: out/soak/report.json; ARGS="--seed 2 --count 50"
 	mininet-tests/lab --dilation 2 --out out/soak -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/soak.py --out out/soak $(ARGS)
 
-failover: install  ## one of two circuits dies under traffic: out/failover/report.json
-	mkdir -p out/failover
+failover: install  ## one of two circuits dies under traffic: out/failover/report.json, failover.png
 	mininet-tests/lab --out out/failover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/failover.py --out out/failover
+	$(PYTHON) mininet-tests/failover_figure.py out/failover
 
 bench-reservations: install  ## out/bench/reservations.json
 	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)
