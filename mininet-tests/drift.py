@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
+from kept import kept
 from topos import line_drops, port_drops
 
 from controller.southbound.desired import QUEUE_ID, meter_id
@@ -212,19 +212,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for drift.json and logs")
     args = parser.parse_args()
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            began_s = time.monotonic()
-            (Path(scratch) / "drift.json").write_text(json.dumps(run(Path(scratch)), indent=1))
-            print(f"drift: {time.monotonic() - began_s:.0f} s of its own time", flush=True)
-        except (AssertionError, RuntimeError, subprocess.CalledProcessError) as error:
-            print(f"drift: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+
+    def scenario(folder: Path) -> None:
+        began_s = time.monotonic()
+        (folder / "drift.json").write_text(json.dumps(run(folder), indent=1))
+        print(f"drift: {time.monotonic() - began_s:.0f} s of its own time", flush=True)
+
+    return kept("drift", args.out, scenario)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ what the traffic noticed. It does not know whether it is in the lab.
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from eventually import eventually
 from faults_site import SEGMENT_BYTES, Faults, Traffic, held
 from faults_state import SwitchesSeen, applied_messages
 from faults_watch import Watch
+from kept import kept
 from longpath_flows import until
 from saturation import IdleMeter
 from topos import port_drops
@@ -207,18 +206,11 @@ def main() -> int:
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="only this one, and so on")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            report = run(args.case, Path(scratch))
-            (Path(scratch) / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-        except (AssertionError, RuntimeError, TimeoutError) as error:
-            print(f"faults: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+
+    def scenario(folder: Path) -> None:
+        (folder / "report.json").write_text(json.dumps(run(args.case, folder), indent=2) + "\n")
+
+    return kept("faults", args.out, scenario)
 
 
 if __name__ == "__main__":

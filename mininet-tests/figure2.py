@@ -7,9 +7,7 @@ whether it is in the lab.
 import argparse
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from typing import Any
 
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
+from kept import kept
 from measure import Sampler, Samples
 from saturation import IdleMeter
 from sockets import ALL_CONFIRMED_STATES, Connection
@@ -319,18 +318,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for run.json and logs")
     args = parser.parse_args()
     scenario = Scenario(args.rate, args.part_bytes, args.lead, args.tail, args.exact, args.seed)
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            seen = run(scenario, Path(scratch))
-            (Path(scratch) / "run.json").write_text(json.dumps(seen))
-        except (AssertionError, RuntimeError) as error:
-            print(f"figure2: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+
+    def play(folder: Path) -> None:
+        (folder / "run.json").write_text(json.dumps(run(scenario, folder)))
+
+    return kept("figure2", args.out, play)
 
 
 if __name__ == "__main__":

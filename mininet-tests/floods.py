@@ -8,9 +8,7 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from emulation import Emulation, emulation
 from eventually import eventually
 from floods_frames import FLOOD_MAC, JUMBO_BYTES, SMALL_BYTES
 from floods_site import TCP_PORTS, Rogue, arrived_bytes, count_floods, join, last_line, look
+from kept import kept
 
 from topology.named import chile_illinois
 
@@ -217,17 +216,11 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX", help="these cases, and the undisturbed ones")
     args = parser.parse_args()
     cases = [c for c in (QUICK if args.quick else CASES) if not c.kind or re.search(args.only, c.name)]
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            (Path(scratch) / "report.json").write_text(json.dumps(run(Path(scratch), cases), indent=2))
-        except (AssertionError, RuntimeError) as error:
-            print(f"floods: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+
+    def scenario(folder: Path) -> None:
+        (folder / "report.json").write_text(json.dumps(run(folder, cases), indent=2))
+
+    return kept("floods", args.out, scenario)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,8 @@ the lab. Writes what it saw to ``handover.json``, and its figures to ``report.js
 
 import argparse
 import json
-import shutil
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +20,7 @@ from counters import Counters, install
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
 from handover_report import report
+from kept import kept
 from longpath_flows import Drain, Feeder, Stream
 from saturation import IdleMeter
 from topos import in_namespace, line_drops, port_drops
@@ -213,22 +211,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            seen = run((args.order,) if args.order else ORDERS, args.rate, args.part_bytes, Path(scratch))
-            (Path(scratch) / "handover.json").write_text(json.dumps(seen))
-            (Path(scratch) / "report.json").write_text(json.dumps(report(seen), indent=2))
-        except (AssertionError, RuntimeError) as error:
-            print(f"handover: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            for kept in ("pki", "config"):
-                for folder in Path(scratch).glob(f"*/{kept}"):
-                    shutil.rmtree(folder)
-            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+    orders = (args.order,) if args.order else ORDERS
+
+    def scenario(folder: Path) -> None:
+        seen = run(orders, args.rate, args.part_bytes, folder)
+        (folder / "handover.json").write_text(json.dumps(seen))
+        (folder / "report.json").write_text(json.dumps(report(seen), indent=2))
+
+    return kept("handover", args.out, scenario)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
-NAMES = {"round-trip": "shares move when told, growing waits a round trip", "demand": "Headway"}
+NAMES = {"round-trip": "waiting one round trip", "demand": "Headway"}
 
 
 def printed(report: dict[str, Any]) -> None:

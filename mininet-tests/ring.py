@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from emulation import Emulation, emulation
 from eventually import eventually
+from kept import kept
 from topos import read_back
 
 from controller.plan.invariant import Layers, violations
@@ -172,17 +172,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for ring.json and logs")
     args = parser.parse_args()
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            (Path(scratch) / "ring.json").write_text(json.dumps(run(Path(scratch))))
-        except (AssertionError, RuntimeError) as error:
-            print(f"ring: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+
+    def scenario(folder: Path) -> None:
+        (folder / "ring.json").write_text(json.dumps(run(folder)))
+
+    return kept("ring", args.out, scenario)
 
 
 if __name__ == "__main__":

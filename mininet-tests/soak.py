@@ -6,10 +6,9 @@ that a soak that is interrupted leaves what it has; ``--first N`` goes on from t
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 import time
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from emulation import emulation
 from faults import DATABASE, FLOWS, PORTS, RATE_BPS, SWITCH_S, settled
 from faults_site import Faults, Traffic
 from faults_watch import Watch
+from kept import kept
 from saturation import IdleMeter
 from soak_events import RECEIVER, RESERVABLE, events
 from soak_run import LOOK_S, Fault, Soak, Transfer
@@ -169,17 +169,7 @@ def main() -> int:
     parser.add_argument("--loss-ppm", type=int, default=0, help="of the line, each way (default: %(default)s)")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
-    # Logs are written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            run(args, Path(scratch))
-        except (AssertionError, RuntimeError, TimeoutError, subprocess.SubprocessError) as error:
-            print(f"soak: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "-r", f"{scratch}/logs", str(args.out)], check=True)
-    return 0
+    return kept("soak", args.out, partial(run, args))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,8 @@
 """Drift in the lab: what is broken by hand while a planned flow runs is repaired in time, alone, and without loss."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from played import played
 
-HERE = Path(__file__).parent
 INTERVAL_S = 2
 OTHERS = ("shadowed", "ignored")  # two rules of other people stand there all the time
 READ_S = 1.0  # to look, to repair, and for the test to see it
@@ -16,7 +10,6 @@ READ_S = 1.0  # to look, to repair, and for the test to see it
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
@@ -24,12 +17,7 @@ pytestmark = [
 def seen(tmp_path_factory):
     """What one run at 100 Mbit/s over 40 ms has seen."""
     folder = tmp_path_factory.mktemp("drift")
-    lab = [str(HERE / "lab"), "--timeout", "800", "--dilation", "2", "--out", str(folder), "--"]
-    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "drift.py"), "--out", str(folder)]
-    done = subprocess.run([*lab, *scenario], check=False)
-    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
-    assert done.returncode == 0, logs
-    return json.loads((folder / "drift.json").read_text())
+    return played("drift.py", folder, dilation=2, timeout_s=800, report="drift.json")
 
 
 def test_two_audits_of_a_proper_site_send_nothing_and_find_everything_in_its_place(seen):

@@ -1,17 +1,12 @@
 """Enforcement in the lab: whatever a misbehaving host sends, an urgent image arrives as if nobody had."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from floods import PARTNER, QUICK, SENDER
+from played import played
 from saturation import LEAST_IDLE_SHARE
 
-HERE = Path(__file__).parent
 FLOODS = [case.name for case in QUICK if case.kind]
 UNPLANNED_METER = re.compile(r"(ls1|ch1) meter 1000")
 PAIR_METER = re.compile(r"(ls1|ch1) meter 2\d\d\d")
@@ -20,7 +15,6 @@ MESSAGES_WITHOUT_A_FLOOD = 20  # echoes, and what the scenario itself asks for
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
@@ -28,12 +22,7 @@ pytestmark = [
 def report(tmp_path_factory):
     """What one run of the floods at 100 Mbit/s has seen."""
     folder = tmp_path_factory.mktemp("floods")
-    lab = [str(HERE / "lab"), "--dilation", "2", "--timeout", "3500", "--out", str(folder), "--"]
-    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "floods.py"), "--quick", "--out", str(folder)]
-    done = subprocess.run([*lab, *scenario], check=False)
-    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
-    assert done.returncode == 0, logs
-    return json.loads((folder / "report.json").read_text())
+    return played("floods.py", folder, "--quick", dilation=2, timeout_s=3500, report="report.json")
 
 
 @pytest.fixture

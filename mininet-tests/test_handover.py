@@ -1,32 +1,19 @@
 """The hand-over in the lab: how long the circuit is idle when an image comes and goes."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-HERE = Path(__file__).parent
+from played import played
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """What came of an image on a warm and on a new connection, at 500 Mbit/s."""
-    out = tmp_path_factory.mktemp("handover")
-    inside = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "handover.py"), "--out", str(out)]
-    ours = ["--order", "demand"]
-    command = [str(HERE / "lab"), "--dilation", "6", "--timeout", "1700", "--out", str(out), "--", *inside, *ours]
-    done = subprocess.run(command, check=False)
-    assert done.returncode == 0, "\n".join(log.read_text()[-2000:] for log in sorted(out.glob("*/logs/*.log")))
-    return json.loads((out / "report.json").read_text())
+    folder, ours = tmp_path_factory.mktemp("handover"), ("--order", "demand")
+    return played("handover.py", folder, *ours, dilation=6, timeout_s=1700, report="report.json")
 
 
 def test_the_run_is_valid(report):

@@ -1,7 +1,6 @@
 """The lab: its fast parts by tables, and two boots that ask the machine itself."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -177,9 +176,6 @@ def test_modules_are_known_loaded_or_built_in():
     assert built_in_names("kernel/net/sched/sch-fq.ko\nkernel/fs/ext4/ext4.ko\n") == {"sch_fq", "ext4"}
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
-
-
 def _lab(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(LAB), "--timeout", str(BOOT_LIMIT_S), *arguments], capture_output=True, text=True, check=False, cwd=HERE
@@ -208,20 +204,17 @@ def first_boot(tmp_path_factory):
 
 
 @pytest.mark.lab
-@needs_root
 def test_the_exit_code_is_the_commands_own(first_boot):
     assert first_boot[0].returncode == 7, first_boot[0].stderr
 
 
 @pytest.mark.lab
-@needs_root
 def test_output_folder_and_environment_are_the_commands_own(first_boot):
     assert first_boot[0].stdout == f"told\n{HERE}\n1 1\nseen\n"
     assert "warned\n" in first_boot[0].stderr
 
 
 @pytest.mark.lab
-@needs_root
 def test_only_the_shared_folder_outlives_the_run(first_boot):
     _, out, elsewhere = first_boot
     assert (out / "inside").read_text() == "kept\n"
@@ -266,7 +259,6 @@ def second_boot(tmp_path_factory):
 
 
 @pytest.mark.lab
-@needs_root
 def test_the_clock_is_right_to_a_few_microseconds_under_dilation(second_boot):
     times_ms, _ = second_boot
     assert len(times_ms) == 10
@@ -274,14 +266,12 @@ def test_the_clock_is_right_to_a_few_microseconds_under_dilation(second_boot):
 
 
 @pytest.mark.lab
-@needs_root
 def test_the_scenario_finds_all_it_needs_in_the_lab(second_boot):
     assert second_boot[1]["problem"] is None
     assert second_boot[1]["seeded"] == "True"
 
 
 @pytest.mark.lab
-@needs_root
 def test_the_clock_does_not_leap_while_files_of_the_host_are_read(second_boot):
     # Two Python programs and modprobe: half a second with the brake, 5 s and more without.
     assert second_boot[1]["program_s"] < 1.5
@@ -297,7 +287,6 @@ def _ended(pid: int) -> Callable[[], bool]:
 
 
 @pytest.mark.lab
-@needs_root
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda by: by.name)
 def test_no_machine_is_left_when_the_launcher_ends(by):
     with subprocess.Popen([str(LAB), "--", "sleep", "1000"], stderr=subprocess.DEVNULL) as launcher:

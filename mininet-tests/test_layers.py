@@ -1,14 +1,8 @@
 """Every layer counts right, in the lab: what it lets through of TCP's payload is what the wire arithmetic says."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from played import played
 
-HERE = Path(__file__).parent
 WITHIN = 0.001  # of what is expected; a tag that is counted where it is not, or the reverse, is 0.0026 at MTU 1500
 WITHIN_A_SUPER_PACKET = 0.005  # a meter drops them whole, and a few hundred pass while it is measured
 LAYERS = ("pacing", "meter", "queue", "port", "line")
@@ -16,7 +10,6 @@ LAYERS = ("pacing", "meter", "queue", "port", "line")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1500),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
@@ -24,10 +17,7 @@ pytestmark = [
 def rows(tmp_path_factory):
     """One row for each layer, MTU, tag and kind of packet."""
     folder = tmp_path_factory.mktemp("layers")
-    lab = [str(HERE / "lab"), "--dilation", "3", "--timeout", "1200", "--out", str(folder), "--"]
-    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "layers.py"), "--out", str(folder)]
-    assert subprocess.run([*lab, *scenario], check=False).returncode == 0
-    report = json.loads((folder / "report.json").read_text())
+    report = played("layers.py", folder, dilation=3, timeout_s=1200, report="report.json")
     assert report["idle_share"] >= 0.03, f"the CPU was full: idle {report['idle_share']:.1%}"
     return report["rows"]
 

@@ -1,37 +1,23 @@
 """The ring in the lab: a flow over two circuits has its class on both, and nobody else loses by it."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from played import played
 from ring import VLAN_VIDS
 
 from topology.named import asc_ring
 from topology.network import tagged
 from topology.wire import Layer, converted_bps
 
-HERE = Path(__file__).parent
-
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """What one run on the ring at 100 Mbit/s has seen."""
-    folder = tmp_path_factory.mktemp("ring")
-    lab = [str(HERE / "lab"), "--timeout", "600", "--out", str(folder), "--"]
-    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "ring.py"), "--out", str(folder)]
-    done = subprocess.run([*lab, *scenario], check=False)
-    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
-    assert done.returncode == 0, logs
-    return json.loads((folder / "ring.json").read_text())
+    return played("ring.py", tmp_path_factory.mktemp("ring"), timeout_s=600, report="ring.json")
 
 
 def test_what_nobody_has_planned_crosses_both_circuits_in_their_delay(seen):

@@ -1,24 +1,18 @@
 """A short soak in the lab: every kind of event once, and what the long one asserts; its arithmetic without the lab."""
 
-import json
-import os
-import subprocess
-import sys
 from itertools import islice
-from pathlib import Path
 
 import pytest
+from played import played
 from soak import dropped, lateness_ms
 from soak_events import FAULTS, Kind, events
 from soak_run import Fault, Transfer
 
-HERE = Path(__file__).parent
 COUNT, SEED = 12, 1
 
 in_lab = [
     pytest.mark.lab,
     pytest.mark.timeout(2400),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
@@ -61,13 +55,8 @@ def test_a_transfer_is_late_by_what_it_was_confirmed_after_its_promise():
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """What one short soak has shown."""
-    folder = tmp_path_factory.mktemp("soak")
-    lab = [str(HERE / "lab"), "--dilation", "2", "--timeout", "2100", "--out", str(folder), "--"]
-    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "soak.py"), "--out", str(folder)]
-    done = subprocess.run([*lab, *scenario, "--seed", str(SEED), "--count", str(COUNT)], check=False)
-    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
-    assert done.returncode == 0, logs
-    return json.loads((folder / "report.json").read_text())
+    folder, sequence = tmp_path_factory.mktemp("soak"), ("--seed", str(SEED), "--count", str(COUNT))
+    return played("soak.py", folder, *sequence, dilation=2, timeout_s=2100, report="report.json")
 
 
 class TestShortSoak:
