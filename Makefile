@@ -47,7 +47,7 @@ soak: install  ## 200 random announcements, reservations and faults: out/soak/re
 	mininet-tests/lab --dilation 2 --out out/soak -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/soak.py --out out/soak $(ARGS)
 
 failover: install  ## one of two circuits dies under traffic: out/failover/report.json, failover.png
-	mininet-tests/lab --out out/failover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/failover.py --out out/failover
+	mininet-tests/lab --dilation 3 --out out/failover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/failover.py --out out/failover
 	$(PYTHON) mininet-tests/failover_figure.py out/failover
 
 bench-reservations: install  ## out/bench/reservations.json

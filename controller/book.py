@@ -311,14 +311,17 @@ class Book:
         """Note that a host is being sent what it may do, and return the message; under the lock."""
         state = self.hosts[host]
         state.leases = state.leases.sent(epoch, entries, self.now_us(), self.site.lease_ms * 1000)
+        led = {e.flow.name: e.flow.path for e in self.desired.of_host(host)}
         return Allocations(
             epoch=epoch,
             lease_ms=self.site.lease_ms,
-            entries=tuple(self._allocation(e) for e in entries),
+            entries=tuple(self._allocation(e, led.get(e.flow.name, ())) for e in entries),
             receive_window_bytes=self._receive_window_bytes,
         )
 
-    def _allocation(self, entry: Entry) -> Allocation:
+    def _allocation(self, entry: Entry, led: tuple[str, ...]) -> Allocation:
+        """Return what a host is told of an entry; ``led``: the path that a switch may have led its flow to already."""
+        names = *circuits(self.site.network, entry.flow.path), *circuits(self.site.network, led)
         dscp = self.site.policy.classes[entry.flow.flow_class].dscp if self.site.hosts_mark else None
         return Allocation(
             name=entry.flow.name,
@@ -329,7 +332,7 @@ class Book:
             dscp=dscp,
             standby_bps=entry.standby.payload_bps if entry.standby else None,
             size_bytes=entry.flow.size_bytes,
-            circuits=circuits(self.site.network, entry.flow.path),
+            circuits=tuple(dict.fromkeys(names)),
         )
 
 

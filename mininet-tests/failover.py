@@ -1,4 +1,4 @@
-"""Two circuits, for real: one dies under traffic of three classes, comes back, and dies at one end only.
+"""Two circuits, for real: one dies under traffic of three classes and comes back; at both ends, or at one of them.
 
 Run inside ``isolated.sh``. Writes what it saw to ``failover.json``; ``failover_report.py`` makes figures of it. It does
 not know whether it is in the lab.
@@ -9,12 +9,9 @@ import fcntl
 import json
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +21,8 @@ import httpx
 from counters import Counters, install
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
-from failover_report import case, report
+from failover_report import report
+from kept import kept
 from saturation import IdleMeter
 from sockets import Connections
 from topos import in_namespace, line_drops, port_drops, read_back, wire_port
@@ -41,7 +39,7 @@ RESERVED_BPS = 20_000_000  # for the background, on the circuit that stays
 RETURN_AFTER_S = 1
 SAMPLED_EVERY_S = 0.01
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
-CASES = {"both": 2, "one": 1}  # how many ends of the line lose their carrier
+CASES = {"both": (0, 1), "near": (0,), "far": (1,)}  # which ends of the line lose their carrier; 0 is the senders'
 
 
 class Watch:
@@ -89,11 +87,11 @@ class Cable:
         links = [link for _, _, link in site.realised.network.circuit_links if link.circuit == circuit]
         self._ends = [wire_port(link).encode() for link in links]
 
-    def pull(self, ends: int) -> int:
-        """Take the carrier from the first ends; return when, before the first of them had lost it."""
+    def pull(self, ends: tuple[int, ...]) -> int:
+        """Take the carrier from ends; return when, before the first of them had lost it."""
         at_us = now_us()
-        for end in self._ends[:ends]:
-            self._set_flags(end, 0)
+        for end in ends:
+            self._set_flags(self._ends[end], 0)
         return at_us
 
     def plug(self) -> None:
@@ -130,7 +128,7 @@ def run(directory: Path) -> dict[str, Any]:
             for name, ends in CASES.items():
                 say(f"the line dies: {name}")
                 cases[name] = _case(site, watch, cable, ends)
-                say(json.dumps(case(watch.received, cases[name], 2 * DELAY_US / 1000)))
+                say(f"the line is used again: {name}")
         return {
             "rtt_ms": 2 * DELAY_US / 1000,
             "received": watch.received,
@@ -186,11 +184,11 @@ def _at_plan(site: Emulation, watch: Watch) -> bool:
     return all(watch.bps(host, 1.0) > 0.97 * planned[host] for host in PORTS)
 
 
-def _case(site: Emulation, watch: Watch, cable: Cable, ends: int) -> dict[str, Any]:
+def _case(site: Emulation, watch: Watch, cable: Cable, ends: tuple[int, ...]) -> dict[str, Any]:
     """Let the circuit die and come back; return what was seen of it."""
     before, prepared = _seen(site), site.get("/v1/circuits")
     died_us = cable.pull(ends)
-    time.sleep(2)
+    time.sleep(1.5)
     down = _seen(site)
     returned_us = now_us()
     cable.plug()
@@ -245,20 +243,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for failover.json and logs")
     args = parser.parse_args()
-    # Everything is written to memory and copied at the end: the lab's host files answer in real time, not in its own.
-    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        try:
-            seen = run(Path(scratch))
-            (Path(scratch) / "failover.json").write_text(json.dumps(seen))
-            (Path(scratch) / "report.json").write_text(json.dumps(report(seen), indent=1))
-        except (AssertionError, RuntimeError) as error:
-            print(f"failover: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            args.out.mkdir(parents=True, exist_ok=True)
-            with suppress(subprocess.CalledProcessError):
-                subprocess.run(["cp", "-r", f"{scratch}/.", str(args.out)], check=True)
-    return 0
+
+    def scenario(folder: Path) -> None:
+        seen = run(folder)
+        (folder / "failover.json").write_text(json.dumps(seen))
+        (folder / "report.json").write_text(json.dumps(report(seen), indent=1))
+
+    return kept("failover", args.out, scenario)
 
 
 if __name__ == "__main__":

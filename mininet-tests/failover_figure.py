@@ -12,7 +12,7 @@ from rich.table import Table
 
 CLASSES = {"base20": "urgent", "base22": "predictable", "base23": "background"}
 COLOURS = {"base20": "tab:blue", "base22": "tab:green", "base23": "tab:orange"}
-TITLES = {"both": "both ends lose their carrier", "one": "one end loses its carrier"}
+TITLES = {"both": "both ends lose their carrier", "near": "the near end alone", "far": "the far end alone"}
 BIN_US = 20_000
 SPAN_US = -200_000, 1_000_000
 
@@ -34,7 +34,7 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, grid = plt.subplots(1, len(seen["cases"]), figsize=(11, 3.6), dpi=110, sharey=True)
+    figure, grid = plt.subplots(1, len(seen["cases"]), figsize=(13, 3.6), dpi=110, sharey=True)
     for axes, (name, one) in zip(grid, seen["cases"].items(), strict=True):
         planned = report["cases"][name]["planned_payload_bps"]
         for host, flow_class in CLASSES.items():

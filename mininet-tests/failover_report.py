@@ -43,13 +43,15 @@ def report(seen: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a run."""
     return {
         "idle_share": min(seen["idle_shares"], default=0.0),
-        "cases": {name: case(seen["received"], one, seen["rtt_ms"]) for name, one in seen["cases"].items()},
+        "cases": {
+            name: case(seen["received"], one, seen["rtt_ms"], seen["transitions"])
+            for name, one in seen["cases"].items()
+        },
         "events": seen["events"],
-        "transitions": seen["transitions"],
     }
 
 
-def case(received: Received, seen: dict[str, Any], rtt_ms: float) -> dict[str, Any]:
+def case(received: Received, seen: dict[str, Any], rtt_ms: float, transitions: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the numbers of one death and return of the circuit."""
     died_us, returned_us = seen["died_us"], seen["returned_us"]
     planned = {one["from"]: one["payload_bps"] for one in seen["down"]["plan"]["desired"]["allocations"]}
@@ -59,6 +61,11 @@ def case(received: Received, seen: dict[str, Any], rtt_ms: float) -> dict[str, A
     return {
         "allowed_ms": rtt_ms + ALLOWED_MS,
         "back_at_plan_ms": back,
+        "steps_ms": [
+            (one["place"], (one["done_us"] - died_us) / 1000)
+            for one in transitions
+            if died_us < one["started_us"] < returned_us
+        ],
         "planned_payload_bps": planned,
         "prepared_payload_bps": ready,
         "least_share_of_plan": {

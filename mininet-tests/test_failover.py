@@ -1,36 +1,20 @@
 """Two circuits in the lab: what becomes of urgent, predictable and background traffic when one of them dies."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from failover import BACKGROUND, PORTS, PREDICTABLE, URGENT
-
-HERE = Path(__file__).parent
-LEAST_IDLE_SHARE = 0.03  # saturation.py
-CASES = ["both", "one"]
-TIMEOUT_MS = 20 + 180 + 200 + 100  # TCP notices by its timer, and hears of the first segment by the other circuit
+from failover import BACKGROUND, CASES, PORTS, PREDICTABLE, URGENT
+from played import played
+from saturation import LEAST_IDLE_SHARE
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1500),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the lab shares this machine's files with its guest"),
 ]
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """What one run of both cases has come to."""
-    folder = tmp_path_factory.mktemp("failover")
-    lab = [str(HERE / "lab"), "--timeout", "1200", "--out", str(folder), "--"]
-    scenario = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "failover.py"), "--out", str(folder)]
-    done = subprocess.run([*lab, *scenario], check=False)
-    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
-    assert done.returncode == 0, logs
-    found = json.loads((folder / "report.json").read_text())
+    """What one run of all cases has come to."""
+    found = played("failover.py", tmp_path_factory.mktemp("failover"), dilation=3, timeout_s=1200, report="report.json")
     assert found["idle_share"] >= LEAST_IDLE_SHARE, f"the CPU was full: idle {found['idle_share']:.1%}"
     return found
 
@@ -40,7 +24,7 @@ def test_urgent_traffic_is_back_at_its_plan(report, case):
     seen = report["cases"][case]
     print(f"{case}: back after {seen['back_at_plan_ms']} ms, aim {seen['allowed_ms']:g} ms")
     assert seen["back_at_plan_ms"][URGENT] is not None
-    assert seen["back_at_plan_ms"][URGENT] <= TIMEOUT_MS + seen["allowed_ms"]
+    assert seen["back_at_plan_ms"][URGENT] <= seen["allowed_ms"]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -70,4 +54,4 @@ def test_the_return_loses_nothing(report, case):
 
 
 def test_no_layer_lets_through_more_than_the_next(report):
-    assert [seen["violations"] for seen in report["cases"].values()] == [[], []]
+    assert not any(seen["violations"] for seen in report["cases"].values())

@@ -49,8 +49,8 @@ class Allocation:
             to ``rate_bps`` for an entry that waits for demand. None: the entry is not watched.
         size_bytes: announced payload, 0 if it is not known; counted from when the entry came or this number changed,
             and anew after a flight that ended with it sent.
-        circuits: the names of those that its packets cross, in order. When they change the host does not wait for the
-            answers to what is in flight by the others.
+        circuits: the names of those that its packets cross, of the way before and of the next while they are led to
+            another. When they change the host does not wait for the answers to what is in flight.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.
