@@ -170,19 +170,22 @@ def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQ
     """Return the queues of each circuit port of a switch under a plan.
 
     A queue's minimum is its class's share. It may borrow what others leave unused at the moment, so that what is queued
-    when shares change drains at once; what a class may never exceed is its meter's business.
+    when shares change drains at once; what a class may never exceed is its meter's business. Nobody has a share of a
+    dead circuit; what is still sent by it leaves at its rate, and does not wait to come out of it when it returns.
     """
     return {
-        link.port_name: _queues(plan.links[link_name(switch.name, head)])
+        link.port_name: _queues(
+            plan.links[link_name(switch.name, head)], link.rate_bps if link.circuit in plan.down else 0
+        )
         for head, link in _circuit_ports(network, switch)
     }
 
 
-def _queues(link: LinkPlan) -> PortQueues:
+def _queues(link: LinkPlan, least_circuit_bps: int) -> PortQueues:
     """Return a port's queues; what the least of them lack to be legal, on a circuit cut short, the largest give."""
     classes = sorted(link.classes, key=lambda c: QUEUE_ID[c])
     least_bps = [LEAST_QUEUE_BPS] * len(classes)
-    circuit_bps = max(link.circuit_bps, sum(least_bps))
+    circuit_bps = max(link.circuit_bps, least_circuit_bps, sum(least_bps))
     shares_bps = max_min(circuit_bps, least_bps, [max(LEAST_QUEUE_BPS, link.classes[c].queue_bps) for c in classes])
     queues = tuple(
         Queue(

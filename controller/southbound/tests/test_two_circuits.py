@@ -7,7 +7,7 @@ from controller.plan.plan import Demand, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.test_failover import AFTER, BEFORE, NORTH, TWO, flow
 from controller.plan.transitions import InForce, lesser_of, next_step
-from controller.southbound.desired import QUEUE_ID, group_id, meter_id, switch_state
+from controller.southbound.desired import LEAST_QUEUE_BPS, QUEUE_ID, group_id, meter_id, port_queues, switch_state
 from controller.southbound.openflow import Bucket, FailoverGroup, PutGroup, SwitchState, messages
 from controller.southbound.pairs import pairs
 from controller.southbound.tests.fake_switch import FakeSwitch
@@ -105,6 +105,12 @@ def test_while_the_rules_are_turned_over_every_packet_has_a_meter_that_is_there(
         fate = fake.fate(packet("base20", "arch"))
         assert fate.output_port in (NORTH_PORT, SOUTH_PORT)
         assert len(fate.meter_ids) == 2
+
+
+def test_what_is_still_sent_by_a_dead_circuit_leaves_at_its_rate_and_has_no_share():
+    before, after = (port_queues(TWO, CHILE, plan) for plan in (BEFORE, AFTER))
+    assert after["ls1-north"].port_max_bps >= before["ls1-north"].port_max_bps
+    assert sum(queue.min_bps for queue in after["ls1-north"].queues) == len(FlowClass) * LEAST_QUEUE_BPS
 
 
 def test_groups_do_not_change_with_the_plan():
