@@ -28,7 +28,7 @@ root: install  ## real sockets, BPF and a userspace Open vSwitch in namespaces o
 
 lab: install  ## the emulation with a real kernel in virtual time
 	mininet-tests/lab --setup-only
-	$(PYTHON) -m pytest -q -m lab -s
+	$(PYTHON) -m pytest -q -m lab -s --durations 25
 
 handover: install  ## out/handover: how long the circuit is idle when an image comes and goes, our way and the cautious one
 	mininet-tests/lab --dilation 6 --out out/handover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/handover.py --out out/handover $(ARGS)

@@ -76,14 +76,15 @@ def printed(report: dict[str, Any]) -> None:
     table = Table(title=f"The LSST scenario, {report['mode']}, {report['loss_model']}s")
     for column in ("", "this run", "Freemon 2013", "limit or aim"):
         table.add_column(column, justify="left" if not column else "right")
+    aim = f"20 ms, in bins of {handover['bin_ms']:.0f}"
     paper_s = f"{PAPER['urgent.seconds'] / tenths:.2f} s" if urgent["bytes"] > 2.6e9 else ""
     rows = (
         ("image, announced to confirmed", f"{urgent['seconds']:.3f} s", paper_s, f"{urgent['limit_seconds']:.3f} s"),
         ("utilisation, all flows up", f"{report['utilisation']:.2%}", f"{PAPER['utilisation']:.1%}", "100%"),
         ("database, least in a second", f"{predictable['min_share']:.2%}", "", "4.8%"),
         ("database, most in a second", f"{predictable['max_share']:.2%}", "", "5.2%"),
-        ("gap at the start", f"{handover['start_gap_ms']:.0f} ms", "seconds", "400 ms"),
-        ("gap at the end", f"{handover['end_gap_ms']:.0f} ms", "seconds", "400 ms"),
+        ("gap at the start", f"{handover['start_gap_ms']:.0f} ms", "seconds", aim),
+        ("gap at the end", f"{handover['end_gap_ms']:.0f} ms", "seconds", aim),
         ("moments above the plan", f"{report['plan']['violations']} of {report['plan']['samples']}", "", "0"),
         ("segments sent again", f"{report['loss_seen']:.4%}", f"{PAPER['loss_seen']:.4%}", f"{low:.4%} to {high:.4%}"),
         (
