@@ -11,13 +11,13 @@ from longpath_site import FRAMING
 
 from controller.plan.bursts import (
     MBIT,
-    UNPACED_SEGMENTS,
     Source,
     departure_bytes,
     forbidden_bps,
     lost_packets,
     needed_bytes,
     passing_packets,
+    resumed_bytes,
 )
 from topology.wire import Layer
 
@@ -71,8 +71,7 @@ def freemon_bytes(sender: str, senders: int) -> int:
     if sender == "whole window":
         return needed_bytes([Source(GIGABIT, WINDOW_BYTES // senders)] * senders, GIGABIT)
     payload_bps = Start(sender, senders, GIGABIT, GIGABIT, FREEMON_RTT_MS).payload_bps
-    warm_bytes = UNPACED_SEGMENTS * FRAME_BYTES if sender == "headway, warm" else 0
-    burst_bytes = departure_bytes(payload_bps, FRAMING) - warm_bytes
+    burst_bytes = (resumed_bytes if sender == "headway, warm" else departure_bytes)(payload_bps, FRAMING)
     return needed_bytes([Source(GIGABIT, burst_bytes, GIGABIT // senders)] * senders, GIGABIT)
 
 

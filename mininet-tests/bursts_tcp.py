@@ -18,6 +18,7 @@ from topology.wire import Layer, converted_bps
 IDLE_EVERY_S = 0.1  # as long as the shortest start here
 PORT_BURST_S = 0.00005
 WARM_BYTES = 16 * MSS_BYTES  # more than the ten segments that TCP paces on no new connection
+WARMING_BUFFER_BYTES = 10_000_000  # the first segments of new connections are not what is measured then
 PAUSE_S = 0.3
 DONE_WITHIN_S = 60.0
 ABORTED = struct.pack("ii", 1, 0)  # SO_LINGER: close by a reset
@@ -75,14 +76,15 @@ class Starts:
 
     def lost(self, start: Start, buffer_bytes: int) -> dict[str, int]:
         """Return the frames that the port dropped of a start, and the segments sent again; ``prepared`` comes first."""
-        line = self._site.line
-        line.narrow(start.port_bps, buffer_bytes, PORT_BURST_S)
+        line, is_warm = self._site.line, start.sender == "headway, warm"
+        line.narrow(start.port_bps, WARMING_BUFFER_BYTES if is_warm else buffer_bytes, PORT_BURST_S)
         streams = self._nics.connected(start.senders)
         self._site.drain.add(streams)
-        if start.sender == "headway, warm":
+        if is_warm:
             self._site.feeder.feed(streams, WARM_BYTES)
             self._confirmed(streams)
             until(time.monotonic() + 2 * start.rtt_ms / 1000)
+            line.narrow(start.port_bps, buffer_bytes, PORT_BURST_S)
         dropped = line.dropped()
         with IdleMeter(IDLE_EVERY_S) as meter:
             self._site.feeder.feed(streams, start.windows * start.window_segments * MSS_BYTES)

@@ -19,6 +19,7 @@ from topology.wire import Framing, Layer
 UNITS_PER_S = 1024  # a departure is a 1024th of a second of the rate (sk_pacing_shift 10),
 LEAST_UNIT_SEGMENTS = 2  # no less than this,
 LARGEST_UNIT_BYTES = 65_536  # and no more than this
+LARGEST_TOSS = 2  # the first one is tossed, so that those who begin together do not go on together,
 UNPACED_SEGMENTS = 10  # the first ones of a new connection, before the first departure (tcp_update_skb_after_send)
 MBIT = 1_000_000
 
@@ -118,14 +119,30 @@ def forbidden_bps(nic_bps: int, rtt_us: int, buffer_bytes: int) -> tuple[int, in
 
 
 def departure_bytes(payload_bps: int, framing: Framing) -> int:
-    """Return what of a paced connection can come at once, bytes of frames: its new segments and one departure.
+    """Return what of a paced connection comes above its rate at most when it begins, bytes of frames.
 
     >>> departure_bytes(470_000_000, Framing())
-    75700
+    128690
     """
+    return UNPACED_SEGMENTS * framing.segment_bytes(Layer.FRAME) + resumed_bytes(payload_bps, framing)
+
+
+def resumed_bytes(payload_bps: int, framing: Framing) -> int:
+    """Return the same of a connection that goes on after a pause.
+
+    Its first departure may be tossed twice as large, and the kernel has the next one wait half as long: then a quarter
+    of the first has left at the connection's rate.
+
+    >>> resumed_bytes(470_000_000, Framing())
+    113550
+    """
+    first, unit = (_unit_segments(times * payload_bps, framing) for times in (LARGEST_TOSS, 1))
+    return (-(-3 * first // 4) + unit) * framing.segment_bytes(Layer.FRAME)
+
+
+def _unit_segments(payload_bps: int, framing: Framing) -> int:
     unit_bytes = min(LARGEST_UNIT_BYTES, payload_bps // 8 // UNITS_PER_S)
-    unit_segments = max(LEAST_UNIT_SEGMENTS, -(-unit_bytes // framing.mss_bytes))
-    return (UNPACED_SEGMENTS + unit_segments) * framing.segment_bytes(Layer.FRAME)
+    return max(LEAST_UNIT_SEGMENTS, -(-unit_bytes // framing.mss_bytes))
 
 
 @dataclass(frozen=True, slots=True)

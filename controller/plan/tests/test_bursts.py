@@ -21,6 +21,7 @@ from controller.plan.bursts import (
     lost_packets,
     needed_bytes,
     passing_packets,
+    resumed_bytes,
 )
 from topology.wire import Framing
 
@@ -226,8 +227,10 @@ def test_what_leaves_at_once_is_what_the_kernel_part_says():
 
 
 @given(st.integers(1, 10**11), st.sampled_from([1500, 9000]))
-def test_a_departure_is_a_millisecond_two_segments_at_least_and_64_kb_at_most(payload_bps, mtu_bytes):
+def test_above_its_rate_come_two_and_a_half_departures_of_a_millisecond_and_64_kb_at_most(payload_bps, mtu_bytes):
     framing = Framing(mtu_bytes)
-    segments = departure_bytes(payload_bps, framing) // (mtu_bytes + 14) - bursts.UNPACED_SEGMENTS
-    assert 2 <= segments <= max(2, 65_536 // framing.mss_bytes + 1)
-    assert (segments - 1) * framing.mss_bytes <= max(framing.mss_bytes, payload_bps / 8 / 1024)
+    segments = resumed_bytes(payload_bps, framing) // (mtu_bytes + 14)
+    assert 4 <= segments <= max(4, 1.75 * (65_536 // framing.mss_bytes + 1) + 1)
+    assert (segments - 3) * framing.mss_bytes <= max(2 * framing.mss_bytes, 2.5 * payload_bps / 8 / 1024)
+    new_segments = departure_bytes(payload_bps, framing) // (mtu_bytes + 14)
+    assert new_segments == segments + bursts.UNPACED_SEGMENTS
