@@ -6,6 +6,7 @@ from typing import Any
 
 AT_PLAN = 0.95  # of a flow's planned payload, over a slice: it is at its plan
 SLICE_US = 50_000
+DEPARTURE_BITS = 2 * 1448 * 8  # it may lack one: a slow flow has few of them in a slice
 ALLOWED_MS = 100  # beside one round trip, until a flow is at its plan again
 
 Received = Sequence[tuple[int, dict[str, int]]]  # time, and payload received so far by sender
@@ -33,7 +34,8 @@ def back_ms(received: Received, host: str, planned_bps: int, died_us: int, until
     That is the end of the last slice in which it was not, when it was after that for at least a quarter of a second.
     """
     found = slices(received, host, died_us, until_us - SLICE_US)
-    below = [at_us for at_us, got_bps in found if got_bps < AT_PLAN * planned_bps]
+    least_bps = AT_PLAN * planned_bps - DEPARTURE_BITS * 1_000_000 / SLICE_US
+    below = [at_us for at_us, got_bps in found if got_bps < least_bps]
     if not found or (below and below[-1] > found[-1][0] - 250_000):
         return None
     return (below[-1] + SLICE_US - died_us) / 1000 if below else 0.0

@@ -43,7 +43,9 @@ def test_what_was_planned_on_the_circuit_that_stays_loses_nothing(report, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_predictable_traffic_is_protected_too(report, case):
-    assert report["cases"][case]["back_at_plan_ms"][PREDICTABLE] is not None
+    seen = report["cases"][case]
+    assert seen["back_at_plan_ms"][PREDICTABLE] is not None
+    assert seen["back_at_plan_ms"][PREDICTABLE] <= seen["allowed_ms"]
 
 
 @pytest.mark.parametrize("case", CASES)

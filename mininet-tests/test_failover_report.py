@@ -25,6 +25,12 @@ def test_a_flow_is_back_when_the_last_slice_that_lacked_something_has_ended():
     assert 300 <= back <= 300 + SLICE_US / 1000
 
 
+def test_a_slow_flow_may_lack_a_departure_in_a_slice():
+    slow_bps = 2_400_000
+    assert back_ms(received((1_500_000, 1_510_000), rate_bps=slow_bps), "base20", slow_bps, DIED_US, UNTIL_US) == 0
+    assert back_ms(received((1_500_000, 1_530_000), rate_bps=slow_bps), "base20", slow_bps, DIED_US, UNTIL_US) > 500
+
+
 def test_a_second_gap_counts():
     gaps = (DIED_US, DIED_US + 100_000), (DIED_US + 500_000, DIED_US + 600_000)
     assert back_ms(received(*gaps), "base20", RATE_BPS, DIED_US, UNTIL_US) >= 600
