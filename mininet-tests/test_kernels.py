@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 HOSTAGENT_TESTS = HERE.parent / "hostagent/tests"
 AGENT_TESTS = [str(HOSTAGENT_TESTS / name) for name in ("test_agent_root.py", "test_demand_root.py")]
 # every program, and every way out; the timer and the ring buffer
-CHOSEN = "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp or gives_it_back_by_itself"
+CHOSEN = "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp or gives_it_back_by_itself or what_died"
 
 pytestmark = [
     pytest.mark.lab,
