@@ -36,6 +36,8 @@ static __always_inline void judge(struct counters *counters, __u64 now_ns)
 		return;
 	sent = counters->sent_segments - counters->loss_sent_segments;
 	lost = counters->retransmitted_segments - counters->loss_retransmitted_segments;
+	if ((__s64)lost < 0) /* another CPU was spared some in between */
+		lost = 0;
 	counters->loss_sent_segments = counters->sent_segments;
 	counters->loss_retransmitted_segments = counters->retransmitted_segments;
 	if (!counters->fallback_since_ns) {
@@ -65,6 +67,8 @@ static __always_inline void account(const struct tcp_sock *tp, struct conn *conn
 	__sync_fetch_and_add(&counters->sent_segments, (__u64)(__u32)(tp->data_segs_out - conn->data_segs_out));
 	__sync_fetch_and_add(&counters->retransmitted_segments,
 			     (__u64)(__u32)(tp->total_retrans - conn->total_retrans));
+	__sync_fetch_and_add(&counters->loss_retransmitted_segments,
+			     (__u64)spared_segments(tp, conn, tp->total_retrans - conn->total_retrans));
 	counters->rtt_us = tp->srtt_us >> 3;
 	conn->accounted_ns = now_ns;
 	conn->bytes_acked = tp->bytes_acked;
@@ -297,6 +301,7 @@ void BPF_PROG(headway_init, struct sock *sk)
 	conn->stands_by = 0;
 	conn->way = 0;
 	conn->left_segments = 0;
+	conn->left_spared = 0;
 	enforce(sk, conn, now_ns, OTHER);
 }
 

@@ -31,9 +31,10 @@ struct conn {
 	__u32 previous_tos;
 	__u32 marked_tos; /* what we have set; worth something while marked */
 	__u32 way;           /* by which it sends; 0: not known */
-	__u32 left_segments; /* in flight on the way before when that changed; with the next two see way.h */
+	__u32 left_segments; /* in flight on the way before when that changed; with the next three see way.h */
 	__u32 left_lost;
 	__u32 left_end;
+	__u32 left_spared;
 	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
 	__u8 part;
 	__u8 held;  /* runs our algorithm, is counted in its slot */

@@ -16,6 +16,7 @@ static __always_inline void take_way(const struct tcp_sock *tp, struct conn *con
 		conn->left_segments = in_flight_segments(tp);
 		conn->left_lost = tp->lost;
 		conn->left_end = tp->snd_nxt;
+		conn->left_spared = conn->left_segments;
 	}
 	conn->way = way;
 }
@@ -32,6 +33,22 @@ static __always_inline __u32 left_segments(const struct tcp_sock *tp, struct con
 		return 0;
 	}
 	return conn->left_segments - lost;
+}
+
+/* How many of the segments that were sent again are no sign of a bad path: as many as were left behind. A fast circuit's
+ * round trip may be more than a slow one carries in the period over which loss is judged. */
+static __always_inline __u32 spared_segments(const struct tcp_sock *tp, struct conn *conn, __u32 resent)
+{
+	__u32 spared = conn->left_spared;
+
+	if (!spared)
+		return 0;
+	if (spared > resent)
+		spared = resent;
+	conn->left_spared -= spared;
+	if ((__s32)(conn->left_end - tp->snd_una) <= 0)
+		conn->left_spared = 0;
+	return spared;
 }
 
 #endif
