@@ -1,17 +1,15 @@
 """The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
 from controller.book import HostState, StepDone, View
+from controller.northbound.network_shapes import HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.shapes import (
     BurstOut,
     CircuitOut,
     HealthOut,
-    HostStateOut,
     LayersOut,
     LinkPlanOut,
     PlanOut,
     StepOut,
-    SwitchOut,
-    TopologyOut,
     ViewOut,
 )
 from controller.plan.invariant import Layers, violations

@@ -6,15 +6,13 @@ from fastapi import APIRouter, Response
 
 from controller.northbound import render
 from controller.northbound.answers import add, answer
+from controller.northbound.network_shapes import HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.parts import Parts
 from controller.northbound.shapes import (
     BurstOut,
     CircuitOut,
     HealthOut,
-    HostStateOut,
     StepOut,
-    SwitchOut,
-    TopologyOut,
     ViewOut,
 )
 

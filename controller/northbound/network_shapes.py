@@ -1,0 +1,96 @@
+"""What clients are told of the network, its switches and its hosts, as types; the rest is in ``shapes.py``."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from controller.northbound.shapes import Bps
+
+_WHOLE = ConfigDict(extra="forbid")
+
+
+@with_config(_WHOLE)
+class CountersOut(TypedDict):
+    """One allocation as a host's kernel sees it."""
+
+    name: Annotated[str, Field(description="Of the allocation.")]
+    connections: Annotated[int, Field(description="Matching connections that are open now.")]
+    active: Annotated[int, Field(description="Of these, how many share the rate now.")]
+    delivered_bytes: Annotated[int, Field(description="Payload confirmed by the receiver; only grows.")]
+    sent_segments: Annotated[int, Field(description="Segments sent, those sent again included; only grows.")]
+    retransmitted_segments: Annotated[int, Field(description="Segments sent again; only grows.")]
+    rtt_us: Annotated[int, Field(description="Smoothed round trip, microseconds; 0 if none yet.")]
+
+
+@with_config(_WHOLE)
+class HostStateOut(TypedDict):
+    """A host's agent, its lease and its counters."""
+
+    name: Annotated[str, Field(description="Of the host.")]
+    connected: Annotated[bool, Field(description="Whether its agent is connected.")]
+    kernel: Annotated[str, Field(description="Its kernel's release.", examples=["6.12"])]
+    sent_epoch: Annotated[int, Field(description="Of the plan it was sent last.")]
+    confirmed_epoch: Annotated[int, Field(description="Of the plan its kernel confirmed last.")]
+    lease_left_ms: Annotated[
+        int | None, Field(description="How long its lease still holds, milliseconds; null if it has not said.")
+    ]
+    allocations: Annotated[list[CountersOut], Field(description="What it may send, and its counters.")]
+
+
+@with_config(_WHOLE)
+class NodeOut(TypedDict):
+    """A host of the network."""
+
+    name: Annotated[str, Field(description="As in the agent's configuration.")]
+    site: Annotated[str, Field(description="Where it stands.")]
+    ip: Annotated[str, Field(description="Its address on the data network.")]
+
+
+@with_config(_WHOLE)
+class SwitchNodeOut(TypedDict):
+    """A switch of the network."""
+
+    name: Annotated[str, Field(description="Of the switch.")]
+    site: Annotated[str, Field(description="Where it stands.")]
+    dpid: Annotated[str, Field(description="OpenFlow's name for it, hexadecimal.", examples=["0000000000000001"])]
+
+
+@with_config(_WHOLE)
+class SwitchOut(SwitchNodeOut):
+    """A switch, and whether it is connected."""
+
+    connected: Annotated[bool, Field(description="Whether it is connected now.")]
+
+
+_LinkEnds = TypedDict(
+    "_LinkEnds",
+    {
+        "from": Annotated[str, Field(description="The node it leaves.", examples=["ls1"])],
+        "to": Annotated[str, Field(description="The node it leads to.", examples=["ch1"])],
+    },
+)
+
+
+@with_config(_WHOLE)
+class LinkOut(_LinkEnds):
+    """One direction between two neighbours."""
+
+    circuit: Annotated[str | None, Field(description="The circuit that it is; null on a site's own network.")]
+    wire_bps: Bps
+    delay_us: Annotated[int, Field(description="One way, microseconds.")]
+    loss_ppm: Annotated[int, Field(description="Packets lost at random, parts per million.")]
+    buffer_bytes: Annotated[int, Field(description="What the sending port can hold, bytes.")]
+
+
+@with_config(_WHOLE)
+class TopologyOut(TypedDict):
+    """The network."""
+
+    name: Annotated[str, Field(description="Of the network.")]
+    mtu_bytes: Annotated[int, Field(description="Largest IP packet, bytes.")]
+    sites: Annotated[list[str], Field(description="By name.")]
+    circuits: Annotated[list[str], Field(description="By name.")]
+    hosts: Annotated[list[NodeOut], Field(description="Data transfer nodes.")]
+    switches: Annotated[list[SwitchNodeOut], Field(description="At the edges of the sites.")]
+    links: Annotated[list[LinkOut], Field(description="Each direction between neighbours.")]
