@@ -156,7 +156,8 @@ def test_a_stopped_agents_sockets_fall_back_and_return_when_it_goes_on(hosts, ag
         eventually(lambda: not ours(bulks[0]), within_s=LEASE_MS / 1000 + 1, what="the lease ends")
     finally:
         agent.process.send_signal(signal.SIGCONT)
-    eventually(lambda: ours(bulks[0]), within_s=5, what="taken again")
+    # What came meanwhile counts from when it can have come, so it may hold for a moment only; then the next one does.
+    eventually(lambda: 59 < measured_bps(bulks, 0.5) / MBIT < 61, within_s=10, what="the plan holds again")
     assert_rate(bulks, 60 * MBIT)
 
 
