@@ -22,6 +22,7 @@ NUMBER_AT = {socket.AF_INET: 0, socket.AF_PACKET: FRAME_HEADERS_BYTES}
 NIC_BURST_S = PORT_BURST_S = 0.00001  # packets of the same size, one by one: neither is late
 IDLE_EVERY_S = 0.1
 LASTS_S = 1.0
+STAMPS_AFTER_S = 0.1  # the kernel turns them on in a while (net_enable_timestamp); until then it stamps what is read
 
 
 def numbered(
@@ -51,6 +52,7 @@ def numbered(
     sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
     sender.connect((line.receiver.address, nic.port))
     rest = bytes(frame_bytes - FRAME_HEADERS_BYTES - NUMBER.size)
+    until(time.monotonic() + STAMPS_AFTER_S)
     dropped = line.dropped()
     with IdleMeter(IDLE_EVERY_S) as meter:
         for number in range(packets):

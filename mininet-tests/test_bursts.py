@@ -48,7 +48,7 @@ def test_the_smallest_buffer_without_loss_is_that_of_the_formula(seen):
 
 def test_paced_senders_lose_nothing_in_a_buffer_of_their_departures(seen):
     for one in starts(seen, "freemon", "headway"):
-        assert one["buffer_bytes"] < 300_000
+        assert one["buffer_bytes"] < 500_000  # of 11 and 20 MB
         assert (one["dropped"], one["sent_again"]) == (0, 0), one
 
 
