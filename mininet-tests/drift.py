@@ -94,7 +94,7 @@ def run(directory: Path) -> dict[str, Any]:
     idle = frozenset(host.name for host in NETWORK.hosts) - {SENDER, RECEIVER}
     with emulation(NETWORK, FLOWS, directory, single_packets=False, without_agent=idle, settings=SETTINGS) as site:
         print("drift: the site is up", flush=True)
-        eventually(lambda: _audits(site) >= 2, within_s=60, what="two audits")
+        eventually(lambda: _audits(site) >= 2 and _all_seen(site), within_s=60, what="audits of all")
         before = site.get("/v1/drift")
         _others_rules()
         _start_traffic(site)
@@ -119,6 +119,11 @@ def run(directory: Path) -> dict[str, Any]:
         "metrics": [line for line in metrics.splitlines() if line.startswith("headway_drift")],
         "plan": json.loads((directory / "plan.json").read_text()),
     }
+
+
+def _all_seen(site: Emulation) -> bool:
+    """Return whether the latest audit of each place has found something in its place: hosts tell once a second."""
+    return all(place["latest"]["proper"] for place in site.get("/v1/drift")["places"])
 
 
 def _audits(site: Emulation) -> int:
