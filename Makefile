@@ -1,7 +1,8 @@
 # Headway: two commands do everything on a Debian 12 machine, as root.
 #   make demo    the LSST scenario: table, report and figure in out/demo
 #   make test    lint, types, imports, unit, property and emulated tests
-# The others: make check (fast, no root), make handover, make layers, make bench-reservations, make bench-agent, make bursts, make bpf (build the kernel part again), make clean.
+# The others: make check (fast, no root), bpf (the kernel part again), clean; experiments: failover, handover, layers, floods,
+# faults, soak, bursts, bench-reservations, bench-agent.
 
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
