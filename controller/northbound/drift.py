@@ -5,21 +5,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Response
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.drift import Counted, DriftView
 from controller.northbound.answers import add, answer
 from controller.northbound.parts import Parts
-from controller.northbound.shapes import Time
+from controller.northbound.shapes import WHOLE, Time
 from controller.plan.drift import Audit, Kind, Outcome, Shape
 from topology.units import shown_time
 
-_WHOLE = ConfigDict(extra="forbid")
 MOST_SHOWN = 200  # deviations of one audit; a switch that has lost all its rules has a thousand
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class DeviationOut(TypedDict):
     """An object that was not as it should be."""
 
@@ -31,7 +30,7 @@ class DeviationOut(TypedDict):
     todo: Annotated[str, Field(description="What a person has to do; empty if nothing.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class AuditOut(TypedDict):
     """One audit."""
 
@@ -45,7 +44,7 @@ class AuditOut(TypedDict):
     alarms: Annotated[list[str], Field(description="What a person has to look after, and how.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class PlaceOut(TypedDict):
     """A switch, or all hosts."""
 
@@ -56,7 +55,7 @@ class PlaceOut(TypedDict):
     drifted: Annotated[AuditOut | None, Field(description="The latest one that found drift; null if none has.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class TallyOut(TypedDict):
     """How often something was found since the controller started; what lasts counts once."""
 
@@ -67,7 +66,7 @@ class TallyOut(TypedDict):
     repaired: Annotated[int, Field(description="How often it was put right.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class DriftOut(TypedDict):
     """What audits have seen."""
 

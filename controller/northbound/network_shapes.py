@@ -2,15 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.northbound.shapes import Bps
-
-_WHOLE = ConfigDict(extra="forbid")
+from controller.northbound.shapes import WHOLE, Bps
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class CountersOut(TypedDict):
     """One allocation as a host's kernel sees it."""
 
@@ -23,7 +21,7 @@ class CountersOut(TypedDict):
     rtt_us: Annotated[int, Field(description="Smoothed round trip, microseconds; 0 if none yet.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class HostStateOut(TypedDict):
     """A host's agent, its lease and its counters."""
 
@@ -38,7 +36,7 @@ class HostStateOut(TypedDict):
     allocations: Annotated[list[CountersOut], Field(description="What it may send, and its counters.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class NodeOut(TypedDict):
     """A host of the network."""
 
@@ -47,7 +45,7 @@ class NodeOut(TypedDict):
     ip: Annotated[str, Field(description="Its address on the data network.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class SwitchNodeOut(TypedDict):
     """A switch of the network."""
 
@@ -56,7 +54,7 @@ class SwitchNodeOut(TypedDict):
     dpid: Annotated[str, Field(description="OpenFlow's name for it, hexadecimal.", examples=["0000000000000001"])]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class SwitchOut(SwitchNodeOut):
     """A switch, and whether it is connected."""
 
@@ -72,7 +70,7 @@ _LinkEnds = TypedDict(
 )
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class LinkOut(_LinkEnds):
     """One direction between two neighbours."""
 
@@ -83,7 +81,7 @@ class LinkOut(_LinkEnds):
     buffer_bytes: Annotated[int, Field(description="What the sending port can hold, bytes.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class TopologyOut(TypedDict):
     """The network."""
 

@@ -11,7 +11,7 @@ from controller.plan.lifecycle import State
 from controller.plan.lines import LineState
 from topology.protocol import FlowClass
 
-_WHOLE = ConfigDict(extra="forbid")
+WHOLE = ConfigDict(extra="forbid")
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-21T22:00:00Z"])]
 ClassOf = Annotated[FlowClass, Field(description="Whose share of the circuit it is.")]
@@ -31,7 +31,7 @@ class Problem(BaseModel):
     detail: str = Field(description="What, where, how much, what to try.")
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ConstraintsOut(TypedDict):
     """What the paths were chosen by."""
 
@@ -52,7 +52,7 @@ _Ends = TypedDict(
 )
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ReservationOut(_Ends):
     """A reservation."""
 
@@ -74,7 +74,7 @@ class ReservationOut(_Ends):
     description: Annotated[str, Field(description="Its owner's words.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ReservationPage(TypedDict):
     """Some of the reservations, in order of creation."""
 
@@ -85,7 +85,7 @@ class ReservationPage(TypedDict):
 _OfferClass = TypedDict("_OfferClass", {"class": ClassOf})
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class OfferOut(_OfferClass):
     """What would be granted at this moment instead."""
 
@@ -112,7 +112,7 @@ class Refusal(Problem):
 _RateStepFrom = TypedDict("_RateStepFrom", {"from": Annotated[Time, Field(description="From then on.")]})
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class RateStep(_RateStepFrom):
     """A rate for a time."""
 
@@ -120,7 +120,7 @@ class RateStep(_RateStepFrom):
     rate_bps: Bps
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class VolumeOut(TypedDict):
     """When so many bytes can be moved; null where they cannot."""
 
@@ -130,7 +130,7 @@ class VolumeOut(TypedDict):
     lowest_constant: Annotated[RateStep | None, Field(description="The lowest rate that moves them within the time.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class WayOut(TypedDict):
     """What is free along one path."""
 
@@ -145,7 +145,7 @@ class WayOut(TypedDict):
     volume: Annotated[VolumeOut | None, Field(description="When the bytes can be moved; null if not asked.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class AvailabilityOut(_Ends):
     """What is free between two ends, the nearest path first; no path if nothing joins them."""
 
@@ -164,7 +164,7 @@ _AnnouncementEnds = TypedDict(
 )
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class AnnouncementOut(_AnnouncementEnds):
     """Bytes that are coming, and the promise."""
 
@@ -178,7 +178,7 @@ class AnnouncementOut(_AnnouncementEnds):
     lapses: Annotated[Time, Field(description="When it is forgotten if nobody releases it.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ClassOut(TypedDict):
     """What a class has of one direction of a circuit."""
 
@@ -187,7 +187,7 @@ class ClassOut(TypedDict):
     meter_frame_bps: FrameBps
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class LinkPlanOut(TypedDict):
     """One direction of a circuit in the plan."""
 
@@ -207,7 +207,7 @@ _FlowEnds = TypedDict(
 )
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class AllocationOut(_FlowEnds):
     """What one host may send to another."""
 
@@ -217,7 +217,7 @@ class AllocationOut(_FlowEnds):
     window_segments: Annotated[int, Field(description="All its connections together, segments.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class PlanOut(TypedDict):
     """The bandwidth plan."""
 
@@ -226,7 +226,7 @@ class PlanOut(TypedDict):
     allocations: Annotated[list[AllocationOut], Field(description="Ordered by name.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class LayersOut(TypedDict):
     """What each layer lets through on one direction of a circuit at this moment."""
 
@@ -242,7 +242,7 @@ class LayersOut(TypedDict):
     circuit_frame_bps: FrameBps
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class CircuitOut(TypedDict):
     """A circuit, and what becomes of the plan if it dies."""
 
@@ -257,7 +257,7 @@ class CircuitOut(TypedDict):
     ]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ViewOut(TypedDict):
     """The plan: wanted, installed, and what each layer lets through now."""
 
@@ -274,7 +274,7 @@ Senders = Annotated[list[str], Field(description="The sending hosts.", examples=
 Frames = Annotated[int, Field(description="Bytes of Ethernet frames.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ChoiceOut(TypedDict):
     """What some senders do at a port."""
 
@@ -290,7 +290,7 @@ class ChoiceOut(TypedDict):
     nic_bps: Annotated[int | None, Field(description="For cap, the rate of each one's interface, bit/s; else null.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class BurstOut(TypedDict):
     """What a switch's port needs when all that send through it start at one instant."""
 
@@ -305,7 +305,7 @@ class BurstOut(TypedDict):
     choices: Annotated[list[ChoiceOut], Field(description="First those with an agent, then those without.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class HealthOut(TypedDict):
     """Whether the wanted plan is in force in the switches."""
 
@@ -316,7 +316,7 @@ class HealthOut(TypedDict):
     hosts_unconfirmed: Annotated[list[str], Field(description="Hosts that have not confirmed what they were sent.")]
 
 
-@with_config(_WHOLE)
+@with_config(WHOLE)
 class ChangeOut(TypedDict):
     """What a step has changed of one thing, counted in Ethernet frames."""
 

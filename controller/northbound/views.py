@@ -8,13 +8,7 @@ from controller.northbound import render
 from controller.northbound.answers import add, answer
 from controller.northbound.network_shapes import HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.parts import Parts
-from controller.northbound.shapes import (
-    BurstOut,
-    CircuitOut,
-    HealthOut,
-    StepOut,
-    ViewOut,
-)
+from controller.northbound.shapes import BurstOut, CircuitOut, HealthOut, StepOut, ViewOut
 
 
 def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:

@@ -128,7 +128,6 @@ def carries(entry: Entry, rate_bps: int, network: Network, down: frozenset[str])
     return enough and not crossed(network, entry.flow.path, down)
 
 
-def crossed(network: Network, path: Path, down: Iterable[str]) -> tuple[str, ...]:
+def crossed(network: Network, path: Path, down: frozenset[str]) -> tuple[str, ...]:
     """Return the circuits of a path that are down, in its order."""
-    dead = frozenset(down)
-    return tuple(name for name in circuits(network, path) if name in dead)
+    return tuple(name for name in circuits(network, path) if name in down)

@@ -95,7 +95,8 @@ def next_step(now: InForce, desired: Plan) -> Step:
 
 def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
     """Return the plan to make for: the wanted one, unless flows leave circuits that go on; then one between."""
-    moving = carried(now.meters, desired)
+    to_come = {_way(e) for e in desired.entries}
+    moving = (e for e in lesser.entries if _way(e) not in to_come)
     left = {n for e in moving for n in e.flow.links if n in desired.links and not is_dead(n, desired)}
     if not left:
         return desired

@@ -91,7 +91,7 @@ def switch_meters(network: Network, switch: Switch, plan: Plan) -> frozenset[Dro
     A circuit that is down has no class's meters, unless somebody is behind it alone: they go when no rule uses them any
     more, and not before.
     """
-    ports = _circuit_ports(network, switch)
+    ports = _circuit_ports(network, switch.name)
     is_used = {head: link.circuit not in plan.down for head, link in ports}
     for host in _remote(network, switch) if not all(is_used.values()) else ():
         is_used[default_path(network, switch.name, host.name, plan.down)[1]] = True
@@ -121,7 +121,7 @@ def switch_groups(network: Network, switch: Switch) -> frozenset[FailoverGroup]:
             group_id(network, (switch.name, head)),
             tuple(Bucket(each.port_no, each.vlan_vid) for each in (link, *others)),
         )
-        for head, link in _circuit_ports(network, switch)
+        for head, link in _circuit_ports(network, switch.name)
         if (others := _beside(network, (switch.name, head)))
     )
 
@@ -129,7 +129,7 @@ def switch_groups(network: Network, switch: Switch) -> frozenset[FailoverGroup]:
 def _beside(network: Network, hop: tuple[str, str]) -> list[Link]:
     """Return the other circuits from the same switch to the same switch, the shorter delay first."""
     far, _ = network.against(*hop)
-    leaving = [(head, link) for tail, head, link in network.circuit_links if tail == hop[0]]
+    leaving = _circuit_ports(network, hop[0])
     others = [link for head, link in leaving if head != hop[1] and network.against(hop[0], head)[0] == far]
     return sorted(others, key=lambda link: link.delay_us)
 
@@ -151,14 +151,14 @@ def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:
     )
 
 
-def _circuit_ports(network: Network, switch: Switch) -> list[tuple[str, Link]]:
+def _circuit_ports(network: Network, switch: str) -> list[tuple[str, Link]]:
     """Return (neighbour, link) of each circuit that leaves a switch, in the network's order."""
-    return [(head, link) for tail, head, link in network.circuit_links if tail == switch.name]
+    return [(head, link) for tail, head, link in network.circuit_links if tail == switch]
 
 
 def _index(network: Network, hop: tuple[str, str]) -> int:
     """Return the place of a circuit link among those that leave its switch."""
-    return [head for tail, head, _ in network.circuit_links if tail == hop[0]].index(hop[1])
+    return [head for head, _ in _circuit_ports(network, hop[0])].index(hop[1])
 
 
 def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> int:
@@ -177,7 +177,7 @@ def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQ
         link.port_name: _queues(
             plan.links[link_name(switch.name, head)], link.rate_bps if link.circuit in plan.down else 0
         )
-        for head, link in _circuit_ports(network, switch)
+        for head, link in _circuit_ports(network, switch.name)
     }
 
 
@@ -237,7 +237,7 @@ def _strange(network: Network, switch: Switch, policy: Policy, down: frozenset[s
 
     With one circuit that is one rule; with more it is the destination that says which.
     """
-    ports = _circuit_ports(network, switch)
+    ports = _circuit_ports(network, switch.name)
     leaving: list[tuple[str, Host | None]] = [(ports[0][0], None)]
     if len(ports) > 1:
         leaving = [(default_path(network, switch.name, h.name, down)[1], h) for h in _remote(network, switch)]
@@ -271,7 +271,7 @@ def _named(network: Network, switch: Switch) -> Iterator[Rule]:
             continue
         yield _passes(ARP_HERE_PRIORITY, in_its_name | {"in_port": network.link(switch.name, host.name).port_no})
         yield Rule(CLASSIFY_TABLE, ARP_NOT_HERE_PRIORITY, match(in_its_name), _COOKIE)
-    for _, link in _circuit_ports(network, switch):
+    for _, link in _circuit_ports(network, switch.name):
         yield _passes(ARP_THERE_PRIORITY, {"eth_type": _ARP, "in_port": link.port_no})
 
 
@@ -283,7 +283,7 @@ def _passed(network: Network, switch: Switch, policy: Policy) -> Iterator[Rule]:
     for host in network.hosts:
         for fields in _addressed_to(host) if is_local(network, switch, host.name) else ():
             yield _passes(LOCAL_PRIORITY, fields)
-    ports = _circuit_ports(network, switch)
+    ports = _circuit_ports(network, switch.name)
     for _, link in ports:
         arrived, pop = _arrived(link), link.vlan_vid is not None
         yield _passes(TAGGED_PRIORITY if pop else TRANSIT_PRIORITY, arrived, pop_vlan=pop)
