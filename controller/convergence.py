@@ -175,13 +175,15 @@ class Convergence:
     def _to_tell(self, plan: Plan) -> list[str]:
         """Return the connected hosts that act, or are about to, on something else than a plan; under the lock.
 
-        One that has stepped down under this very epoch has been told.
+        One that has stepped down under this very epoch has been told. Who gains most comes first: the circuit is idle
+        until it knows.
         """
-        return [
-            name
+        losing_bps = {
+            name: sum(c.from_bps - c.to_bps for c in host_changes(name, state.acts_as_told, plan.of_host(name)))
             for name, state in self._book.hosts.items()
             if state.connected and state.sent_epoch != plan.epoch and state.acts_as_told != plan.of_host(name)
-        ]
+        }
+        return sorted(losing_bps, key=losing_bps.__getitem__)
 
     def _tell(self, step: Step) -> None:
         """Send each host whose allocations differ what it may do; under the lock.

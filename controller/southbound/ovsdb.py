@@ -300,31 +300,45 @@ class QueueWriter:
         return qos
 
     def _write(self, transaction: Any, port_name: str, wanted: PortQueues) -> bool:
-        """Write the difference for one port into the transaction; return whether there is one."""
+        """Write the difference for one port into the transaction; return whether there is one.
+
+        The package converts a column at each look and each write, and a circuit that changes hands waits for it: so
+        each is looked at once, and nothing is written that is there.
+        """
         port = self._port(port_name)
         qos = self._our_qos(port)
-        if qos is not None and _port_queues(qos) == wanted:
+        present = PortQueues(0, ()) if qos is None else _port_queues(qos)
+        if present == wanted:
             return False
         if qos is None:
             port.verify("qos")  # if somebody gives the port a QoS meanwhile, we want to see that, not to replace it
             left = self._ours("QoS", port_name)  # somebody may have taken it off the port: it is put back as it was
             qos = left[0] if left else self._insert(transaction, "QoS", port_name)
             port.qos = qos
-        old_queues = dict(qos.queues)
-        left = [row for row in self._ours("Queue", port_name) if row not in old_queues.values()]
-        qos.type = _QOS_TYPE
-        qos.other_config = {"max-rate": str(wanted.port_max_bps)}
-        rows = {}
+        if present.port_max_bps != wanted.port_max_bps:
+            qos.type = _QOS_TYPE
+            qos.other_config = {"max-rate": str(wanted.port_max_bps)}
+        old = {queue.queue_id: queue for queue in present.queues}
+        rows = self._numbered(transaction, port_name, qos, {queue.queue_id for queue in wanted.queues})
         for queue in wanted.queues:
-            known = old_queues.get(queue.queue_id) or (left.pop() if left else None)
-            row = rows[queue.queue_id] = known or self._insert(transaction, "Queue", port_name)
-            if known is None or row.other_config != _queue_config(queue):
-                row.other_config = _queue_config(queue)
-        qos.queues = rows
-        gone = [row for queue_id, row in old_queues.items() if queue_id not in rows and _OURS in row.external_ids]
+            if queue != old.get(queue.queue_id):
+                rows[queue.queue_id].other_config = _queue_config(queue)
+        return True
+
+    def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: set[int]) -> dict[int, Any]:
+        """Return a QoS's queue rows, one for each number: made, taken up again or deleted as need be."""
+        old = dict(qos.queues)
+        if old.keys() == numbers:
+            return old
+        left = [row for row in self._ours("Queue", port_name) if row not in old.values()]
+        gone = [row for number, row in old.items() if number not in numbers and _OURS in row.external_ids]
+        qos.queues = {
+            number: old.get(number) or (left.pop() if left else self._insert(transaction, "Queue", port_name))
+            for number in sorted(numbers)
+        }
         for row in gone + left:
             row.delete()
-        return True
+        return dict(qos.queues)
 
     def _ours(self, table: str, port_name: str) -> list[Any]:
         """Return our rows for a port."""
@@ -357,9 +371,10 @@ def _queue_config(queue: Queue) -> dict[str, str]:
 
 def _port_queues(qos: Any) -> PortQueues:
     """Return a QoS row as a value; what is no number, or another type of QoS, reads as 0 and so differs."""
+    configs = ((queue_id, row.other_config) for queue_id, row in sorted(qos.queues.items()))
     queues = (
-        Queue(queue_id, *(_number(row.other_config, key) for key in ("min-rate", "max-rate", "burst")))
-        for queue_id, row in sorted(qos.queues.items())
+        Queue(queue_id, *(_number(config, key) for key in ("min-rate", "max-rate", "burst")))
+        for queue_id, config in configs
     )
     return PortQueues(_number(qos.other_config, "max-rate") if qos.type == _QOS_TYPE else 0, tuple(queues))
 

@@ -67,6 +67,13 @@ def test_at_the_end_of_its_flight_the_background_gets_the_images_share_back(site
     assert share(view, FlowClass.URGENT) == pytest.approx(0.02, rel=0.01)
 
 
+def test_who_gains_most_is_told_first(site):
+    under_way(site)
+    site.demand("base20", "base21", wants=False)
+    site.converge()
+    assert [host for host, _ in site.hosts.sent[-3:]] == ["base23", "base20", "base21"]
+
+
 def test_a_host_that_is_gone_keeps_the_share_of_its_announcement(site):
     under_way(site)
     before = site.book.desired.entries
