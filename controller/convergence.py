@@ -175,28 +175,29 @@ class Convergence:
     def _to_tell(self, plan: Plan) -> list[str]:
         """Return the connected hosts that act, or are about to, on something else than a plan; under the lock.
 
-        One that has stepped down under this very epoch has been told. Who gains most comes first: the circuit is idle
-        until it knows.
+        One that has stepped down under this very epoch has been told.
         """
-        losing_bps = {
-            name: sum(c.from_bps - c.to_bps for c in host_changes(name, state.acts_as_told, plan.of_host(name)))
+        return [
+            name
             for name, state in self._book.hosts.items()
             if state.connected and state.sent_epoch != plan.epoch and state.acts_as_told != plan.of_host(name)
-        }
-        return sorted(losing_bps, key=losing_bps.__getitem__)
+        ]
 
     def _tell(self, step: Step) -> None:
         """Send each host whose allocations differ what it may do; under the lock.
 
-        To have sent more is to be done; less counts only when it is confirmed. A host that does not answer holds what
-        is next up until its lease is over, and no longer.
+        Who gains most comes first: the circuit is idle until it knows. To have sent more is to be done; less counts
+        only when it is confirmed. A host that does not answer holds what is next up until its lease is over, and no
+        longer.
         """
         book, plan, now_us = self._book, step.plan, self._book.now_us()
+        by_host = {
+            name: host_changes(name, book.hosts[name].acts_as_told, plan.of_host(name)) for name in self._to_tell(plan)
+        }
         changes: list[Change] = []
-        for name in self._to_tell(plan):
-            entries = plan.of_host(name)
-            changes += host_changes(name, book.hosts[name].acts_as_told, entries)
-            self._hosts.send(name, book.sending(name, plan.epoch, entries))
+        for name in sorted(by_host, key=lambda n: sum(c.from_bps - c.to_bps for c in by_host[n])):
+            changes += by_host[name]
+            self._hosts.send(name, book.sending(name, plan.epoch, plan.of_host(name)))
         if self._told is not None and self._told.epoch == plan.epoch:
             self._told = replace(self._told, changes=(*self._told.changes, *changes))
         else:

@@ -283,6 +283,10 @@ class BpfObject:
         _references, state = _REGISTRATION.unpack_from(operations.value(bytes(operations.key_bytes)))
         return bool(state == _IN_USE)
 
+    def program_fd(self, name: str) -> int:
+        """Return the descriptor of a loaded program."""
+        return self._lib.number("bpf_program__fd", self._program(name), doing=f"program {name}")
+
     def attach_cgroup(self, program: str, cgroup_fd: int) -> int:
         """Attach a program to a cgroup; others that are attached there stay. Return its link's descriptor."""
         attach = "bpf_program__attach_cgroup"

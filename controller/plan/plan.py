@@ -9,7 +9,7 @@ from controller.plan.policy import PPM, Policy
 from controller.plan.shares import class_shares, max_min
 from topology.network import Network, link_name
 from topology.protocol import FlowClass
-from topology.wire import Framing, Layer, answers_ppm, converted_bps, cwnd_segments
+from topology.wire import Framing, Layer, answers_ppm, converted_bps
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +258,8 @@ def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry
     """Return the allocation that fills ``frame_bps`` of a meter, with the window its rate needs."""
     framing = network.framing
     payload_bps = converted_bps(frame_bps, Layer.FRAME, Layer.PAYLOAD, framing)
-    bare_segments = cwnd_segments(max(1, payload_bps), network.path_rtt_us(flow.path), framing.mss_bytes)
-    window_segments = -(-bare_segments * (PPM + policy.window_slack_ppm) // PPM)
+    rtt_us = network.path_rtt_us(flow.path)
+    window_segments = policy.window_segments(max(1, payload_bps), rtt_us, framing.mss_bytes)
     return Entry(flow, frame_bps, payload_bps, window_segments, _standby(flow, frame_bps, framing))
 
 

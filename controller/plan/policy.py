@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from topology.protocol import FlowClass
+from topology.wire import cwnd_segments
 
 PPM = 1_000_000
+SUPER_PACKET_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,17 @@ class Policy:
 
     ``window_slack_ppm``: Freemon 2013 measured the best total at 0.92% over the formula (14,764 against 14,629
     segments). Ours paces as well, so the window is a ceiling and not the clock, and may be a little wider.
+
+    ``least_slack_us``: the slack is never less than what the rate carries in this time, or four super-packets if that
+    is less. TCP hands over super-packets of a millisecond, at most 64 KiB, and each second one is confirmed. On a path
+    of 50 ms, 2% are a single millisecond, and each loss would leave the line idle.
+
     ``protected``: classes that a switch itself sends by another circuit to the same switch when their own is dead.
     """
 
     classes: dict[FlowClass, ClassPolicy]
     window_slack_ppm: int = 20_000
+    least_slack_us: int = 2_000
     standby_ppm: int = 20_000
     protected: frozenset[FlowClass] = frozenset({FlowClass.URGENT, FlowClass.PREDICTABLE})
 
@@ -60,6 +68,17 @@ class Policy:
         total_ppm = sum(p.guarantee_ppm for p in self.classes.values())
         if total_ppm > PPM:
             raise ValueError(f"the guarantees come to {total_ppm / 10_000:g}% of the circuit")
+
+    def window_segments(self, payload_bps: int, rtt_us: int, mss_bytes: int) -> int:
+        """Return the window that a rate needs on a path: rate x round trip, and the slack.
+
+        Raises:
+            ValueError: an argument is not positive.
+        """
+        bare_segments = cwnd_segments(payload_bps, rtt_us, mss_bytes)
+        slack_segments = -(-bare_segments * self.window_slack_ppm // PPM)
+        least_segments = cwnd_segments(payload_bps, self.least_slack_us, mss_bytes)
+        return bare_segments + max(slack_segments, min(least_segments, 4 * SUPER_PACKET_BYTES // mss_bytes))
 
 
 # Source of the shares: Freemon 2013 section IV.B. A class that is not wanted keeps a trickle, so that a handshake or

@@ -302,8 +302,8 @@ class QueueWriter:
     def _write(self, transaction: Any, port_name: str, wanted: PortQueues) -> bool:
         """Write the difference for one port into the transaction; return whether there is one.
 
-        The package converts a column at each look and each write, and a circuit that changes hands waits for it: so
-        each is looked at once, and nothing is written that is there.
+        The package converts a column at each look and each write, and a circuit that changes hands waits for it: so no
+        configuration is looked at twice, and nothing is written that is there.
         """
         port = self._port(port_name)
         qos = self._our_qos(port)
@@ -319,26 +319,27 @@ class QueueWriter:
             qos.type = _QOS_TYPE
             qos.other_config = {"max-rate": str(wanted.port_max_bps)}
         old = {queue.queue_id: queue for queue in present.queues}
-        rows = self._numbered(transaction, port_name, qos, {queue.queue_id for queue in wanted.queues})
+        rows = self._numbered(transaction, port_name, qos, [queue.queue_id for queue in wanted.queues])
         for queue in wanted.queues:
             if queue != old.get(queue.queue_id):
                 rows[queue.queue_id].other_config = _queue_config(queue)
         return True
 
-    def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: set[int]) -> dict[int, Any]:
+    def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: list[int]) -> dict[int, Any]:
         """Return a QoS's queue rows, one for each number: made, taken up again or deleted as need be."""
         old = dict(qos.queues)
-        if old.keys() == numbers:
+        if sorted(old) == numbers:
             return old
         left = [row for row in self._ours("Queue", port_name) if row not in old.values()]
         gone = [row for number, row in old.items() if number not in numbers and _OURS in row.external_ids]
-        qos.queues = {
+        rows = {
             number: old.get(number) or (left.pop() if left else self._insert(transaction, "Queue", port_name))
-            for number in sorted(numbers)
+            for number in numbers
         }
+        qos.queues = rows
         for row in gone + left:
             row.delete()
-        return dict(qos.queues)
+        return rows
 
     def _ours(self, table: str, port_name: str) -> list[Any]:
         """Return our rows for a port."""

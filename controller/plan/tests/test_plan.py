@@ -1,5 +1,6 @@
 """The plan at each layer, on one circuit and on a ring of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from controller.plan.tests.factories import (
     plan_of,
 )
 from topology.protocol import FlowClass
-from topology.wire import Layer, converted_bps
+from topology.wire import Layer, converted_bps, cwnd_segments
 
 WAN, BACK = "ls1->ch1", "ch1->ls1"
 
@@ -94,6 +95,13 @@ def test_a_window_has_its_stated_slack_over_the_papers():
     assert 6_939 < image.window_segments < 1.02 * 6_939
 
 
+@pytest.mark.parametrize("rtt_us", [1, 1_000, 20_000, 99_999, 100_000, 100_001, 180_000, 800_000])
+@pytest.mark.parametrize(("rate_bps", "least"), [(10**6, 0.2), (10**9, 172.7), (10**10, 181)])
+def test_on_a_short_path_the_slack_of_a_window_is_two_milliseconds_or_four_super_packets(rate_bps, least, rtt_us):
+    bare, window = (f(rate_bps, rtt_us, 1448) for f in (cwnd_segments, DEFAULT_POLICY.window_segments))
+    assert window - bare == pytest.approx(max(least, 0.02 * bare), abs=1)
+
+
 def test_without_an_image_the_raw_images_have_the_rest():
     plan = plan_of(DATABASE, RAW_IMAGES)
     assert 0.948 < plan.of_host("base23")[0].frame_bps / plan.links[WAN].circuit_bps < 0.95
@@ -147,4 +155,4 @@ def test_a_flow_over_several_circuits_gets_the_least_of_them():
 def test_the_window_follows_the_flows_own_path():
     near, far = (flow(FlowClass.URGENT, "albu10", target, RING) for target in ("losa10", "pop10"))
     windows = [planned(2, RING, DEFAULT_POLICY, Demand((one,))).entries[0].window_segments for one in (near, far)]
-    assert round(windows[1] / windows[0]) == 5
+    assert windows[1] / windows[0] == pytest.approx(5, rel=0.01)
