@@ -2,12 +2,24 @@
 #   make demo    the LSST scenario: table, report and figure in out/demo
 #   make test    lint, types, imports, unit, property and emulated tests
 # The others: make check (fast, no root), bpf (the kernel part again), clean; experiments: failover, handover, layers, floods,
-# faults, soak, bursts, bench-reservations, bench-agent.
+# faults, soak, bursts, paper, bench-reservations, bench-agent.
 
 PYTHON  := .venv/bin/python
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
+RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
+	mariadb-server-core mariadb-client-core rclone
 
-.PHONY: demo test check schema root lab failover handover layers faults soak floods bursts bench-reservations bench-agent install bpf clean
+define installed  # packages of Debian, those that are missing
+	@echo "== packages of Debian: $(1)"
+	@missing=""; for package in $(1); do \
+	    dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q "ok installed" || missing="$$missing $$package"; done; \
+	if [ -n "$$missing" ]; then \
+	    if [ "$$(id -u)" != 0 ]; then echo "not root: install$$missing first, or run make as root" >&2; exit 1; fi; \
+	    echo "installing$$missing"; apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+endef
+
+.PHONY: demo test check schema root lab failover handover layers faults soak floods bursts paper paper-quick bench-reservations bench-agent install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
 	$(PYTHON) mininet-tests/demo.py $(ARGS)
@@ -60,16 +72,17 @@ bench-agent: install  ## out/bench/agent.json
 bursts: install  ## out/bursts: buffers at starts, as in Freemon 2013 and Antony 2003; ARGS="fig2", "freemon", "fig4", "--quick"
 	$(PYTHON) mininet-tests/bursts.py $(ARGS)
 
+paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/results.md; ARGS="--only REGEX", "--list"
+	$(call installed,$(RIVALS))
+	$(PYTHON) mininet-tests/paper.py $(ARGS)
+
+paper-quick: install  ## a part of it, in less than a quarter of an hour: out/paper-quick
+	$(PYTHON) mininet-tests/paper.py --quick $(ARGS)
+
 install: .venv/.installed
 
 .venv/.installed: setup.cfg pyproject.toml
-	@echo "== packages of Debian: $(PACKAGES)"
-	@missing=""; for package in $(PACKAGES); do \
-	    dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q "ok installed" || missing="$$missing $$package"; done; \
-	if [ -n "$$missing" ]; then \
-	    if [ "$$(id -u)" != 0 ]; then echo "not root: install$$missing first, or run make as root" >&2; exit 1; fi; \
-	    echo "installing$$missing"; apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	$(call installed,$(PACKAGES))
 	@echo "== packages of Python, into .venv"
 	/usr/bin/python3 -m venv .venv
 	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation,test]'
@@ -78,6 +91,7 @@ install: .venv/.installed
 
 bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
 	$(MAKE) -C hostagent/bpf
+	$(MAKE) -C mininet-tests/bpf
 
 clean:
 	rm -rf .venv out build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,7 +6,6 @@ lab, where single packets at 30 Gbit/s are exact.
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from bursts_points import (
     fig2_measured,
     points,
 )
+from cells import EXIT_FAILED, EXIT_OK, Batch, Kept, measured
 from saturation import LEAST_IDLE_SHARE
 
 from controller.plan.bursts import forbidden_bps
@@ -27,7 +27,6 @@ from controller.plan.bursts import forbidden_bps
 HERE = Path(__file__).parent
 EXPERIMENTS = ("fig2", "fig4", "freemon")
 DILATION = 16  # 10 Gbit/s of single packets, at a start of ten senders
-EXIT_FAILED = 1
 CURVE_RTTS_MS = range(16, 221)
 
 
@@ -41,32 +40,22 @@ def main(argv: list[str]) -> int:
     if not set(args.experiments) <= set(EXPERIMENTS):
         parser.error(f"there are {', '.join(EXPERIMENTS)}")
     wanted = points(tuple(args.experiments) or EXPERIMENTS, quick=args.quick)
-    kept = args.out.absolute() / "points"
-    kept.mkdir(parents=True, exist_ok=True)
-    missing = [point for point in wanted if _seen(kept, point) is None]
-    print(f"bursts: {len(wanted)} points, {len(missing)} of them to be measured", flush=True)
-    code = _measured(missing, kept) if missing else 0
-    seen = [one for point in wanted if (one := _seen(kept, point)) is not None]
+    kept = Kept(args.out.absolute() / "points")
+    missing = kept.missing(wanted)
+    say(f"{len(wanted)} points, {len(missing)} of them to be measured")
+    command = (sys.executable, str(HERE / "bursts_run.py"))
+    code = measured([Batch(command, tuple(missing), DILATION)], kept, {}, say) if missing else EXIT_OK
+    seen = [one for point in wanted if (one := kept.seen(point)) is not None]
     _written(seen, args.out)
     full = [one["name"] for one in seen if one["idle_share"] < LEAST_IDLE_SHARE]
     if full:
         print(f"bursts: invalid, the CPU was full: {', '.join(full)}", file=sys.stderr)
-    return EXIT_FAILED if code or full or len(seen) < len(wanted) else 0
+    return code or (EXIT_FAILED if full or len(seen) < len(wanted) else EXIT_OK)
 
 
-def _seen(kept: Path, point: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a point has come to; None if it was not measured, or was another one then."""
-    file = kept / f"{point['name']}.json"
-    seen: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return seen if point.items() <= seen.items() else None
-
-
-def _measured(missing: list[dict[str, Any]], kept: Path) -> int:
-    """Measure points in the lab, all in one boot, into a file each; return its exit code."""
-    (kept / "points.json").write_text(json.dumps(missing))
-    lab = [str(HERE / "lab"), "--dilation", str(DILATION), "--out", str(kept), "--"]
-    run = [str(HERE / "isolated.sh"), sys.executable, str(HERE / "bursts_run.py"), "--out", str(kept)]
-    return subprocess.run([*lab, *run], check=False).returncode
+def say(text: str) -> None:
+    """Show progress."""
+    print(f"bursts: {text}", flush=True)
 
 
 def _written(seen: list[dict[str, Any]], out: Path) -> None:

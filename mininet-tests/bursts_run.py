@@ -1,20 +1,18 @@
-"""Starts and their losses, measured: the points it is given, one file each. Run inside ``isolated.sh``, in the lab.
+"""Starts and their losses, measured: the points it is given. Run inside ``isolated.sh``, in the lab.
 
 Started by ``bursts.py``. It does not know whether it is in the lab.
 """
 
 import argparse
-import json
-import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from bursts_line import Nics
 from bursts_tcp import Start, Starts, smallest_buffer
 from bursts_udp import numbered
+from cells import EXIT_FAILED, EXIT_OK, asked, leave, tell
 from longpath_site import Site
 
 SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for another one
@@ -43,31 +41,25 @@ class Runs:
         return seen | {"idle_share": min(self._starts.shares)}
 
 
-def main() -> int:
-    """Run, and keep what was seen."""
+def main() -> None:
+    """Measure, and tell of each point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder with points.json; for what was seen")
+    parser.add_argument("--out", type=Path, required=True, help="folder with the points that are asked for")
     args = parser.parse_args()
-    points = json.loads((args.out / "points.json").read_text())
+    points = asked(args.out)
     most = max(point.get("start", {}).get("senders", 1) for point in points)
     sys.setswitchinterval(SWITCH_S)
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
             site = Site(Path(scratch), LARGEST_RTT_MS, LARGEST_BPS)
             runs = Runs(site, Nics(site.line, most))
-            for number, point in enumerate(points, 1):
-                began_s = time.monotonic()
-                seen = runs.seen(point)
-                unfinished = args.out / "unfinished"  # a file that is there is whole
-                unfinished.write_text(json.dumps(point | seen))
-                unfinished.rename(args.out / f"{point['name']}.json")
-                took_s = time.monotonic() - began_s
-                print(f"bursts: {number} of {len(points)}: {point['name']}: {took_s:.1f} s of its time", flush=True)
+            for point in points:
+                tell(point, runs.seen(point))
         except (AssertionError, RuntimeError, OSError) as error:
             print(f"bursts: {error}", file=sys.stderr, flush=True)
-            os._exit(1)  # its threads and agents may still run; the namespaces end with this process
-    os._exit(0)  # likewise
+            leave(EXIT_FAILED)
+    leave(EXIT_OK)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,15 +10,14 @@ import json
 import socket
 import struct
 import sys
-import threading
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import httpx
-from counters import Counters, install
+from arrivals import Arrivals
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
 from failover_report import report
@@ -40,43 +39,6 @@ RETURN_AFTER_S = 1
 SAMPLED_EVERY_S = 0.01
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
 CASES = {"both": (0, 1), "near": (0,), "far": (1,)}  # which ends of the line lose their carrier; 0 is the senders'
-
-
-class Watch:
-    """Samples what arrives, by sender, in a thread of its own from ``with`` to its end."""
-
-    def __init__(self, site: Emulation) -> None:
-        network, net = site.realised.network, site.realised.net
-        install(net[RECEIVER].pid, {name: str(network.host(name).ip) for name in PORTS})
-        self._counters: Counters = in_namespace(net[RECEIVER].pid, Counters)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.received: list[tuple[int, dict[str, int]]] = []
-
-    def __enter__(self) -> Self:
-        """Start."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop."""
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        due_s = time.monotonic()
-        while not self._stop.wait(max(0.0, due_s - time.monotonic())):
-            counts = self._counters.read()
-            self.received.append((now_us(), {name: counts[name].payload_bytes for name in PORTS}))
-            due_s += SAMPLED_EVERY_S
-
-    def bps(self, host: str, over_s: float) -> int:
-        """Return what has arrived of a host over the last so many seconds, payload, bit/s."""
-        count = int(over_s / SAMPLED_EVERY_S)
-        if len(self.received) <= count:
-            return 0
-        (from_us, before), (to_us, after) = self.received[-count - 1], self.received[-1]
-        return (after[host] - before[host]) * 8_000_000 // (to_us - from_us)
 
 
 class Cable:
@@ -118,20 +80,20 @@ def run(directory: Path) -> dict[str, Any]:
     with emulation(
         network, FLOWS, directory, single_packets=True, without_agent=frozenset({"base21"}), settings=more
     ) as site:
-        with Watch(site) as watch, IdleMeter() as idle:
+        with Arrivals(site, RECEIVER, tuple(PORTS), SAMPLED_EVERY_S) as arrivals, IdleMeter() as idle:
             say("starting the traffic")
             _started(site)
             say("waiting for every flow to reach its plan")
-            eventually(lambda: _at_plan(site, watch), within_s=60, what="every flow reaches its plan")
+            eventually(lambda: _at_plan(site, arrivals), within_s=60, what="every flow reaches its plan")
             cable = Cable(site, DIES)
             cases = {}
             for name, ends in CASES.items():
                 say(f"the line dies: {name}")
-                cases[name] = _case(site, watch, cable, ends)
+                cases[name] = _case(site, arrivals, cable, ends)
                 say(f"the line is used again: {name}")
         return {
             "rtt_ms": 2 * DELAY_US / 1000,
-            "received": watch.received,
+            "received": arrivals.seen,
             "cases": cases,
             "idle_shares": idle.shares,
             "events": _events(site),
@@ -175,16 +137,16 @@ def _planned(plan: dict[str, Any]) -> dict[str, int]:
     return {one["from"]: one["payload_bps"] for one in plan["allocations"]}
 
 
-def _at_plan(site: Emulation, watch: Watch) -> bool:
+def _at_plan(site: Emulation, arrivals: Arrivals) -> bool:
     """Return whether every flow has been at its plan for a second."""
     ended = [text for text in site.ended() if "iperf3" in text]
     if ended:
         raise RuntimeError("; ".join(ended))
     planned = _planned(site.get("/v1/plan")["desired"])
-    return all(watch.bps(host, 1.0) > 0.97 * planned[host] for host in PORTS)
+    return all(arrivals.bps(1_000_000, host) > 0.97 * planned[host] for host in PORTS)
 
 
-def _case(site: Emulation, watch: Watch, cable: Cable, ends: tuple[int, ...]) -> dict[str, Any]:
+def _case(site: Emulation, arrivals: Arrivals, cable: Cable, ends: tuple[int, ...]) -> dict[str, Any]:
     """Let the circuit die and come back; return what was seen of it."""
     before, prepared = _seen(site), site.get("/v1/circuits")
     died_us = cable.pull(ends)
@@ -194,7 +156,7 @@ def _case(site: Emulation, watch: Watch, cable: Cable, ends: tuple[int, ...]) ->
     cable.plug()
     eventually(lambda: _state(site) == "up", within_s=30, what="the circuit is used again")
     used_us = now_us()
-    eventually(lambda: _at_plan(site, watch), within_s=30, what="every flow is back at its plan")
+    eventually(lambda: _at_plan(site, arrivals), within_s=30, what="every flow is back at its plan")
     time.sleep(1)
     after = _seen(site)
     return {

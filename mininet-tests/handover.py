@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from counters import Counters, install
+from arrivals import Arrivals
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
 from handover_report import report
@@ -39,41 +39,8 @@ FLOWS = [
 ORDERS = ("round-trip", "demand")  # the controller's setting ``handover``
 FIRST_PORT = 5401
 WARM_BYTES = 20_000
-COUNT_EVERY_S = 0.0025
 LEAD_S, TAIL_S = 0.7, 1.0
 SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
-
-
-class Arrivals:
-    """Counts, in a thread of its own, what arrives of each sender."""
-
-    def __init__(self, site: Emulation) -> None:
-        """Start."""
-        network, pid = site.realised.network, site.realised.net[RECEIVER].pid
-        install(pid, {name: str(network.host(name).ip) for name in SENDERS})
-        self._counters: Counters = in_namespace(pid, Counters)
-        self.seen: list[tuple[int, list[int]]] = []  # time, payload of each sender so far
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(COUNT_EVERY_S):
-            began_us, counts = now_us(), self._counters.read()
-            self.seen.append(((began_us + now_us()) // 2, [counts[name].payload_bytes for name in SENDERS]))
-
-    def bps(self, over_us: int) -> float:
-        """Return the rate of all together over the last stretch, bit/s."""
-        if not self.seen or self.seen[-1][0] - self.seen[0][0] < over_us:
-            return 0.0
-        (end_us, end) = self.seen[-1]
-        start_us, start = next((t, v) for t, v in reversed(self.seen) if end_us - t >= over_us)
-        return (sum(end) - sum(start)) * 8e6 / (end_us - start_us)
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._stop.set()
-        self._thread.join()
 
 
 class Ports:
@@ -121,7 +88,7 @@ class Scene:
         self.site, self.part_bytes = site, part_bytes
         self.feeder, self.drain = Feeder(), Drain()
         self.ports = Ports(site, self.drain)
-        self.arrivals = Arrivals(site)
+        self.arrivals = Arrivals(site, RECEIVER, SENDERS)
 
     def standing(self) -> None:
         """Let background and database run, until they fill the circuit."""
@@ -135,22 +102,14 @@ class Scene:
 
     def image(self, name: str, *, warm: bool) -> dict[str, Any]:
         """Announce an image, send it, and release it; return the times."""
-        streams = self._warm() if warm else []
+        streams = self.warm() if warm else []
         time.sleep(LEAD_S)
-        drops, marks = self._drops(), {"announced_us": now_us()}
-        body = {"id": name, "bytes": 2 * self.part_bytes, "from": list(IMAGE_HOSTS), "to": RECEIVER}
-        answer = self.site.api.post("/v1/announcements", json=body)
-        answer.raise_for_status()
-        marks["promised_us"] = marks["announced_us"] + round(answer.json()["promised_in_s"] * 1e6)
-        marks["begun_us"] = now_us()
+        drops = self._drops()
+        marks = self.begun(name)
         if not warm:
             streams = self.ports.all_opened(IMAGE_HOSTS)
-        self.feeder.feed(streams, self.part_bytes)
-        eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
-        marks["confirmed_us"] = now_us()
+        marks = self.finished(name, streams, marks)
         resent = sum(s.told.retransmitted_segments for s in streams)
-        self.site.api.delete(f"/v1/announcements/{name}").raise_for_status()
-        marks["released_us"] = now_us()
         time.sleep(TAIL_S)
         marks["end_us"] = now_us()
         after = self._drops()
@@ -160,7 +119,25 @@ class Scene:
         return {"name": name, "warm": warm, "marks": marks, "retransmitted_segments": resent,
                 "drops": {port: after[port] - drops[port] for port in after}}  # fmt: skip
 
-    def _warm(self) -> list[Stream]:
+    def begun(self, name: str) -> dict[str, int]:
+        """Announce an image; return the times."""
+        marks = {"announced_us": now_us()}
+        body = {"id": name, "bytes": 2 * self.part_bytes, "from": list(IMAGE_HOSTS), "to": RECEIVER}
+        answer = self.site.api.post("/v1/announcements", json=body)
+        answer.raise_for_status()
+        marks["promised_us"] = marks["announced_us"] + round(answer.json()["promised_in_s"] * 1e6)
+        return marks | {"begun_us": now_us()}
+
+    def finished(self, name: str, streams: list[Stream], marks: dict[str, int]) -> dict[str, int]:
+        """Send an image and release it; return the times."""
+        self.feeder.feed(streams, self.part_bytes)
+        eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
+        marks = marks | {"confirmed_us": now_us()}
+        self.site.api.delete(f"/v1/announcements/{name}").raise_for_status()
+        return marks | {"released_us": now_us()}
+
+    def warm(self) -> list[Stream]:
+        """Return new connections of the image's hosts that have carried something."""
         streams = self.ports.all_opened(IMAGE_HOSTS)
         self.feeder.feed(streams, WARM_BYTES)
         eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=30, what="it is warm")

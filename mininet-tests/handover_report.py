@@ -15,8 +15,7 @@ RTT_US = 180_000
 def series(order: dict[str, Any], senders: list[str]) -> Series:
     """Return the payload received of each sender."""
     at_us = [t for t, _ in order["received"]]
-    columns = zip(*(counts for _, counts in order["received"]), strict=True)
-    return Series(at_us, {name: list(column) for name, column in zip(senders, columns, strict=True)})
+    return Series(at_us, {name: [counts[name] for _, counts in order["received"]] for name in senders})
 
 
 def report(run: dict[str, Any]) -> dict[str, Any]:

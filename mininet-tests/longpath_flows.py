@@ -3,6 +3,7 @@
 import bisect
 import ctypes
 import fcntl
+import select
 import selectors
 import socket
 import struct
@@ -20,7 +21,7 @@ DRAIN_EVERY_S = 0.02
 COUNT_EVERY_S = 0.01
 CONNECT_WITHIN_S = 20.0
 # A receiver that waits for more than there is confirms every second segment at once; another one, only as fast as it
-# is read (__tcp_ack_snd_check). So the sender is measured, and not the drain.
+# is read (__tcp_ack_snd_check). So the sender is measured, and not the drain, which is woken by more than that.
 RECEIVE_AT_LEAST_BYTES = 1 << 22
 BACKLOG_BYTES, LEAST_BACKLOG_BYTES = 1 << 21, 1 << 14  # of all that are fed together: 40 ms at 400 Mbit/s; of each
 TCP_NOTSENT_LOWAT = 25  # linux/tcp.h
@@ -46,6 +47,8 @@ class Told:
     notsent_bytes: int
     sent_segments: int
     retransmitted_segments: int
+    receive_window_limited_us: int
+    send_buffer_limited_us: int
 
     @classmethod
     def of(cls, end: socket.socket) -> Self:
@@ -53,6 +56,7 @@ class Told:
         data = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
         words = struct.unpack_from("=24I", data, 8)
         pacing, _, acked, received = struct.unpack_from("=4Q", data, 104)
+        window_us, buffer_us = struct.unpack_from("=2Q", data, 176)
         (notsent,), (sent,) = struct.unpack_from("=I", data, 144), struct.unpack_from("=I", data, 156)
         return cls(
             time.monotonic(),
@@ -66,6 +70,8 @@ class Told:
             notsent,
             sent,
             words[23],
+            window_us,
+            buffer_us,
         )
 
 
@@ -216,10 +222,15 @@ class Feeder:
 
 
 class Drain:
-    """Takes what arrives, in a thread of its own, without looking at it."""
+    """Takes what arrives, in a thread of its own, without looking at it.
+
+    It is woken by much that has come at once, as when a hole is filled: a receiver that leaves it lying confirms
+    nothing until it is read, and the sender's window stands still.
+    """
 
     def __init__(self) -> None:
         self._receivers: list[int] = []
+        self._much = select.epoll()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
@@ -228,22 +239,28 @@ class Drain:
     def add(self, streams: list[Stream]) -> None:
         """Drain these too."""
         with self._lock:
-            self._receivers += [stream.receiver.fileno() for stream in streams]
+            for stream in streams:
+                self._receivers.append(stream.receiver.fileno())
+                self._much.register(stream.receiver, select.EPOLLIN | select.EPOLLET)
 
     def remove(self, streams: list[Stream]) -> None:
         """Drain these no more."""
         with self._lock:
-            self._receivers = [fd for fd in self._receivers if fd not in {s.receiver.fileno() for s in streams}]
+            for stream in streams:
+                self._receivers.remove(stream.receiver.fileno())
+                self._much.unregister(stream.receiver)
 
     def close(self) -> None:
         """End the thread."""
         self._stop.set()
         self._thread.join()
+        self._much.close()
 
     def _run(self) -> None:
         take, all_of_it = ctypes.CDLL(None).recv, ctypes.c_size_t(1 << 30)
         flags = socket.MSG_TRUNC | socket.MSG_DONTWAIT  # tcp(7): MSG_TRUNC discards
-        while not self._stop.wait(DRAIN_EVERY_S):
+        while not self._stop.is_set():
+            self._much.poll(DRAIN_EVERY_S)
             with self._lock:
                 for fd in self._receivers:
                     take(fd, None, all_of_it, flags)

@@ -19,6 +19,7 @@ from hostagent.tests.rig import Host
 QUEUE_PACKETS = 400_000  # netem's limit: more than any rate x delay here
 BURST_S = 0.0005  # of the bottleneck's rate: less, and a timer that is late once would cost it rate
 SEED = 20_261_121
+FAR_ENDS = ("up2", "down1")  # of the far place: towards the receiver, and back
 OTHER_ADDRESS = "10.77.3.1"  # a second one of the receiver's, for what nobody has planned
 SYSCTLS = {
     "net.ipv4.ip_forward": "1",
@@ -94,7 +95,7 @@ class Line:
         """
         self.sender, self.near, self.far = (Place(cable[0]) for cable in CABLES)
         self.receiver = Place(CABLES[-1][1])
-        self._rtt_ms, self._loss_percent = rtt_ms, 0.0
+        self._rtt_ms, self._loss_percent, self._frame_bps, self._jitter_ms = rtt_ms, 0.0, 0, 0.0
         for left, right in CABLES:
             veth = ("type", "veth", "peer", right.device, "address", right.mac, "netns", right.place)
             run("ip", "-n", left.place, "link", "add", left.device, "address", left.mac, *veth)
@@ -103,20 +104,39 @@ class Line:
         for port in PORTS if single_packets else ():
             off = ("tso", "off", "gso", "off", "gro", "off")
             run("ip", "netns", "exec", port.place, "ethtool", "-K", port.device, *off)
-        for device, seed in (("up2", SEED), ("down1", SEED + 1)):
+        for device in FAR_ENDS:
             self.far.run("tc", "qdisc", "add", "dev", device, "root", *self._netem())
-            self.far.inside(lambda device=device, seed=seed: seeded(device, seed))
+        self.seed(SEED)
 
     def _netem(self) -> list[str]:
         loss = ["loss", f"{self._loss_percent}%"] if self._loss_percent else []
-        return ["netem", "delay", f"{self._rtt_ms / 2}ms", "limit", str(QUEUE_PACKETS), *loss]
+        rate = ["rate", f"{self._frame_bps}bit"] if self._frame_bps else []
+        jitter = [f"{self._jitter_ms}ms"] if self._jitter_ms else []
+        return ["netem", "delay", f"{self._rtt_ms / 2}ms", *jitter, "limit", str(QUEUE_PACKETS), *loss, *rate]
 
-    def change(self, *, rtt_ms: float | None = None, loss_percent: float | None = None) -> None:
-        """Change the line's round trip, or what it loses of each hundred packets in each direction."""
+    def change(
+        self,
+        *,
+        rtt_ms: float | None = None,
+        loss_percent: float | None = None,
+        frame_bps: int | None = None,
+        jitter_ms: float | None = None,
+    ) -> None:
+        """Change the line's round trip, what it loses of each hundred packets, its rate or jitter, in each direction.
+
+        Its rate has no bucket of tokens: nothing is ever earlier than a line would bring it.
+        """
         self._rtt_ms = self._rtt_ms if rtt_ms is None else rtt_ms
         self._loss_percent = self._loss_percent if loss_percent is None else loss_percent
-        batch = [f"qdisc change dev {device} root {' '.join(self._netem())}" for device in ("up2", "down1")]
+        self._frame_bps = self._frame_bps if frame_bps is None else frame_bps
+        self._jitter_ms = self._jitter_ms if jitter_ms is None else jitter_ms
+        batch = [f"qdisc change dev {device} root {' '.join(self._netem())}" for device in FAR_ENDS]
         self.far.run("tc", "-batch", "-", text="\n".join(batch))
+
+    def seed(self, seed: int) -> None:
+        """Begin the random numbers of both directions anew; ``change`` gives them a seed of the kernel's choice."""
+        for number, device in enumerate(FAR_ENDS):
+            self.far.inside(lambda device=device, seed=seed + number: seeded(device, seed))
 
     def narrow(self, frame_bps: int, buffer_bytes: int, burst_s: float = BURST_S) -> None:
         """Give the bottleneck a rate, counted in Ethernet frames, and a buffer, the bucket of tokens included."""

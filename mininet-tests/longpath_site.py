@@ -17,7 +17,7 @@ from topology.protocol import Allocation, Allocations, FlowClass
 from topology.wire import Framing, Layer, cwnd_segments
 
 LEASE_MS = 1500
-SLACK_PERMILLE = 10  # of the window, as the controller's policy has it
+SLACK_PERMILLE = 10  # of the window: half of what the controller's policy has at 180 ms
 FRAMING = Framing()
 MSS_BYTES = FRAMING.mss_bytes
 RECEIVE_WINDOWS = 4  # of the largest plan: two for a window that is confirmed selectively, two for a longer path
@@ -63,6 +63,7 @@ class Site:
         largest_bps: int,
         *,
         single_packets: bool = True,
+        mtu_bytes: int = FRAMING.mtu_bytes,
         settings: dict[str, object] | None = None,
     ) -> None:
         """Build it.
@@ -72,10 +73,11 @@ class Site:
             rtt_ms: of the line, milliseconds.
             largest_bps: the most that will be planned, bit/s: the receiver's window is sized by it.
             single_packets: see :class:`Line`.
+            mtu_bytes: of every interface.
             settings: of the sender's agent.
         """
         self.rtt_s = rtt_ms / 1000
-        self.line = Line(rtt_ms, single_packets=single_packets)
+        self.line = Line(rtt_ms, single_packets=single_packets, mtu_bytes=mtu_bytes)
         self.agent = Agent(self.line.sender, folder / "sender", settings or {})
         self.receiving_agent = Agent(self.line.receiver, folder / "receiver", {})
         window_bytes = RECEIVE_WINDOWS * int(largest_bps / 8 * self.rtt_s)

@@ -1,7 +1,6 @@
 """What is measured about bursts is chosen and kept as it should be; no lab is needed for this."""
 
 import doctest
-import json
 
 import bursts
 import bursts_points
@@ -33,14 +32,6 @@ def test_speeds_are_tried_on_both_sides_of_both_roots():
         below, *inside, above = speeds_bps(rtt_ms)
         assert below < low < min(inside)
         assert max(inside) < high < above < GIGABIT
-
-
-def test_what_has_been_measured_is_not_measured_again_and_another_point_of_that_name_is(tmp_path):
-    (point,) = points(("fig2",), quick=False)
-    assert bursts._seen(tmp_path, point) is None
-    (tmp_path / "fig2.json").write_text(json.dumps(point | {"dropped": 7}))
-    assert bursts._seen(tmp_path, point)["dropped"] == 7
-    assert bursts._seen(tmp_path, point | {"buffer_bytes": 1}) is None
 
 
 def test_a_value_that_is_looked_for_is_found_from_either_end():

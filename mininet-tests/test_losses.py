@@ -1,0 +1,83 @@
+"""Single segments are lost out of super-packets: so many as were to be, and what arrives is what was sent."""
+
+import hashlib
+import os
+import random
+import socket
+import threading
+from math import sqrt
+
+import pytest
+from longpath_flows import Told
+from losses import Counts, SegmentLoss
+
+from hostagent.tests.rig import two_hosts
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+DATA = random.Random(1).randbytes(1 << 20) * 40
+SEGMENTS = len(DATA) // 1448
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two hosts, the right one of which loses what arrives."""
+    left, right = two_hosts()
+    yield left, right, SegmentLoss(right, right.interface, right.inside(lambda: mac_of(right.interface)))
+    left.remove()
+    right.remove()
+
+
+def mac_of(interface):
+    """The address of an interface of this thread's namespace."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as packets:
+        packets.bind((interface, 0))
+        return packets.getsockname()[4].hex(":")
+
+
+def sent(pair, share, seed=7, **how) -> tuple[Counts, Told]:
+    """Send the data; return what was lost, and what the sender's kernel says. It must arrive whole."""
+    left, right, loss = pair
+    loss.set(share, seed, **how)
+    with right.inside(lambda: socket.create_server((right.address, 0))) as server:
+        sender = left.inside(lambda: socket.create_connection(server.getsockname()))
+        receiver, _ = server.accept()
+    digest = hashlib.sha256()
+
+    def drain():
+        while block := receiver.recv(1 << 20):
+            digest.update(block)
+
+    draining = threading.Thread(target=drain)
+    draining.start()
+    with sender, receiver:
+        sender.sendall(DATA)
+        sender.shutdown(socket.SHUT_WR)
+        draining.join()
+        told = Told.of(sender)
+    assert digest.digest() == hashlib.sha256(DATA).digest()
+    return loss.counts, told
+
+
+def test_nothing_is_lost_or_cut_until_it_is_asked_for(pair):
+    counts, _ = sent(pair, 0.0)
+    assert counts.segments >= SEGMENTS
+    assert (counts.lost, counts.cuts, counts.dropped) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01])
+def test_so_many_segments_are_dropped_as_were_to_be_lost_and_super_packets_are_cut_for_them(pair, share):
+    counts, told = sent(pair, share)
+    expected = counts.segments * share
+    assert abs(counts.lost - expected) <= 5 * sqrt(expected), counts
+    assert counts.dropped == counts.lost
+    assert 0 < counts.cuts <= counts.lost
+    # the last segments may be sent again without need, by a probe for a loss
+    assert 0 <= told.retransmitted_segments - counts.lost <= 4, "what was lost was sent again, and nothing else"
+
+
+def test_losses_come_in_runs_if_that_is_asked_for(pair):
+    counts, _ = sent(pair, 0.01, run_length=8)
+    assert counts.dropped == counts.lost > 0
+    # 8 in a row are lost out of one super-packet or two, where single ones would take as many super-packets
+    assert counts.cuts < counts.lost / 3, counts
