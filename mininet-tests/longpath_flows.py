@@ -45,6 +45,7 @@ class Told:
     acked_bytes: int
     received_bytes: int
     notsent_bytes: int
+    arrived_segments: int
     sent_segments: int
     retransmitted_segments: int
     receive_window_limited_us: int
@@ -57,7 +58,7 @@ class Told:
         words = struct.unpack_from("=24I", data, 8)
         pacing, _, acked, received = struct.unpack_from("=4Q", data, 104)
         window_us, buffer_us = struct.unpack_from("=2Q", data, 176)
-        (notsent,), (sent,) = struct.unpack_from("=I", data, 144), struct.unpack_from("=I", data, 156)
+        notsent, _, arrived_segments, sent = struct.unpack_from("=4I", data, 144)
         return cls(
             time.monotonic(),
             words[0],
@@ -68,6 +69,7 @@ class Told:
             acked,
             received,
             notsent,
+            arrived_segments,
             sent,
             words[23],
             window_us,

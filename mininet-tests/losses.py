@@ -20,7 +20,7 @@ from hostagent.tests.rig import Host
 OBJECT = Path(__file__).parent / "bpf" / "losses.bpf.o"
 BPF_TC_INGRESS = 1  # libbpf's enum bpf_tc_attach_point
 CUTTER, DROPPER = "cut0", "cut1"
-_MODEL = struct.Struct("=Q8I5Q")  # struct model of losses.bpf.c
+_MODEL = struct.Struct("=Q6I4Q")  # struct model of losses.bpf.c
 _WHOLE = 1 << 32
 _SPREAD = 0x9E3779B97F4A7C15  # 2**64 / the golden ratio: the first numbers of two seeds are then not alike
 _KEY = struct.pack("=I", 0)
@@ -97,7 +97,7 @@ class SegmentLoss:
         # In the long run share = enter / (enter + 1 - stay).
         enter = share * (1 - stay) / (1 - share)
         chances = (int(chance * _WHOLE) for chance in (enter, stay))
-        self._models.put(_KEY, _MODEL.pack(seed * _SPREAD % 2**64, *chances, *self._ends, *[0] * 9))
+        self._models.put(_KEY, _MODEL.pack(seed * _SPREAD % 2**64, *chances, *self._ends, *[0] * 6))
 
     @property
     def counts(self) -> Counts:

@@ -4,7 +4,8 @@
  * netem loses a super-packet whole. Here each of its segments is decided on by itself. One of which something is lost is
  * sent by a veth that cuts it into its segments, and at the veth's other end those that were decided on are dropped. All
  * others are handed to that other end as they are: every packet waits once more in the same queue of the CPU, so that
- * none overtakes another. */
+ * none overtakes another. On several CPUs every count is right, and each super-packet loses what was decided for it; only
+ * the random numbers may come twice. */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <linux/if_ether.h>
@@ -22,10 +23,7 @@ struct model {
 	__u32 cutter;     /* index of the veth that cuts */
 	__u32 dropper;    /* index of its other end */
 	__u32 losing;     /* was the last one lost? */
-	__u32 number;     /* of the next super-packet that is cut */
-	__u32 at;         /* which one is being dropped from */
-	__u32 padding;
-	__u64 index;      /* of its next segment */
+	__u32 number;     /* of the last super-packet that was cut */
 	__u64 segments;   /* seen */
 	__u64 lost;
 	__u64 cuts;
@@ -39,12 +37,17 @@ struct {
 	__type(value, struct model);
 } models SEC(".maps");
 
+struct cut {
+	__u64 lost; /* a bit for each of its segments */
+	__u64 next; /* segment to come by */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, REMEMBERED);
 	__type(key, __u32);
-	__type(value, __u64); /* a bit for each segment to be dropped */
-} decided SEC(".maps");
+	__type(value, struct cut);
+} cuts SEC(".maps");
 
 static __always_inline __u32 drawn(struct model *model)
 {
@@ -59,7 +62,8 @@ static __always_inline __u32 drawn(struct model *model)
 
 struct deciding {
 	struct model *model;
-	__u64 lost;
+	__u64 lost;  /* a bit for each segment */
+	__u64 count; /* of them */
 };
 
 static long decide(__u32 i, struct deciding *now)
@@ -69,7 +73,7 @@ static long decide(__u32 i, struct deciding *now)
 	model->losing = drawn(model) < (model->losing ? model->stay : model->enter);
 	if (model->losing) {
 		now->lost |= 1ull << (i & (MOST_SEGMENTS - 1));
-		model->lost++;
+		now->count++;
 	}
 	return 0;
 }
@@ -77,31 +81,33 @@ static long decide(__u32 i, struct deciding *now)
 SEC("tc")
 int lose(struct __sk_buff *skb)
 {
-	__u32 zero = 0, count = skb->gso_segs ? skb->gso_segs : 1, slot;
+	__u32 zero = 0, count = skb->gso_segs ? skb->gso_segs : 1, number, slot;
 	struct model *model = bpf_map_lookup_elem(&models, &zero);
 	struct deciding now = {.model = model};
-	__u64 *kept;
+	struct cut *cut;
 
 	if (!model || skb->protocol != bpf_htons(ETH_P_IP)) /* ARP's answers belong to the interface */
 		return TC_ACT_OK;
 	if (count > MOST_SEGMENTS)
 		count = MOST_SEGMENTS;
 	bpf_loop(count, decide, &now, 0);
-	model->segments += count;
+	__sync_fetch_and_add(&model->segments, count);
 	if (!now.lost)
 		return model->enter ? bpf_redirect(model->dropper, BPF_F_INGRESS) : TC_ACT_OK;
+	__sync_fetch_and_add(&model->lost, now.count);
 	if (count == 1) {
-		model->dropped++;
+		__sync_fetch_and_add(&model->dropped, 1);
 		return TC_ACT_SHOT;
 	}
-	model->cuts++;
-	model->number = (model->number + 1) & (CUT - 1);
-	slot = model->number & (REMEMBERED - 1);
-	kept = bpf_map_lookup_elem(&decided, &slot);
-	if (!kept)
+	__sync_fetch_and_add(&model->cuts, 1);
+	number = __sync_add_and_fetch(&model->number, 1);
+	slot = number & (REMEMBERED - 1);
+	cut = bpf_map_lookup_elem(&cuts, &slot);
+	if (!cut)
 		return TC_ACT_OK;
-	*kept = now.lost;
-	skb->mark = CUT | model->number;
+	cut->lost = now.lost;
+	cut->next = 0;
+	skb->mark = CUT | number;
 	return bpf_redirect(model->cutter, 0);
 }
 
@@ -110,20 +116,16 @@ int drop(struct __sk_buff *skb)
 {
 	__u32 zero = 0, slot = skb->mark & (REMEMBERED - 1);
 	struct model *model = bpf_map_lookup_elem(&models, &zero);
-	__u64 *kept = bpf_map_lookup_elem(&decided, &slot);
-	__u64 index;
+	struct cut *cut = bpf_map_lookup_elem(&cuts, &slot);
+	__u64 segment;
 
-	if (!model || !kept || !(skb->mark & CUT))
+	if (!model || !cut || !(skb->mark & CUT))
 		return TC_ACT_OK;
-	if (model->at != skb->mark) {
-		model->at = skb->mark;
-		model->index = 0;
-	}
-	index = model->index++ & (MOST_SEGMENTS - 1);
 	skb->mark = 0;
-	if (!(*kept >> index & 1))
+	segment = __sync_fetch_and_add(&cut->next, 1) & (MOST_SEGMENTS - 1);
+	if (!(cut->lost >> segment & 1))
 		return TC_ACT_OK;
-	model->dropped++;
+	__sync_fetch_and_add(&model->dropped, 1);
 	return TC_ACT_SHOT;
 }
 
