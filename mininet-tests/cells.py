@@ -63,6 +63,13 @@ class Kept:
         """Return those that are still to be measured."""
         return [cell for cell in cells if self.seen(cell) is None]
 
+    def adopt(self, file: Path) -> None:
+        """Keep the cells of a file of JSON lines, except those of which there is one here."""
+        for line in file.read_text().splitlines():
+            cell: Cell = json.loads(line)
+            if not (self.folder / f"{cell['name']}.json").exists():
+                self.keep(cell)
+
     def keep(self, seen: Cell) -> None:
         """Keep what a cell has come to; a file that is there is whole."""
         unfinished = self.folder / "unfinished"

@@ -32,6 +32,8 @@ def main(argv: list[str]) -> int:
         print("\n".join(cell["name"] for cell in wanted))
         return EXIT_OK
     kept = Kept((args.out or HERE.parent / "out" / ("paper-quick" if args.quick else "paper")) / "cells")
+    if args.published:
+        kept.adopt(DOCS / "results" / "cells.jsonl")
     missing = wanted if args.again else kept.missing(wanted)
     say(f"{len(wanted)} cells, {len(missing)} of them to be measured, kept in {kept.folder}")
     code = measured(list(batches(missing, LINE, SITE)), kept, facts(), say, jobs=args.jobs) if missing else EXIT_OK
@@ -57,6 +59,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", type=re.compile, metavar="REGEX", help="only cells whose names have this in them")
     parser.add_argument("--again", action="store_true", help="measure also what has been measured")
     parser.add_argument("--list", action="store_true", help="only say what cells there are")
+    parser.add_argument("--published", action="store_true", help="begin with the cells that docs have")
     parser.add_argument("--publish", action="store_true", help="write docs also if not all has been measured")
     parser.add_argument("--jobs", type=int, default=JOBS, help="labs side by side, a CPU each (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="folder (default: out/paper, or out/paper-quick)")

@@ -33,7 +33,7 @@ NIGHT_IMAGES, CYCLE_US = 12, 17_000_000  # Freemon 2013 section I: an image ever
 TEN_SENDERS = (2, 10)
 MTUS_BYTES = (1500, 9000)
 QUICK_CORNER = (800, 1.0)
-CELLS_A_BOOT = 40
+CELLS_A_BOOT = 12  # a boot takes as long as a cell; labs side by side are to end together
 
 
 def cells(*, quick: bool) -> list[Cell]:

@@ -26,6 +26,7 @@ make paper                                   # all; Ctrl-C stops it, and the sam
 make paper-quick                             # a part of it, in less than a quarter of an hour
 make paper ARGS=--list                       # the names of all cells
 make paper ARGS="--only 'table-reused-packet-180ms-0.01$' --again"   # a single one
+make paper ARGS="--only 'table-reused-packet-180ms-0.01$' --again --published --publish"   # and this page with it
 ```
 
 Each cell is a JSON file in `out/paper/cells`: what was asked for, each transfer, how idle the virtual CPU was, wall
@@ -56,8 +57,7 @@ A segment that is lost in the last round trip arrives one round trip later, what
 twice, two. With single packets and 0.1% or more nearly every transfer has such a segment. So there is an **ideal**: a
 sender that knows of each loss a round trip after it sent, sends that again at once, and nothing else twice. Its times
 are calculated, not measured (`ideal_s` in `paper_limits.py`). What is sent again last, and lost again, is found by
-nothing but the timeout, RTT + 20 ms after the last confirmation: that is the tail of the rows that lose most. And where
-the round trip is short, the window's slack is less than a super-packet, and what loses most does not fill the line.
+nothing but the timeout, RTT + 20 ms after the last confirmation: that is the tail of the rows that lose most.
 """
 
 

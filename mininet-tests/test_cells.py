@@ -57,6 +57,16 @@ def test_examples_in_the_docstrings_are_true():
     assert doctest.testmod(cells).failed == 0
 
 
+def test_cells_of_a_file_are_adopted_but_none_that_is_here(lab):
+    run(lab, "here")
+    published = lab.folder.parent / "cells.jsonl"
+    published.write_text("".join(json.dumps({"name": name, "commit": "older"}) + "\n" for name in ("here", "there")))
+    lab.adopt(published)
+    assert lab.seen({"name": "here", "commit": "c0ffee"})
+    assert lab.seen({"name": "there", "commit": "older"})
+    assert not lab.missing([{"name": "here"}, {"name": "there"}])
+
+
 def test_each_cell_is_kept_with_what_it_cost_and_by_which_commit(lab):
     code, said = run(lab, "one", "two")
     seen = lab.seen({"name": "two"})
