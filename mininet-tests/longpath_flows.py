@@ -48,6 +48,7 @@ class Told:
     arrived_segments: int
     sent_segments: int
     retransmitted_segments: int
+    reorderings: int
     receive_window_limited_us: int
     send_buffer_limited_us: int
 
@@ -59,6 +60,7 @@ class Told:
         pacing, _, acked, received = struct.unpack_from("=4Q", data, 104)
         window_us, buffer_us = struct.unpack_from("=2Q", data, 176)
         notsent, _, arrived_segments, sent = struct.unpack_from("=4I", data, 144)
+        (reorderings,) = struct.unpack_from("=I", data, 220)
         return cls(
             time.monotonic(),
             words[0],
@@ -72,6 +74,7 @@ class Told:
             arrived_segments,
             sent,
             words[23],
+            reorderings,
             window_us,
             buffer_us,
         )

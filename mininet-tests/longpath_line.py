@@ -96,6 +96,7 @@ class Line:
         self.sender, self.near, self.far = (Place(cable[0]) for cable in CABLES)
         self.receiver = Place(CABLES[-1][1])
         self._rtt_ms, self._loss_percent, self._frame_bps, self._jitter_ms = rtt_ms, 0.0, 0, 0.0
+        self._shuffles = False
         for left, right in CABLES:
             veth = ("type", "veth", "peer", right.device, "address", right.mac, "netns", right.place)
             run("ip", "-n", left.place, "link", "add", left.device, "address", left.mac, *veth)
@@ -124,7 +125,8 @@ class Line:
     ) -> None:
         """Change the line's round trip, what it loses of each hundred packets, its rate or jitter, in each direction.
 
-        Its rate has no bucket of tokens: nothing is ever earlier than a line would bring it.
+        Its rate has no bucket of tokens: nothing is ever earlier than a line would bring it. With a rate, jitter lets
+        no packet overtake another.
         """
         self._rtt_ms = self._rtt_ms if rtt_ms is None else rtt_ms
         self._loss_percent = self._loss_percent if loss_percent is None else loss_percent
@@ -137,6 +139,8 @@ class Line:
         """Begin the random numbers of both directions anew; ``change`` gives them a seed of the kernel's choice."""
         for number, device in enumerate(FAR_ENDS):
             self.far.inside(lambda device=device, seed=seed + number: seeded(device, seed))
+        if self._shuffles:
+            self.near.inside(lambda: seeded("up1", seed + len(FAR_ENDS)))
 
     def narrow(self, frame_bps: int, buffer_bytes: int, burst_s: float = BURST_S) -> None:
         """Give the bottleneck a rate, counted in Ethernet frames, and a buffer, the bucket of tokens included."""
@@ -145,9 +149,19 @@ class Line:
         parameters = ["tbf", "rate", f"{frame_bps}bit", *limits]
         self.near.run("tc", "qdisc", "replace", "dev", "up1", "root", "handle", "1:", *parameters)
 
+    def shuffle(self, jitter_ms: float) -> None:
+        """Let packets overtake each other before the bottleneck: each waits there, by chance, up to twice the jitter.
+
+        Until ``widen``; meanwhile its buffer has no end.
+        """
+        delay = ("delay", f"{jitter_ms}ms", f"{jitter_ms}ms", "limit", str(QUEUE_PACKETS))
+        self.near.run("tc", "qdisc", "add", "dev", "up1", "parent", "1:1", "netem", *delay)
+        self._shuffles = True
+
     def widen(self) -> None:
-        """Take the bottleneck away."""
-        self.near.run("tc", "qdisc", "delete", "dev", "up1", "root")
+        """Take the bottleneck away, if there is one."""
+        self.near.run("tc", "qdisc", "replace", "dev", "up1", "root", "noqueue")
+        self._shuffles = False
 
     def dropped(self) -> int:
         """Return how many packets the bottleneck has dropped since it was made."""

@@ -151,15 +151,17 @@ def sensitivity_cells(*, quick: bool) -> list[Cell]:
 
     The keys that are added: ``plan_rtt_ms`` and ``plan_permille``, what the plan takes the round trip and the rate for;
     ``policed_permille``, what the provider lets through of its promise; ``run_length``, how many segments are lost in a
-    row; ``jitter_ms``, by which super-packets are moved about, and past each other.
+    row; ``jitter_ms`` and ``shuffled_ms``, by how much super-packets are moved about, in order or past each other.
     """
     cases: list[tuple[str, str, Cell]] = [
         ("shorter", "the path is 20% shorter than planned", {"rtt_ms": 144, "plan_rtt_ms": 180}),
         ("longer", "the path is 20% longer than planned", {"rtt_ms": 216, "plan_rtt_ms": 180}),
         ("runs-10", "losses in runs of 10", {"run_length": 10}),
         ("runs-100", "losses in runs of 100", {"run_length": 100}),
-        ("jitter-1", "jitter of 1 ms", {"jitter_ms": 1}),
-        ("jitter-5", "jitter of 5 ms", {"jitter_ms": 5}),
+        ("jitter-1", "delays of 1 ms more or less, in order", {"jitter_ms": 1}),
+        ("jitter-5", "delays of 5 ms more or less, in order", {"jitter_ms": 5}),
+        ("reordering-1", "delays of 1 ms more or less, overtaking", {"shuffled_ms": 1}),
+        ("reordering-5", "delays of 5 ms more or less, overtaking", {"shuffled_ms": 5}),
         ("policed", "policed at 99% of the promise", {"policed_permille": 990}),
         ("policed-99", "policed at 99%, planned for 99%", {"policed_permille": 990, "plan_permille": 990}),
         ("policed-98", "policed at 99%, planned for 98%", {"policed_permille": 990, "plan_permille": 980}),

@@ -297,10 +297,11 @@ def _sensitivity(found: dict[str, Result]) -> str:
             *(f"{s:.3f}" for s in (one.limit_s, one.median_s, min(one.times_s), max(one.times_s))),
             f"{one.limit_s / one.median_s:.1%}",
             f"{one.again_share:.3%}",
+            f"{statistics.fmean(run['reorderings'] for run in one.cell['runs_seen']):.0f}",
         ]
         for one in some
     ]
-    return text + table(["what", "limit s", "median", "least", "most", "kept", "sent again"], rows)
+    return text + table(["what", "limit s", "median", "least", "most", "kept", "sent again", "seen out of order"], rows)
 
 
 def _night(numbers: dict[str, Any]) -> str:

@@ -56,7 +56,8 @@ class Measuring:
         """Return what a cell has come to."""
         way = way_of(cell)
         policed_bps = way.bps(Layer.FRAME) * cell.get("policed_permille", 1000) // 1000
-        self._line.set(way, jitter_ms=cell.get("jitter_ms", 0), policed_bps=policed_bps)
+        moved = {key: cell.get(key, 0) for key in ("jitter_ms", "shuffled_ms")}
+        self._line.set(way, policed_bps=policed_bps, **moved)
         with IdleMeter(IDLE_EVERY_S) as meter:
             runs = list(KINDS[cell["experiment"]](self, cell, way))
         return {
@@ -137,7 +138,9 @@ class Measuring:
         sender = self._site.line.sender
         sender.run("tc", "qdisc", "replace", "dev", "up0", "root", cell["qdisc"] or "noqueue")
         if cell["algorithm"] != OURS:
-            sender.set(RIVAL_SYSCTLS | {"net.ipv4.tcp_congestion_control": cell["algorithm"]})
+            sender.set(RIVAL_SYSCTLS)
+        if "program" in cell:  # others ask for theirs on their sockets: a namespace's default may not be just any
+            sender.set({"net.ipv4.tcp_congestion_control": cell["algorithm"]})
 
     def _image_streams(self, cell: Cell, way: Way, port: int) -> list[Stream]:
         """Return the connections for the image."""

@@ -19,7 +19,7 @@ QUIET_S = 0.3
 FINEST_S, FINE = 0.0003, 5000  # how often a transfer is looked at when it may be done: this, or a part of its time
 WARM_BYTES = 2_000_000
 GIVE_UP_S = 3600.0
-COUNTED = ("sent_segments", "again_segments", "receive_window_limited_us", "send_buffer_limited_us")
+COUNTED = ("sent_segments", "again_segments", "reorderings", "receive_window_limited_us", "send_buffer_limited_us")
 MACS = {port.device: port.mac for port in PORTS}
 
 
@@ -33,19 +33,24 @@ class Lossy:
             SegmentLoss(place, place.interface, MACS[place.interface]) for place in (line.receiver, line.sender)
         ]
 
-    def set(self, way: Way, *, jitter_ms: float, policed_bps: int) -> None:
+    def set(self, way: Way, *, jitter_ms: float, shuffled_ms: float, policed_bps: int) -> None:
         """Set the line, which loses nothing until ``lose``.
 
         Args:
             way: its rate and round trip; the port has a buffer of rate x round trip.
-            jitter_ms: the delay of each way is this much more or less.
+            jitter_ms: the delay of each way is this much more or less, and nothing overtakes anything.
+            shuffled_ms: super-packets overtake each other, as their delays are this much more or less.
             policed_bps: frames beyond this rate are dropped, if it is below the line's own.
         """
         frame_bps = way.bps(Layer.FRAME)
-        self._line.change(rtt_ms=way.rtt_ms, loss_percent=0.0, frame_bps=frame_bps, jitter_ms=jitter_ms)
+        rtt_ms = way.rtt_ms - shuffled_ms
+        self._line.change(rtt_ms=rtt_ms, loss_percent=0.0, frame_bps=frame_bps, jitter_ms=jitter_ms)
         policed = policed_bps < frame_bps
         buffer_bytes = int(policed_bps / 8 * LINE_BURST_S) + SUPER_PACKET_BYTES if policed else way.bdp_bytes
+        self._line.widen()
         self._line.narrow(policed_bps, buffer_bytes, LINE_BURST_S)
+        if shuffled_ms:
+            self._line.shuffle(shuffled_ms)
 
     def lose(self, model: str, percent: float, seed: int, *, run_length: float | None = None) -> None:
         """Lose so many of each hundred, in each direction, by random numbers that begin with a seed.
@@ -110,7 +115,13 @@ def timed(site: Site, streams: list[Stream], transfer: Transfer, *, quiet: bool 
 def _counts(streams: list[Stream]) -> list[int]:
     """Return what the senders' kernels have counted so far, of all together."""
     told = [
-        (t.sent_segments, t.retransmitted_segments, t.receive_window_limited_us, t.send_buffer_limited_us)
+        (
+            t.sent_segments,
+            t.retransmitted_segments,
+            t.reorderings,
+            t.receive_window_limited_us,
+            t.send_buffer_limited_us,
+        )
         for t in (stream.told for stream in streams)
     ]
     return [sum(column) for column in zip(*told, strict=True)]

@@ -36,7 +36,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 def seen(cell, *times_s, **others):
     """A cell that has been measured."""
-    runs = [{"s": s, "sent_segments": 1000, "again_segments": 10, "queue_dropped": 0} for s in times_s]
+    counted = {"sent_segments": 1000, "again_segments": 10, "reorderings": 3, "queue_dropped": 0}
+    runs = [{"s": s} | counted for s in times_s]
     facts = {"idle_share": 0.8, "wall_s": 7.0, "dilation": 1, "memory_used_mib": 400, "commit": "c0ffee"}
     return cell | facts | {"versions": {"qemu": "7.2"}, "runs_seen": runs} | others
 
@@ -276,7 +277,7 @@ def test_what_was_not_as_planned_is_told_by_what_of_the_promise_is_left():
     (cell,) = (cell for cell in cells(quick=False) if cell["name"] == "sensitivity-policed")
     one = seen(cell, 2 * Way().limit_s(IMAGE_SLICE_BYTES))
     assert summary([one])["sensitivity"][cell["what"]]["kept"] == pytest.approx(0.5)
-    assert "| policed at 99% of the promise | 2.464 | 4.929 | 4.929 | 4.929 | 50.0% |" in page([one])
+    assert "| policed at 99% of the promise | 2.464 | 4.929 | 4.929 | 4.929 | 50.0% | 1.000% | 3 |" in page([one])
 
 
 def test_of_several_numbers_of_senders_the_slowest_counts():
