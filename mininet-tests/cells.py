@@ -1,7 +1,7 @@
 """Cells: measured one by one in the lab, many in one boot, each kept in a file of its own as soon as it is there.
 
 A cell is plain data with a name. A run that is stopped is continued by starting it again: what has been measured is
-not measured again. Delete a cell's file to have it anew.
+not measured again, what has failed is. Delete a cell's file to have it anew.
 """
 
 import json
@@ -60,8 +60,8 @@ class Kept:
         return seen if cell.items() <= seen.items() else None
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return those that are still to be measured."""
-        return [cell for cell in cells if self.seen(cell) is None]
+        """Return those that are still to be measured, or to be tried again."""
+        return [cell for cell in cells if (seen := self.seen(cell)) is None or "failed" in seen]
 
     def adopt(self, file: Path) -> None:
         """Keep the cells of a file of JSON lines, except those of which there is one here."""

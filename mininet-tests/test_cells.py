@@ -87,6 +87,7 @@ def test_a_cell_that_fails_is_kept_as_failed_and_the_others_are_measured_in_anot
     code, said = run(lab, "one", "fails", "two")
     assert code == EXIT_OK
     assert lab.seen({"name": "fails"})["failed"] == "so it is"
+    assert lab.missing([{"name": "one"}, {"name": "fails"}]) == [{"name": "fails"}], "the next run tries it again"
     assert lab.seen({"name": "two"})["s"] == 1
     assert boots(lab) == 2
     assert "FAILED: so it is" in said[1]
