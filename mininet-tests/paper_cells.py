@@ -214,7 +214,7 @@ def site_cells() -> list[Cell]:
         {"name": "night-1g", "experiment": "night", **path, **slices, **cycles},
         {"name": "both-1g", "experiment": "both", **path, **slices, **once},
         {"name": "both-10g", "experiment": "both", **path, **whole, **once},
-        {"name": "tools-1g", "experiment": "tools", **path, **slices, "runs": len(TOOLS), "tools": TOOLS},
+        {"name": "tools-1g", "experiment": "tools", **path, **slices, "runs": len(TOOLS), "tools": list(TOOLS)},
     ]
 
 

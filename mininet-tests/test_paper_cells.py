@@ -53,6 +53,11 @@ def test_examples_in_the_docstrings_are_true(module):
     assert doctest.testmod(module).failed == 0
 
 
+def test_a_cell_is_the_same_after_it_was_kept():
+    for cell in cells(quick=False):
+        assert json.loads(json.dumps(cell)) == cell
+
+
 def test_table_2_is_table_1_less_a_round_trip_so_both_were_copied_right():
     assert len(table1()) == len(table2()) == len(LATENCIES_MS) * len(LOSSES_PERCENT) == 60
     for (rtt_ms, loss), printed in table2().items():
