@@ -9,6 +9,7 @@ from paper_limits import LATENCIES_MS, LOSSES_PERCENT, SEGMENTS, SUPER_PACKETS, 
 from paper_summary import Result, contestants, grid, results
 
 SIZE, DPI = (11, 5), 110
+TIMES_S = (2, 3, 5, 10, 20, 50, 100, 200, 500)
 COLOURS = ("black", "tab:green", "tab:blue", "tab:orange", "tab:red")
 
 
@@ -51,12 +52,27 @@ def _rivals(found: dict[str, Result], file: Path) -> bool:
         return False
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(SIZE[0], 1.5 + 0.28 * len(names)), dpi=DPI)
-    for some, height, label in ((alone, 0.2, "alone"), (beside, -0.2, "background and database run")):
-        rows = [(row, some[name].median_s) for row, name in enumerate(names) if name in some]
-        axes.barh([row + height for row, _ in rows], [s for _, s in rows], height=0.38, label=label)
+    figure, axes = plt.subplots(figsize=(SIZE[0], 1.5 + 0.22 * len(names)), dpi=DPI)
+    for some, height, colour, label in (
+        (alone, 0.15, "tab:blue", "alone"),
+        (beside, -0.15, "tab:orange", "background and database run"),
+    ):
+        rows = [(row + height, some[name]) for row, name in enumerate(names) if name in some]
+        if rows:
+            heights, ones = zip(*rows, strict=True)
+            medians = [one.median_s for one in ones]
+            least = [one.median_s - min(one.times_s) for one in ones]
+            most = [max(one.times_s) - one.median_s for one in ones]
+            axes.errorbar(medians, heights, xerr=(least, most), fmt="o", ms=4, lw=0.8, color=colour, label=label)
+    (limit_s,) = {one.limit_s for one in (alone | beside).values()}
+    axes.axvline(limit_s, linestyle=":", color="black", linewidth=0.9, label="the limit of the line")
     axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.set(xlabel="median time of 268.8 MB, s (logarithmic)", xscale="log", ylim=(-0.7, len(names) - 0.3))
+    for text in axes.get_yticklabels():
+        text.set_fontweight("bold" if text.get_text().startswith("headway") else "normal")
+    axes.set(xscale="log", ylim=(-0.7, len(names) - 0.3), xlabel="268.8 MB, s (logarithmic): median, least and most")
+    axes.set_xticks(TIMES_S, [f"{s}" for s in TIMES_S])
+    axes.minorticks_off()
+    axes.grid(axis="x", linewidth=0.3)
     axes.legend(fontsize=8, frameon=False)
     figure.tight_layout()
     figure.savefig(file)
