@@ -5,6 +5,7 @@ import signal
 import socket
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pytest
 from eventually import eventually
@@ -179,13 +180,14 @@ def lose_all_in_flight(receiver: Host, bulk: Bulk, window_segments: int) -> None
     receiver.ip("address", "add", f"{receiver.address}/24", "dev", receiver.interface)
 
 
-def without_timer(sender: Host) -> None:
-    """Keep the retransmission timer from helping."""
+def left_alone(sender: Host, receiver: Host) -> None:
+    """Keep the retransmission timer from helping, and the receive window from hindering: a late reader's is small."""
     sender.ip("route", "change", "10.77.0.0/24", "dev", sender.interface, "rto_min", "30s")
+    receiver.inside(lambda: Path("/proc/sys/net/ipv4/tcp_rmem").write_text("4096 16777216 16777216"))
 
 
 def test_what_died_on_the_way_before_does_not_keep_a_connection_from_sending_by_another(hosts, agent, cleanup):
-    without_timer(hosts[0])
+    left_alone(*hosts)
     plan = partial(allocation, "10.77.0.2/32")
     agent.obey(Allocations(1, 30_000, (plan(200, circuits=("north",)),)))
     bulk = started(cleanup, Bulk(*hosts))[0]
@@ -198,7 +200,7 @@ def test_what_died_on_the_way_before_does_not_keep_a_connection_from_sending_by_
 
 
 def test_what_died_with_a_circuit_is_no_catastrophic_loss_of_a_slower_one(hosts, agent, cleanup):
-    without_timer(hosts[0])
+    left_alone(*hosts)
     agent.obey(Allocations(1, 30_000, (allocation("10.77.0.2/32", 1_000, 1_500, circuits=("north",)),)))
     bulk = started(cleanup, Bulk(*hosts))[0]
     lose_all_in_flight(hosts[1], bulk, 1_500)
