@@ -128,7 +128,7 @@ def test_cells_of_one_boot_are_of_one_site_and_all_are_measured():
 
 def test_a_program_is_a_contestant_by_its_own_name():
     names = [paper_summary.contestant(cell) for cell in cells(quick=False) if "program" in cell]
-    assert {"gridftp over bbr x 64", "gridftp-udt x 1", "srt x 1"} < set(names)
+    assert {"gridftp over bbr x 8", "gridftp-udt x 1", "srt x 1"} < set(names)
     assert {cell["program"] for cell in cells(quick=False) if "program" in cell} == set(paper_programs.PROGRAMS)
 
 
