@@ -37,10 +37,11 @@ def main(argv: list[str]) -> int:
     missing = wanted if args.again else kept.missing(wanted)
     say(f"{len(wanted)} cells, {len(missing)} of them to be measured, kept in {kept.folder}")
     code = measured(list(batches(missing, LINE, SITE)), kept, facts(), say, jobs=args.jobs) if missing else EXIT_OK
-    seen = [one for cell in cells(quick=args.quick) if (one := kept.seen(cell)) is not None]
+    asked = cells(quick=args.quick)
+    seen = [one for cell in asked if (one := kept.seen(cell)) is not None]
     out = kept.folder.parent
     if seen:
-        summary = paper_report.written(seen, out)
+        summary = paper_report.written(seen, asked, out)
         (out / "results").mkdir(exist_ok=True)
         pictures = [f"results/{name}" for name in paper_figure.drawn(seen, out / "results")]
         bad = [*summary["failed"], *summary["saturated"]]

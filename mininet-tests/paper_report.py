@@ -61,18 +61,24 @@ nothing but the timeout, RTT + 20 ms after the last confirmation: that is the ta
 """
 
 
-def written(seen: Sequence[Cell], out: Path) -> dict[str, Any]:
-    """Write the cells in one file, the summary, and the page; return the summary."""
-    numbers = summary(seen)
+def written(seen: Sequence[Cell], wanted: Sequence[Cell], out: Path) -> dict[str, Any]:
+    """Write the cells in one file, the summary, and the page; return the summary.
+
+    Args:
+        seen: the cells that were measured.
+        wanted: all that were to be.
+        out: folder.
+    """
+    numbers = summary(seen, wanted)
     (out / "cells.jsonl").write_text("".join(json.dumps(cell) + "\n" for cell in seen))
     (out / "summary.json").write_text(json.dumps(numbers, indent=1) + "\n")
-    (out / "results.md").write_text(page(seen))
+    (out / "results.md").write_text(page(seen, wanted))
     return numbers
 
 
-def page(seen: Sequence[Cell]) -> str:
-    """Return the page for some cells."""
-    found, numbers = results(seen), summary(seen)
+def page(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> str:
+    """Return the page for some cells of those that were to be measured."""
+    found, numbers = results(seen), summary(seen, wanted)
     parts = [
         HEAD,
         *_tables(found, numbers),
@@ -364,6 +370,9 @@ def _cost(numbers: dict[str, Any]) -> str:
 
 def _missing(numbers: dict[str, Any]) -> str:
     lines = [f"- `{name}`: {reason}" for name, reason in numbers["reasons"].items()]
+    lines += [
+        f"- `{name}`: {count} cells have not been measured yet" for name, count in numbers["not_measured"].items()
+    ]
     lines += [f"- `{name}` FAILED: {why}" for name, why in numbers["failed"].items()]
     lines += [f"- `{name}`: the virtual CPU was full, no result" for name in numbers["saturated"]]
     lines += [f"- `{name}`: a transfer was below the limit: do not believe it" for name in numbers["runs_below_limit"]]

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,8 +105,13 @@ def grid(found: dict[str, Result], connection: str, model: str) -> dict[tuple[in
     }
 
 
-def summary(seen: Sequence[Cell]) -> dict[str, Any]:
-    """Return what ``summary.json`` says of the cells that were seen; what was not measured is null, with a reason."""
+def summary(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> dict[str, Any]:
+    """Return what ``summary.json`` says of the cells that were seen; what was not measured is null, with a reason.
+
+    Args:
+        seen: the cells.
+        wanted: all that were to be measured; those of them that were not are counted.
+    """
     found = results(seen)
     reasons = {}
     parts: dict[str, Callable[[dict[str, Result]], dict[str, Any] | None]] = {
@@ -126,6 +132,7 @@ def summary(seen: Sequence[Cell]) -> dict[str, Any]:
     return {
         **numbers,
         "reasons": reasons,
+        "not_measured": _not_measured(seen, wanted),
         "failed": {cell["name"]: cell["failed"] for cell in seen if "failed" in cell},
         "saturated": [c["name"] for c in seen if "failed" not in c and c["idle_share"] < LEAST_IDLE_SHARE],
         "runs_below_limit": [one.cell["name"] for one in found.values() if min(one.times_s) < one.limit_s],
@@ -133,6 +140,18 @@ def summary(seen: Sequence[Cell]) -> dict[str, Any]:
         "versions": _one_or_all(cell["versions"] for cell in seen),
         "commit": _one_or_all(cell["commit"] for cell in seen),
     }
+
+
+def _not_measured(seen: Sequence[Cell], wanted: Sequence[Cell]) -> dict[str, str]:
+    """Return, by experiment, how many of its cells were not measured.
+
+    >>> _not_measured([{"name": "a"}], [{"name": "a", "experiment": "x"}, {"name": "b", "experiment": "x"}])
+    {'x': '1 of 2'}
+    """
+    names = {cell["name"] for cell in seen}
+    asked = Counter(cell["experiment"] for cell in wanted)
+    missing = Counter(cell["experiment"] for cell in wanted if cell["name"] not in names)
+    return {name: f"{count} of {asked[name]}" for name, count in missing.items()}
 
 
 def _one_or_all(values: Iterable[Any]) -> Any:
