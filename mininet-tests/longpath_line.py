@@ -9,8 +9,6 @@ are permanent: a request for an address would wait on the line like everything e
 import json
 import subprocess
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 from qdiscs import seeded
 
@@ -75,11 +73,6 @@ class Place(Host):
     def run(self, *command: str, text: str | None = None) -> str:
         """Return the output of a command in this namespace."""
         return run("ip", "netns", "exec", self.name, *command, text=text)
-
-    def set(self, values: dict[str, str]) -> None:
-        """Set sysctls of this namespace."""
-        for key, value in values.items():
-            self.inside(partial(Path("/proc/sys", *key.split(".")).write_text, value))
 
 
 class Line:

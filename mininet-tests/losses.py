@@ -8,7 +8,6 @@ import errno
 import socket
 import struct
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from longpath_line import run
@@ -72,7 +71,7 @@ class SegmentLoss:
         run("ip", "-n", place.name, "-batch", "-", text="\n".join(ups))
         run("ip", "netns", "exec", place.name, "ethtool", "-K", CUTTER, "tso", "off", "gso", "off")
         for end in ("all", DROPPER):  # what is cut comes in by another interface than answers go out by
-            place.inside(partial(Path("/proc/sys/net/ipv4/conf", end, "rp_filter").write_text, "0"))
+            place.set({f"net.ipv4.conf.{end}.rp_filter": "0"})
         lib = Libbpf()
         self._object = BpfObject(lib, OBJECT.read_bytes())
         self._object.load()

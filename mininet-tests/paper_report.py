@@ -10,7 +10,7 @@ from cells import Cell, duration
 from paper_cells import CONNECTIONS, MTUS_BYTES, PAPER_RTT_MS, TEN_BPS, TEN_BYTES
 from paper_limits import LATENCIES_MS, LOSSES_PERCENT, SEGMENTS, SUPER_PACKETS, Printed, Way, rounded, table1, table2
 from paper_programs import PROGRAMS
-from paper_summary import AIMS_RTTS, Result, contestants, database_share_kept, grid, results, summary
+from paper_summary import AIMS_RTTS, Result, contestants, database_share_kept, grid, ratio, results, summary
 
 HEAD = """\
 # Results: the paper in numbers
@@ -245,15 +245,21 @@ def _rivals(found: dict[str, Result]) -> str:
     if not best:
         return text + "Not measured.\n"
     text += "![All contestants, alone and beside other flows](results/rivals.png)\n\n"
-    ours = best.get("headway x 1")
     rows = []
     for name, one in sorted(best.items(), key=lambda item: item[1].median_s):
-        ratio = f"{one.median_s / ours.median_s:.2f}" if ours else "-"
         dropped = sum(run["queue_dropped"] for run in one.cell["runs_seen"]) / len(one.times_s)
-        times = (f"{one.median_s:.3f}", f"{min(one.times_s):.3f}", f"{max(one.times_s):.3f}", ratio)
-        rows.append([name, one.cell["qdisc"] or "-", *times, f"{one.again_bytes / 1e6:.2f}", f"{dropped:.0f}"])
+        rows.append(
+            [name, one.cell["qdisc"] or "-", *_times(one, best), f"{one.again_bytes / 1e6:.2f}", f"{dropped:.0f}"]
+        )
     head = ["contestant", "qdisc", "median s", "least", "most", "ratio to ours", "MB sent again", "dropped at the port"]
     return text + table(head, rows)
+
+
+def _times(one: Result, among: dict[str, Result]) -> list[str]:
+    """Return a contestant's median, least and most, and its median over ours."""
+    over = ratio(one, among)
+    seconds = [f"{s:.3f}" for s in (one.median_s, min(one.times_s), max(one.times_s))]
+    return [*seconds, "-" if over is None else f"{over:.2f}"]
 
 
 def _tuning() -> str:
@@ -270,13 +276,10 @@ def _loaded(found: dict[str, Result]) -> str:
     )
     if not best:
         return text + "Not measured.\n"
-    ours = best.get("headway x 1")
     rows = []
     for name, one in sorted(best.items(), key=lambda item: item[1].median_s):
-        ratio = f"{one.median_s / ours.median_s:.2f}" if ours else "-"
         background = statistics.fmean(run["background_bps"] for run in one.cell["runs_seen"]) / 1e6
-        times = (f"{one.median_s:.3f}", f"{min(one.times_s):.3f}", f"{max(one.times_s):.3f}", ratio)
-        rows.append([name, *times, f"{database_share_kept(one.cell):.1%}", f"{background:.0f} Mbit/s"])
+        rows.append([name, *_times(one, best), f"{database_share_kept(one.cell):.1%}", f"{background:.0f} Mbit/s"])
     head = [
         "contestant",
         "median s",

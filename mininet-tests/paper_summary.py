@@ -296,9 +296,9 @@ def _rivals(found: dict[str, Result]) -> dict[str, Any] | None:
         one, beside = alone.get(name), loaded.get(name)
         rows[name] = {
             "image_s": one.median_s if one else None,
-            "ratio": _ratio(one, alone),
+            "ratio": ratio(one, alone),
             "image_with_load_s": beside.median_s if beside else None,
-            "ratio_with_load": _ratio(beside, loaded),
+            "ratio_with_load": ratio(beside, loaded),
             "database_share_kept": database_share_kept(beside.cell) if beside else None,
             "again_bytes": one.again_bytes if one else None,
             "qdisc": one.cell["qdisc"] if one else None,
@@ -306,7 +306,7 @@ def _rivals(found: dict[str, Result]) -> dict[str, Any] | None:
     return rows or None
 
 
-def _ratio(one: Result | None, among: dict[str, Result]) -> float | None:
+def ratio(one: Result | None, among: dict[str, Result]) -> float | None:
     """Return a contestant's median over ours."""
     ours = among.get("headway x 1")
     return one.median_s / ours.median_s if one and ours else None

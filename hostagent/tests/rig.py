@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import json
 import os
@@ -84,6 +85,11 @@ class Host:
         """Return a net.ipv4 setting of this namespace."""
         path = Path("/proc/sys/net/ipv4") / name
         return " ".join(self.inside(path.read_text).split())
+
+    def set(self, values: dict[str, str]) -> None:
+        """Set sysctls of this namespace."""
+        for key, value in values.items():
+            self.inside(functools.partial(Path("/proc/sys", *key.split(".")).write_text, value))
 
     def remove(self) -> None:
         _ip("netns", "delete", self.name)

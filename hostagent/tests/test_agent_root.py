@@ -5,7 +5,6 @@ import signal
 import socket
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import pytest
 from eventually import eventually
@@ -183,7 +182,7 @@ def lose_all_in_flight(receiver: Host, bulk: Bulk, window_segments: int) -> None
 def left_alone(sender: Host, receiver: Host) -> None:
     """Keep the retransmission timer from helping, and the receive window from hindering: a late reader's is small."""
     sender.ip("route", "change", "10.77.0.0/24", "dev", sender.interface, "rto_min", "30s")
-    receiver.inside(lambda: Path("/proc/sys/net/ipv4/tcp_rmem").write_text("4096 16777216 16777216"))
+    receiver.set({"net.ipv4.tcp_rmem": "4096 16777216 16777216"})
 
 
 def test_what_died_on_the_way_before_does_not_keep_a_connection_from_sending_by_another(hosts, agent, cleanup):
