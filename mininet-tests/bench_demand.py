@@ -27,7 +27,7 @@ class Rig:
     """A sender with its agent, a receiver that notes when the last byte has come."""
 
     def __init__(self, left: Host, right: Host, folder: Path) -> None:
-        left.inside(lambda: Path("/proc/sys/net/ipv4/tcp_tso_rtt_log").write_text("0"))
+        left.set({"net.ipv4.tcp_tso_rtt_log": "0"})
         self.agent = RunningAgent(left, folder)
         self.epoch = 0
         self.plan(STANDBY_BPS)

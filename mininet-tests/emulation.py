@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +62,27 @@ class Emulation:
         except httpx.TransportError:
             return None
         return answer.json()
+
+    def announce(self, name: str, size_bytes: int, senders: Sequence[str], receiver: str) -> Any:
+        """Announce an image; return what the controller promises."""
+        body = {"id": name, "bytes": size_bytes, "from": list(senders), "to": receiver}
+        return self.asked("POST", "/v1/announcements", body)
+
+    def release(self, name: str) -> None:
+        """Give an announcement back."""
+        self.asked("DELETE", f"/v1/announcements/{name}")
+
+    def asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask something of the API; return its answer, None if that is empty.
+
+        Raises:
+            RuntimeError: it refused; with what it said.
+            httpx.TransportError: it does not answer.
+        """
+        answer = self.api.request(method, path, json=body)
+        if answer.is_error:
+            raise RuntimeError(f"{method} {path} was answered {answer.status_code}: {answer.text}")
+        return answer.json() if answer.content else None
 
     def ended(self) -> list[str]:
         """Return the names of programs that have ended with an error, each with the end of its log."""

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 from arrivals import Arrivals
 from emulation import Emulation, emulation, now_us
 from eventually import eventually
@@ -113,8 +112,8 @@ def _started(site: Emulation) -> None:
         "constraints": {"exclude": [DIES]},
         "commit": True,
     }
-    _asked(site, "/v1/reservations", asked)
-    _asked(site, "/v1/announcements", {"id": "image", "bytes": IMAGE_BYTES, "from": [URGENT], "to": RECEIVER})
+    site.asked("POST", "/v1/reservations", asked)
+    site.announce("image", IMAGE_BYTES, [URGENT], RECEIVER)
     address = str(site.realised.network.host(RECEIVER).ip)
     for host, port in PORTS.items():
         site.spawn(f"iperf3-server-{host}", ["iperf3", "--server", "--port", str(port)], host=RECEIVER)
@@ -124,12 +123,6 @@ def _started(site: Emulation) -> None:
     for host, port in PORTS.items():
         command = ["iperf3", "--client", address, "--port", str(port), "--time", "3600"]
         site.spawn(f"iperf3-{host}", command, host=host)
-
-
-def _asked(site: Emulation, path: str, body: dict[str, Any]) -> None:
-    answer = site.api.post(path, json=body)
-    if answer.status_code != httpx.codes.CREATED:
-        raise RuntimeError(f"{path} was answered {answer.status_code}: {answer.text}")
 
 
 def _planned(plan: dict[str, Any]) -> dict[str, int]:

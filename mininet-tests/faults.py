@@ -66,7 +66,7 @@ def cases(site: Emulation, faults: Faults) -> dict[str, Case]:
 
     def announced_while_cut() -> None:
         faults.block_openflow()
-        _announce(site)
+        site.announce("image", 50_000_000, [IMAGER], RECEIVER)
 
     def nothing() -> None:
         """Nothing is left to mend."""
@@ -75,7 +75,7 @@ def cases(site: Emulation, faults: Faults) -> dict[str, Case]:
         "openflow cut": Case(faults.cut_openflow, nothing, 0.5),
         "openflow silent": Case(faults.block_openflow, faults.unblock_openflow, AWAY_S),
         "openflow silent, plan changes": Case(announced_while_cut, faults.unblock_openflow, AWAY_S),
-        "plan changes back": Case(lambda: site.api.delete("/v1/announcements/image").raise_for_status(), nothing),
+        "plan changes back": Case(lambda: site.release("image"), nothing),
         "vswitchd killed": Case(lambda: faults.end_switch(orderly=False), ovs.start_switch),
         "vswitchd restarted": Case(lambda: faults.end_switch(orderly=True), ovs.start_switch),
         "vswitchd away": Case(lambda: faults.end_switch(orderly=False), ovs.start_switch, AWAY_S),
@@ -85,11 +85,6 @@ def cases(site: Emulation, faults: Faults) -> dict[str, Case]:
         "database and openflow": Case(silence_both, ovs.start_database, AWAY_S),
         "controller and vswitchd": Case(kill_both, start_both),
     }
-
-
-def _announce(site: Emulation) -> None:
-    body = {"id": "image", "bytes": 50_000_000, "from": [IMAGER], "to": RECEIVER}
-    site.api.post("/v1/announcements", json=body).raise_for_status()
 
 
 def run(names: list[str], directory: Path) -> dict[str, Any]:

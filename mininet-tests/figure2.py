@@ -129,14 +129,14 @@ def _play(
     _watch(site, scenario.lead_s, "standing flows alone")
     read()
     marks["announced_us"] = now_us()
-    promise = _announced(site, scenario)
+    promise = site.announce("image", 2 * scenario.part_bytes, tuple(IMAGE_PORTS), RECEIVER)
     marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
     _fed(feeds, scenario.part_bytes)
     say(f"image announced: promised in {promise['promised_in_s']:.2f} s")
     _watch(site, 1.0, "image under way")
     read()
     marks["confirmed_us"] = _confirmed_us(site, sampler, scenario, marks["announced_us"])
-    site.api.delete("/v1/announcements/image").raise_for_status()
+    site.release("image")
     marks["released_us"] = now_us()
     say(f"image confirmed after {(marks['confirmed_us'] - marks['announced_us']) / 1e6:.2f} s, released")
     _watch(site, scenario.tail_s, "standing flows alone again")
@@ -176,14 +176,6 @@ def _mover(site: Emulation, sampler: Sampler, host: str, port: int, address: str
     _until_connected(site, sampler, host, port, start)
     os.close(read_end)
     return write_end
-
-
-def _announced(site: Emulation, scenario: Scenario) -> Any:
-    """Announce the image; return the promise."""
-    body = {"id": "image", "bytes": 2 * scenario.part_bytes, "from": list(IMAGE_PORTS), "to": RECEIVER}
-    answer = site.api.post("/v1/announcements", json=body)
-    answer.raise_for_status()
-    return answer.json()
 
 
 def _fed(feeds: dict[str, int], part_bytes: int) -> None:

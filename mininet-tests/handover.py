@@ -122,10 +122,8 @@ class Scene:
     def begun(self, name: str) -> dict[str, int]:
         """Announce an image; return the times."""
         marks = {"announced_us": now_us()}
-        body = {"id": name, "bytes": 2 * self.part_bytes, "from": list(IMAGE_HOSTS), "to": RECEIVER}
-        answer = self.site.api.post("/v1/announcements", json=body)
-        answer.raise_for_status()
-        marks["promised_us"] = marks["announced_us"] + round(answer.json()["promised_in_s"] * 1e6)
+        promise = self.site.announce(name, 2 * self.part_bytes, IMAGE_HOSTS, RECEIVER)
+        marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
         return marks | {"begun_us": now_us()}
 
     def finished(self, name: str, streams: list[Stream], marks: dict[str, int]) -> dict[str, int]:
@@ -133,7 +131,7 @@ class Scene:
         self.feeder.feed(streams, self.part_bytes)
         eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
         marks = marks | {"confirmed_us": now_us()}
-        self.site.api.delete(f"/v1/announcements/{name}").raise_for_status()
+        self.site.release(name)
         return marks | {"released_us": now_us()}
 
     def warm(self) -> list[Stream]:

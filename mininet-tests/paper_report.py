@@ -57,7 +57,9 @@ A segment that is lost in the last round trip arrives one round trip later, what
 twice, two. With single packets and 0.1% or more nearly every transfer has such a segment. So there is an **ideal**: a
 sender that knows of each loss a round trip after it sent, sends that again at once, and nothing else twice. Its times
 are calculated, not measured (`ideal_s` in `paper_limits.py`). What is sent again last, and lost again, is found by
-nothing but the timeout, RTT + 20 ms after the last confirmation: that is the tail of the rows that lose most.
+nothing but the timeout, RTT + 20 ms after the last confirmation: that is the tail of the rows that lose most. To
+send repetitions more than once could shorten that tail, but would not bring the median of a row with 1% within one
+round trip: what is lost needs the line a second time, and the last loss its round trip.
 """
 
 

@@ -106,12 +106,11 @@ def _image(site: Emulation, name: str, size_bytes: int, arrivals: Arrivals, rows
              for number, sender in enumerate(IMAGE_HOSTS)]  # fmt: skip
     with _serving(site, name, words):
         announced_us = now_us()
-        body = {"id": name, "bytes": size_bytes, "from": list(IMAGE_HOSTS), "to": RECEIVER}
-        site.api.post("/v1/announcements", json=body).raise_for_status()
+        site.announce(name, size_bytes, IMAGE_HOSTS, RECEIVER)
         clients = [_started(site, name, "client", TOOLS[name].client, one) for one in words]
         codes = [site.processes[client].wait(GIVE_UP_S) for client in clients]
         ended_us = now_us()
-        site.api.delete(f"/v1/announcements/{name}").raise_for_status()
+        site.release(name)
     print(f"paper: an image by {name}", flush=True)
     if any(codes):
         raise RuntimeError(f"{name}: exit codes {codes}: {[site.tail(client) for client in clients]}")

@@ -92,11 +92,8 @@ def _reserved(site: Emulation) -> dict[str, Any]:
         "constraints": {"exclude": [AVOIDED]},
         "commit": True,
     }
-    answer = site.api.post("/v1/reservations", json=asked)
-    if answer.status_code != 201:
-        raise RuntimeError(f"the reservation was answered {answer.status_code}: {answer.text}")
-    path = f"/v1/reservations/{answer.json()['id']}"
-    states = [answer.json()["state"]]
+    reservation = site.asked("POST", "/v1/reservations", asked)
+    path, states = f"/v1/reservations/{reservation['id']}", [reservation["state"]]
 
     def active() -> bool:
         states.append(site.get(path)["state"])
@@ -108,7 +105,7 @@ def _reserved(site: Emulation) -> dict[str, Any]:
     received_bps = _transfer(site, RESERVED_SENDER, RESERVED_RECEIVER)
     sent = {queue: count - before[queue] for queue, count in _sent_bytes(FAR_TRANSIT_PORT).items()}
     plan, layers = site.get("/v1/plan"), read_back(site.realised)
-    released = site.api.delete(path).json()
+    released = site.asked("DELETE", path)
     eventually(
         lambda: len(site.get("/v1/plan")["installed"]["allocations"]) == 1, within_s=60, what="it has left the plan"
     )

@@ -8,7 +8,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from ipaddress import ip_network
-from pathlib import Path
 
 import pytest
 from eventually import eventually
@@ -28,7 +27,7 @@ WANTS, WANTS_AGAIN, ENDED = (True, False), (True, True), (False, True)  # wants,
 @pytest.fixture
 def hosts(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
     # departures as on a long path: here they would be of 64 kB at any rate, because the round trip is so short
-    hosts[0].inside(lambda: Path("/proc/sys/net/ipv4/tcp_tso_rtt_log").write_text("0"))
+    hosts[0].set({"net.ipv4.tcp_tso_rtt_log": "0"})
     return hosts
 
 
