@@ -17,7 +17,7 @@ from eventually import eventually
 from longpath_line import Line
 
 BLOCK = bytes(1 << 18)
-DRAIN_EVERY_S = 0.02
+DRAIN_EVERY_S, DRAIN_EACH_S = 0.02, 0.001  # at least so often; so seldom for each connection, which costs a call
 COUNT_EVERY_S = 0.01
 CONNECT_WITHIN_S = 20.0
 # A receiver that waits for more than there is confirms every second segment at once; another one, only as fast as it
@@ -230,7 +230,8 @@ class Drain:
     """Takes what arrives, in a thread of its own, without looking at it.
 
     It is woken by much that has come at once, as when a hole is filled: a receiver that leaves it lying confirms
-    nothing until it is read, and the sender's window stands still.
+    nothing until it is read, and the sender's window stands still. A last segment that comes alone does not wake it,
+    and is confirmed when it is read, so there is a look each millisecond, or as often as that costs little.
     """
 
     def __init__(self) -> None:
@@ -265,7 +266,7 @@ class Drain:
         take, all_of_it = ctypes.CDLL(None).recv, ctypes.c_size_t(1 << 30)
         flags = socket.MSG_TRUNC | socket.MSG_DONTWAIT  # tcp(7): MSG_TRUNC discards
         while not self._stop.is_set():
-            self._much.poll(DRAIN_EVERY_S)
+            self._much.poll(min(DRAIN_EVERY_S, DRAIN_EACH_S * max(len(self._receivers), 1)))
             with self._lock:
                 for fd in self._receivers:
                     take(fd, None, all_of_it, flags)

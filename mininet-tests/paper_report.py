@@ -201,9 +201,7 @@ def _ten(numbers: dict[str, Any]) -> str:
     text += (
         "Medians in seconds, of 2 and of 10 senders the longer one. Senders are warm connections here, each with an\n"
         "allocation of its own, all on one host. *Single packets* have no super-packet anywhere on the path: every\n"
-        "packet is made, queued and delivered by itself, in one transfer from 2 senders. Then a connection's last\n"
-        "segment may come alone, and the receiver's kernel confirms that one late (TCP's delayed acknowledgement):\n"
-        "that counts here, though all bytes are there in time. `tcp_info`, read every 4 ms of one, has shown it.\n\n"
+        "packet is made, queued and delivered by itself, in one transfer from 2 senders.\n\n"
     )
     if not ten:
         return text + "Not measured.\n"
