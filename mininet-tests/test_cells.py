@@ -116,7 +116,12 @@ def test_ctrl_c_ends_the_lab_and_the_next_run_goes_on(lab):
         "batch = cells.Batch((), ({'name': 'one'}, {'name': 'hangs'}));"
         "sys.exit(cells.measured([batch], kept, {}, print))"
     )
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parent, process_group=0)
+    process = subprocess.Popen(
+        # a shell has its background jobs ignore SIGINT, and so would this one
+        ["env", "--default-signal=INT", sys.executable, "-c", program],
+        cwd=Path(__file__).parent,
+        process_group=0,
+    )
     eventually((lab.folder / "hanging").exists, within_s=60, what="the second cell is under way")
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=60) == 130

@@ -178,9 +178,9 @@ def test_drift_is_shown_before_and_after_the_first_audits(cli):
 
 def test_events_are_followed_and_ctrl_c_is_a_good_end(cli):
     environment = os.environ | {"HEADWAY_URL": cli.url, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        [HEADWAY, "events", "--json"], env=environment, stdout=subprocess.PIPE, text=True
-    ) as following:
+    # a shell has its background jobs ignore SIGINT, and so would the command
+    command = ["env", "--default-signal=INT", HEADWAY, "events", "--json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as following:
         done = threading.Event()
         publisher = threading.Thread(target=publish_until, args=(cli.site.book.events, done))
         publisher.start()
