@@ -1,27 +1,29 @@
 """Programs that carry files over long lines today, as rivals on the bare line: GridFTP over TCP and over UDT, and SRT.
 
 A program's session is made before anything is timed: time runs from the first bytes of the file to the last, as the
-receiver's interface counts them, and one round trip, for the way there and the confirmation.
+receiver's kernel counts them, and one round trip, for the way there and the confirmation.
 """
 
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from cells import Cell
-from longpath_flows import until
+from longpath_flows import Stream, until
 from longpath_line import Line, Place
 from paper_limits import Way
+from sockets import Connections
 
 PORT = 6001
 UP_S = 1.0  # until a server listens
-LOOK_S = 0.0005
+LOOK_S = 0.005
 BEGUN_BYTES = 65_536  # more than a session says before it
 ENDED_BYTES = 4_000  # and after it
+ALL = 0.99  # of the file: what a connection brings between the last look at it and its end is not seen
 GIVE_UP_S = 600.0
 UDT_BUFFER_BYTES = 128 << 20
 SRT_PACKETS = 100_000  # its flow window and buffers: some times what is under way in a round trip
@@ -79,20 +81,31 @@ PROGRAMS = {
 
 
 class Arriving:
-    """Watches, in a thread of its own, what arrives at an interface."""
+    """Watches, in a thread of its own, what a program brings to a place where others may send, too."""
 
-    def __init__(self, place: Place) -> None:
-        """Start."""
+    def __init__(self, place: Place, others: Sequence[Stream], datagram_bytes: int) -> None:
+        """Start.
+
+        Args:
+            place: where it arrives.
+            others: connections that are not the program's.
+            datagram_bytes: what each datagram carries.
+        """
         self.seen: list[tuple[float, int]] = []  # time, bytes so far
-        self._place, self._stop = place, threading.Event()
+        self._datagram_bytes, self._stop = datagram_bytes, threading.Event()
+        self._not_its = {stream.receiver.getsockname()[1] for stream in others}
         self._thread = threading.Thread(target=place.inside, args=(self._run,), daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        shown = Path("/proc/thread-self/net/dev")  # a namespace is a thread's own
+        counts, connections = Path("/proc/thread-self/net/snmp"), Connections()  # a namespace is a thread's own
+        brought: dict[tuple[int, int], int] = {}  # also by those that have ended
         while not self._stop.wait(LOOK_S):
-            (line,) = (row for row in shown.read_text().splitlines() if row.strip().startswith(self._place.interface))
-            self.seen.append((time.monotonic(), int(line.split(":")[1].split()[0])))
+            for one in connections.read():
+                if one.local_port not in self._not_its:
+                    brought[one.local_port, one.remote_port] = one.received_bytes
+            datagrams_bytes = _named(counts.read_text())["Udp.InDatagrams"] * self._datagram_bytes
+            self.seen.append((time.monotonic(), sum(brought.values()) + datagrams_bytes))
 
     def stop(self) -> None:
         """End the thread."""
@@ -111,8 +124,15 @@ def flow_s(seen: list[tuple[float, int]]) -> float:
     return next(at_s for at_s, count in seen if count >= last) - begun_s
 
 
-def carried(line: Line, cell: Cell, way: Way, folder: Path) -> Cell:
+def carried(line: Line, cell: Cell, way: Way, folder: Path, others: Sequence[Stream]) -> Cell:
     """Return one transfer of a file by a program.
+
+    Args:
+        line: what it crosses.
+        cell: which program, and how much.
+        way: the path.
+        folder: an empty one, for the file and logs.
+        others: connections that are not the program's.
 
     Raises:
         RuntimeError: the program failed, with what it said; or it did not, and not all has arrived.
@@ -125,25 +145,23 @@ def carried(line: Line, cell: Cell, way: Way, folder: Path) -> Cell:
     words = {"address": line.receiver.address, "sender": line.sender.address, "file": file, "folder": folder}
     words |= {"connections": cell["connections"]}
     client = [word.format(**words) for word in program.client]
-    before = _counted(line.sender)
+    before = _sent(line.sender, others)
     with ExitStack() as servers:
         for place in (line.receiver, line.sender) if program.between_servers else (line.receiver,):
             server = [word.format(**words, own=place.address) for word in program.server]
             servers.enter_context(_running(place, server, folder / f"server-{place.name}.log"))
         until(time.monotonic() + UP_S)
-        arriving = Arriving(line.receiver)
+        arriving = Arriving(line.receiver, others, program.datagram_bytes)
         try:
             line.sender.run("timeout", f"{GIVE_UP_S:.0f}", *client)
         finally:
             arriving.stop()
     arrived_bytes = arriving.seen[-1][1] - arriving.seen[0][1]
-    if arrived_bytes < cell["size_bytes"]:
+    if arrived_bytes < ALL * cell["size_bytes"]:
         raise RuntimeError(f"{client[0]} says it is done: {arrived_bytes:,} bytes have arrived")
-    counted = {name: count - before[name] for name, count in _counted(line.sender).items()}
-    again, sent = counted["Tcp.RetransSegs"], counted["Tcp.OutSegs"]
+    sent, again, datagrams = (now - then for now, then in zip(_sent(line.sender, others), before, strict=True))
     if program.datagram_bytes:
-        sent = counted["Udp.OutDatagrams"]
-        again = max(0, sent - -(-cell["size_bytes"] // program.datagram_bytes))
+        sent, again = datagrams, max(0, datagrams - -(-cell["size_bytes"] // program.datagram_bytes))
     return {"s": flow_s(arriving.seen) + way.rtt_ms / 1000, "sent_segments": sent, "again_segments": again}
 
 
@@ -166,9 +184,23 @@ def _running(place: Place, command: list[str], log: Path) -> Iterator[None]:
         raise RuntimeError(f"{command[0]}: exit code {early}: {log.read_text(errors='replace').strip()}")
 
 
-def _counted(place: Place) -> dict[str, int]:
-    """Return what the kernel has counted for a namespace's TCP and UDP (RFC 1213's names)."""
-    rows = [row.split() for row in place.run("cat", "/proc/net/snmp").splitlines()]
+def _sent(place: Place, others: Sequence[Stream]) -> tuple[int, int, int]:
+    """Return the segments that programs have sent from a place, those of them sent again, and their datagrams."""
+    counted, told = _named(place.run("cat", "/proc/net/snmp")), [stream.told for stream in others]
+    return (
+        counted["Tcp.OutSegs"] - sum(one.sent_segments for one in told),
+        counted["Tcp.RetransSegs"] - sum(one.retransmitted_segments for one in told),
+        counted["Udp.OutDatagrams"],
+    )
+
+
+def _named(snmp: str) -> dict[str, int]:
+    r"""Return what the kernel has counted for a namespace's TCP and UDP, by RFC 1213's names.
+
+    >>> _named("Tcp: InSegs OutSegs\nTcp: 3 4\nUdp: InDatagrams\nUdp: 5")
+    {'Tcp.InSegs': 3, 'Tcp.OutSegs': 4, 'Udp.InDatagrams': 5}
+    """
+    rows = [row.split() for row in snmp.splitlines()]
     return {
         f"{names[0].removesuffix(':')}.{name}": int(value)
         for names, values in zip(rows[::2], rows[1::2], strict=True)

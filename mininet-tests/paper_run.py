@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cells import EXIT_AGAIN, EXIT_OK, Cell, asked, leave, tell
@@ -100,7 +100,8 @@ class Measuring:
             BACKGROUND: self._contestant(cell, ports[BACKGROUND], cell["background_connections"]),
         }
         streams[DATABASE][0].ask_for(way.payload_bps * shares[DATABASE] // PPM // 8)
-        warmed(self._site, streams[IMAGE], WARM_BYTES if ours else cell["size_bytes"], way.rtt_ms / 1000)
+        if streams[IMAGE]:
+            warmed(self._site, streams[IMAGE], WARM_BYTES if ours else cell["size_bytes"], way.rtt_ms / 1000)
         seen = []
         for number in range(cell["runs"]):
             self._lose(cell, number)
@@ -124,7 +125,8 @@ class Measuring:
         if change is not None:
             change()
         changed_s = time.monotonic() - then_s
-        seen = self._transferred(streams[IMAGE], cell, way, quiet=False)
+        others = streams[DATABASE] + streams[BACKGROUND]
+        seen = self._transferred(streams[IMAGE], cell, way, others, quiet=False)
         now_s, now = self._delivered(streams)
         rates = {f"{name}_bps": (now[name] - then[name]) * 8 / (now_s - then_s) for name in (DATABASE, BACKGROUND)}
         return seen | rates | {"s": seen["s"] + changed_s}
@@ -192,11 +194,13 @@ class Measuring:
             how = {"run_length": cell.get("run_length")}
             self._line.lose(cell["loss_model"] or SEGMENTS, cell["loss_percent"], cell["seed"] + number, **how)
 
-    def _transferred(self, streams: list[Stream], cell: Cell, way: Way, *, quiet: bool = True) -> Cell:
-        """Return one transfer, on connections or by a program."""
+    def _transferred(
+        self, streams: list[Stream], cell: Cell, way: Way, others: Sequence[Stream] = (), *, quiet: bool = True
+    ) -> Cell:
+        """Return one transfer, on connections or by a program; others may be under way."""
         if "program" in cell:
             with tempfile.TemporaryDirectory(prefix="headway-") as folder:
-                return carried(self._site.line, cell, way, Path(folder))
+                return carried(self._site.line, cell, way, Path(folder), others)
         what = Transfer(cell["size_bytes"], way.limit_s(cell["size_bytes"]), way.rtt_ms / 1000)
         seen: Cell = timed(self._site, streams, what, quiet=quiet)
         return seen
