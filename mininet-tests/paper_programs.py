@@ -102,7 +102,7 @@ class Arriving:
         brought: dict[tuple[int, int], int] = {}  # also by those that have ended
         while not self._stop.wait(LOOK_S):
             for one in connections.read():
-                if one.local_port not in self._not_its:
+                if one.local_port not in self._not_its and one.received_bytes:  # of one that ends, none is told
                     brought[one.local_port, one.remote_port] = one.received_bytes
             datagrams_bytes = _named(counts.read_text())["Udp.InDatagrams"] * self._datagram_bytes
             self.seen.append((time.monotonic(), sum(brought.values()) + datagrams_bytes))
