@@ -270,9 +270,10 @@ def _loaded(found: dict[str, Result]) -> str:
     best = contestants(found, "load")
     text = (
         "## Rivals: the image while background and database run\n\n"
-        "All flows of a row run by the same algorithm. The database asks for the 5% that the controller's policy\n"
-        "keeps for it, the background has eight connections and always something to send, and both have run for five\n"
-        "seconds. What the database kept of its rate is of the worst run.\n\n"
+        "All flows of a row run by the same algorithm, beside UDT and SRT by cubic. The database asks for the 5% that\n"
+        "the controller's policy keeps for it, the background has eight connections and always something to send, and\n"
+        "both have run for five seconds. What the database kept of its rate is of the worst run; beside a program it\n"
+        "is taken over the program's whole session.\n\n"
     )
     if not best:
         return text + "Not measured.\n"
