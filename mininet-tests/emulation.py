@@ -73,16 +73,16 @@ class Emulation:
         self.asked("DELETE", f"/v1/announcements/{name}")
 
     def asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Ask something of the API; return its answer, None if that is empty.
+        """Ask the API to make something (POST) or to end it (DELETE); return its answer.
 
         Raises:
-            RuntimeError: it refused; with what it said.
+            RuntimeError: it did not do it; with what it said.
             httpx.TransportError: it does not answer.
         """
         answer = self.api.request(method, path, json=body)
-        if answer.is_error:
+        if answer.status_code != (httpx.codes.CREATED if method == "POST" else httpx.codes.OK):
             raise RuntimeError(f"{method} {path} was answered {answer.status_code}: {answer.text}")
-        return answer.json() if answer.content else None
+        return answer.json()
 
     def ended(self) -> list[str]:
         """Return the names of programs that have ended with an error, each with the end of its log."""

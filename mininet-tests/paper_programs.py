@@ -89,7 +89,7 @@ class Arriving:
         Args:
             place: where it arrives.
             others: connections that are not the program's.
-            datagram_bytes: what each datagram carries.
+            datagram_bytes: what each datagram carries; 0 if none does.
         """
         self.seen: list[tuple[float, int]] = []  # time, bytes so far
         self._datagram_bytes, self._stop = datagram_bytes, threading.Event()
@@ -104,8 +104,8 @@ class Arriving:
             for one in connections.read():
                 if one.local_port not in self._not_its and one.received_bytes:  # of one that ends, none is told
                     brought[one.local_port, one.remote_port] = one.received_bytes
-            datagrams_bytes = _named(counts.read_text())["Udp.InDatagrams"] * self._datagram_bytes
-            self.seen.append((time.monotonic(), sum(brought.values()) + datagrams_bytes))
+            datagrams = _named(counts.read_text())["Udp.InDatagrams"] if self._datagram_bytes else 0
+            self.seen.append((time.monotonic(), sum(brought.values()) + datagrams * self._datagram_bytes))
 
     def stop(self) -> None:
         """End the thread."""

@@ -99,17 +99,18 @@ class Measuring:
             DATABASE: self._contestant(cell, ports[DATABASE], 1),
             BACKGROUND: self._contestant(cell, ports[BACKGROUND], cell["background_connections"]),
         }
+        standing = streams[DATABASE] + streams[BACKGROUND]
         streams[DATABASE][0].ask_for(way.payload_bps * shares[DATABASE] // PPM // 8)
         if streams[IMAGE]:
             warmed(self._site, streams[IMAGE], WARM_BYTES if ours else cell["size_bytes"], way.rtt_ms / 1000)
         seen = []
         for number in range(cell["runs"]):
             self._lose(cell, number)
-            self._site.feeder.feed(streams[DATABASE] + streams[BACKGROUND])
+            self._site.feeder.feed(standing)
             until(time.monotonic() + SETTLE_S)
             change = functools.partial(self._plan_shares, way, ports, shares) if ours else None
             seen.append(self._beside(streams, cell, way, change) | {"database_ppm": shares[DATABASE]})
-            self._site.feeder.feed(streams[DATABASE] + streams[BACKGROUND], 0)
+            self._site.feeder.feed(standing, 0)
             self._plan_shares(way, ports, before if ours else {})
             self._line.none()
             until(time.monotonic() + SETTLE_S)

@@ -11,7 +11,7 @@ import pytest
 from longpath_flows import Told
 from losses import Counts, SegmentLoss
 
-from hostagent.tests.rig import two_hosts
+from hostagent.tests.rig import connected, two_hosts
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
@@ -40,9 +40,7 @@ def sent(pair, share, seed=7, **how) -> Counts:
     """Send the data, which must arrive whole; return what was lost, of which the receiver's kernel has seen nothing."""
     left, right, loss = pair
     loss.set(share, seed, **how)
-    with right.inside(lambda: socket.create_server((right.address, 0))) as server:
-        sender = left.inside(lambda: socket.create_connection(server.getsockname()))
-        receiver, _ = server.accept()
+    sender, receiver = connected(left, right)
     digest = hashlib.sha256()
 
     def drain():

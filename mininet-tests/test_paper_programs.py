@@ -8,7 +8,7 @@ from eventually import eventually
 from longpath_flows import Stream
 from paper_programs import Arriving
 
-from hostagent.tests.rig import two_hosts
+from hostagent.tests.rig import connected, two_hosts
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces")]
 
@@ -23,16 +23,9 @@ def hosts():
     right.remove()
 
 
-def connected(hosts) -> Stream:
-    left, right = hosts
-    with right.inside(lambda: socket.create_server((right.address, 0))) as server:
-        sender = left.inside(lambda: socket.create_connection(server.getsockname()))
-        return Stream(sender, server.accept()[0])
-
-
 def test_connections_of_others_do_not_count_and_ended_ones_and_datagrams_do(hosts):
     left, right = hosts
-    other, ended, lasting = (connected(hosts) for _ in range(3))
+    other, ended, lasting = (Stream(*connected(left, right)) for _ in range(3))
     arriving = Arriving(right, [other], DATAGRAM_BYTES)
     brought = lambda: arriving.seen[-1][1] if arriving.seen else None  # noqa: E731
     try:

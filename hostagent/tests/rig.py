@@ -256,6 +256,14 @@ def two_hosts() -> tuple[Host, Host]:
     return left, right
 
 
+def connected(source: Host, sink: Host) -> tuple[socket.socket, socket.socket]:
+    """Return both ends of a new connection, that of the source first."""
+    with sink.inside(lambda: socket.create_server((sink.address, 0))) as server:
+        sender = source.inside(lambda: socket.create_connection(server.getsockname()))
+        receiver, _ = server.accept()
+    return sender, receiver
+
+
 def allocation(dest: str, rate_mbps: int, window_segments: int = 400, **ports: int) -> Allocation:
     """Return one allocation named after its destination."""
     dest_net = ip_network(dest)
