@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -31,6 +32,8 @@ KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "COLUMNS", "VIRTUAL_ENV")
 KEPT_PREFIXES = ("HEADWAY_", "LC_", "PYTHON")
 PR_SET_PDEATHSIG = 1
 """Source: linux/prctl.h."""
+KERNEL_FAULT = re.compile(r"BUG: |Oops: |general protection fault|-\[ cut here \]-|Kernel panic")
+LAST_LINES = 15
 TSC_KHZ = 1_000_000
 """``-icount shift=0`` makes one instruction 1 ns long: 1e9 cycles a second of virtual time."""
 
@@ -97,12 +100,13 @@ def kernel_arguments(dilation: int) -> str:
     """Return the kernel's command line.
 
     ``tsc_early_khz`` is the time dilation: the guest takes K * 1e9 cycles for one second. ``nokaslr``: addresses, and
-    by them hash orders, are the same in each run. The spared instructions are those of measures against attackers and
-    of zeroing each allocated page: the CPU is there for the experiment.
+    by them hash orders, are the same in each run. ``panic`` and ``reboot``: a kernel that dies ends the machine at
+    once, by a triple fault; other ways to restart can hang it. The spared instructions are those of measures against
+    attackers and of zeroing each allocated page: the CPU is there for the experiment.
     """
     clock = f"tsc_early_khz={TSC_KHZ * dilation} tsc=reliable clocksource=tsc"
     spare = "mitigations=off init_on_alloc=0 hardened_usercopy=off audit=0 nowatchdog apparmor=0"
-    return f"console=ttyS0 quiet loglevel=4 panic=-1 nokaslr random.trust_cpu=on {clock} {spare}"
+    return f"console=ttyS0 quiet loglevel=4 panic=-1 reboot=t nokaslr random.trust_cpu=on {clock} {spare}"
 
 
 def qemu_command(job: Job, image: Image, initramfs: Path, console: Path, streams: dict[str, int]) -> list[str]:
@@ -278,8 +282,14 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def last_words(console: Path) -> str:
-    """Return the last lines of QEMU's own messages and of the kernel's console."""
+    """Return the last lines of QEMU's own messages and of the kernel's console; of a dying kernel all it said."""
     texts: Iterable[str] = (
         path.read_text(errors="replace") for path in (console.with_name("qemu"), console) if path.exists()
     )
-    return "\n".join("\n".join(text.splitlines()[-15:]) for text in texts).strip() or "(none)"
+    return "\n".join("\n".join(_last_lines(text.splitlines())) for text in texts).strip() or "(none)"
+
+
+def _last_lines(lines: list[str]) -> list[str]:
+    """Return the last few lines, and all from a kernel's first fault on: what follows it may be its consequence."""
+    fault = next((n for n, line in enumerate(lines) if KERNEL_FAULT.search(line)), len(lines))
+    return lines[max(0, min(fault, len(lines) - LAST_LINES)) :]

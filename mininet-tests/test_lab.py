@@ -11,7 +11,7 @@ import pytest
 from capability import built_in_names, loaded_names
 from eventually import eventually
 from lab_brake import under_way
-from lab_cli import memory_mib, request
+from lab_cli import EXIT_LAB_BROKEN, memory_mib, request
 from lab_image import Image, archive, cache_dir, device, directory, kernel_package, load_order
 from lab_machine import Job, Stream, command_script, guest_environment, kernel_arguments, qemu_command
 
@@ -275,6 +275,15 @@ def test_the_scenario_finds_all_it_needs_in_the_lab(second_boot):
 def test_the_clock_does_not_leap_while_files_of_the_host_are_read(second_boot):
     # Two Python programs and modprobe: half a second with the brake, 5 s and more without.
     assert second_boot[1]["program_s"] < 1.5
+
+
+@pytest.mark.lab
+def test_a_kernel_that_dies_is_the_labs_fault_and_its_trace_is_shown_from_the_first_line():
+    done = _lab("--", "sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger")
+    assert done.returncode == EXIT_LAB_BROKEN
+    trace = done.stderr.partition("its last words:\n")[2].splitlines()
+    assert "Kernel panic - not syncing: sysrq triggered crash" in trace[0], done.stderr
+    assert any("sysrq_handle_crash" in line for line in trace), done.stderr
 
 
 def _machines(launcher: int) -> list[int]:
