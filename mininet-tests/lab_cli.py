@@ -18,6 +18,8 @@ EXIT_BAD_INPUT = 2
 EXIT_LAB_BROKEN = 125
 """As ``docker run``: the lab itself failed, not the command in it."""
 
+AGENTS_PROGRAM = "bpf_prog_"
+"""How the kernel names a BPF program in a trace."""
 MAX_DILATION = 64
 MIN_MEMORY_MIB = 512
 
@@ -35,6 +37,7 @@ examples:
   mininet-tests/lab --setup-only                 only install and download, as in the building of an image
 
 exit codes: CMD's own; 1 not root; 2 bad arguments; 124 --timeout passed; 125 the lab itself failed.
+  A guest whose kernel dies is begun once more, unless a program of the agent is in the kernel's trace.
 files: the guest sees all files of this machine, and may write anywhere, but only --out DIR outlives it.
   /tmp, /run, /var/log are empty in it, but for the checkout, or the folder you start in.
   Cache: $XDG_CACHE_HOME/headway/lab; delete it to renew the kernel.
@@ -181,10 +184,28 @@ def main(arguments: list[str]) -> int:
         if asked.setup_only:
             _say(f"ready: Linux {image.version} in {image.folder}")
             return EXIT_OK
-        return lab_machine.run(asked.job, image, _say)
+        return run(asked.job, image)
     except (lab_image.SetupError, lab_machine.MachineError) as error:
         _say(str(error))
         return EXIT_LAB_BROKEN
+
+
+def run(job: lab_machine.Job, image: lab_image.Image) -> int:
+    """Return the exit code of the command; one whose kernel died is run once more in a new machine.
+
+    The kernel has been seen to die of the lab itself (``docs/lab.md``). With a program of the agent in the trace the
+    agent may be at fault, and a second run would hide it.
+
+    Raises:
+        MachineError: the machine stopped before the command did.
+    """
+    try:
+        return lab_machine.run(job, image, _say)
+    except lab_machine.KernelDiedError as error:
+        if AGENTS_PROGRAM in str(error):
+            raise
+        _say(f"{error}\nlab: no program of the agent is in the trace: once more, from the beginning")
+    return lab_machine.run(job, image, _say)
 
 
 def _say(line: str) -> None:

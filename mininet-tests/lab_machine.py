@@ -48,6 +48,10 @@ class MachineError(Exception):
     """The machine did not start, or stopped before the command did."""
 
 
+class KernelDiedError(MachineError):
+    """The machine stopped because its kernel died; the text has the kernel's trace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One command and the machine it wants. ``out_dir`` is the only folder whose changes outlive the run."""
@@ -188,7 +192,8 @@ def run(job: Job, image: Image, say: Say) -> int:
     """Return the exit code of the command, run in a new machine; its output goes to our stdout and stderr, live.
 
     Raises:
-        MachineError: if the machine stops before the command ends.
+        KernelDiedError: if its kernel dies before the command ends.
+        MachineError: if the machine stops before the command ends for another reason.
     """
     if job.out_dir is not None:
         job.out_dir.mkdir(parents=True, exist_ok=True)
@@ -265,11 +270,15 @@ def _followed(sockets: dict[str, socket.socket], token: bytes, timeout_s: int | 
             for key, _ in ready:
                 data = sockets[key.data].recv(65536)
                 if not data:
-                    raise MachineError(
-                        f"the machine stopped before the command did; its last words:\n{last_words(console)}"
-                    )
+                    raise _stopped_early(last_words(console))
                 _write_all(targets[key.data], streams[key.data].released(data))
     return int(streams["out"].held)
+
+
+def _stopped_early(words: str) -> MachineError:
+    """Return the error for a machine that stopped before the command did."""
+    kind = KernelDiedError if KERNEL_FAULT.search(words) else MachineError
+    return kind(f"the machine stopped before the command did; its last words:\n{words}")
 
 
 def _finished(streams: dict[str, Stream]) -> bool:

@@ -11,9 +11,9 @@ import pytest
 from capability import built_in_names, loaded_names
 from eventually import eventually
 from lab_brake import under_way
-from lab_cli import EXIT_LAB_BROKEN, memory_mib, request
+from lab_cli import EXIT_LAB_BROKEN, memory_mib, request, run
 from lab_image import Image, archive, cache_dir, device, directory, kernel_package, load_order
-from lab_machine import Job, Stream, command_script, guest_environment, kernel_arguments, qemu_command
+from lab_machine import Job, KernelDiedError, Stream, command_script, guest_environment, kernel_arguments, qemu_command
 
 HERE = Path(__file__).parent
 LAB = HERE / "lab"
@@ -162,6 +162,24 @@ def test_output_that_cannot_be_the_token_is_shown_at_once():
     assert stream.released(b"x") == b"\x01ex"
 
 
+@pytest.mark.parametrize(
+    ("trace", "times"),
+    [(" p9_virtio_request+0x1d1/0x220", 2), (" bpf_prog_6deef7357e7b4530_headway_init+0x12/0x90", 1)],
+    ids=["of the lab itself", "with the agent"],
+)
+def test_a_command_whose_kernel_dies_runs_once_more_unless_the_agent_is_in_the_trace(trace, times, monkeypatch):
+    runs = []
+
+    def dying(job, image, say):
+        runs.append(job)
+        raise KernelDiedError(trace)
+
+    monkeypatch.setattr("lab_machine.run", dying)
+    with pytest.raises(KernelDiedError):
+        run(_job(), Image("6.12.1", Path("/cache")))
+    assert runs == [_job()] * times
+
+
 def test_the_brake_counts_requests_by_client_and_tag():
     begun = b"  sh-9 [000] ..... 1.0: 9p_client_req: client 18446612 request P9_TWALK tag  3\n"
     other = b"  sh-9 [000] ..... 1.0: 9p_client_req: client 18446700 request P9_TWALK tag  3\n"
@@ -278,12 +296,14 @@ def test_the_clock_does_not_leap_while_files_of_the_host_are_read(second_boot):
 
 
 @pytest.mark.lab
-def test_a_kernel_that_dies_is_the_labs_fault_and_its_trace_is_shown_from_the_first_line():
+def test_a_command_whose_kernel_dies_runs_once_more_and_each_trace_is_shown_from_its_first_line():
     done = _lab("--", "sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger")
     assert done.returncode == EXIT_LAB_BROKEN
-    trace = done.stderr.partition("its last words:\n")[2].splitlines()
-    assert "Kernel panic - not syncing: sysrq triggered crash" in trace[0], done.stderr
-    assert any("sysrq_handle_crash" in line for line in trace), done.stderr
+    traces = done.stderr.split("its last words:\n")[1:]
+    assert len(traces) == 2, done.stderr
+    for trace in traces:
+        assert "Kernel panic - not syncing: sysrq triggered crash" in trace.splitlines()[0]
+        assert "sysrq_handle_crash" in trace
 
 
 def _machines(launcher: int) -> list[int]:
