@@ -95,10 +95,31 @@ class Host:
         _ip("netns", "delete", self.name)
 
 
+def connected(
+    connecting: Host, listening: Host, *, family: int = socket.AF_INET, mapped: bool = False
+) -> tuple[socket.socket, socket.socket]:
+    """Return both ends of a new connection, that of the connecting host first.
+
+    With ``mapped`` the accepting socket is an IPv6 one that sees the IPv4 peer as ::ffff:a.b.c.d.
+    """
+    address = listening.address if family == socket.AF_INET else listening.address6
+    with listening.inside(
+        lambda: (
+            socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+            if mapped
+            else socket.create_server((address, 0), family=family)
+        )
+    ) as listener:
+        port = listener.getsockname()[1]
+        end = connecting.inside(lambda: socket.create_connection((address, port)))
+        accepted, _ = listener.accept()
+    return end, accepted
+
+
 class Bulk:
     """One connection that sends as fast as it may: from ``source`` to ``sink``; the connecting side is chosen.
 
-    With ``mapped`` the accepting socket is an IPv6 one that sees the IPv4 peer as ::ffff:a.b.c.d.
+    ``family`` and ``mapped``: see ``connected``.
     """
 
     def __init__(
@@ -111,19 +132,9 @@ class Bulk:
         mapped: bool = False,
     ) -> None:
         connecting, listening = (source, sink) if sender_connects else (sink, source)
-        address = listening.address if family == socket.AF_INET else listening.address6
-        listener = listening.inside(
-            lambda: (
-                socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-                if mapped
-                else socket.create_server((address, 0), family=family)
-            )
-        )
-        self.port: int = listener.getsockname()[1]
-        connected = connecting.inside(lambda: socket.create_connection((address, self.port)))
-        accepted, _ = listener.accept()
-        listener.close()
-        self.sender, self.receiver = (connected, accepted) if sender_connects else (accepted, connected)
+        ends = connected(connecting, listening, family=family, mapped=mapped)
+        self.port: int = ends[0].getpeername()[1]
+        self.sender, self.receiver = ends if sender_connects else ends[::-1]
         self._threads = [threading.Thread(target=self._drain)]
         self._threads[0].start()
 
@@ -254,14 +265,6 @@ def two_hosts() -> tuple[Host, Host]:
     left.set_up()
     right.set_up()
     return left, right
-
-
-def connected(source: Host, sink: Host) -> tuple[socket.socket, socket.socket]:
-    """Return both ends of a new connection, that of the source first."""
-    with sink.inside(lambda: socket.create_server((sink.address, 0))) as server:
-        sender = source.inside(lambda: socket.create_connection(server.getsockname()))
-        receiver, _ = server.accept()
-    return sender, receiver
 
 
 def allocation(dest: str, rate_mbps: int, window_segments: int = 400, **ports: int) -> Allocation:
