@@ -204,7 +204,8 @@ def run(job: lab_machine.Job, image: lab_image.Image) -> int:
     except lab_machine.KernelDiedError as error:
         if AGENTS_PROGRAM in str(error):
             raise
-        _say(f"{error}\nlab: no program of the agent is in the trace: once more, from the beginning")
+        _say(str(error))
+    _say("no program of the agent is in the trace: once more, from the beginning")
     return lab_machine.run(job, image, _say)
 
 
