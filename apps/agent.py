@@ -30,7 +30,7 @@ def agent(context: typer.Context, config: Config = None) -> None:
         typer.echo("headway: agent: say --config FILE, or see headway agent --help", err=True)
         raise typer.Exit(EXIT_USAGE)
     from apps.agent_setup import settings_in
-    from hostagent.daemon import run
+    from hostagent.agent.daemon import run
 
     settings = settings_in(config)
     logs.configure()

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import typer
 
-from hostagent import status_socket, units
-from hostagent.buffers import Wanted
+from hostagent.agent import status_socket
+from hostagent.agent.status import Status
+from hostagent.doctor.buffers import Wanted
+from hostagent.doctor.survey import Survey, survey
 from hostagent.errors import ConfigError
-from hostagent.leftovers import Namespace
+from hostagent.kernel.leftovers import Namespace
 from hostagent.settings import Settings, loaded
-from hostagent.status import Status
-from hostagent.survey import Survey, survey
+from hostagent.systemd import units
 from topology.units import duration_us, rate_bps
 from topology.wire import Framing
 

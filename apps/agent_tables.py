@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from apps import shown
-from hostagent import check, status
-from hostagent.buffers import Wanted
-from hostagent.check import Verdict
-from hostagent.status import Entry, State, Status
-from hostagent.survey import Survey
+from hostagent.agent import status
+from hostagent.agent.status import Entry, State, Status
+from hostagent.doctor import check
+from hostagent.doctor.buffers import Wanted
+from hostagent.doctor.check import Verdict
+from hostagent.doctor.survey import Survey
 from topology.units import shown_rate, shown_size
 
 COLOURS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAda
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import ConfigError
-from hostagent.plan import Tuning
+from hostagent.kernel.plan import Tuning
 from hostagent.trust import Tls
 from topology import units
 from topology.yaml_text import NotYaml, values_of

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from hostagent.leftovers import ALGORITHM_PREFIX
-from hostagent.loader import Libbpf, ProgramInfo
+from hostagent.kernel.leftovers import ALGORITHM_PREFIX
+from hostagent.kernel.loader import Libbpf, ProgramInfo
 from hostagent.tests.rig import Bulk, RunningAgent, allocation, two_hosts
 from topology.protocol import Allocations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from longpath_line import run
 
 from hostagent.errors import BpfError
-from hostagent.loader import BpfMap, BpfObject, Libbpf
+from hostagent.kernel.loader import BpfMap, BpfObject, Libbpf
 from hostagent.tests.rig import Host
 
 OBJECT = Path(__file__).parent / "bpf" / "losses.bpf.o"

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.main import app
-from hostagent import status
-from hostagent.status import Entry, Identity, State, Status
+from hostagent.agent import status
+from hostagent.agent.status import Entry, Identity, State, Status
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
 ENTRY = Entry(

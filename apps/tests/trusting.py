@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 from controller import pki, pki_files
 from controller.southbound.hosts import HostSessions
 from controller.southbound.tls import Tls
-from hostagent.agent import Agent
+from hostagent.agent.agent import Agent
+from hostagent.agent.stream import Stream
 from hostagent.errors import NotAttached
-from hostagent.layout import Counters
+from hostagent.kernel.layout import Counters
 from hostagent.settings import Settings
-from hostagent.stream import Stream
 from hostagent.trust import Tls as AgentTls
 from topology.certificates import Kind
 from topology.protocol import Allocations, Hello, parsed_allocations, to_bytes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the kernel part and the daemon share. hostagent/layout.py says the same in Python: change both together. */
+/* What the kernel part and the daemon share. hostagent/kernel/layout.py says the same in Python: change both together. */
 #ifndef HEADWAY_H
 #define HEADWAY_H
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hostagent.loader import BpfMap, Libbpf, MapInfo
+from hostagent.kernel.loader import BpfMap, Libbpf, MapInfo
 
 CGROUP_LINK = "link_type:\tcgroup"
 

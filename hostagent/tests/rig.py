@@ -31,7 +31,7 @@ REPOSITORY = Path(__file__).parents[2]
 CLONE_NEWNET = 0x40000000
 TCP_CONGESTION = 13
 START = (
-    "import sys; from pathlib import Path; from hostagent import daemon, settings;"
+    "import sys; from pathlib import Path; from hostagent import settings; from hostagent.agent import daemon;"
     "sys.exit(daemon.run(settings.loaded(Path(sys.argv[1]))))"
 )
 _numbers = itertools.count()

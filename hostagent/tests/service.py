@@ -10,8 +10,8 @@ import sys
 import threading
 from pathlib import Path, PurePosixPath
 
-from hostagent import units
-from hostagent.supervisor import FIRST_DESCRIPTOR
+from hostagent.agent.supervisor import FIRST_DESCRIPTOR
+from hostagent.systemd import units
 from hostagent.tests.rig import REPOSITORY, START, Host
 
 NOBODY = 65534

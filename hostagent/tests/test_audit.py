@@ -5,8 +5,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from hostagent.audit import CONTROL, Contents, Difference, differences, wanted
-from hostagent.plan import KernelPlan, change_to
+from hostagent.kernel.audit import CONTROL, Contents, Difference, differences, wanted
+from hostagent.kernel.plan import KernelPlan, change_to
 from topology.protocol import Allocation, Fault, FlowClass
 
 LEASE = b"lease"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
-from hostagent import layout, leftovers
-from hostagent.layout import SLOT
-from hostagent.loader import Libbpf
-from hostagent.plan import match_of
+from hostagent.kernel import layout, leftovers
+from hostagent.kernel.layout import SLOT
+from hostagent.kernel.loader import Libbpf
+from hostagent.kernel.plan import match_of
 from hostagent.tests.kernel_maps import agents_map, detach_hook
 from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, measured_bps
 from topology.protocol import Allocations, Fault, Repaired

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostagent.buffers import (
+from hostagent.doctor.buffers import (
     LARGEST_WINDOW_BYTES,
     PAGE_BYTES,
     Numbers,

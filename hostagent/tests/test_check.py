@@ -5,11 +5,11 @@ from ipaddress import ip_address
 
 import pytest
 
-from hostagent.buffers import Numbers, Wanted
-from hostagent.check import Verdict, rows, settings_for, sysctl_file
-from hostagent.connections import Connection
-from hostagent.probe import Facts
-from hostagent.survey import Interface, OtherNamespace, Survey
+from hostagent.doctor.buffers import Numbers, Wanted
+from hostagent.doctor.check import Verdict, rows, settings_for, sysctl_file
+from hostagent.doctor.connections import Connection
+from hostagent.doctor.survey import Interface, OtherNamespace, Survey
+from hostagent.kernel.probe import Facts
 from topology.wire import Framing
 
 WANTED = Wanted(10**10, 180_000, Framing())

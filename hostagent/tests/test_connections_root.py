@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hostagent.connections import established
+from hostagent.doctor.connections import established
 from hostagent.tests.rig import Bulk, two_hosts
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces")]

@@ -8,10 +8,10 @@ import pytest
 from eventually import eventually
 from structlog.testing import capture_logs
 
-from hostagent import daemon
-from hostagent.daemon import Watch
+from hostagent.agent import daemon
+from hostagent.agent.daemon import Watch
+from hostagent.agent.status import Identity, Sight
 from hostagent.errors import BpfError
-from hostagent.status import Identity, Sight
 from topology.protocol import Telemetry
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)

@@ -3,9 +3,9 @@
 import re
 from ipaddress import IPv6Network
 
-from hostagent import layout
-from hostagent.kernel import named_image, object_image
-from hostagent.plan import MAX_ENTRIES, Match
+from hostagent.kernel import layout
+from hostagent.kernel.kernel import named_image, object_image
+from hostagent.kernel.plan import MAX_ENTRIES, Match
 from hostagent.tests.rig import REPOSITORY
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
-from hostagent import status_socket
-from hostagent.status import State, Status
+from hostagent.agent import status_socket
+from hostagent.agent.status import State, Status
 from hostagent.tests.rig import Bulk, FakeController, allocation
 from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
 from topology.protocol import Allocations

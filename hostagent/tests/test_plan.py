@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostagent.errors import NotExpressible
-from hostagent.plan import MAX_ENTRIES, Change, Entry, KernelPlan, Match, change_to
+from hostagent.kernel.plan import MAX_ENTRIES, Change, Entry, KernelPlan, Match, change_to
 from topology.protocol import Allocation, FlowClass
 
 EMPTY = KernelPlan()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hostagent.probe import Facts, facts, lacking
+from hostagent.kernel.probe import Facts, facts, lacking
 
 ALL_CAPABILITIES = (1 << 41) - 1
 GOOD = Facts(kernel="6.1.0-21-amd64", capabilities=ALL_CAPABILITIES, btf=True, libbpf=True, cgroup=True)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from hostagent.buffers import LARGEST_BYTES, Numbers, receiving, sending
-from hostagent.receive_window import TcpBuffers, Windows, wanted
+from hostagent.doctor.buffers import LARGEST_BYTES, Numbers, receiving, sending
+from hostagent.doctor.receive_window import TcpBuffers, Windows, wanted
 
 USUAL = Numbers((4096, 131072, 6291456))
 NOTHING = Windows(0, (), 1448)

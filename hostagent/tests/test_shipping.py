@@ -7,11 +7,15 @@ import zipfile
 
 import pytest
 
-from hostagent.kernel import object_image
+from hostagent.kernel.kernel import object_image
 from hostagent.tests.rig import REPOSITORY
 
 BUILT_BY = "14.0.6"  # clang of Debian 12; another one makes another object
-SHIPPED = {"hostagent/bpf/headway.bpf.o", "hostagent/systemd/headway-agent.service"}
+SHIPPED = {
+    "hostagent/bpf/headway.bpf.o",
+    "hostagent/systemd/headway-agent.service",
+    "hostagent/systemd/headway-agent.conf",
+}
 
 
 def clang_version():

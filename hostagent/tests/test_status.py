@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hostagent import metrics, status_socket
-from hostagent.status import Identity, Sight, State, Status, parsed, status, to_bytes
-from hostagent.status_socket import StatusSocket
+from hostagent.agent import metrics, status_socket
+from hostagent.agent.status import Identity, Sight, State, Status, parsed, status, to_bytes
+from hostagent.agent.status_socket import StatusSocket
 from topology.protocol import Allocation, EntryTelemetry, FlowClass, Telemetry
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from hostagent import supervisor
-from hostagent.supervisor import Supervisor, inherited
+from hostagent.agent import supervisor
+from hostagent.agent.supervisor import Supervisor, inherited
 
 
 @pytest.fixture(params=["path", "abstract"])

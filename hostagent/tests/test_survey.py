@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hostagent import survey
-from hostagent.buffers import Numbers
-from hostagent.leftovers import lock_path
-from hostagent.survey import OtherNamespace
+from hostagent.doctor import survey
+from hostagent.doctor.buffers import Numbers
+from hostagent.doctor.survey import OtherNamespace
+from hostagent.kernel.leftovers import lock_path
 
 
 def process(proc: Path, pid: int, namespace: str, name: str) -> None:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hostagent import buffers, probe
-from hostagent.buffers import Numbers, Wanted
-from hostagent.loader import LIBRARY
-from hostagent.receive_window import command, full
-from hostagent.survey import Survey
+from hostagent.doctor import buffers
+from hostagent.doctor.buffers import Numbers, Wanted
+from hostagent.doctor.receive_window import command, full
+from hostagent.doctor.survey import Survey
+from hostagent.kernel import probe
+from hostagent.kernel.loader import LIBRARY
 from topology.units import shown_rate, shown_size
 
 LEAST_TIMER_NS = 1000  # pacing sets a timer for each burst; without high resolution it would wait whole ticks

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import structlog
 
-from hostagent import status
-from hostagent.status import Status
+from hostagent.agent import status
+from hostagent.agent.status import Status
 
 MODE = 0o660  # the agent's user and group
 PATIENCE_S = 1.0

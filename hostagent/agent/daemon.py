@@ -14,16 +14,16 @@ from collections.abc import Callable
 
 import structlog
 
-from hostagent import probe
-from hostagent.agent import REPORT_S, Agent
+from hostagent.agent.agent import REPORT_S, Agent
+from hostagent.agent.status import LOSS_SIGHTS, Identity, Sight, Status, status
+from hostagent.agent.status_socket import StatusSocket, path_of
+from hostagent.agent.supervisor import Supervisor
+from hostagent.doctor.receive_window import TcpBuffers
 from hostagent.errors import AgentError, EnvironmentLacking, Unregistered
-from hostagent.kernel import Kernel
-from hostagent.leftovers import Namespace
-from hostagent.receive_window import TcpBuffers
+from hostagent.kernel import probe
+from hostagent.kernel.kernel import Kernel
+from hostagent.kernel.leftovers import Namespace
 from hostagent.settings import Settings
-from hostagent.status import LOSS_SIGHTS, Identity, Sight, Status, status
-from hostagent.status_socket import StatusSocket, path_of
-from hostagent.supervisor import Supervisor
 from topology import __version__
 
 EXIT_OK, EXIT_ENVIRONMENT = 0, 1
@@ -129,7 +129,7 @@ def _answering(
     undo.callback(socket.close)
     if settings.metrics is None:
         return (socket.thread,)
-    from hostagent.metrics import served  # its library is loaded only where it is wanted
+    from hostagent.agent.metrics import served  # its library is loaded only where it is wanted
 
     thread, end = served(settings.metrics, lambda: watch.current)
     undo.callback(end)

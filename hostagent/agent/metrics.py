@@ -7,7 +7,7 @@ from threading import Thread
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hostagent.status import Entry, Status
+from hostagent.agent.status import Entry, Status
 
 _NAMED = ["entry", "class", "dest"]
 

@@ -21,7 +21,7 @@ def files(executable: str, rate: str, rtt: str) -> dict[PurePosixPath, str]:
     values = {"@HEADWAY@": executable, "@RATE@": rate.replace(" ", ""), "@RTT@": rtt.replace(" ", "")}
     filled = {}
     for name, folder in FILES.items():
-        text = resources.files("hostagent").joinpath("systemd", name).read_text()
+        text = resources.files(__package__).joinpath(name).read_text()
         for placeholder, value in values.items():
             text = text.replace(placeholder, value)
         filled[folder / name] = text

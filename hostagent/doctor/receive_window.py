@@ -15,8 +15,8 @@ from pathlib import Path
 
 import structlog
 
-from hostagent import buffers
-from hostagent.buffers import Numbers
+from hostagent.doctor import buffers
+from hostagent.doctor.buffers import Numbers
 
 SYSCTL = Path("/proc/sys/net/ipv4")
 CORE = Path("/proc/sys/net/core")

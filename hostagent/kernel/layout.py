@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from hostagent.plan import Entry, Match, Tuning
+from hostagent.kernel.plan import Entry, Match, Tuning
 
 NO_DSCP = 255  # HEADWAY_NO_DSCP
 PORTS_BITS = 32  # struct match: the two ports stand before the address

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hostagent import layout
-from hostagent.layout import SLOT
-from hostagent.plan import KernelPlan
+from hostagent.kernel import layout
+from hostagent.kernel.layout import SLOT
+from hostagent.kernel.plan import KernelPlan
 from topology.protocol import Fault
 
 CONTROL = SLOT.pack(0)

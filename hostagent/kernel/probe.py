@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hostagent import cgroup
-from hostagent.loader import LIBRARY
+from hostagent.kernel import cgroup
+from hostagent.kernel.loader import LIBRARY
 
 LEAST_KERNEL = (6, 0)  # the first that lets a BPF congestion control set the pacing rate (commit 41c95dd6a604)
 BTF = Path("/sys/kernel/btf/vmlinux")

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 
 import structlog
 
-from hostagent import plan, survey
+from hostagent.agent.status import Sight
+from hostagent.agent.stream import Bell, Heard, Stream
+from hostagent.doctor import survey
+from hostagent.doctor.receive_window import TcpBuffers, Windows
 from hostagent.errors import AgentError, NotAttached, NotExpressible, Refused
-from hostagent.kernel import Kernel
-from hostagent.layout import Counters
-from hostagent.plan import KernelPlan
-from hostagent.receive_window import TcpBuffers, Windows
+from hostagent.kernel import plan
+from hostagent.kernel.kernel import Kernel
+from hostagent.kernel.layout import Counters
+from hostagent.kernel.plan import KernelPlan
 from hostagent.settings import Settings
-from hostagent.status import Sight
-from hostagent.stream import Bell, Heard, Stream
 from topology import __version__
 from topology.protocol import (
     Allocation,

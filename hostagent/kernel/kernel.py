@@ -10,13 +10,13 @@ from pathlib import Path
 
 import structlog
 
-from hostagent import audit, cgroup, layout, leftovers
-from hostagent.audit import Difference
 from hostagent.errors import AlreadyRunning, BpfError, NoSuchFile, Unregistered
-from hostagent.layout import SLOT, Counters
-from hostagent.leftovers import Namespace, RunLock
-from hostagent.loader import BpfObject, Libbpf, Ring
-from hostagent.plan import Change, Entry, KernelPlan, Tuning
+from hostagent.kernel import audit, cgroup, layout, leftovers
+from hostagent.kernel.audit import Difference
+from hostagent.kernel.layout import SLOT, Counters
+from hostagent.kernel.leftovers import Namespace, RunLock
+from hostagent.kernel.loader import BpfObject, Libbpf, Ring
+from hostagent.kernel.plan import Change, Entry, KernelPlan, Tuning
 from topology.protocol import Fault
 
 OBJECT_FILE = "headway.bpf.o"
@@ -42,7 +42,7 @@ class Kernel:
 
         Args:
             namespace: this process's network namespace.
-            cgroup_dir: see :func:`hostagent.cgroup.opened`.
+            cgroup_dir: see :func:`hostagent.kernel.cgroup.opened`.
             run_dir: where the lock is.
             tuning: what the kernel part is told once.
             inherited: ``descriptors`` of the agent that ran here before, as far as a supervisor has kept them; closed

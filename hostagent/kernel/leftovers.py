@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Self
 
 from hostagent.errors import AlreadyRunning, BpfError
-from hostagent.layout import SLOT
-from hostagent.loader import Libbpf, MapInfo, ProgramInfo
+from hostagent.kernel.layout import SLOT
+from hostagent.kernel.loader import Libbpf, MapInfo, ProgramInfo
 
 SO_NETNS_COOKIE = 71  # include/uapi/asm-generic/socket.h, Linux 5.14
 ALGORITHM_PREFIX = "headway"

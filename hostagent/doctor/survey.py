@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from hostagent import leftovers, probe, receive_window
-from hostagent.buffers import Numbers
-from hostagent.connections import Connection, established
-from hostagent.leftovers import Namespace
+from hostagent.doctor import receive_window
+from hostagent.doctor.buffers import Numbers
+from hostagent.doctor.connections import Connection, established
+from hostagent.kernel import leftovers, probe
+from hostagent.kernel.leftovers import Namespace
 
 TCP_SETTINGS = (
     "tcp_rmem",

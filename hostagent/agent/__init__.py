@@ -1,0 +1,1 @@
+"""The daemon: attached to a controller, it holds the plan that it is given and reports."""

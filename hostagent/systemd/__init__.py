@@ -1,0 +1,1 @@
+"""How systemd runs the agent."""
