@@ -9,22 +9,22 @@ import structlog
 from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
 from controller.book import Book
-from controller.convergence import Convergence
 from controller.drift import Audits
 from controller.edge import Edge
 from controller.northbound.parts import Parts
 from controller.northbound.rest import api
-from controller.promises import Promises
 from controller.providers.oscars import OscarsProvider
-from controller.purchasing import Purchasing
-from controller.service import Service
+from controller.reports import Reports
 from controller.settings import Settings
 from controller.southbound import osken_hub
 from controller.southbound.hosts import HostSessions
 from controller.southbound.ovsdb import QueueWriter
 from controller.southbound.session import SwitchSessions
 from controller.store import Store
-from controller.timekeeper import Timekeeper
+from controller.use_cases import UseCases
+from controller.work.convergence import Convergence
+from controller.work.purchasing import Purchasing
+from controller.work.timekeeper import Timekeeper
 
 log = structlog.get_logger()
 
@@ -37,11 +37,11 @@ def run(settings: Settings) -> int:
         StoreError: the database cannot be used.
     """
     book = Book(settings.site, lambda: time.time_ns() // 1000)
-    service = Service(book)
-    hosts = HostSessions(service, settings.site.lease_ms, settings.tls)
+    reports = Reports(book)
+    hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
     ignored = settings.audit.ignored
     sessions = SwitchSessions(
-        service.switch_back, lambda _: service.switch_changed(), ignored, service.rule_gone, service.port_said
+        reports.switch_back, lambda _: reports.switch_changed(), ignored, reports.rule_gone, reports.port_said
     )
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     edge = Edge(settings.site, sessions, {name: writers[remote] for name, remote in settings.ovsdb.items()}, ignored)
@@ -52,19 +52,19 @@ def run(settings: Settings) -> int:
         store = Store(settings.store)
         parts.callback(store.close)
         store.open()
-        promises = Promises(book, store)
+        use_cases = UseCases(book, store)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         network = settings.site.network
-        behind = Parts(service, promises, book.events, network, book.now_us, sessions.dpids, audits.view)
+        behind = Parts(reports, use_cases, book.events, network, book.now_us, sessions.dpids, audits.view)
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(book.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
         parts.enter_context(working(Convergence(book, edge, hosts, audits).run, "convergence", book, stop))
-        parts.enter_context(working(Timekeeper(book, promises).run, "clock", book, stop))
-        parts.enter_context(working(Purchasing(book, promises, providers).run, "providers", book, stop))
+        parts.enter_context(working(Timekeeper(book, use_cases).run, "clock", book, stop))
+        parts.enter_context(working(Purchasing(book, use_cases, providers).run, "providers", book, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         stop.wait()
         log.info("controller.stopping")

@@ -1,6 +1,6 @@
 """The book: what is wanted, what each layer has confirmed, and what each host may be acting on. One lock around it.
 
-The service writes wishes into it, agents and switches their confirmations, and the convergence thread reads what is
+The use cases write wishes into it, agents and switches their confirmations, and the convergence thread reads what is
 still to do. Every method that needs the lock says so; none blocks.
 """
 

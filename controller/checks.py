@@ -9,14 +9,13 @@ from controller.plan.announcements import ANNOUNCEABLE
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
 from controller.plan.reservations import MAX_TIME_US, Constraints
-from controller.service import flow_between
-from controller.site import Site
+from controller.site import Site, flow_between
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnnouncementRequest:
     """An announcement as a client makes it.
 
     Attributes:
@@ -125,7 +124,7 @@ def _check_pair(site: Site, ledger: Ledger, request: Request, reservation_id: st
             raise NotAllowed("class", why)
 
 
-def check_announcement(book: Book, asked: Asked) -> None:
+def check_announcement(book: Book, asked: AnnouncementRequest) -> None:
     """Refuse an announcement that cannot be meant; under the lock.
 
     Raises:

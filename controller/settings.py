@@ -13,11 +13,10 @@ from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
-from controller.service import flow_between
 from controller.settings_audit import AuditSection, AuditSettings, audit
 from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules, vlan_vids
 from controller.settings_tls import TlsSection, trusted, unguarded
-from controller.site import Site
+from controller.site import Site, flow_between
 from controller.southbound.tls import Tls
 from controller.store import Store, UrlNotUsable
 from topology import units

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from controller.errors import NotAllowed, NotKnown
+from controller.plan.flows import flow_on
 from controller.plan.ledger import Ledger
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period
-from topology.network import Network, link_name
+from topology.network import Network, UnknownNode, link_name
+from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
 RECEIVE_WINDOW_BDPS = 3  # with loss, two to three bandwidth-delay products of selectively confirmed data wait
@@ -61,3 +65,20 @@ class Site:
         wire_bps = max(circuit.rate_bps for circuit in self.network.circuits)
         payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
         return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000
+
+
+def flow_between(network: Network, name: str, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
+    """Return a flow from one host to another, across a circuit.
+
+    Raises:
+        NotKnown: one of them is not in the network.
+        NotAllowed: the path between them crosses no circuit.
+    """
+    try:
+        source, target = (network.host(end) for end in ends)
+    except UnknownNode as error:
+        raise NotKnown("host", error.name, error.known) from error
+    path = network.path(source.name, target.name)
+    if not any(network.link(tail, head).circuit for tail, head in pairwise(path)):
+        raise NotAllowed("to", f"{source.name} and {target.name} are not joined by a circuit")
+    return flow_on(network, name, flow_class, path)

@@ -95,7 +95,7 @@ def test_a_key_of_what_has_been_given_back_reserves_nothing_and_says_so(cli):
 
 def test_what_begins_now_is_waited_for_and_a_provider_that_is_late_is_named(cli, monkeypatch):
     monkeypatch.setattr(reserve, "SETTLES_S", 1.0)
-    monkeypatch.setattr(cli.site.promises, "reservation", settling(cli.site.promises.reservation))
+    monkeypatch.setattr(cli.site.use_cases, "reservation", settling(cli.site.use_cases.reservation))
     said, _ = cli.run(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps")
     assert said.splitlines()[0].endswith(": provisioning: waits for OSCARS")
 
@@ -124,14 +124,14 @@ def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
 
 
 def test_what_could_not_be_saved_is_asked_again(cli, monkeypatch):
-    commit, failures = cli.site.promises.commit, [StoreFailed("sqlite://", "the disk is full")]
+    commit, failures = cli.site.use_cases.commit, [StoreFailed("sqlite://", "the disk is full")]
 
     def failing(name):
         if failures:
             raise failures.pop()
         return commit(name)
 
-    monkeypatch.setattr(cli.site.promises, "commit", failing)
+    monkeypatch.setattr(cli.site.use_cases, "commit", failing)
     assert cli.json(*NIGHT, "--rate", "600Mbps")["state"] == "committed"
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from controller.checks import Asked
+from controller.checks import AnnouncementRequest
 from controller.northbound import render_promises
 from controller.northbound.answers import add, answer, refusal
 from controller.northbound.bodies import AnnouncementIn
@@ -22,7 +22,7 @@ class Announcements:
     """The handlers; each is told what a client sends, and answers."""
 
     def __init__(self, parts: Parts, decisions: Decisions) -> None:
-        self._promises = parts.promises
+        self._use_cases = parts.use_cases
         self._decisions = decisions
 
     def routes(self) -> APIRouter:
@@ -41,8 +41,8 @@ class Announcements:
         """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers."""
         deadline_us = None if body.deadline_s is None else round(body.deadline_s * 1e6)
         name = body.id or uuid.uuid4().hex[:12]
-        asked = Asked(name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us)
-        done = self._decisions.decided("announcement", partial(self._promises.announce, asked))
+        asked = AnnouncementRequest(name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us)
+        done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await kept(done.saved)
         if isinstance(done.value, Refused):
             return refusal(done.value)
@@ -50,10 +50,10 @@ class Announcements:
 
     async def announced(self) -> Response:
         """Return the announcements in the plan now."""
-        return answer([render_promises.announcement(a) for a in self._promises.announcements()])
+        return answer([render_promises.announcement(a) for a in self._use_cases.announcements()])
 
     async def release(self, name: Name) -> Response:
         """Release an announcement: its bytes have arrived, its share goes back to the others."""
-        done = self._promises.forget(name)
+        done = self._use_cases.forget(name)
         await kept(done.saved)
         return answer(render_promises.announcement(done.value))

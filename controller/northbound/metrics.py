@@ -17,7 +17,7 @@ from controller.plan.admission import Refused
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import State
 from controller.plan.lines import LineState
-from controller.promises import Kept
+from controller.use_cases import Saved
 
 T = TypeVar("T")
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -36,7 +36,7 @@ class Decisions:
         )
         self._failures = Counter("headway_store_failures", "Answers that could not be saved.", registry=registry)
 
-    def decided(self, kind: str, decide: Callable[[], Kept[T]]) -> Kept[T]:
+    def decided(self, kind: str, decide: Callable[[], Saved[T]]) -> Saved[T]:
         """Return a decision; it is counted as ``granted``, by the reason it was refused for, or as ``invalid``."""
         began_s, answer = time.perf_counter(), "invalid"
         try:
@@ -61,7 +61,7 @@ class SiteCollector:
     def collect(self) -> Iterator[Metric]:
         """Yield every gauge and every counter of the hosts' kernels."""
         parts = self._parts
-        view = parts.service.view()
+        view = parts.reports.view()
         yield from _promises(parts)
         yield from _plan(view)
         yield from _links(view)
@@ -76,12 +76,12 @@ class SiteCollector:
 
 
 def _promises(parts: Parts) -> Iterator[Metric]:
-    states = Tally(known.state for known in parts.promises.reservations())
+    states = Tally(known.state for known in parts.use_cases.reservations())
     reservations = GaugeMetricFamily("headway_reservations", "Reservations by state.", labels=["state"])
     for state in State:
         reservations.add_metric([state], states[state])
     yield reservations
-    announced = len(parts.promises.announcements())
+    announced = len(parts.use_cases.announcements())
     yield GaugeMetricFamily("headway_announcements", "Announcements in the plan.", value=announced)
 
 

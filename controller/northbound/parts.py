@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from controller.drift import DriftView
 from controller.errors import NotAllowed
 from controller.events import Events
-from controller.promises import Promises
-from controller.service import Service
+from controller.reports import Reports
+from controller.use_cases import UseCases
 from topology.network import Network
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
@@ -21,8 +21,8 @@ class Parts:
     """What is behind the API.
 
     Attributes:
-        service: the plan, and what hosts and switches have said.
-        promises: reservations and announcements.
+        reports: the plan, and what hosts and switches have said.
+        use_cases: reservations and announcements.
         events: what happens.
         network: the topology.
         now_us: the clock, Unix time.
@@ -30,8 +30,8 @@ class Parts:
         drift: what audits have seen.
     """
 
-    service: Service
-    promises: Promises
+    reports: Reports
+    use_cases: UseCases
     events: Events
     network: Network
     now_us: Callable[[], int]

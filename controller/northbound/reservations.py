@@ -59,7 +59,7 @@ class Reservations:
     """The handlers; each is told what a client sends, and answers."""
 
     def __init__(self, parts: Parts, decisions: Decisions) -> None:
-        self._promises = parts.promises
+        self._use_cases = parts.use_cases
         self._network = parts.network
         self._now_us = parts.now_us
         self._decisions = decisions
@@ -91,10 +91,10 @@ class Reservations:
         """
         name = secrets.token_hex(8)
         created = partial(_created, name, body, key)
-        held = self._decisions.decided("reservation", partial(self._promises.hold, body.request, created))
+        held = self._decisions.decided("reservation", partial(self._use_cases.hold, body.request, created))
         value, saved = held.value, held.saved
         if body.commit and isinstance(value, Reservation) and value.state is State.HELD:
-            committed = self._promises.commit(value.reservation_id)
+            committed = self._use_cases.commit(value.reservation_id)
             value, saved = committed.value, committed.saved  # which is saved after the hold
         await kept(saved)
         if isinstance(value, Refused):
@@ -104,19 +104,19 @@ class Reservations:
 
     async def commit(self, name: Name) -> Response:
         """Make a hold a promise. One that is a promise already stays so."""
-        done = self._promises.commit(name)
+        done = self._use_cases.commit(name)
         await kept(done.saved)
         return self._shown(done.value)
 
     async def renew(self, name: Name, body: RenewalIn | None = None) -> Response:
         """Keep a hold for longer, from now."""
-        done = self._promises.renew(name, (body or RenewalIn()).hold_s * 1_000_000)
+        done = self._use_cases.renew(name, (body or RenewalIn()).hold_s * 1_000_000)
         await kept(done.saved)
         return self._shown(done.value)
 
     async def get(self, name: Name, if_none_match: IfNoneMatch = None) -> Response:
         """Return a reservation."""
-        known = self._promises.reservation(name)
+        known = self._use_cases.reservation(name)
         if if_none_match is not None:
             tags = seen(if_none_match.replace("W/", ""), "If-None-Match")
             if tags is None or str(known.version) in tags:
@@ -126,7 +126,7 @@ class Reservations:
     def page(self, request: Request, query: Annotated[ReservationQuery, Query()]) -> Response:
         """Return reservations in order of creation, a page at a time."""
         after = 0 if query.cursor is None else _sequence(query.cursor)
-        found = [r for r in self._promises.reservations() if r.sequence > after and query.matches(r)]
+        found = [r for r in self._use_cases.reservations() if r.sequence > after and query.matches(r)]
         page, more = found[: query.limit], len(found) > query.limit
         cursor = _cursor(page[-1].sequence) if more else None
         headers = {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
@@ -140,20 +140,20 @@ class Reservations:
         if if_match is None:
             raise Unconditional(name)
         version = self._version(name, if_match)
-        done = self._decisions.decided("change", partial(self._promises.change, name, body.changed, version))
+        done = self._decisions.decided("change", partial(self._use_cases.change, name, body.changed, version))
         await kept(done.saved)
         return refusal(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
 
     async def release(self, name: Name, if_match: IfMatch = None) -> Response:
         """Give a reservation back. One that is given back already stays so."""
-        done = self._promises.release(name, None if if_match is None else self._version(name, if_match))
+        done = self._use_cases.release(name, None if if_match is None else self._version(name, if_match))
         await kept(done.saved)
         return self._shown(done.value)
 
     def availability(self, query: Annotated[AvailabilityQuery, Query()]) -> Response:
         """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
         question = query.question(self._now_us(), self._network.framing)
-        answers = self._promises.availability(question)
+        answers = self._use_cases.availability(question)
         return answer(render_promises.availability(question, query.size_bytes, answers, self._network))
 
     def _shown(self, value: Reservation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -166,7 +166,7 @@ class Reservations:
         Raises:
             Outdated: it is not.
         """
-        version = self._promises.reservation(name).version
+        version = self._use_cases.reservation(name).version
         tags = seen(if_match, "If-Match")
         if tags is not None and str(version) not in tags:
             raise Outdated("reservation", name, max((int(tag) for tag in tags if tag.isdecimal()), default=0), version)

@@ -19,7 +19,7 @@ class Views:
     """The handlers."""
 
     def __init__(self, parts: Parts) -> None:
-        self._service = parts.service
+        self._reports = parts.reports
         self._network = parts.network
         self._connected = parts.connected
 
@@ -38,20 +38,20 @@ class Views:
 
     def healthz(self) -> Response:
         """Return whether the wanted plan is in force in the switches."""
-        health = render.health(self._service.view())
+        health = render.health(self._reports.view())
         return answer(health, 200 if health["ok"] else 503)
 
     def plan(self) -> Response:
         """Return the plan: wanted, installed, and what each layer lets through now."""
-        return answer(render.view(self._service.view(), self._network))
+        return answer(render.view(self._reports.view(), self._network))
 
     def circuits(self) -> Response:
         """Return every circuit, how its line is, and the plan that is ready for the case that it dies."""
-        return answer(render.circuits(self._service.view(), self._network))
+        return answer(render.circuits(self._reports.view(), self._network))
 
     def transitions(self) -> Response:
         """Return the latest steps from plan to plan, oldest first."""
-        return answer([render.step(s) for s in self._service.steps()])
+        return answer([render.step(s) for s in self._reports.steps()])
 
     def topology(self) -> Response:
         """Return the network."""
@@ -59,11 +59,11 @@ class Views:
 
     def bursts(self) -> Response:
         """Return, for each port, what a start of all its senders needs of its buffer, and what they do."""
-        return answer([render.burst(port) for port in self._service.bursts()])
+        return answer([render.burst(port) for port in self._reports.bursts()])
 
     def hosts(self) -> Response:
         """Return every host's agent and its counters."""
-        return answer([render.host(name, state) for name, state in self._service.view().hosts.items()])
+        return answer([render.host(name, state) for name, state in self._reports.view().hosts.items()])
 
     def switches(self) -> Response:
         """Return every switch, and whether it is connected."""

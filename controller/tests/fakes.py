@@ -2,19 +2,19 @@
 
 from controller.audit import Part
 from controller.book import Book
-from controller.checks import Asked
-from controller.convergence import Convergence
+from controller.checks import AnnouncementRequest
 from controller.drift import Audits
 from controller.plan.drift import Compared
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
-from controller.promises import Promises
-from controller.service import Service
+from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.errors import SwitchGone
 from controller.store import Store
-from controller.timekeeper import prepare
+from controller.use_cases import UseCases
+from controller.work.convergence import Convergence
+from controller.work.timekeeper import prepare
 from topology.named import chile_illinois
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
@@ -65,8 +65,8 @@ class FakeSwitches:
 class FakeHosts:
     """Agents that confirm at once, unless told to be silent."""
 
-    def __init__(self, service: Service):
-        self._service = service
+    def __init__(self, reports: Reports):
+        self._reports = reports
         self.silent: set[str] = set()
         self.sent: list[tuple[str, Allocations]] = []
 
@@ -74,7 +74,7 @@ class FakeHosts:
         """Take a message, and confirm it."""
         self.sent.append((host, allocations))
         if host not in self.silent:
-            self._service.host_applied(host, Applied(allocations.epoch))
+            self._reports.host_applied(host, Applied(allocations.epoch))
 
 
 class FakeSite:
@@ -86,20 +86,20 @@ class FakeSite:
         self.clock = clock or Clock()
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
         self.book = Book(site, self.clock)
-        self.service = Service(self.book)
+        self.reports = Reports(self.book)
         self.store = Store(store)
         self.store.open()
-        self.promises = Promises(self.book, self.store)
+        self.use_cases = UseCases(self.book, self.store)
         self.switches = FakeSwitches()
-        self.hosts = FakeHosts(self.service)
+        self.hosts = FakeHosts(self.reports)
         self.audits = Audits(self.book, self.switches, self.hosts, now_s=lambda: self.clock() / 1e6)
         self.convergence = Convergence(self.book, self.switches, self.hosts, self.audits)
 
     def attach(self, *hosts):
         """Let agents say hello and confirm what they are told."""
         for host in hosts:
-            told = self.service.host_up(Hello(host, "0", "6.12"))
-            self.service.host_applied(host, Applied(told.epoch))
+            told = self.reports.host_up(Hello(host, "0", "6.12"))
+            self.reports.host_applied(host, Applied(told.epoch))
 
     def attach_all(self):
         """Let every agent of the network say hello."""
@@ -107,10 +107,10 @@ class FakeSite:
 
     def converge(self):
         """Let the clock act, carry out what is to do, and let the clock take note of it."""
-        self.promises.tick()
+        self.use_cases.tick()
         prepare(self.book)
         self.convergence.step()
-        self.promises.tick()
+        self.use_cases.tick()
         prepare(self.book)
 
     def demand(self, *hosts, wants=True):
@@ -119,13 +119,13 @@ class FakeSite:
             told = self.book.hosts[host].leases.told[-1]
             for entry in told.entries:
                 if entry.standby:
-                    self.service.host_demand(host, Demand(told.epoch, entry.flow.name, wants, not wants))
+                    self.reports.host_demand(host, Demand(told.epoch, entry.flow.name, wants, not wants))
 
     def announce(self, asked):
         """Announce, and put the answer into force."""
-        kept = self.promises.announce(asked)
+        kept = self.use_cases.announce(asked)
         kept.saved.result()
-        self.promises.tick()
+        self.use_cases.tick()
         prepare(self.book)
         return kept.value
 
@@ -147,7 +147,7 @@ def image(name="image", **changes):
         "senders": ("base20", "base21"),
         "target": "arch",
     }
-    return Asked(**(fields | changes))
+    return AnnouncementRequest(**(fields | changes))
 
 
 def sending_image(site, name="image"):

@@ -50,7 +50,7 @@ def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
 
 def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
     site = ready_site()
-    site.service.switch_back(2)
+    site.reports.switch_back(2)
     site.switches.log.clear()
     site.convergence.step()
     assert [name for name, _, _ in site.switches.audited_with] == ["ch1"]
@@ -60,7 +60,7 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
     site = ready_site()
     site.switches.log.clear()
     assert not site.audits.is_due()
-    site.service.rule_gone(1)
+    site.reports.rule_gone(1)
     assert site.audits.is_due()
     site.convergence.step()
     assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
@@ -71,7 +71,7 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
 def test_there_is_no_audit_while_a_transition_is_under_way():
     site = ready_site()
     site.switches.gone = True
-    site.service.switch_back(1)
+    site.reports.switch_back(1)
     site.book.installed.hosts_epoch -= 1
     site.clock.now_us += INTERVAL_US
     site.convergence.step()
@@ -109,7 +109,7 @@ def test_what_is_left_alone_is_counted_once_and_is_an_alarm_until_it_is_gone():
 def telemetry(site: FakeSite, host: str, epoch: int, *names: str) -> None:
     """Let a host say what it holds."""
     entries = tuple(EntryTelemetry(name, 0, 0, 0, 0, 0, 0) for name in names)
-    site.service.host_telemetry(host, Telemetry(epoch, 3000, entries))
+    site.reports.host_telemetry(host, Telemetry(epoch, 3000, entries))
 
 
 def say_all(site: FakeSite, *but: str) -> None:

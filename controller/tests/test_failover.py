@@ -39,12 +39,12 @@ def names(site, since):
 
 def ways(site):
     """The lines that the desired plan's flows take, by sender."""
-    return {e.flow.host: e.flow.path[2] for e in site.service.view().desired.entries}
+    return {e.flow.host: e.flow.path[2] for e in site.reports.view().desired.entries}
 
 
 def test_when_a_circuit_dies_the_plan_that_was_ready_is_wanted_before_anything_is_computed(site):
     ready = site.book.prepared["north"]
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     assert replace(site.book.desired, epoch=ready.epoch) == ready
     assert ways(site) == {"base22": "south", "base23": "south"}
 
@@ -52,9 +52,9 @@ def test_when_a_circuit_dies_the_plan_that_was_ready_is_wanted_before_anything_i
 def test_the_plan_that_was_ready_is_what_is_planned_afterwards(site):
     site.announce(image())
     site.converge()
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    view = site.service.view()
+    view = site.reports.view()
     fresh = planned(view.desired.epoch, TWO, DEFAULT_POLICY, site.book.demand(frozenset({"north"})))
     assert view.installed == view.desired == fresh
     assert not violations(view.layers)
@@ -64,7 +64,7 @@ def test_each_new_plan_has_its_own_ready_for_each_death(site):
     site.announce(image())
     assert {e.flow.host for e in site.book.prepared["north"].entries} == {"base20", "base21", "base22", "base23"}
     assert site.book.prepared.keys() == {"north", "south"}
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     assert site.book.prepared.keys() == {"south"}
     assert site.book.prepared["south"].entries == ()
@@ -73,20 +73,20 @@ def test_each_new_plan_has_its_own_ready_for_each_death(site):
 def test_both_ends_of_a_cut_line_are_one_death_and_it_is_said_once(site):
     seen = site.book.events.last
     for port in (NORTH_AT_LS1, NORTH_AT_CH1):
-        site.service.port_said(*port, is_live=False)
+        site.reports.port_said(*port, is_live=False)
         site.converge()
     assert names(site, seen) == [("circuit.down", {"circuit": "north"})]
 
 
 def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enough(site):
     before = ways(site)
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     seen = site.book.events.last
-    site.service.port_said(*NORTH_AT_LS1, is_live=True)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=True)
     site.converge()
     assert ways(site) == {"base22": "south", "base23": "south"}
-    assert site.service.view().lines["north"] == "returning"
+    assert site.reports.view().lines["north"] == "returning"
     assert site.book.due_us() == START_US + RETURN_AFTER_US
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
@@ -96,9 +96,9 @@ def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enoug
 
 def test_a_host_whose_flow_moves_is_never_told_to_stop(site):
     site.hosts.sent.clear()
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    site.service.port_said(*NORTH_AT_LS1, is_live=True)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=True)
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     told = [told for host, told in site.hosts.sent if host == "base23"]
@@ -107,7 +107,7 @@ def test_a_host_whose_flow_moves_is_never_told_to_stop(site):
 
 
 def test_a_host_is_told_which_circuits_its_packets_cross_already_while_it_shrinks(site):
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     told = [told.entries[0].circuits for host, told in site.hosts.sent if host == "base22"]
     assert [ways for ways, _ in groupby(told)] == [("north",), ("north", "south"), ("south",)]
@@ -115,7 +115,7 @@ def test_a_host_is_told_which_circuits_its_packets_cross_already_while_it_shrink
 
 def test_a_port_that_belongs_to_no_circuit_changes_nothing(site):
     before = site.book.desired
-    site.service.port_said(1, 3, is_live=False)
+    site.reports.port_said(1, 3, is_live=False)
     assert site.book.desired is before
 
 
@@ -124,7 +124,7 @@ def test_where_there_is_no_other_circuit_the_flows_wait_for_the_one_there_is():
     site.attach_all()
     site.converge()
     before, seen = site.book.desired, site.book.events.last
-    site.service.port_said(1, 9, is_live=False)
+    site.reports.port_said(1, 9, is_live=False)
     site.converge()
     assert site.book.desired == before
     assert names(site, seen) == [("circuit.down", {"circuit": "chile-illinois"})]
@@ -135,7 +135,7 @@ def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_wil
     site.converge()
     site.clock.now_us += 500_000
     seen = site.book.events.last
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     (_, late) = names(site, seen)
     assert late[0] == "announcement.late"
     assert late[1]["announcement"] == "image"
@@ -149,20 +149,20 @@ def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_wil
 )
 def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in_full(site, rate_bps, state, reason):
     asked = Request("base20", "arch", FlowClass.URGENT, rate_bps, START_US + 1_000_000, START_US + 10**9)
-    site.promises.hold(lambda _: asked, lambda now_us: Created("r", now_us)).saved.result()
-    site.promises.commit("r").saved.result()
+    site.use_cases.hold(lambda _: asked, lambda now_us: Created("r", now_us)).saved.result()
+    site.use_cases.commit("r").saved.result()
     site.clock.now_us += 1_000_000
     for _ in range(2):
         site.converge()
     assert site.book.ledger.reservations["r"].state is State.ACTIVE
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     known = site.book.ledger.reservations["r"]
     assert (known.state, known.reason) == (state, reason)
 
 
 def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_other(site):
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     promise = site.announce(image())
     assert {f.path[2] for f in promise.flows} == {"south"}
@@ -170,9 +170,9 @@ def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_o
 
 def test_no_layer_lets_through_more_than_the_next_while_a_circuit_dies_and_returns(site):
     seen = site.book.events.last
-    site.service.port_said(*NORTH_AT_LS1, is_live=False)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    site.service.port_said(*NORTH_AT_LS1, is_live=True)
+    site.reports.port_said(*NORTH_AT_LS1, is_live=True)
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     assert [name for name, _ in names(site, seen)] == ["circuit.down", "circuit.up"]

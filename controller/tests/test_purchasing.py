@@ -8,12 +8,12 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import State
 from controller.plan.purchases import PurchaseState
-from controller.promises import Promises
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import settings
 from controller.providers.tests.fake_oscars import FakeOscars, Faults, running
-from controller.purchasing import Purchasing
 from controller.tests.fakes import START_US, FakeSite
+from controller.use_cases import UseCases
+from controller.work.purchasing import Purchasing
 from topology.named import chile_illinois
 from topology.protocol import FlowClass
 
@@ -37,16 +37,16 @@ class BuyingSite(FakeSite):
     def restart(self):
         """Another process on the same database: nothing is known that was not saved."""
         self.book.purchases = {CIRCUIT: {}}
-        self.promises = Promises(self.book, self.store)
-        self.purchasing = Purchasing(self.book, self.promises, {CIRCUIT: self.provider})
+        self.use_cases = UseCases(self.book, self.store)
+        self.purchasing = Purchasing(self.book, self.use_cases, {CIRCUIT: self.provider})
 
     def promised(self, rate_bps=10**9, start_us=START, end_us=END, ends=("la-serena", "champaign")):
         """A committed reservation's name."""
         request = Request(*ends, FlowClass.URGENT, rate_bps, start_us, end_us)
         name = f"r{next(numbers)}"
-        held = self.promises.hold(lambda _: request, lambda now_us: Created(name, now_us))
+        held = self.use_cases.hold(lambda _: request, lambda now_us: Created(name, now_us))
         assert held.value.state is State.HELD, held.value
-        self.promises.commit(name).saved.result()
+        self.use_cases.commit(name).saved.result()
         return name
 
     def pass_to(self, now_us, step_us=2 * S):
@@ -58,7 +58,7 @@ class BuyingSite(FakeSite):
 
     def reservation(self, name):
         """As it is now."""
-        return self.promises.reservation(name)
+        return self.use_cases.reservation(name)
 
     def bought(self):
         """What is bought and not over."""
@@ -138,7 +138,7 @@ def test_a_second_reservation_at_the_same_time_makes_the_circuit_wider_and_its_r
     second = site.promised(2 * 10**9)
     site.pass_to(START_US + 8 * S)
     assert 2.9 < site.bought()[0].period.rate_bps / narrow_bps < 3.1
-    site.promises.release(second)
+    site.use_cases.release(second)
     site.pass_to(START_US + 12 * S)
     assert site.bought()[0].period.rate_bps == narrow_bps
 
@@ -240,20 +240,20 @@ def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
     site.attach_all()
     site.converge()
     request = Request("base20", "arch", FlowClass.URGENT, 10**8, START_US + S, START_US + 100 * S)
-    site.promises.hold(lambda _: request, lambda now_us: Created("r", now_us))
-    site.promises.commit("r")
+    site.use_cases.hold(lambda _: request, lambda now_us: Created("r", now_us))
+    site.use_cases.commit("r")
     site.clock.now_us = START_US + S
     site.converge()
-    seen = [site.promises.reservation("r").state]
-    site.service.host_down("base20")
+    seen = [site.use_cases.reservation("r").state]
+    site.reports.host_down("base20")
     site.converge()
-    lost = site.promises.reservation("r")
+    lost = site.use_cases.reservation("r")
     assert (lost.state, lost.reason) == (State.PROVISIONING, "base20: its agent is not connected")
     site.attach("base20")
     site.converge()
-    seen.append(site.promises.reservation("r").state)
+    seen.append(site.use_cases.reservation("r").state)
     site.switches.gone = True
-    site.service.switch_changed()
+    site.reports.switch_changed()
     site.converge()
-    assert "SwitchGone" in site.promises.reservation("r").reason
+    assert "SwitchGone" in site.use_cases.reservation("r").reason
     assert seen == [State.ACTIVE, State.ACTIVE]

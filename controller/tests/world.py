@@ -8,14 +8,14 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from controller.book import Book
-from controller.convergence import Convergence
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
-from controller.service import Service
+from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.errors import SwitchGone
 from controller.tests.fakes import Clock
+from controller.work.convergence import Convergence
 from topology.network import Network
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
@@ -59,7 +59,7 @@ class World:
         self.capacity_bps: dict[str, int] = {}
         self.book = Book(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock)
         self.book.ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
-        self.service = Service(self.book)
+        self.reports = Reports(self.book)
         self.convergence = Convergence(self.book, self, self)
         self.hosts = {host.name: Host() for host in network.hosts}
         nothing = self.book.desired
@@ -143,9 +143,9 @@ class World:
         if it.outbox:
             said = it.outbox.popleft()
             if isinstance(said, Applied):
-                self.service.host_applied(host, said)
+                self.reports.host_applied(host, said)
             else:
-                self.service.host_demand(host, said)
+                self.reports.host_demand(host, said)
 
     def senses(self, host: str, *, wants: bool) -> None:
         """A host's kernel sees that its watched flows want to send, or that their flight has ended."""
@@ -166,13 +166,13 @@ class World:
         it.inbox.clear()
         it.outbox.clear()
         if self.book.hosts[host].connected:
-            self.service.host_down(host)
+            self.reports.host_down(host)
 
     def calls(self, host: str) -> None:
         """A host dials again."""
         if self.hosts[host].hangs or self.book.hosts[host].connected:
             return
-        told = self.service.host_up(Hello(host, "0", "6.12"))
+        told = self.reports.host_up(Hello(host, "0", "6.12"))
         if told.epoch:
             self.send(host, told)
 

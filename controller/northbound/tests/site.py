@@ -21,8 +21,8 @@ def parts_of(site: FakeSite) -> Parts:
     """Return what the API stands on; every switch is connected."""
     network = site.book.site.network
     return Parts(
-        service=site.service,
-        promises=site.promises,
+        reports=site.reports,
+        use_cases=site.use_cases,
         events=site.book.events,
         network=network,
         now_us=site.clock,

@@ -27,7 +27,7 @@ def test_hosts_without_an_agent_are_named_with_when_to_start():
     site = ready_site()
     sending_image(site)
     for host in ("base20", "base21"):
-        site.service.host_down(host)
+        site.reports.host_down(host)
     paced, other = shown(site)[0]["choices"]
     assert (paced["senders"], other["senders"]) == (["base23", "base22"], ["base20", "base21"])
     assert other["choice"] == "stagger"

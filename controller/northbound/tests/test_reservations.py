@@ -284,7 +284,7 @@ class Failing:
 
 
 def test_nothing_is_answered_that_was_not_saved(client, site, held):
-    site.promises._store = Failing()
+    site.use_cases._store = Failing()
     for answer in (
         client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}),
         client.post(f"{MANY}/{held['id']}/commit"),

@@ -181,8 +181,8 @@ def test_metrics_count_reservations_by_state_and_decisions_by_answer(client):
 
 def test_metrics_show_agents_their_counters_and_the_switches(client, site):
     entry = EntryTelemetry("background/base23", 1, 1, 5_000, 40, 3, 180_000)
-    site.service.host_telemetry("base23", Telemetry(2, 250, (entry,)))
-    site.service.host_down("base20")
+    site.reports.host_telemetry("base23", Telemetry(2, 250, (entry,)))
+    site.reports.host_down("base20")
     found = metrics(client)
     assert (found("agent_connected", "base23"), found("agent_connected", "base20")) == (1, 0)
     assert found("agent_lease_left_seconds", "base23") == 0.25
@@ -241,7 +241,7 @@ def test_a_path_nobody_serves_and_a_method_nobody_takes_are_problems(idle):
 
 
 def test_our_own_fault_is_a_problem_without_its_inside(client, site):
-    site.service.view = None  # calling it fails
+    site.reports.view = None  # calling it fails
     answer = client.get("/v1/plan")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert answer.json()["type"] == "/problems/fault"

@@ -4,7 +4,7 @@ from controller.book import Book
 from controller.plan.ports import PortBurst, port_bursts
 
 
-def starts_now(book: Book) -> tuple[PortBurst, ...]:
+def start_bursts(book: Book) -> tuple[PortBurst, ...]:
     """Return what a start needs at each port under the wanted plan; who has no agent now is not paced."""
     with book.changed:
         plan = book.desired
@@ -12,7 +12,7 @@ def starts_now(book: Book) -> tuple[PortBurst, ...]:
     return port_bursts(plan, book.site.network, paced)
 
 
-class StartWatch:
+class StartBurstWatch:
     """Says once of each port that a start would overrun it, and again when it has fitted in between."""
 
     def __init__(self, book: Book) -> None:
@@ -28,7 +28,7 @@ class StartWatch:
         if now == self._looked_at:
             return
         self._looked_at = now
-        too_large = [port for port in starts_now(book) if not port.fits]
+        too_large = [port for port in start_bursts(book) if not port.fits]
         for port in too_large:
             if port.link not in self._said:
                 book.events.publish(

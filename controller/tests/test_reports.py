@@ -27,7 +27,7 @@ def share(view, flow_class):
 
 
 def test_the_first_plan_reaches_switches_and_hosts(site):
-    view = site.service.view()
+    view = site.reports.view()
     assert view.installed == view.desired
     assert share(view, FlowClass.BACKGROUND) > 0.94
 
@@ -43,7 +43,7 @@ def under_way(site):
 def test_an_announcement_leaves_the_background_its_share_until_the_image_can_be_sent(site):
     site.announce(image())
     site.converge()
-    view = site.service.view()
+    view = site.reports.view()
     assert share(view, FlowClass.URGENT) == pytest.approx(0.02, rel=0.01)
     assert share(view, FlowClass.BACKGROUND) > 0.92
 
@@ -52,7 +52,7 @@ def test_the_background_goes_down_before_the_image_comes_up(site):
     under_way(site)
     order = [(host, told.entries[0].rate_bps > 400_000_000) for host, told in site.hosts.sent[-3:]]
     assert order == [("base23", False), ("base20", True), ("base21", True)]
-    view = site.service.view()
+    view = site.reports.view()
     assert share(view, FlowClass.URGENT) > 0.93
     assert share(view, FlowClass.BACKGROUND) < 0.011
     assert not violations(view.layers)
@@ -62,7 +62,7 @@ def test_at_the_end_of_its_flight_the_background_gets_the_images_share_back(site
     under_way(site)
     site.demand("base20", "base21", wants=False)
     site.converge()
-    view = site.service.view()
+    view = site.reports.view()
     assert share(view, FlowClass.BACKGROUND) > 0.92
     assert share(view, FlowClass.URGENT) == pytest.approx(0.02, rel=0.01)
 
@@ -79,14 +79,14 @@ def test_a_host_that_is_gone_keeps_the_share_of_its_announcement(site):
     before = site.book.desired.entries
     site.demand("base20", wants=False)
     assert site.book.desired.entries != before
-    site.service.host_down("base20")
+    site.reports.host_down("base20")
     assert [e.frame_bps for e in site.book.desired.entries] == [e.frame_bps for e in before]
 
 
 def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_send(site):
     under_way(site)
     before = site.book.desired.entries
-    site.service.host_down("base20")
+    site.reports.host_down("base20")
     site.book.hosts["base20"].wants.clear()  # as for a controller that has started again
     site.attach("base20")
     assert site.book.desired.entries == before
@@ -97,7 +97,7 @@ def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
     site.converge()
     told = site.book.hosts["base20"].leases.told[-1]
     entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True, standing_by=True)
-    site.service.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
+    site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
     site.converge()
     assert site.book.hosts["base20"].acts_as_told[0].frame_bps > 400_000_000
 
@@ -116,7 +116,7 @@ def test_switches_are_told_once_of_hosts_that_end_together():
 def test_a_flight_that_begins_again_before_its_end_was_heard_of_gets_a_newer_epoch(site):
     under_way(site)
     before = site.book.hosts["base20"].sent_epoch
-    site.service.host_demand("base20", Demand(before, "image/base20", wants=True, standing_by=True))
+    site.reports.host_demand("base20", Demand(before, "image/base20", wants=True, standing_by=True))
     site.converge()
     state = site.book.hosts["base20"]
     assert state.sent_epoch > before
@@ -124,22 +124,22 @@ def test_a_flight_that_begins_again_before_its_end_was_heard_of_gets_a_newer_epo
 
 
 def test_a_release_gives_the_background_everything_back(site):
-    before = site.service.view().layers
+    before = site.reports.view().layers
     under_way(site)
-    site.promises.forget("image")
+    site.use_cases.forget("image")
     site.converge()
-    assert site.service.view().layers == before
+    assert site.reports.view().layers == before
 
 
 def test_no_step_of_a_transition_goes_above_a_layer(site):
     under_way(site)
-    steps = [s.place for s in site.service.steps()[-5:]]
+    steps = [s.place for s in site.reports.steps()[-5:]]
     assert steps == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
 
 
 def test_each_step_says_what_it_has_changed(site):
     under_way(site)
-    shrunk, meters, *_, grown = site.service.steps()[-5:]
+    shrunk, meters, *_, grown = site.reports.steps()[-5:]
     assert [(c.where, c.what) for c in shrunk.changes] == [("base23", "background/base23")]
     assert {c.where for c in meters.changes} == {"ls1->ch1", "ch1->ls1"}
     assert {(c.where, c.to_bps > 400_000_000) for c in grown.changes} == {("base20", True), ("base21", True)}
@@ -151,39 +151,39 @@ def test_a_host_that_does_not_confirm_holds_the_others_up_until_its_lease_is_ove
     site.hosts.silent = {"base23"}
     site.demand("base20", "base21")
     site.converge()
-    assert share(site.service.view(), FlowClass.BACKGROUND) > 0.92  # not confirmed: counted with what it had
-    assert share(site.service.view(), FlowClass.URGENT) < 0.021
+    assert share(site.reports.view(), FlowClass.BACKGROUND) > 0.92  # not confirmed: counted with what it had
+    assert share(site.reports.view(), FlowClass.URGENT) < 0.021
     site.clock.now_us += LEASE_MS * 1000 + 1
-    assert share(site.service.view(), FlowClass.BACKGROUND) < 0.011
+    assert share(site.reports.view(), FlowClass.BACKGROUND) < 0.011
     site.converge()
-    assert share(site.service.view(), FlowClass.URGENT) > 0.93
+    assert share(site.reports.view(), FlowClass.URGENT) > 0.93
 
 
 def test_a_host_that_is_gone_counts_until_its_lease_is_over(site):
-    site.service.host_down("base23")
-    assert share(site.service.view(), FlowClass.BACKGROUND) > 0.94
+    site.reports.host_down("base23")
+    assert share(site.reports.view(), FlowClass.BACKGROUND) > 0.94
     site.clock.now_us += LEASE_MS * 1000 + 1
-    assert share(site.service.view(), FlowClass.BACKGROUND) == 0
+    assert share(site.reports.view(), FlowClass.BACKGROUND) == 0
 
 
 def test_a_host_that_comes_back_gets_its_allocation_again(site):
-    site.service.host_down("base23")
-    assert [e.name for e in site.service.host_up(Hello("base23", "0", "6.12")).entries] == ["background/base23"]
+    site.reports.host_down("base23")
+    assert [e.name for e in site.reports.host_up(Hello("base23", "0", "6.12")).entries] == ["background/base23"]
 
 
 @pytest.mark.parametrize(("hosts_mark", "dscp"), [(False, None), (True, 1)])
 def test_a_host_is_told_its_class_mark_if_the_site_says_so(site, hosts_mark, dscp):
     site.book.site = replace(site.book.site, hosts_mark=hosts_mark)
-    assert [e.dscp for e in site.service.host_up(Hello("base23", "0", "6.12")).entries] == [dscp]
+    assert [e.dscp for e in site.reports.host_up(Hello("base23", "0", "6.12")).entries] == [dscp]
 
 
 def test_a_host_that_calls_in_the_middle_of_a_step_is_not_sent_an_older_epoch(site):
     shrunk = site.book.sending("base23", site.book.desired.epoch + 1, ())
-    assert site.service.host_up(Hello("base23", "0", "6.12")) == shrunk
+    assert site.reports.host_up(Hello("base23", "0", "6.12")) == shrunk
 
 
 def test_a_host_that_calls_before_there_is_a_plan_is_told_so_by_epoch_0():
-    told = FakeSite().service.host_up(Hello("base23", "0", "6.12"))
+    told = FakeSite().reports.host_up(Hello("base23", "0", "6.12"))
     assert (told.epoch, told.entries) == (0, ())
 
 
@@ -197,7 +197,7 @@ def test_a_controller_that_changed_its_plan_500_times_a_second_is_outrun_by_the_
 def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(site):
     seen = site.book.events.last
     for declined in (Declined(8, 10, "older"), Declined(8, 10, "older"), Declined(12, 10, "too many entries")):
-        site.service.host_declined("base23", declined)
+        site.reports.host_declined("base23", declined)
     said = [(event.name, event.fields) for event in site.book.events.since(seen).events]
     assert said == [
         ("host.declined", {"host": "base23", "epoch": 8, "in_force": 10, "why": "older"}),
@@ -206,25 +206,25 @@ def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(s
 
 
 def test_a_host_of_another_network_is_not_let_in(site):
-    assert site.service.host_up(Hello("intruder", "0", "6.12")) is None
+    assert site.reports.host_up(Hello("intruder", "0", "6.12")) is None
 
 
 def test_a_switch_that_is_gone_is_reported_and_tried_again(site):
     site.switches.gone = True
     site.announce(image())
     site.converge()
-    assert "SwitchGone" in site.service.view().error
+    assert "SwitchGone" in site.reports.view().error
     site.switches.gone = False
     site.converge()
-    view = site.service.view()
+    view = site.reports.view()
     assert (view.error, view.installed) == ("", view.desired)
 
 
 def test_an_image_that_cannot_be_due_is_refused_and_changes_nothing(site):
-    before = site.service.view().desired
+    before = site.reports.view().desired
     answer = site.announce(image(deadline_us=5_000_000))
     assert isinstance(answer, Refused)
-    assert site.service.view().desired == before
+    assert site.reports.view().desired == before
 
 
 def test_an_announcement_nobody_releases_lapses(site):
@@ -232,7 +232,7 @@ def test_an_announcement_nobody_releases_lapses(site):
     assert isinstance(promise, Announcement)
     site.clock.now_us = promise.lapses_us
     site.converge()
-    assert site.promises.announcements() == ()
+    assert site.use_cases.announcements() == ()
 
 
 @pytest.mark.parametrize(
@@ -265,4 +265,4 @@ def test_the_same_name_twice_is_refused(site):
 
 def test_releasing_what_is_not_there_says_so(site):
     with pytest.raises(NotKnown):
-        site.promises.forget("image")
+        site.use_cases.forget("image")

@@ -33,7 +33,7 @@ class Switches(Protocol):
         """Return once every circuit port has the plan's queues."""
 
 
-class Hosts(Protocol):
+class HostSender(Protocol):
     """What is needed of the agents; returns at once."""
 
     def send(self, host: str, allocations: Allocations) -> None:
@@ -43,7 +43,7 @@ class Hosts(Protocol):
 class Convergence:
     """Carries out one step after the other; which is the next one follows from the book as it is then."""
 
-    def __init__(self, book: Book, switches: Switches, hosts: Hosts, audits: Audits | None = None) -> None:
+    def __init__(self, book: Book, switches: Switches, hosts: HostSender, audits: Audits | None = None) -> None:
         self._book = book
         self._audits = audits
         self._switches = switches

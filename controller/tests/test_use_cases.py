@@ -1,4 +1,4 @@
-"""What outlives a crash, what the clock does by itself, and what a broken store does to promises."""
+"""What outlives a crash, what the clock does by itself, and what a broken store does to use_cases."""
 
 import threading
 import time
@@ -7,17 +7,17 @@ import pytest
 from eventually import eventually
 
 from controller.book import Book
-from controller.checks import Asked
-from controller.convergence import Convergence
+from controller.checks import AnnouncementRequest
 from controller.errors import NotAllowed, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import Illegal, State
 from controller.plan.purchases import Period
-from controller.promises import Promises
 from controller.store import Store, StoreFailed
 from controller.tests.fakes import START_US, FakeSite, image, ready_site
-from controller.timekeeper import Timekeeper
+from controller.use_cases import UseCases
+from controller.work.convergence import Convergence
+from controller.work.timekeeper import Timekeeper
 from topology.protocol import FlowClass
 
 S = 1_000_000
@@ -36,10 +36,10 @@ def request(**changes):
     return Request(**(fields | changes))
 
 
-def held(promises, name="r", key="", fingerprint="", **changes):
+def held(use_cases, name="r", key="", fingerprint="", **changes):
     """Hold, and return the answer."""
     asked = request(**changes)
-    kept = promises.hold(lambda _: asked, lambda now_us: Created(name, now_us, key, fingerprint))
+    kept = use_cases.hold(lambda _: asked, lambda now_us: Created(name, now_us, key, fingerprint))
     kept.saved.result()
     return kept.value
 
@@ -53,17 +53,17 @@ def site():
 def after_restart(site):
     """The same database read by a new process, at this moment."""
     book = Book(site.book.site, site.clock)
-    return book, Promises(book, site.store)
+    return book, UseCases(book, site.store)
 
 
 def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are_the_same(site):
-    held(site.promises)
-    site.promises.commit("r")
-    held(site.promises, "brief", rate_bps=1_000_000)
-    site.announce(Asked("image", FlowClass.URGENT, 10**8, ("base20", "base21"), "arch"))
+    held(site.use_cases)
+    site.use_cases.commit("r")
+    held(site.use_cases, "brief", rate_bps=1_000_000)
+    site.announce(AnnouncementRequest("image", FlowClass.URGENT, 10**8, ("base20", "base21"), "arch"))
     for host in site.book.hosts:
-        site.service.host_down(host)  # as the new process sees them
-    book, promises = after_restart(site)
+        site.reports.host_down(host)  # as the new process sees them
+    book, use_cases = after_restart(site)
     assert book.ledger.reservations == site.book.ledger.reservations
     assert book.ledger.announcements == site.book.ledger.announcements
     assert book.ledger.calendar == site.book.ledger.calendar
@@ -71,27 +71,27 @@ def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are
     assert book.desired.entries == site.book.desired.entries
     while site.book.ledger.due_us() is not None:
         site.clock.now_us = site.book.ledger.due_us()
-        site.promises.tick()
-        promises.tick()
+        site.use_cases.tick()
+        use_cases.tick()
         assert book.ledger.reservations == site.book.ledger.reservations
 
 
 def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
-    held(site.promises)
-    site.promises.commit("r")
-    held(site.promises, "missed", rate_bps=1, end_us=START_US + 20 * S)
-    site.promises.commit("missed")
+    held(site.use_cases)
+    site.use_cases.commit("r")
+    held(site.use_cases, "missed", rate_bps=1, end_us=START_US + 20 * S)
+    site.use_cases.commit("missed")
     site.clock.now_us = START_US + 60 * S
-    _, promises = after_restart(site)
-    promises.tick()
-    assert promises.reservation("r").state is State.PROVISIONING
-    assert promises.reservation("missed").state is State.EXPIRED
-    assert "no controller" in promises.reservation("missed").reason
+    _, use_cases = after_restart(site)
+    use_cases.tick()
+    assert use_cases.reservation("r").state is State.PROVISIONING
+    assert use_cases.reservation("missed").state is State.EXPIRED
+    assert "no controller" in use_cases.reservation("missed").reason
 
 
 def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_at_its_end(site):
-    held(site.promises, a_end="base20", z_end="arch", rate_bps=300_000_000)
-    site.promises.commit("r")
+    held(site.use_cases, a_end="base20", z_end="arch", rate_bps=300_000_000)
+    site.use_cases.commit("r")
 
     def sent_to_base20():
         site.converge()
@@ -100,71 +100,71 @@ def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_
     assert sent_to_base20() == []
     site.clock.now_us = START_US + 10 * S
     assert sent_to_base20() == [(FlowClass.URGENT, 295_318_000)]  # 300 Mbit/s of wire, less the gaps between frames
-    assert site.promises.reservation("r").state is State.ACTIVE
+    assert site.use_cases.reservation("r").state is State.ACTIVE
     site.clock.now_us = START_US + 110 * S
     assert sent_to_base20() == []
 
 
 def test_a_controller_that_starts_again_does_not_call_lost_what_goes_on_as_it_was(site):
-    held(site.promises, a_end="base20", z_end="arch")
-    site.promises.commit("r")
+    held(site.use_cases, a_end="base20", z_end="arch")
+    site.use_cases.commit("r")
     site.clock.now_us = START_US + 10 * S
     site.converge()
-    _, promises = after_restart(site)
-    promises.tick()
-    assert promises.reservation("r").state is State.ACTIVE
+    _, use_cases = after_restart(site)
+    use_cases.tick()
+    assert use_cases.reservation("r").state is State.ACTIVE
     site.clock.now_us += 31 * S  # and no switch has called
-    promises.tick()
-    assert promises.reservation("r").state is State.PROVISIONING
+    use_cases.tick()
+    assert use_cases.reservation("r").state is State.PROVISIONING
 
 
 # Faults of others, by name (docs/reservations.md).
 
 
 def test_atlanticwave_fault_a_schedule_is_not_only_echoed_but_acted_on(site):
-    held(site.promises)
-    site.promises.commit("r")
+    held(site.use_cases)
+    site.use_cases.commit("r")
     states = []
     for at_us in (START_US + 9 * S, START_US + 10 * S, START_US + 110 * S):
         site.clock.now_us = at_us
         site.converge()
-        states.append(site.promises.reservation("r").state)
+        states.append(site.use_cases.reservation("r").state)
     assert states == [State.COMMITTED, State.ACTIVE, State.EXPIRED]
 
 
 def test_nsi_proxy_fault_start_and_end_are_those_asked_for(site):
-    one = held(site.promises)
+    one = held(site.use_cases)
     assert (one.start_us, one.end_us) == (START_US + 10 * S, START_US + 110 * S)
 
 
 def test_oscars_fault_a_refused_change_is_not_called_a_success(site):
-    one = held(site.promises)
-    answer = site.promises.change("r", lambda _: request(rate_bps=2 * 10**9), one.version).value
+    one = held(site.use_cases)
+    answer = site.use_cases.change("r", lambda _: request(rate_bps=2 * 10**9), one.version).value
     assert isinstance(answer, Refused)
-    assert site.promises.reservation("r") == one
+    assert site.use_cases.reservation("r") == one
 
 
 def test_the_same_key_is_answered_the_same_and_another_request_under_it_is_refused(site):
-    first = held(site.promises, key="k", fingerprint="one")
-    assert held(site.promises, "other", key="k", fingerprint="one") == first
+    first = held(site.use_cases, key="k", fingerprint="one")
+    assert held(site.use_cases, "other", key="k", fingerprint="one") == first
     with pytest.raises(NotAllowed, match="was used for another reservation"):
-        held(site.promises, "other", key="k", fingerprint="two")
-    _, promises = after_restart(site)
-    assert held(promises, "other", key="k", fingerprint="one") == first
+        held(site.use_cases, "other", key="k", fingerprint="two")
+    _, use_cases = after_restart(site)
+    assert held(use_cases, "other", key="k", fingerprint="one") == first
 
 
 def test_a_change_of_what_has_changed_meanwhile_is_refused(site):
-    held(site.promises)
+    held(site.use_cases)
     with pytest.raises(Outdated) as outdated:
-        site.promises.change("r", lambda _: request(), 7)
+        site.use_cases.change("r", lambda _: request(), 7)
     assert (outdated.value.seen_version, outdated.value.version) == (7, 1)
 
 
 def test_a_hold_that_lapsed_a_moment_ago_cannot_be_committed_even_before_the_clock_has_acted(site):
-    held(site.promises, start_us=START_US + 500 * S, end_us=START_US + 600 * S)
+    held(site.use_cases, start_us=START_US + 500 * S, end_us=START_US + 600 * S)
     site.clock.now_us = START_US + 60 * S
     with pytest.raises(Illegal):
-        site.promises.commit("r")
+        site.use_cases.commit("r")
 
 
 @pytest.mark.parametrize(
@@ -183,14 +183,14 @@ def test_a_hold_that_lapsed_a_moment_ago_cannot_be_committed_even_before_the_clo
 )
 def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, field):
     with pytest.raises(NotAllowed) as refusal:
-        held(site.promises, **changes)
+        held(site.use_cases, **changes)
     assert refusal.value.field == field
 
 
 def test_a_pair_of_hosts_has_one_class_at_a_time(site):
-    held(site.promises, a_end="base20", z_end="arch", rate_bps=1)
+    held(site.use_cases, a_end="base20", z_end="arch", rate_bps=1)
     with pytest.raises(NotAllowed, match="is reserved as urgent at that time"):
-        held(site.promises, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
+        held(site.use_cases, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
 
 
 @pytest.mark.parametrize(
@@ -204,28 +204,28 @@ def test_a_pair_of_hosts_has_one_class_at_a_time(site):
     ],
 )
 def test_times_at_the_edges_are_kept_to_the_microsecond(site, start_us, end_us):
-    held(site.promises, start_us=start_us, end_us=end_us)
-    _, promises = after_restart(site)
-    known = promises.reservation("r")
+    held(site.use_cases, start_us=start_us, end_us=end_us)
+    _, use_cases = after_restart(site)
+    known = use_cases.reservation("r")
     assert (known.start_us, known.end_us) == (start_us, end_us)
-    assert isinstance(held(promises, "s", start_us=start_us, end_us=end_us), Refused)
+    assert isinstance(held(use_cases, "s", start_us=start_us, end_us=end_us), Refused)
 
 
 def test_reservations_that_touch_both_fit_and_two_that_start_in_the_same_second_add_up(site):
-    held(site.promises, rate_bps=900_000_000)
-    after = held(site.promises, "after", rate_bps=900_000_000, start_us=START_US + 110 * S, end_us=START_US + 111 * S)
+    held(site.use_cases, rate_bps=900_000_000)
+    after = held(site.use_cases, "after", rate_bps=900_000_000, start_us=START_US + 110 * S, end_us=START_US + 111 * S)
     assert after.state is State.HELD
-    assert isinstance(held(site.promises, "beside", start_us=START_US + 110 * S - 1), Refused)
+    assert isinstance(held(site.use_cases, "beside", start_us=START_US + 110 * S - 1), Refused)
 
 
 def test_when_a_provider_takes_capacity_away_the_plan_shrinks_first_and_the_newest_reservation_fails():
     half = Period(START_US + 50 * S, START_US + 60 * S, 500_000_000)
     site = FakeSite(standing=(), schedules={"chile-illinois": (half,)})
     site.attach_all()
-    answer = held(site.promises)
+    answer = held(site.use_cases)
     assert isinstance(answer, Refused)  # not over that time: the calendar knows of it
-    held(site.promises, rate_bps=400_000_000)
-    site.promises.commit("r")
+    held(site.use_cases, rate_bps=400_000_000)
+    site.use_cases.commit("r")
     site.clock.now_us = START_US + 46 * S
     site.converge()
     assert site.book.desired.links["ls1->ch1"].wire_bps == 500_000_000
@@ -236,25 +236,25 @@ def test_when_a_provider_takes_capacity_away_the_plan_shrinks_first_and_the_newe
 
 def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp_path):
     site = FakeSite(store=f"sqlite:///{tmp_path}/headway.db")
-    held(site.promises)
+    held(site.use_cases)
     site.store._refuse("the disk is full")  # as the writer does when a commit has failed
-    kept = site.promises.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
+    kept = site.use_cases.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
     with pytest.raises(StoreFailed, match="the disk is full"):
         kept.saved.result()
-    site.promises.tick()  # brings memory to what is on disk
-    assert [r.reservation_id for r in site.promises.reservations()] == ["r"]
-    assert held(site.promises, "next", rate_bps=1).state is State.HELD
+    site.use_cases.tick()  # brings memory to what is on disk
+    assert [r.reservation_id for r in site.use_cases.reservations()] == ["r"]
+    assert held(site.use_cases, "next", rate_bps=1).state is State.HELD
     assert {r.reservation_id for r in site.store.load().reservations} == {"r", "next"}
 
 
 def test_the_plan_does_not_change_before_the_store_has_it(site):
     before = site.book.desired
-    held(site.promises, a_end="base20", z_end="arch")
-    site.promises.commit("r")
+    held(site.use_cases, a_end="base20", z_end="arch")
+    site.use_cases.commit("r")
     site.clock.now_us = START_US + 10 * S
     site.store._refuse("the disk is full")
     with pytest.raises(StoreFailed):
-        site.promises.tick()
+        site.use_cases.tick()
     assert site.book.desired == before
 
 
@@ -264,21 +264,21 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     store = Store(f"sqlite:///{tmp_path}/headway.db")
     store.open()
     site.book.now_us = site.clock = lambda: time.time_ns() // 1000
-    promises = Promises(site.book, store)
+    use_cases = UseCases(site.book, store)
     site.attach_all()
     workers = [
         threading.Thread(target=work, daemon=True)
-        for work in (Timekeeper(site.book, promises).run, Convergence(site.book, site.switches, site.hosts).run)
+        for work in (Timekeeper(site.book, use_cases).run, Convergence(site.book, site.switches, site.hosts).run)
     ]
     for worker in workers:
         worker.start()
     now_us = time.time_ns() // 1000
-    held(promises, a_end="base20", z_end="arch", start_us=now_us + 300_000, end_us=now_us + 900_000)
-    promises.commit("r").saved.result()
+    held(use_cases, a_end="base20", z_end="arch", start_us=now_us + 300_000, end_us=now_us + 900_000)
+    use_cases.commit("r").saved.result()
     seen = {}
 
     def expired():
-        state = promises.reservation("r").state
+        state = use_cases.reservation("r").state
         seen.setdefault(state, time.time_ns() // 1000 - now_us)
         return state is State.EXPIRED
 
@@ -295,15 +295,15 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
 
 
 def told(site):
-    """The names of all events about promises, in order."""
+    """The names of all events about use_cases, in order."""
     happened = site.book.events.since(0).events
     return [event.name for event in happened if event.name.startswith(("reservation.", "announcement."))]
 
 
 def test_what_the_clock_does_to_a_promise_is_told_once_like_what_its_owner_does(site):
-    held(site.promises, name="lapsing", rate_bps=1)
-    held(site.promises, name="carried", start_us=START_US)
-    site.promises.commit("carried")
+    held(site.use_cases, name="lapsing", rate_bps=1)
+    held(site.use_cases, name="carried", start_us=START_US)
+    site.use_cases.commit("carried")
     site.announce(image())
     for after_s in (1, 70, 70, 120, 300):
         site.clock.now_us += after_s * S

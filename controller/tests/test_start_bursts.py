@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from controller.starts import StartWatch
+from controller.start_bursts import StartBurstWatch
 from controller.tests.fakes import FakeSite, ready_site, sending_image
-from controller.timekeeper import Timekeeper
+from controller.work.timekeeper import Timekeeper
 from topology.named import chile_illinois
 
 
@@ -34,13 +34,13 @@ def tight():
 def test_a_start_that_fits_is_not_spoken_of():
     site = ready_site()
     sending_image(site)
-    StartWatch(site.book).look()
+    StartBurstWatch(site.book).look()
     assert said(site) == []
 
 
 def test_the_clocks_thread_says_what_does_not_fit(tight):
     sending_image(tight)
-    Timekeeper(tight.book, tight.promises).step()
+    Timekeeper(tight.book, tight.use_cases).step()
     (fields,) = said(tight)
     assert (fields["link"], fields["buffer_bytes"]) == ("ls1->ch1", 60_000)
     assert fields["needed_bytes"] > 60_000
@@ -49,15 +49,15 @@ def test_the_clocks_thread_says_what_does_not_fit(tight):
 
 
 def test_it_is_said_once_and_again_when_it_has_fitted_in_between(tight):
-    watch = StartWatch(tight.book)
+    watch = StartBurstWatch(tight.book)
     sending_image(tight)
     for gone in ("base22", "base23"):  # other agents, and still too large
         watch.look()
-        tight.service.host_down(gone)
+        tight.reports.host_down(gone)
     watch.look()
     assert len(said(tight)) == 1
-    tight.promises.forget("image")
-    tight.promises.tick()
+    tight.use_cases.forget("image")
+    tight.use_cases.tick()
     watch.look()  # those that are left have no agent: one after another they need nothing
     assert len(said(tight)) == 1
     sending_image(tight, "another")
@@ -68,9 +68,9 @@ def test_it_is_said_once_and_again_when_it_has_fitted_in_between(tight):
 def test_a_host_without_its_agent_is_told_to_start_apart():
     site = ready_site()
     sending_image(site)
-    with_agents = {c.choice for port in site.service.bursts() for c in port.chosen}
-    site.service.host_down("base20")
-    site.service.host_down("base21")
-    without = {c.choice for port in site.service.bursts() if port.circuit for c in port.chosen}
+    with_agents = {c.choice for port in site.reports.bursts() for c in port.chosen}
+    site.reports.host_down("base20")
+    site.reports.host_down("base21")
+    without = {c.choice for port in site.reports.bursts() if port.circuit for c in port.chosen}
     assert with_agents == {"pace"}
     assert without == {"pace", "stagger"}

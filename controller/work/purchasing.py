@@ -15,11 +15,11 @@ from controller.plan.purchases import Action, Buy, Change, Period, Purchase, Pur
 from controller.plan.reservations import Reservation
 from controller.plan.resources import circuit_rate_bps
 from controller.plan.steps import Steps
-from controller.promises import Promises
 from controller.providers.errors import NotInForce, ProviderError, ProviderRefused
 from controller.providers.oscars import new_name
 from controller.providers.provider import Provider
 from controller.store import StoreError
+from controller.use_cases import UseCases
 
 POLL_S = 2.0  # OSCARS changes its states every 3 s
 
@@ -27,10 +27,10 @@ POLL_S = 2.0  # OSCARS changes its states every 3 s
 class Purchasing:
     """Keeps what is bought of each provider at what the ledger needs."""
 
-    def __init__(self, book: Book, promises: Promises, providers: Mapping[str, Provider]) -> None:
+    def __init__(self, book: Book, use_cases: UseCases, providers: Mapping[str, Provider]) -> None:
         """Buy for the circuits whose provider has terms; a leased line needs nothing."""
         self._book = book
-        self._promises = promises
+        self._use_cases = use_cases
         self._providers = {c: p for c, p in providers.items() if p.terms is not None}
         self._random = random.SystemRandom()
         self._said: dict[str, str] = {}  # by circuit, the trouble that was logged last
@@ -193,17 +193,17 @@ class Purchasing:
                 self._book.events.publish(
                     "reservation.failed", level="error", reservation=known.reservation_id, why=why
                 )
-        self._promises.tick()
+        self._use_cases.tick()
 
     def _write(self, circuit: str, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""
         with self._book.changed:
-            saved = self._promises.keep_purchase(circuit, purchase)
+            saved = self._use_cases.keep_purchase(circuit, purchase)
         saved.result()
 
     def _forget(self, circuit: str, name: str) -> None:
         with self._book.changed:
-            saved = self._promises.forget_purchase(circuit, name)
+            saved = self._use_cases.forget_purchase(circuit, name)
         saved.result()
 
 

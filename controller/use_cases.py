@@ -1,7 +1,7 @@
 """The use cases of promises: reserve, change, announce, ask what is free; and what the clock does to them.
 
 Each takes the lock, decides by the pure ledger, hands what has changed to the store, and answers with the answer and
-the moment from which it outlives a crash. Nobody may be told the answer before that; :meth:`Promises.tick` changes the
+the moment from which it outlives a crash. Nobody may be told the answer before that; :meth:`UseCases.tick` changes the
 plan only after it.
 """
 
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from pydantic import TypeAdapter
 
 from controller.book import Book
-from controller.checks import Asked, check_announcement, check_ends, check_request, check_times
+from controller.checks import AnnouncementRequest, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
@@ -30,14 +30,14 @@ _ANNOUNCEMENT = TypeAdapter(Announcement)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[T]):
+class Saved(Generic[T]):
     """An answer, and what is done once it outlives a crash (or raises StoreFailed)."""
 
     value: T
     saved: Future[None]
 
 
-class Promises:
+class UseCases:
     """The use cases over one book and one store."""
 
     def __init__(self, book: Book, store: Store) -> None:
@@ -49,7 +49,7 @@ class Promises:
 
     # Reservations.
 
-    def hold(self, asked: Callable[[int], Request], created: Callable[[int], Created]) -> Kept[Reservation | Refused]:
+    def hold(self, asked: Callable[[int], Request], created: Callable[[int], Created]) -> Saved[Reservation | Refused]:
         """Hold bandwidth.
 
         Args:
@@ -73,7 +73,7 @@ class Promises:
             answer = self._book.ledger.hold(request, new)
             return self._told("reservation.held", new.reservation_id, answer)
 
-    def commit(self, reservation_id: str) -> Kept[Reservation]:
+    def commit(self, reservation_id: str) -> Saved[Reservation]:
         """Make a hold a promise; one that is a promise already stays so.
 
         Raises:
@@ -90,7 +90,7 @@ class Promises:
             self._tick(now_us)  # its start may be now
             return self._keep(self._known(reservation_id))
 
-    def renew(self, reservation_id: str, hold_us: int = HOLD_US) -> Kept[Reservation]:
+    def renew(self, reservation_id: str, hold_us: int = HOLD_US) -> Saved[Reservation]:
         """Keep a hold for ``hold_us`` from now.
 
         Raises:
@@ -104,7 +104,7 @@ class Promises:
 
     def change(
         self, reservation_id: str, changed: Callable[[Reservation], Request], version: int
-    ) -> Kept[Reservation | Refused]:
+    ) -> Saved[Reservation | Refused]:
         """Change rate, start, end or class of a reservation; refused, nothing has changed.
 
         Args:
@@ -132,7 +132,7 @@ class Promises:
                 "reservation.changed", reservation_id, self._book.ledger.change(reservation_id, request, now_us)
             )
 
-    def release(self, reservation_id: str, version: int | None = None) -> Kept[Reservation]:
+    def release(self, reservation_id: str, version: int | None = None) -> Saved[Reservation]:
         """Give a reservation back; one that is given back already stays so.
 
         Raises:
@@ -181,7 +181,7 @@ class Promises:
 
     # Announcements.
 
-    def announce(self, asked: Asked) -> Kept[Announcement | Refused]:
+    def announce(self, asked: AnnouncementRequest) -> Saved[Announcement | Refused]:
         """Admit bytes that are coming, or refuse them.
 
         Raises:
@@ -198,7 +198,7 @@ class Promises:
             answer = book.ledger.announce(wish, asked.senders, asked.target, now_us)
             return self._told("announcement.promised", asked.announcement_id, answer)
 
-    def forget(self, announcement_id: str) -> Kept[Announcement]:
+    def forget(self, announcement_id: str) -> Saved[Announcement]:
         """Forget an announcement; its share goes back.
 
         Raises:
@@ -276,7 +276,7 @@ class Promises:
             raise NotKnown("reservation", reservation_id, ())
         return known
 
-    def _told(self, event: str, name: str, answer: T) -> Kept[T]:
+    def _told(self, event: str, name: str, answer: T) -> Saved[T]:
         kind, _, _ = event.partition(".")
         if isinstance(answer, Refused):
             self._book.events.publish(f"{kind}.refused", why=str(answer), **{kind: name})
@@ -284,7 +284,7 @@ class Promises:
             self._book.events.publish(event, **{kind: name})
         return self._keep(answer)
 
-    def _keep(self, answer: T) -> Kept[T]:
+    def _keep(self, answer: T) -> Saved[T]:
         """Hand what has changed to the store."""
         book = self._book
         reservations, announced = book.ledger.changes()
@@ -295,7 +295,7 @@ class Promises:
         saved.add_done_callback(self._look_after)
         if book.must_replan() or book.due_us() < book.sleeping_until_us:
             book.changed.notify_all()  # for the clock, which acts when this is saved
-        return Kept(answer, saved)
+        return Saved(answer, saved)
 
     def _look_after(self, saved: Future[None]) -> None:
         """Take in that the store has failed: memory may be ahead of it."""

@@ -1,21 +1,16 @@
-"""What agents and switches have to say, and a look at the plan. The promises are in :mod:`controller.promises`."""
+"""What agents and switches report, and a look at the plan. The use cases are in :mod:`controller.use_cases`."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 from controller.book import Book, StepDone, View
-from controller.errors import NotAllowed, NotKnown
 from controller.plan.failover import late
-from controller.plan.flows import flow_on
-from controller.plan.plan import Flow
 from controller.plan.ports import PortBurst
-from controller.starts import starts_now
-from topology.network import Network, UnknownNode
-from topology.protocol import Allocations, Applied, Declined, Demand, FlowClass, Hello, Repaired, Telemetry
+from controller.start_bursts import start_bursts
+from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 from topology.units import shown_time
 
 
-class Service:
+class Reports:
     """What comes from below, written into one book."""
 
     def __init__(self, book: Book) -> None:
@@ -44,7 +39,7 @@ class Service:
 
     def bursts(self) -> tuple[PortBurst, ...]:
         """Return what a start of all senders at one instant needs at each port, and what they do about it."""
-        return starts_now(self._book)
+        return start_bursts(self._book)
 
     def host_up(self, hello: Hello) -> Allocations | None:
         """Return what a host may do now that its agent is here; None if there is no such host.
@@ -187,20 +182,3 @@ class Service:
                 promised=shown_time(promised_us),
                 expected="" if expected_us is None else shown_time(expected_us),
             )
-
-
-def flow_between(network: Network, name: str, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
-    """Return a flow from one host to another, across a circuit.
-
-    Raises:
-        NotKnown: one of them is not in the network.
-        NotAllowed: the path between them crosses no circuit.
-    """
-    try:
-        source, target = (network.host(end) for end in ends)
-    except UnknownNode as error:
-        raise NotKnown("host", error.name, error.known) from error
-    path = network.path(source.name, target.name)
-    if not any(network.link(tail, head).circuit for tail, head in pairwise(path)):
-        raise NotAllowed("to", f"{source.name} and {target.name} are not joined by a circuit")
-    return flow_on(network, name, flow_class, path)

@@ -2,9 +2,9 @@
 
 from controller.book import Book
 from controller.plan.plan import planned
-from controller.promises import Promises
-from controller.starts import StartWatch
+from controller.start_bursts import StartBurstWatch
 from controller.store import StoreError
+from controller.use_cases import UseCases
 
 IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait to be noticed
 SOONEST_US = 1_000
@@ -26,10 +26,10 @@ def prepare(book: Book) -> None:
 class Timekeeper:
     """Lets the promises act when something is due, and whenever something has changed."""
 
-    def __init__(self, book: Book, promises: Promises) -> None:
+    def __init__(self, book: Book, use_cases: UseCases) -> None:
         self._book = book
-        self._promises = promises
-        self._starts = StartWatch(book)
+        self._use_cases = use_cases
+        self._starts = StartBurstWatch(book)
         self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
@@ -53,7 +53,7 @@ class Timekeeper:
     def step(self) -> None:
         """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""
         try:
-            self._promises.tick()
+            self._use_cases.tick()
             prepare(self._book)
             self._said = ""
         except StoreError as failure:

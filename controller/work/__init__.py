@@ -1,0 +1,1 @@
+"""The threads: carry the plan out, act on time, buy circuits."""
