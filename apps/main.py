@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from apps import agent, logs, pki
+from apps import logs
+from apps.cli import agent, pki
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -73,7 +74,7 @@ def version() -> None:
 
 def main() -> None:
     """Run the command."""
-    from apps import client
+    from apps.cli import client
 
     app.registered_commands += client.app.registered_commands
     app(prog_name="headway" if sys.argv[0].endswith("headway") else None)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from apps import shown
+from apps.cli import shown
 from topology import units
 
 _LOCAL = re.compile(

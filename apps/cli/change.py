@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, offers, options, refusals, tables
+from apps.cli import base, offers, options, refusals, tables
 from topology import units
 
 app = typer.Typer()

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from apps import shown
+from apps.cli import shown
 from topology import units
 
 MOST_ROWS = 20  # of one place's drift; a switch that has started anew has lost a thousand rules

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from apps import shown
+from apps.cli import shown
 from topology import units
 
 BAR_COLUMNS = 30

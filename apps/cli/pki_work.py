@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from apps.base import EXIT_FAILED, EXIT_USAGE, stop
+from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
 from controller import pki_files
 from controller.errors import ConfigError
 from controller.pki import Issued, NotAName

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 from rich.table import Table
 
-from apps import base, offers, shown
+from apps.cli import base, offers, shown
 from topology import units
 
 

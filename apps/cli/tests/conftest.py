@@ -8,7 +8,7 @@ import pytest
 import structlog
 from typer.testing import CliRunner
 
-from apps import client
+from apps.cli import client
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from apps import completion
+from apps.cli import completion
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 

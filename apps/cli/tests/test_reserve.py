@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from apps import base, reserve
+from apps.cli import base, reserve
 from controller.store import StoreFailed
 
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")

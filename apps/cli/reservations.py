@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, completion, options, shown, tables
+from apps.cli import base, completion, options, shown, tables
 from controller.plan.lifecycle import State
 from topology import units
 from topology.protocol import FlowClass

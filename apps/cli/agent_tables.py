@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps import shown
+from apps.cli import shown
 from hostagent.agent import status
 from hostagent.agent.status import Entry, State, Status
 from hostagent.doctor import check

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from apps import announce, availability, base, client, completion, events
+from apps.cli import announce, availability, base, client, completion, events
 from controller.plan.drift import Compared, Deviation, Kind, Outcome, Shape
 
 HEADWAY = str(Path(sys.executable).parent / "headway")

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, options, tables
-from apps.explain import show_transitions
+from apps.cli import base, options, tables
+from apps.cli.explain import show_transitions
 
 app = typer.Typer()
 

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from apps import base, options, shown
+from apps.cli import base, options, shown
 from topology.units import shown_size
 
 app = typer.Typer()

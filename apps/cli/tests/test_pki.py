@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from apps import pki
+from apps.cli import pki
 from hostagent.errors import ConfigError
 from hostagent.settings import loaded, parsed
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from apps import logs, options
+from apps import logs
+from apps.cli import options
 
 EXIT_USAGE = 2
 RUN_DIR = Path("/run/headway")
@@ -29,7 +30,7 @@ def agent(context: typer.Context, config: Config = None) -> None:
     if config is None:
         typer.echo("headway: agent: say --config FILE, or see headway agent --help", err=True)
         raise typer.Exit(EXIT_USAGE)
-    from apps.agent_setup import settings_in
+    from apps.cli.agent_setup import settings_in
     from hostagent.agent.daemon import run
 
     settings = settings_in(config)
@@ -52,7 +53,7 @@ def check(
 
     Exit code 1 if something must be cured. Example: headway agent check --rate 10Gbps --rtt 180ms
     """
-    from apps import agent_setup, agent_tables
+    from apps.cli import agent_setup, agent_tables
 
     survey, wanted = agent_setup.surveyed(rate, rtt, to, mtu, connections, config)
     raise typer.Exit(agent_tables.show_check(survey, wanted, as_json=as_json, sysctl=sysctl))
@@ -71,7 +72,7 @@ def status(
     Exit code 0 while the plan is held; 1 if no agent runs, there is no plan, its lease is over, or loss has made an
     allocation fall back. Example: headway agent status --watch
     """
-    from apps import agent_setup, agent_tables
+    from apps.cli import agent_setup, agent_tables
 
     folder = run_dir or (agent_setup.settings_in(config).run_dir if config else RUN_DIR)
     raise typer.Exit(agent_tables.show_status(agent_setup.asker(folder, namespace), watch=watch, as_json=as_json))
@@ -87,6 +88,6 @@ def units(
 
     Example: headway agent units --rate 10Gbps --rtt 180ms --root /
     """
-    from apps.agent_setup import write_units
+    from apps.cli.agent_setup import write_units
 
     write_units(str(Path(sys.argv[0]).absolute()), rate, rtt, root)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import typer
 
-from apps import base, options, shown
+from apps.cli import base, options, shown
 
 app = typer.Typer()
 RETRY_S = 1.0

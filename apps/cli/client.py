@@ -2,7 +2,7 @@
 
 import typer
 
-from apps import announce, availability, bursts, change, events, reservations, reserve, show
+from apps.cli import announce, availability, bursts, change, events, reservations, reserve, show
 
 app = typer.Typer()
 for _part in (reserve, reservations, change, availability, announce, show, bursts, events):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, completion, offers, options, refusals, shown, tables
+from apps.cli import base, completion, offers, options, refusals, shown, tables
 from topology import units
 
 app = typer.Typer()

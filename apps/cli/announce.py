@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from apps import base, completion, offers, options, refusals, shown
+from apps.cli import base, completion, offers, options, refusals, shown
 from topology import units
 
 app = typer.Typer()

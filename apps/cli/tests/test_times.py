@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from apps import shown, times
+from apps.cli import shown, times
 from topology.units import instant_us, shown_time
 
 SANTIAGO, BERLIN = ZoneInfo("America/Santiago"), ZoneInfo("Europe/Berlin")

@@ -12,7 +12,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from apps import times
+from apps.cli import times
 from topology import units
 
 EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED = 1, 2, 3

@@ -5,7 +5,7 @@ import shlex
 from datetime import tzinfo
 from typing import Any
 
-from apps import options, shown
+from apps.cli import options, shown
 from topology import units
 
 Offer = dict[str, Any]

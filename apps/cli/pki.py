@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from apps import completion, options
+from apps.cli import completion, options
 
 AUTHORITY_DAYS, CERTIFICATE_DAYS, SOON_DAYS = 3650, 730, 30  # as in controller.pki, which takes long to import
 
@@ -36,7 +36,7 @@ def init(
 
     Example: headway pki init /root/pki --name "La Serena"
     """
-    from apps import pki_work
+    from apps.cli import pki_work
 
     pki_work.init(folder, name, days, force=force)
 
@@ -52,7 +52,7 @@ def controller(
 
     Example: headway pki controller /root/pki --name ctl.example.org --name 192.0.2.1
     """
-    from apps import pki_work
+    from apps.cli import pki_work
 
     pki_work.controller(folder, tuple(name), days, force=force)
 
@@ -71,7 +71,7 @@ def agent(
 
     Example: headway pki agent /root/pki base20 --config /etc/headway/controller.yaml
     """
-    from apps import pki_work
+    from apps.cli import pki_work
 
     known = pki_work.known_hosts(config, network)
     pki_work.agents(folder, tuple(hosts or ()), known, days, everyone=everyone, force=force)
@@ -88,7 +88,7 @@ def renew(
 
     Example: headway pki renew /root/pki --within 60
     """
-    from apps import pki_work
+    from apps.cli import pki_work
 
     pki_work.renew(folder, tuple(names or ()), within, days)
 
@@ -102,7 +102,7 @@ def revoke(
 
     Example: headway pki revoke /root/pki base20
     """
-    from apps import pki_work
+    from apps.cli import pki_work
 
     pki_work.revoke(folder, which)
 
@@ -113,6 +113,6 @@ def listing(folder: Folder, as_json: options.AsJson = False) -> None:
 
     Example: headway pki list /root/pki
     """
-    from apps import pki_work
+    from apps.cli import pki_work
 
     pki_work.show(folder, as_json=as_json)

@@ -8,7 +8,7 @@ import typer
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from apps import base, options, shown
+from apps.cli import base, options, shown
 from topology import units
 
 app = typer.Typer()

@@ -1,0 +1,1 @@
+"""The commands of ``headway``: what people and scripts type."""
