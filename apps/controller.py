@@ -8,18 +8,18 @@ import structlog
 
 from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
+from controller.audit.runner import Audits
 from controller.book import Book
-from controller.drift import Audits
-from controller.edge import Edge
 from controller.northbound.parts import Parts
 from controller.northbound.rest import api
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.settings import Settings
-from controller.southbound import osken_hub
-from controller.southbound.hosts import HostSessions
-from controller.southbound.ovsdb import QueueWriter
-from controller.southbound.session import SwitchSessions
+from controller.southbound.agents.hosts import HostSessions
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.ovsdb.writer import QueueWriter
+from controller.southbound.site_switches import SiteSwitches
 from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
@@ -44,8 +44,9 @@ def run(settings: Settings) -> int:
         reports.switch_back, lambda _: reports.switch_changed(), ignored, reports.rule_gone, reports.port_said
     )
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
-    edge = Edge(settings.site, sessions, {name: writers[remote] for name, remote in settings.ovsdb.items()}, ignored)
-    audits = Audits(book, edge, hosts, settings.audit.interval_s)
+    by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
+    switches = SiteSwitches(settings.site, sessions, by_switch, ignored)
+    audits = Audits(book, switches, hosts, settings.audit.interval_s)
     address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
     stop = stop_signal()
     with contextlib.ExitStack() as parts:
@@ -62,7 +63,7 @@ def run(settings: Settings) -> int:
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(book.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(working(Convergence(book, edge, hosts, audits).run, "convergence", book, stop))
+        parts.enter_context(working(Convergence(book, switches, hosts, audits).run, "convergence", book, stop))
         parts.enter_context(working(Timekeeper(book, use_cases).run, "clock", book, stop))
         parts.enter_context(working(Purchasing(book, use_cases, providers).run, "providers", book, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)

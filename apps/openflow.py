@@ -17,7 +17,7 @@ _ANSWERS = [
 
 
 class SwitchListener(Protocol):
-    """What the application calls: ``controller.southbound.session.SwitchSessions``, or a recorder in tests."""
+    """What the application calls: ``controller.southbound.openflow.session.SwitchSessions``, or a recorder in tests."""
 
     def connected(self, datapath: Any) -> None:
         """Take in a switch that has finished the OpenFlow handshake."""

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
+from controller.audit.settings import AuditSection, AuditSettings, audit
 from controller.errors import ConfigError, HeadwayError
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
-from controller.settings_audit import AuditSection, AuditSettings, audit
 from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules, vlan_vids
 from controller.settings_tls import TlsSection, trusted, unguarded
 from controller.site import Site, flow_between

@@ -32,7 +32,7 @@ from websockets.http11 import Response
 from websockets.uri import parse_uri
 
 from controller import pki, pki_files
-from controller.southbound.hosts import HostSessions
+from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.tls import Tls
 from topology.certificates import Kind
 from topology.protocol import (

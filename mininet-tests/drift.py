@@ -19,8 +19,8 @@ from eventually import eventually
 from kept import kept
 from topos import line_drops, port_drops
 
-from controller.southbound.desired import QUEUE_ID, meter_id
-from controller.southbound.openflow import cookie
+from controller.southbound.openflow.desired import QUEUE_ID, meter_id
+from controller.southbound.openflow.state import cookie
 from topology.named import chile_illinois
 from topology.protocol import FlowClass
 

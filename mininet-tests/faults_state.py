@@ -9,7 +9,7 @@ from typing import Self
 
 from topos import Realised, queue_rates_bps
 
-from controller.southbound.desired import QUEUE_ID, meter_id
+from controller.southbound.openflow.desired import QUEUE_ID, meter_id
 from topology.protocol import FlowClass
 
 CLOCK_S = 0.5  # an age is read within this of the time beside it

@@ -1,7 +1,7 @@
 """Two hosts, two switches and one circuit, with a plan on them in which one layer binds and the others do not.
 
-The state of switches and ports is that of ``controller.southbound.desired``, sent by its own sessions to real switches,
-and the host's that of a real agent. A layer is measured alone: the others are opened wide.
+The state of switches and ports is that of ``controller.southbound``, sent by its own sessions to real switches, and the
+host's that of a real agent. A layer is measured alone: the others are opened wide.
 """
 
 import re
@@ -23,11 +23,12 @@ from apps.openflow import OpenFlowApp
 from controller.plan.flows import flow_on
 from controller.plan.plan import Demand, Entry, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.southbound import osken_hub
-from controller.southbound.desired import port_queues, switch_state
-from controller.southbound.openflow import DropMeter, SwitchState
-from controller.southbound.ovsdb import PortQueues, QueueWriter
-from controller.southbound.session import SwitchSessions
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.desired import port_queues, switch_state
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.state import DropMeter, SwitchState
+from controller.southbound.ovsdb.queues import PortQueues
+from controller.southbound.ovsdb.writer import QueueWriter
 from hostagent.tests.rig import RunningAgent
 from topology.network import Host, Link, Network, Switch, link_name, tagged
 from topology.protocol import Allocation, Allocations, FlowClass

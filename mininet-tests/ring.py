@@ -19,7 +19,7 @@ from kept import kept
 from topos import read_back
 
 from controller.plan.invariant import Layers, violations
-from controller.southbound.desired import QUEUE_ID
+from controller.southbound.openflow.desired import QUEUE_ID
 from topology.named import asc_ring
 from topology.network import tagged
 

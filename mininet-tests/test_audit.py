@@ -13,19 +13,19 @@ from openvswitch import Directories, PrivateOvs, network_namespace
 from pyroute2 import netns
 
 from apps.openflow import OpenFlowApp
-from controller.audit import Part
-from controller.edge import Edge
-from controller.plan.drift import Compared, Kind, Outcome, Shape
+from controller.audit.drift import Compared, Kind, Outcome, Shape
+from controller.audit.switches import Part
 from controller.plan.plan import Demand, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.site import Site
-from controller.southbound import osken_hub
-from controller.southbound.desired import switch_meters
-from controller.southbound.foreign import Ignored
-from controller.southbound.openflow import Rule, cookie, match
-from controller.southbound.ovsdb import QueueWriter
-from controller.southbound.session import SwitchSessions
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.desired import switch_meters
+from controller.southbound.openflow.foreign import Ignored
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.state import Rule, cookie, match
+from controller.southbound.ovsdb.writer import QueueWriter
+from controller.southbound.site_switches import SiteSwitches
 from topology.named import chile_illinois
 
 pytestmark = [
@@ -49,7 +49,7 @@ class Rig:
     ovs: PrivateOvs
     sessions: SwitchSessions
     writer: QueueWriter
-    edge: Edge
+    switches: SiteSwitches
     plan: Plan
     namespace: str
     gone: list[int]
@@ -58,7 +58,7 @@ class Rig:
         """All parts of one audit as one."""
         netns.pushns(self.namespace)
         try:
-            parts = self.edge.audited(SWITCH, self.plan, self.plan)
+            parts = self.switches.audited(SWITCH, self.plan, self.plan)
         finally:
             netns.popns()
         assert [part.error for part in parts if part.error] == []
@@ -115,8 +115,8 @@ def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, gone: l
     site = Site(NETWORK, DEFAULT_POLICY, standing, 3000)
     plan = planned(2, NETWORK, DEFAULT_POLICY, Demand(standing))
     with QueueWriter(ovs.remote) as writer:
-        edge = Edge(site, sessions, {SWITCH.name: writer}, IGNORED)
-        rig = Rig(ovs, sessions, writer, edge, plan, namespace, gone)
+        switches = SiteSwitches(site, sessions, {SWITCH.name: writer}, IGNORED)
+        rig = Rig(ovs, sessions, writer, switches, plan, namespace, gone)
         rig.audit()  # a switch that holds nothing is drift like any other
         yield rig
 
@@ -308,7 +308,7 @@ def test_somebody_else_s_qdisc_stays_and_is_an_alarm(rig):
 
 
 def test_a_port_that_cannot_be_seen_is_not_called_proper(rig):
-    parts = rig.edge.audited(SWITCH, rig.plan, rig.plan)  # not in the switch's namespace
+    parts = rig.switches.audited(SWITCH, rig.plan, rig.plan)  # not in the switch's namespace
     (hidden,) = (d for part in parts for d in part.seen.deviations)
     assert (hidden.kind, hidden.shape, hidden.wanted) == (Kind.HTB, Shape.HIDDEN, f"port {PORT}: not visible from here")
 

@@ -16,9 +16,9 @@ from played import played
 
 from controller.plan.plan import Demand, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.southbound.desired import switch_state
 from controller.southbound.errors import DatabaseGone, NoSuchPort
-from controller.southbound.ovsdb import QueueWriter
+from controller.southbound.openflow.desired import switch_state
+from controller.southbound.ovsdb.writer import QueueWriter
 from topology.named import chile_illinois
 from topology.protocol import FlowClass
 

@@ -16,7 +16,7 @@ from test_switch import DPID, pytestmark, rig
 
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import IMAGE, plan_of
-from controller.southbound.desired import METER_BURST_MIN_BITS, switch_state
+from controller.southbound.openflow.desired import METER_BURST_MIN_BITS, switch_state
 from topology.named import chile_illinois
 from topology.protocol import FlowClass
 

@@ -19,8 +19,8 @@ from controller.southbound.errors import (
     NoSuchPort,
     QueuesNotApplied,
 )
-from controller.southbound.ovsdb import QueueWriter
-from controller.southbound.queues import PortQueues, Queue
+from controller.southbound.ovsdb.queues import PortQueues, Queue
+from controller.southbound.ovsdb.writer import QueueWriter
 from topology.units import rate_bps
 
 pytestmark = [

@@ -17,21 +17,21 @@ from apps.openflow import OpenFlowApp
 from controller.plan.flows import flow_on
 from controller.plan.plan import Demand, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.southbound import osken_hub
-from controller.southbound.desired import QUEUE_ID, switch_state
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
-from controller.southbound.openflow import (
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.desired import QUEUE_ID, switch_state
+from controller.southbound.openflow.messages import PutRule
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.state import (
     Bucket,
     DropMeter,
     FailoverGroup,
-    PutRule,
     Rule,
     SwitchState,
     cookie,
     drop_meter,
     match,
 )
-from controller.southbound.session import SwitchSessions
 from topology.named import asc_ring, chile_illinois_2
 from topology.network import tagged
 from topology.protocol import FlowClass

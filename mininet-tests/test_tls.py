@@ -14,10 +14,10 @@ from pyroute2 import netns
 from structlog.testing import capture_logs
 
 from apps.openflow import OpenFlowApp
-from controller.southbound import osken_hub
-from controller.southbound.ovsdb import QueueWriter
-from controller.southbound.queues import PortQueues, Queue
-from controller.southbound.session import SwitchSessions
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.ovsdb.queues import PortQueues, Queue
+from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.tls import Tls
 
 pytestmark = [

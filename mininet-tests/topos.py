@@ -22,7 +22,7 @@ from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 from qdiscs import htb_rates_bps, seeded
 
-from controller.southbound.desired import QUEUE_ID, meter_id
+from controller.southbound.openflow.desired import QUEUE_ID, meter_id
 from topology.network import Host, Line, Link, Network, link_name
 from topology.wire import Layer, converted_bps
 

@@ -270,7 +270,7 @@ def test_an_agent_stops_at_once_in_the_middle_of_a_call(site):
 
 
 def test_who_connects_and_says_nothing_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("controller.southbound.hosts.HELLO_WITHIN_S", 0.2)
+    monkeypatch.setattr("controller.southbound.agents.hosts.HELLO_WITHIN_S", 0.2)
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
 

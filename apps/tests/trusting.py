@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from structlog.testing import capture_logs
 
 from controller import pki, pki_files
-from controller.southbound.hosts import HostSessions
+from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.tls import Tls
 from hostagent.agent.agent import Agent
 from hostagent.agent.stream import Stream

@@ -8,11 +8,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.drift import Counted, DriftView
+from controller.audit.drift import Audit, Kind, Outcome, Shape
+from controller.audit.runner import Counted, DriftView
 from controller.northbound.answers import add, answer
 from controller.northbound.parts import Parts
 from controller.northbound.shapes import WHOLE, Time
-from controller.plan.drift import Audit, Kind, Outcome, Shape
 from topology.units import shown_time
 
 MOST_SHOWN = 200  # deviations of one audit; a switch that has lost all its rules has a thousand

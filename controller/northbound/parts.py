@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from controller.drift import DriftView
+from controller.audit.runner import DriftView
 from controller.errors import NotAllowed
 from controller.events import Events
 from controller.reports import Reports

@@ -1,10 +1,10 @@
 """A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
 
-from controller.audit import Part
+from controller.audit.drift import Compared
+from controller.audit.runner import Audits
+from controller.audit.switches import Part
 from controller.book import Book
 from controller.checks import AnnouncementRequest
-from controller.drift import Audits
-from controller.plan.drift import Compared
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES

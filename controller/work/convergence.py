@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Protocol
 
+from controller.audit.runner import Audits
 from controller.book import Book, StepDone
-from controller.drift import Audits
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
 from controller.plan.transitions import (

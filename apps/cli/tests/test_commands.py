@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from apps.cli import announce, availability, base, client, completion, events
-from controller.plan.drift import Compared, Deviation, Kind, Outcome, Shape
+from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")

@@ -2,9 +2,9 @@
 
 from fastapi.testclient import TestClient
 
+from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
 from controller.northbound.drift import MOST_SHOWN
 from controller.northbound.tests.site import api_of
-from controller.plan.drift import Compared, Deviation, Kind, Outcome, Shape
 from controller.tests.fakes import ready_site
 
 LOST = tuple(Deviation(Kind.FLOW, Shape.MISSING, f"rule {i}", outcome=Outcome.REPAIRED) for i in range(MOST_SHOWN + 5))

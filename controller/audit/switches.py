@@ -1,0 +1,197 @@
+"""One audit of one switch: what it should hold against what it shows, and the smallest difference to put it right.
+
+Rules and meters are read back from the switch, queues from its database and from the kernel; a part that cannot be
+looked at does not keep the others from being looked at.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape, compared
+from controller.plan.plan import Plan
+from controller.site import Site
+from controller.southbound.errors import ForeignQos, SouthboundError
+from controller.southbound.openflow.desired import port_queues, switch_state
+from controller.southbound.openflow.foreign import Ignored, Shadow, shadows, without_ignored
+from controller.southbound.openflow.session import ReadBack, SwitchSessions
+from controller.southbound.openflow.state import SwitchState
+from controller.southbound.ovsdb import htb
+from controller.southbound.ovsdb.queues import PortQueues, shapers
+from controller.southbound.ovsdb.writer import QueueWriter
+from topology.network import Switch
+
+TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
+
+# What a switch state is made of: a further kind of object is one more line.
+PARTS: tuple[tuple[Kind, Callable[[SwitchState], Mapping[Any, object]]], ...] = (
+    (Kind.FLOW, lambda state: {rule.key: rule for rule in state.rules}),
+    (Kind.METER, lambda state: {meter.meter_id: meter for meter in state.meters}),
+    (Kind.GROUP, lambda state: {group.group_id: group for group in state.groups}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What came of one part of an audit: what was seen, how many changes were made, what went wrong."""
+
+    seen: Compared
+    messages: int = 0
+    error: str = ""
+
+
+class SwitchAudit:
+    """Audits switches; for the one thread that also carries plans to them."""
+
+    def __init__(
+        self,
+        site: Site,
+        sessions: SwitchSessions,
+        writers: Mapping[str, QueueWriter],
+        ignored: tuple[Ignored, ...] = (),
+    ) -> None:
+        self._site = site
+        self._sessions = sessions
+        self._writers = writers
+        self._ignored = ignored
+
+    def parts(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
+        """Return what was found and done on a switch that should hold ``meters`` and ``queues``."""
+        ports = port_queues(self._site.network, switch, queues)
+        writer = self._writers[switch.name]
+        rules = _guarded(lambda: self._rules(switch, meters))
+        rows = [_guarded(lambda name=name: self._rows(writer, name, ports[name])) for name in ports]  # type: ignore[misc]
+        ours = {name: ports[name] for name, row in zip(ports, rows, strict=True) if _is_usable(row)}
+        kernel = _guarded(lambda: self._kernel(writer, ours))
+        return rules, *rows, kernel
+
+    # ---- rules and meters ----
+
+    def _rules(self, switch: Switch, plan: Plan) -> Part:
+        desired = switch_state(self._site.network, switch, plan, self._site.policy)
+        shown = self._sessions.read(switch.dpid, TIMEOUT_S)
+        seen, desired = self._switch_seen(desired, shown)
+        if not seen.drift:
+            return Part(seen)
+        try:
+            sent = self._sessions.apply(switch.dpid, desired, TIMEOUT_S)
+        except SouthboundError as error:
+            return Part(seen.settled(Outcome.FAILED), error=str(error))
+        return Part(seen.settled(Outcome.REPAIRED), sent)
+
+    def _switch_seen(self, desired: SwitchState, shown: ReadBack) -> tuple[Compared, SwitchState]:
+        """Return what a switch shows against what it should hold, and what of that can be put there."""
+        installed = without_ignored(desired, shown.ours, self._ignored)
+        dark = self._shadows(desired, shown)
+        taken = {shadow.first.key for shadow in dark if shadow.takes_place}
+        settable = replace(desired, rules=frozenset(r for r in desired.rules if r.key not in taken))
+        seen = Compared(deviations=tuple(_shadowed(shadow) for shadow in dark))
+        for kind, of in PARTS:
+            seen += compared(kind, of(settable), of(installed))
+        left = (
+            Deviation(Kind.FLOW, Shape.IGNORED, found=str(rule), outcome=Outcome.LEFT)
+            for rule in shown.ours.rules - installed.rules
+        )
+        return seen + Compared(deviations=tuple(left)), settable
+
+    def _shadows(self, desired: SwitchState, shown: ReadBack) -> tuple[Shadow, ...]:
+        """Return other people's rules that take packets of ours; those on the ignore list only if they take a place."""
+        on_list = {rule for rule in shown.foreign for entry in self._ignored if entry.covers(rule)}
+        dark = shadows(desired.rules, shown.foreign)
+        return tuple(s for s in dark if s.takes_place or s.rule not in on_list)
+
+    # ---- queues ----
+
+    @staticmethod
+    def _rows(writer: QueueWriter, port_name: str, wanted: PortQueues) -> Part:
+        """Return what the database has of a port, put right."""
+        try:
+            found = writer.installed(port_name, TIMEOUT_S)
+        except ForeignQos as error:
+            return Part(_foreign(port_name, wanted, Kind.QUEUE, str(error)))
+        seen = compared(Kind.QUEUE, shapers(port_name, wanted), shapers(port_name, found))
+        if not seen.drift:
+            return Part(seen)
+        try:
+            changed = writer.apply({port_name: wanted}, TIMEOUT_S)
+        except SouthboundError as error:
+            return Part(seen.settled(Outcome.FAILED), error=str(error))
+        return Part(seen.settled(Outcome.REPAIRED), changed)
+
+    def _kernel(self, writer: QueueWriter, ports: Mapping[str, PortQueues]) -> Part:
+        """Return what the kernel has of some ports, put right."""
+        if not ports:
+            return Part(Compared())
+        seen, found = _kernel_seen(writer, ports)
+        if not seen.drift:
+            return Part(seen)
+        writer.restate(ports, TIMEOUT_S)
+        bare = [name for name in ports if name in found and found[name].is_bare]
+        for name in bare:
+            writer.reattach(name, TIMEOUT_S)
+        kept = {
+            str(shaper): why
+            for name, port in found.items()
+            for key, shaper in port.shapers.items()
+            if key not in shapers(name, ports[name]) and (why := htb.delete(shaper))
+        }
+        after, _ = _kernel_seen(writer, ports)
+        still = {(d.wanted, d.found) for d in after.drift}
+        return Part(_settled(seen, still, kept), 1 + 2 * len(bare))
+
+
+def _guarded(look: Callable[[], Part]) -> Part:
+    """Return a part of an audit; one that cannot be looked at is an error, and nothing is known of it."""
+    try:
+        return look()
+    except (SouthboundError, OSError) as error:
+        return Part(Compared(), error=str(error))
+
+
+def _is_usable(row: Part) -> bool:
+    """Return whether the database has our queues for a port, so that its kernel should have them too."""
+    return not row.error and all(d.outcome is not Outcome.LEFT for d in row.seen.deviations)
+
+
+def _shadowed(shadow: Shadow) -> Deviation:
+    found = f"cookie {shadow.rule.cookie:#x}: {shadow.rule}"
+    more = f" and of {shadow.more} more" if shadow.more else ""
+    what = "stands in the place of ours" if shadow.takes_place else f"takes packets of ours{more}"
+    todo = f"it {what}; delete it, give it a lower priority, or put it on the ignore list (audit.ignore)"
+    return Deviation(Kind.FLOW, Shape.SHADOWED, str(shadow.first), found, Outcome.LEFT, todo)
+
+
+def _foreign(port_name: str, wanted: PortQueues, kind: Kind, todo: str) -> Compared:
+    """Return a port whose queues are somebody else's: none of ours is there, and none is put there."""
+    ours = f"port {port_name}: {len(wanted.queues)} queues"
+    return Compared(deviations=(Deviation(kind, Shape.SHADOWED, ours, "", Outcome.LEFT, todo),))
+
+
+def _kernel_seen(writer: QueueWriter, ports: Mapping[str, PortQueues]) -> tuple[Compared, dict[str, htb.PortClasses]]:
+    """Return the kernel's classes of some ports against what they should be, and as they are."""
+    found = htb.classes(ports) if htb.is_local(writer.remote) else {}
+    seen = Compared()
+    for name, queues in ports.items():
+        if name not in found:
+            hidden = f"port {name}: not visible from here"
+            seen += Compared(deviations=(Deviation(Kind.HTB, Shape.HIDDEN, hidden, "", Outcome.LEFT),))
+        elif found[name].is_foreign:
+            todo = f"Headway did not put it there; if it may go: tc qdisc delete dev {name} root"
+            seen += _foreign(name, queues, Kind.HTB, f"the port has a qdisc {found[name].qdisc}; {todo}")
+        else:
+            seen += compared(Kind.HTB, shapers(name, queues), found[name].shapers, htb.same)
+    return seen, found
+
+
+def _settled(seen: Compared, still: set[tuple[str, str]], kept: Mapping[str, str]) -> Compared:
+    """Return what was seen of the kernel, with what the repair has come to."""
+    done = []
+    for one in seen.deviations:
+        if one not in seen.drift:
+            done.append(one)
+        elif (one.wanted, one.found) not in still:
+            done.append(replace(one, outcome=Outcome.REPAIRED))
+        else:
+            why = kept.get(one.found, "Open vSwitch was asked to put it right and has not; its log says why")
+            done.append(replace(one, outcome=Outcome.FAILED, todo=why))
+    return Compared(seen.proper, tuple(done))

@@ -1,0 +1,170 @@
+"""When audits happen, and what of them is counted and told."""
+
+from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
+from controller.tests.fakes import FakeSite, ready_site
+from topology.protocol import EntryTelemetry, Telemetry
+
+INTERVAL_US = 10_000_000
+LOST = Deviation(Kind.FLOW, Shape.MISSING, wanted="rule", outcome=Outcome.REPAIRED)
+DARK = Deviation(Kind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
+
+
+def pass_interval(site: FakeSite) -> None:
+    """Let one interval pass, and every place be audited."""
+    site.clock.now_us += INTERVAL_US
+    for _ in (*site.book.site.network.switches, "hosts"):
+        site.convergence.step()
+
+
+def told(site: FakeSite, name: str):
+    """The fields of every event of a name."""
+    return [e.fields for e in site.book.events.since(0).events if e.name == name]
+
+
+def finds(site: FakeSite, *audits: Compared) -> None:
+    """Let the audits of the first switch find something."""
+    site.switches.found["ls1"] = list(audits)
+
+
+def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
+    site = ready_site()
+    site.convergence.step()
+    assert site.switches.audited_with == []
+    pass_interval(site)
+    installed = site.book.installed
+    assert site.switches.audited_with == [(name, installed.meters, installed.queues) for name in ("ls1", "ch1")]
+    site.convergence.step()
+    assert len(site.switches.audited_with) == 2
+    assert site.audits.view().audits == {"ls1": 1, "ch1": 1, "hosts": 1}
+
+
+def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
+    site = ready_site()
+    with site.book.changed:
+        site.book.grant_anew()
+    site.converge()
+    assert site.book.installed.queues.epoch < site.book.installed.meters.epoch
+    pass_interval(site)
+    assert [name for name, _, _ in site.switches.audited_with] == ["ls1", "ch1"]
+
+
+def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
+    site = ready_site()
+    site.reports.switch_back(2)
+    site.switches.log.clear()
+    site.convergence.step()
+    assert [name for name, _, _ in site.switches.audited_with] == ["ch1"]
+
+
+def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else():
+    site = ready_site()
+    site.switches.log.clear()
+    assert not site.audits.is_due()
+    site.reports.rule_gone(1)
+    assert site.audits.is_due()
+    site.convergence.step()
+    assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
+    assert site.switches.log == []
+    assert not site.audits.is_due()
+
+
+def test_there_is_no_audit_while_a_transition_is_under_way():
+    site = ready_site()
+    site.switches.gone = True
+    site.reports.switch_back(1)
+    site.book.installed.hosts_epoch -= 1
+    site.clock.now_us += INTERVAL_US
+    site.convergence.step()
+    assert site.switches.audited_with == []
+    site.switches.gone = False
+    site.convergence.step()
+    site.convergence.step()
+    assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
+
+
+def test_what_is_repaired_is_counted_and_told_each_time_it_is_found():
+    site = ready_site()
+    finds(site, Compared(deviations=(LOST, LOST)), Compared(deviations=(LOST,)), Compared())
+    for _ in range(3):
+        pass_interval(site)
+    view = site.audits.view()
+    key = ("ls1", Kind.FLOW, Shape.MISSING)
+    assert (view.found, view.repaired) == ({key: 3}, {key: 3})
+    assert [e["count"] for e in told(site, "drift.found")] == [2, 1]
+    assert [e["count"] for e in told(site, "drift.repaired")] == [2, 1]
+    assert not view.latest["ls1"].seen.deviations
+    assert view.drifted["ls1"].seen.deviations == (LOST,)
+
+
+def test_what_is_left_alone_is_counted_once_and_is_an_alarm_until_it_is_gone():
+    site = ready_site()
+    finds(site, Compared(deviations=(DARK,)), Compared(deviations=(DARK,)), Compared())
+    for _ in range(3):
+        pass_interval(site)
+    assert site.audits.view().found == {("ls1", Kind.FLOW, Shape.SHADOWED): 1}
+    assert [e["what"] for e in told(site, "drift.alarm")] == ["flow shadowed: theirs: delete it"]
+    assert len(told(site, "drift.alarm_over")) == 1
+
+
+def telemetry(site: FakeSite, host: str, epoch: int, *names: str) -> None:
+    """Let a host say what it holds."""
+    entries = tuple(EntryTelemetry(name, 0, 0, 0, 0, 0, 0) for name in names)
+    site.reports.host_telemetry(host, Telemetry(epoch, 3000, entries))
+
+
+def say_all(site: FakeSite, *but: str) -> None:
+    """Let every host say that it holds what it confirmed."""
+    for name, state in site.book.hosts.items():
+        if name not in but:
+            telemetry(site, name, state.confirmed_epoch, *(e.flow.name for e in state.acts_as_told))
+
+
+def test_a_host_that_holds_what_it_confirmed_is_sent_nothing():
+    site = ready_site()
+    site.clock.now_us += INTERVAL_US
+    say_all(site)
+    site.hosts.sent.clear()
+    pass_interval(site)
+    assert site.hosts.sent == []
+    assert site.audits.view().latest["hosts"].seen.proper[Kind.HOST] >= 2
+
+
+def test_a_host_that_lacks_an_entry_is_sent_its_allocations_again_and_is_an_alarm_if_that_does_not_help():
+    site = ready_site()
+    site.clock.now_us += INTERVAL_US
+    say_all(site, "base23")
+    state = site.book.hosts["base23"]
+    telemetry(site, "base23", state.confirmed_epoch)
+    site.hosts.sent.clear()
+    pass_interval(site)
+    ((host, allocations),) = site.hosts.sent
+    assert (host, allocations.epoch) == ("base23", state.sent_epoch)
+    assert [e.name for e in allocations.entries] == [e.flow.name for e in state.acts_as_told]
+    view = site.audits.view()
+    assert view.repaired == {("hosts", Kind.HOST, Shape.MISSING): 1}
+    assert view.latest["hosts"].alarms == ()
+    site.clock.now_us += INTERVAL_US
+    say_all(site, "base23")
+    telemetry(site, "base23", state.confirmed_epoch)
+    pass_interval(site)
+    assert [d.outcome for d in site.audits.view().latest["hosts"].seen.deviations] == [Outcome.FAILED]
+    assert "base23" in told(site, "drift.alarm")[0]["what"]
+
+
+def test_a_host_that_says_another_epoch_than_it_confirmed_is_sent_its_allocations_again():
+    site = ready_site()
+    site.clock.now_us += INTERVAL_US
+    say_all(site, "base23")
+    state = site.book.hosts["base23"]
+    telemetry(site, "base23", state.confirmed_epoch - 2, *(e.flow.name for e in state.acts_as_told))
+    site.hosts.sent.clear()
+    pass_interval(site)
+    assert [host for host, _ in site.hosts.sent] == ["base23"]
+
+
+def test_what_a_host_said_before_it_confirmed_says_nothing():
+    site = ready_site()
+    telemetry(site, "base23", 0)
+    site.hosts.sent.clear()
+    pass_interval(site)
+    assert site.hosts.sent == []

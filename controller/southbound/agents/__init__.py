@@ -1,0 +1,1 @@
+"""The agents on the hosts: the port they dial, and each one's connection."""

@@ -1,0 +1,351 @@
+"""Host agents: one WebSocket each, allocations down, confirmations and telemetry up.
+
+One thread serves them all: a message is made once and handed to the socket, and nobody waits for an agent that is slow.
+"""
+
+import asyncio
+import contextlib
+import random
+import socket
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+from websockets.frames import CloseCode
+
+from controller.southbound.agents.connection import AgentConnection
+from controller.southbound.tls import Credentials, Tls
+from topology.protocol import (
+    SILENT_S,
+    Allocations,
+    Applied,
+    Declined,
+    Demand,
+    Hello,
+    Repaired,
+    Telemetry,
+    UpMessage,
+    parsed_from_agent,
+    to_bytes,
+)
+
+RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
+EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
+HELLO_WITHIN_S = 10.0
+LOOK_S = 1.0  # how often the silent and the revoked are looked for
+SAID_AGAIN_S = 60.0  # an agent that is refused calls every few seconds; one line a minute is enough
+ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
+BACKLOG = 1024  # agents that call at once
+
+log = structlog.get_logger()
+
+
+class HostListener(Protocol):
+    """Who hears of agents: the service. Called by one thread, which must not be kept waiting."""
+
+    def host_up(self, hello: Hello) -> Allocations | None:
+        """An agent has said hello; return what it may do now, or None if there is no such host."""
+
+    def host_down(self, host: str) -> None:
+        """The agent's stream has ended."""
+
+    def host_applied(self, host: str, applied: Applied) -> None:
+        """The agent's kernel holds an epoch."""
+
+    def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
+        """The agent's counters."""
+
+    def host_declined(self, host: str, declined: Declined) -> None:
+        """The agent does not act on what it was sent."""
+
+    def host_demand(self, host: str, demand: Demand) -> None:
+        """An entry that is watched begins or ends to want its rate."""
+
+    def host_repaired(self, host: str, repaired: Repaired) -> None:
+        """The agent has put something right in its kernel."""
+
+
+@dataclass(eq=False, slots=True)
+class _Session:
+    """An agent that has said hello: what it was told last, and when that is said again."""
+
+    host: str
+    connection: AgentConnection
+    epoch: int
+    message: bytes
+    renewal: asyncio.TimerHandle | None = None
+
+
+class HostSessions:
+    """The port that agents dial, and what each of them is told.
+
+    Without ``tls`` nobody is asked who he is: for the same machine, or for those who have said that they know.
+    """
+
+    def __init__(self, listener: HostListener, lease_ms: int, tls: Tls | None = None) -> None:
+        self._listener = listener
+        self._renewal_s = lease_ms / 1000 / RENEWALS_PER_LEASE
+        self._tls = tls
+        self._credentials: Credentials | None = None
+        self._connections: dict[AgentConnection, float] = {}  # and since when, in the loop's time
+        self._sessions: dict[str, _Session] = {}
+        self._by_connection: dict[AgentConnection, _Session] = {}
+        self._going_down: deque[tuple[str, Allocations]] = deque()
+        self._woken = False
+        self._said: dict[tuple[str, str], float] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agents", daemon=True)
+        self._socket: socket.socket | None = None
+
+    def start(self, address: str) -> None:
+        """Listen for agents at ``host:port``, or at ``unix:/path``, where TLS has no part.
+
+        Raises:
+            OSError: the port is taken, the address is not ours, or a file of ``tls`` is wrong.
+        """
+        try:
+            self._socket = _listening(address)
+        except OSError as error:
+            raise OSError(f"cannot listen for agents at {address}: {error.strerror or error}") from error
+        if self._tls is not None and self._socket.family != socket.AF_UNIX:
+            self._credentials = Credentials(self._tls)
+        self._socket.setblocking(False)
+        self._loop.set_exception_handler(_failed)
+        self._loop.add_reader(self._socket, self._accept, self._socket)
+        self._loop.call_later(LOOK_S, self._look)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every stream; the agents' leases run out by themselves."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        if not self._loop.is_closed():
+            self._loop.close()
+        if self._socket is not None:
+            self._socket.close()
+
+    def send(self, host: str, allocations: Allocations) -> None:
+        """Send a host what it may do from now on; nothing if it is not connected. Returns at once."""
+        self._going_down.append((host, allocations))
+        if not self._woken:
+            self._woken = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: we end
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        """Send what waits."""
+        self._woken = False
+        while self._going_down:
+            host, allocations = self._going_down.popleft()
+            session = self._sessions.get(host)
+            # What was on its way while the agent called again is older than what it was told then.
+            if session is not None and allocations.epoch >= session.epoch:
+                session.epoch, session.message = allocations.epoch, to_bytes(allocations)
+                self._tell(session)
+
+    def _tell(self, session: _Session) -> None:
+        """Send an agent the current message, and again in time to renew the lease."""
+        if session.renewal is not None:
+            session.renewal.cancel()
+        session.connection.send(session.message)
+        wait_s = self._renewal_s * random.uniform(EARLIEST_RENEWAL, 1)  # noqa: S311 (spreads load, guards nothing)
+        session.renewal = self._loop.call_later(wait_s, self._tell, session)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(BACKLOG):
+            try:
+                accepted, address = listening.accept()
+            except BlockingIOError:
+                return
+            except ConnectionAbortedError:
+                continue  # it is gone already
+            except OSError as error:  # out of descriptors, as a rule; who waits is taken when there are some again
+                log.error("host.lost", why=f"nobody can be let in: {error.strerror}")  # noqa: TRY400
+                self._loop.remove_reader(listening)
+                self._loop.call_later(LOOK_S, self._loop.add_reader, listening, self._accept, listening)
+                return
+            connection = AgentConnection(self._loop, accepted, _shown(address), self)
+            self._connections[connection] = self._loop.time()
+            connection.start(self._credentials.context if self._credentials else None)
+
+    def heard(self, connection: AgentConnection, message: bytes) -> None:
+        """Take in a message; the first must be the agent's hello."""
+        session = self._by_connection.get(connection)
+        try:
+            said = parsed_from_agent(message)
+        except ValueError as error:
+            why = " ".join(str(error).split())
+            log.warning("host.nonsense", host=session.host if session else "", peer=connection.peer, error=why)
+            connection.close(CloseCode.PROTOCOL_ERROR, f"not understood: {why}")
+            return
+        if isinstance(said, Hello) and session is None:
+            self._greet(connection, said)
+        elif session is None:
+            connection.close(CloseCode.PROTOCOL_ERROR, f"expected hello, got {said.kind}")
+        else:
+            self._heard(session.host, said)
+
+    def _heard(self, host: str, said: UpMessage) -> None:
+        if isinstance(said, Applied):
+            self._listener.host_applied(host, said)
+        elif isinstance(said, Telemetry):
+            self._listener.host_telemetry(host, said)
+        elif isinstance(said, Declined):
+            self._listener.host_declined(host, said)
+        elif isinstance(said, Demand):
+            self._listener.host_demand(host, said)
+        elif isinstance(said, Repaired):
+            self._listener.host_repaired(host, said)
+
+    def _greet(self, connection: AgentConnection, hello: Hello) -> None:
+        """Let an agent in, if it is the one that its certificate is for, and of a host of ours."""
+        if self._credentials is not None and hello.host not in connection.names:
+            named = ", ".join(connection.names)
+            self._say(
+                "host.untrusted",
+                connection.peer,
+                f"its certificate is for {named or 'nobody'}, not for {hello.host}",
+                host=hello.host,
+            )
+            connection.close(CloseCode.POLICY_VIOLATION, f"your certificate is for {named}, not {hello.host}")
+            return
+        if self._credentials is not None and connection.serial in self._credentials.revoked:  # since its handshake
+            self._turn_out(connection, hello.host)
+            return
+        first = self._listener.host_up(hello)
+        if first is None:
+            self._say("host.refused", connection.peer, "not in the topology", host=hello.host)
+            connection.close(CloseCode.POLICY_VIOLATION, f'"{hello.host}" is not a host of this network')
+            return
+        older = self._sessions.get(hello.host)
+        session = _Session(hello.host, connection, first.epoch, to_bytes(first))
+        self._sessions[hello.host] = self._by_connection[connection] = session
+        if older is not None:
+            log.warning("host.replaced", host=hello.host, peer=connection.peer, before=older.connection.peer)
+            older.connection.close(CloseCode.NORMAL_CLOSURE, f"{hello.host} has called again, from {connection.peer}")
+        log.info("host.up", host=hello.host, peer=connection.peer, kernel=hello.kernel, version=hello.version)
+        days_left = int(connection.ends_s - time.time()) // 86_400
+        if connection.ends_s and days_left < ENDING_DAYS:
+            log.warning("host.certificate_ending", host=hello.host, days_left=days_left)
+        self._tell(session)
+
+    def untrusted(self, connection: AgentConnection, why: str) -> None:
+        """Say who was turned away before he could say a word."""
+        self._say("host.untrusted", connection.peer, why)
+
+    def ended(self, connection: AgentConnection, why: str) -> None:
+        """Forget a connection."""
+        self._connections.pop(connection, None)
+        session = self._by_connection.pop(connection, None)
+        if session is None:
+            return
+        if session.renewal is not None:
+            session.renewal.cancel()
+        if self._sessions.get(session.host) is session:
+            del self._sessions[session.host]
+            log.info("host.down", host=session.host, peer=connection.peer, why=why)
+            self._listener.host_down(session.host)
+
+    def _look(self) -> None:
+        """Look for who is silent, and for who is revoked."""
+        self._loop.call_later(LOOK_S, self._look)
+        now_s = self._loop.time()
+        for connection, since_s in tuple(self._connections.items()):
+            if now_s - connection.heard_s > SILENT_S:
+                connection.abort(f"silent for {SILENT_S:g} s")
+            elif connection not in self._by_connection and now_s - since_s > HELLO_WITHIN_S:
+                connection.abort("has not said hello")
+        if self._credentials is not None:
+            self._reread(self._credentials)
+
+    def _reread(self, credentials: Credentials) -> None:
+        """Take files that have changed into use, and end the streams of those that are revoked."""
+        try:
+            changed = credentials.refreshed()
+        except OSError as error:
+            log.error("tls.unusable", why=str(error), todo="what was there before is still in use")  # noqa: TRY400
+            return
+        if not changed:
+            return
+        log.info("tls.read", revoked=len(credentials.revoked))
+        for connection, session in tuple(self._by_connection.items()):
+            if connection.serial in credentials.revoked:
+                self._turn_out(connection, session.host)
+
+    def _turn_out(self, connection: AgentConnection, host: str) -> None:
+        self._say("host.untrusted", connection.peer, "its certificate is revoked", host=host)
+        connection.close(CloseCode.POLICY_VIOLATION, "your certificate is revoked")
+
+    def _say(self, event: str, peer: str, why: str, **more: str) -> None:
+        """Log a refusal; the same one of the same address once a minute."""
+        now_s = self._loop.time()
+        self._said = {key: at_s for key, at_s in self._said.items() if now_s - at_s < SAID_AGAIN_S}
+        key = (peer.rpartition(":")[0], why)
+        if key not in self._said:
+            self._said[key] = now_s
+            log.warning(event, peer=peer, why=why, **more)
+
+    async def _ended(self) -> None:
+        """Say goodbye to everybody, and give them a second to answer."""
+        assert self._socket is not None  # noqa: S101 (for mypy)
+        self._loop.remove_reader(self._socket)
+        for connection in tuple(self._connections):
+            connection.close(CloseCode.GOING_AWAY, "the controller ends")
+        until_s = self._loop.time() + 1
+        while self._connections and self._loop.time() < until_s:
+            await asyncio.sleep(0.01)
+        for connection in tuple(self._connections):
+            connection.abort("the controller ends")
+
+
+def _listening(address: str) -> socket.socket:
+    """Return a socket that listens at ``host:port`` or ``unix:/path``; what a dead process left there is replaced.
+
+    Raises:
+        OSError: the port is taken, or the address is not ours.
+    """
+    if address.startswith("unix:"):
+        path = Path(address.removeprefix("unix:"))
+        if path.is_socket() and not _answers(path):
+            path.unlink()
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            bound.bind(str(path))
+            path.chmod(0o600)  # nobody is asked who he is here but by this
+            bound.listen(BACKLOG)
+        except OSError:
+            bound.close()
+            raise
+        return bound
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        return asking.connect_ex(str(path)) == 0
+
+
+def _shown(address: Any) -> str:
+    """Return a socket's address for people.
+
+    >>> _shown(("2001:db8::1", 4711, 0, 0)), _shown("")
+    ('[2001:db8::1]:4711', 'unix')
+    """
+    if not isinstance(address, tuple):
+        return "unix"
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say that a callback has failed; the stream it was for ends by its silence."""
+    log.error("host.failed", message=context.get("message"), exc_info=context.get("exception"))

@@ -1,0 +1,184 @@
+"""Messages to a switch, and the smallest ordered list of them from one state to another. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from controller.southbound.errors import NotSettable
+from controller.southbound.openflow.state import (
+    GROUP_IDS,
+    METER_IDS,
+    DropMeter,
+    FailoverGroup,
+    Rule,
+    SwitchState,
+    is_ours,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PutMeter:
+    """Add ``meter``, or change it in place if ``exists``."""
+
+    meter: DropMeter
+    exists: bool
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"put {self.meter}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMeter:
+    """Delete a meter; the switch deletes the rules that still use it (OpenFlow 1.3 section 6.4)."""
+
+    meter: DropMeter
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"delete {self.meter}"
+
+
+@dataclass(frozen=True, slots=True)
+class PutGroup:
+    """Add ``group``, or change it in place if ``exists``."""
+
+    group: FailoverGroup
+    exists: bool
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"put {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """Delete a group; the switch deletes the rules that still use it (OpenFlow 1.3 section 6.4)."""
+
+    group: FailoverGroup
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"delete {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class PutRule:
+    """Add ``rule``, or replace in one step the one with the same key.
+
+    ADD and not MODIFY: an ADD over an identical match and priority replaces the entry at once (OpenFlow 1.3 section
+    6.4), changes the cookie too, and is not silently lost when somebody deleted the entry meanwhile.
+    """
+
+    rule: Rule
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"put {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRule:
+    """Delete the one rule with this key, if its cookie is ours."""
+
+    rule: Rule
+
+    def __str__(self) -> str:
+        """Return it on one line, for people."""
+        return f"delete {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All before is confirmed before anything after is sent."""
+
+
+Message = PutMeter | DeleteMeter | PutGroup | DeleteGroup | PutRule | DeleteRule | Barrier
+
+
+def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...]:
+    """Return the smallest ordered difference that turns ``installed`` into ``desired``; nothing if they are equal.
+
+    Four phases, a barrier between them, so that a refusal stops what depends on it:
+
+    1. Meters that shrink. 2. New meters and groups, then rules put: make before break, no packet is ever without its
+    rule. 3. Rules deleted, then meters and groups that nobody uses any more. 4. Meters that grow.
+
+    So over the meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside one that
+    goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
+
+    Raises:
+        NotSettable: ``desired`` names what is not ours, or contradicts itself.
+    """
+    old_meters = {meter.meter_id: meter for meter in installed.meters}
+    new_meters = {meter.meter_id: meter for meter in desired.meters}
+    changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters and meter != old_meters[id_]]
+    shrinks = [meter for meter in changed if _size(meter) < _size(old_meters[meter.meter_id])]
+    puts: list[Message] = []
+    deletes: list[Message] = []
+    # Where only rates change, which happens at each hand-over, nobody needs to look at all rules.
+    is_other = desired.rules is not installed.rules or desired.groups != installed.groups
+    if is_other or old_meters.keys() != new_meters.keys():
+        _check(desired)
+        kept = {rule.key for rule in desired.rules}
+        old_groups, new_groups = ({group.group_id for group in state.groups} for state in (installed, desired))
+        puts = [
+            *(PutMeter(meter, exists=False) for id_, meter in sorted(new_meters.items()) if id_ not in old_meters),
+            *(PutGroup(group, exists=group.group_id in old_groups) for group in _numbered(desired, installed)),
+            *(PutRule(rule) for rule in _ordered(desired.rules - installed.rules)),
+        ]
+        deletes = [
+            *(DeleteRule(rule) for rule in _ordered(installed.rules) if rule.key not in kept),
+            *(DeleteMeter(meter) for id_, meter in sorted(old_meters.items()) if id_ not in new_meters),
+            *(DeleteGroup(group) for group in _numbered(installed, desired) if group.group_id not in new_groups),
+        ]
+    phases: tuple[list[Message], ...] = (
+        [PutMeter(meter, exists=True) for meter in shrinks],
+        puts,
+        deletes,
+        [PutMeter(meter, exists=True) for meter in changed if meter not in shrinks],
+    )
+    ordered: list[Message] = []
+    for phase in filter(None, phases):
+        ordered += [Barrier(), *phase] if ordered else phase
+    return tuple(ordered)
+
+
+def _size(meter: DropMeter) -> tuple[int, int]:
+    """Return what decides between shrinking and growing: the rate, then the burst."""
+    return meter.rate_kbps, meter.burst_kbit
+
+
+def _numbered(state: SwitchState, other: SwitchState) -> list[FailoverGroup]:
+    """Return the groups of a state that another has not, or has otherwise, by number."""
+    return sorted(state.groups - other.groups, key=lambda group: group.group_id)
+
+
+def _ordered(rules: Iterable[Rule]) -> list[Rule]:
+    """Return rules from the last table to the first, the highest priority first.
+
+    A packet then never meets a rule whose next table, or whose exception of higher priority, is not there yet.
+    """
+    return sorted(rules, key=lambda rule: (-rule.table_id, -rule.priority, repr(rule.match)))
+
+
+def _check(desired: SwitchState) -> None:
+    """Refuse a state that is not ours to set, or that contradicts itself."""
+    meter_ids = {meter.meter_id for meter in desired.meters}
+    group_ids = {group.group_id for group in desired.groups}
+    for meter_id in meter_ids - set(METER_IDS):
+        raise NotSettable("a desired meter must be one of ours", meter_id)
+    for group_id in group_ids - set(GROUP_IDS):
+        raise NotSettable("a desired group must be one of ours", group_id)
+    for rule in desired.rules:
+        if not is_ours(rule.cookie):
+            raise NotSettable("a desired rule must have our cookie", rule.cookie)
+        if rule.meter_id is not None and rule.meter_id not in meter_ids:
+            raise NotSettable("a desired rule uses a meter that is not desired", rule.meter_id)
+        if rule.group_id is not None and rule.group_id not in group_ids:
+            raise NotSettable("a desired rule uses a group that is not desired", rule.group_id)
+    if repeated := len(desired.meters) - len(meter_ids):
+        raise NotSettable("two desired meters of one number", repeated)
+    if repeated := len(desired.groups) - len(group_ids):
+        raise NotSettable("two desired groups of one number", repeated)
+    if repeated := len(desired.rules) - len({rule.key for rule in desired.rules}):
+        raise NotSettable("two desired rules for the same table, priority and match", repeated)

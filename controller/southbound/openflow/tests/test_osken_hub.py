@@ -1,0 +1,255 @@
+"""Each repair of os-ken's native hub: the defect is seen without it, and gone with it.
+
+A defect is shown in a process of its own, since most of them are threads that never end.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import Any
+
+import pytest
+
+from controller.southbound.errors import FrameworkUnknown
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.osken_hub import LockedTls
+
+_PREAMBLE = """
+import os, socket, sys, threading, time
+from os_ken.base.app_manager import AppManager, OSKenApp
+from os_ken.controller import controller, event, handler, ofp_handler
+from os_ken import cfg
+from os_ken.lib import hub
+from controller.southbound.openflow import osken_hub
+repaired = sys.argv[1] == "repaired"
+if repaired:
+    osken_hub.repair()
+cfg.CONF(args=[], project="test", default_config_files=[], default_config_dirs=[])
+"""
+
+
+def outcome(script: str, *, repaired: bool, within_s: float = 30.0) -> str:
+    """The last line ``script`` prints, on os-ken as it comes or repaired; "never ended" if it does not end in time."""
+    command = [sys.executable, "-c", _PREAMBLE + textwrap.dedent(script), "repaired" if repaired else "as it comes"]
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stdout=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            return child.communicate(timeout=within_s)[0].splitlines()[-1]
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return "never ended"
+
+
+def test_repair_1_an_exception_in_a_handler_does_not_end_the_event_loop():
+    script = """
+        class Ping(event.EventBase): pass
+        class App(OSKenApp):
+            seen = 0
+            @handler.set_ev_cls(Ping)
+            def ping(self, ev):
+                self.seen += 1
+                raise ValueError("a bug")
+        app = AppManager().instantiate(App)
+        app.start()
+        for _ in range(3):
+            app._send_event(Ping(), None)
+        deadline = time.monotonic() + 1
+        while app.seen < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        print(app.seen, flush=True)
+        os._exit(0)
+    """
+    assert outcome(script, repaired=False) == "1"
+    assert outcome(script, repaired=True) == "3"
+
+
+def test_repair_2_a_thread_of_the_hub_does_not_keep_the_process_alive():
+    script = """
+        hub.spawn(threading.Event().wait)
+        print("ended", flush=True)
+    """
+    assert outcome(script, repaired=False, within_s=1.5) == "never ended"
+    assert outcome(script, repaired=True) == "ended"
+
+
+class OverlapSensor:
+    """Stands for a TLS socket: notices if two threads are ever inside it at once."""
+
+    def __init__(self) -> None:
+        """Nobody is inside."""
+        self._inside = threading.Lock()
+        self.overlapped = False
+
+    def recv(self, size_bytes: int) -> bytes:
+        """Stay inside for a moment."""
+        if not self._inside.acquire(blocking=False):
+            self.overlapped = True
+            return b"x"
+        threading.Event().wait(0.002)
+        self._inside.release()
+        return b"x"
+
+    def send(self, data: bytes) -> int:
+        """Stay inside for a moment."""
+        return len(data) if self.recv(0) else 0
+
+    sendall = send
+
+    def setblocking(self, flag: bool) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("wrap", "overlaps"), [(lambda sensor: sensor, True), (LockedTls, False)], ids=["bare", "locked"]
+)
+def test_repair_3_reading_and_writing_tls_never_overlap(wrap, overlaps):
+    sensor = OverlapSensor()
+    connection = wrap(sensor)
+
+    def read() -> None:
+        for _ in range(50):
+            connection.recv(8)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(50):
+        connection.sendall(b"xxxx")
+    reader.join()
+    assert sensor.overlapped is overlaps
+
+
+def test_repair_4_a_connection_that_the_switch_closed_ends_at_once():
+    script = """
+        server = socket.create_server(("127.0.0.1", 0))
+        switch = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+        datapath = (osken_hub.Datapath if repaired else controller.Datapath)(ours, "test")
+        serving = threading.Thread(target=datapath.serve)
+        serving.start()
+        switch.recv(8)
+        switch.close()
+        serving.join(timeout=1)
+        print("still serving" if serving.is_alive() else datapath.state, flush=True)
+        os._exit(0)
+    """
+    assert outcome(script, repaired=False) == "still serving"
+    assert outcome(script, repaired=True) == "dead"
+
+
+class Interrupting:
+    """A message during whose numbering another thread numbers one, as the scheduler may have it."""
+
+    def __init__(self, datapath: Any, other: Any) -> None:
+        """Prepare."""
+        self.datapath, self.other, self.xid = datapath, other, None
+
+    def set_xid(self, xid: int) -> None:
+        """Take the number; let the other in."""
+        self.xid = xid
+        if self.other is not None:
+            self.datapath.set_xid(self.other)
+
+
+@pytest.mark.parametrize(("kind", "agree"), [("controller", False), ("osken_hub", True)])
+def test_repair_5_the_number_returned_is_the_number_of_the_message(kind, agree):
+    ours, switch = socket.create_server(("127.0.0.1", 0)), socket.socket()
+    switch.connect(ours.getsockname())
+    module = osken_hub if kind == "osken_hub" else osken_hub.controller
+    datapath = module.Datapath(ours.accept()[0], "test")
+    message = Interrupting(datapath, Interrupting(datapath, None))
+    assert (datapath.set_xid(message) == message.xid) is agree
+    for each in (ours, switch, datapath.socket):
+        each.close()
+
+
+def test_repair_6_waiting_with_a_time_out_ends():
+    script = """
+        print(hub.Event().wait(timeout=0.1), flush=True)
+    """
+    assert outcome(script, repaired=False, within_s=1.5) == "never ended"
+    assert outcome(script, repaired=True) == "False"
+
+
+def test_repair_7_a_port_in_use_is_an_error_at_once():
+    script = """
+        taken = socket.create_server(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        try:
+            if repaired:
+                osken_hub.start(OSKenApp, osken_hub.Address(port=port))
+            else:
+                cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")
+                cfg.CONF.set_override("ofp_tcp_listen_port", port)
+                AppManager().instantiate(ofp_handler.OFPHandler).start()
+            print("started, and deaf", flush=True)
+        except OSError as error:
+            print(os.strerror(error.errno), flush=True)
+        os._exit(0)
+    """
+    assert outcome(script, repaired=False) == "started, and deaf"
+    assert outcome(script, repaired=True) == "Address already in use"
+
+
+def test_an_os_ken_that_the_repairs_were_not_tried_on_is_refused(monkeypatch):
+    monkeypatch.setattr(osken_hub, "KNOWN_VERSIONS", ("3.1.0",))
+    with pytest.raises(FrameworkUnknown, match=r"need os-ken 3\.1\.0"):
+        osken_hub.repair()
+
+
+def test_another_hub_is_refused(monkeypatch):
+    monkeypatch.setattr(osken_hub.hub, "HUB_TYPE", "eventlet")
+    with pytest.raises(FrameworkUnknown, match="eventlet"):
+        osken_hub.repair()
+
+
+def test_a_full_send_queue_is_no_obstacle_to_the_end():
+    script = """
+        server = socket.create_server(("127.0.0.1", 0))
+        switch = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+        datapath = osken_hub.Datapath(ours, "test")
+        serving = threading.Thread(target=datapath.serve, daemon=True)
+        serving.start()
+        def flood():
+            while datapath.send(bytes(1 << 20)):
+                pass
+        flooding = threading.Thread(target=flood, daemon=True)
+        flooding.start()
+        time.sleep(0.2)
+        switch.close()
+        serving.join(timeout=5); flooding.join(timeout=5)
+        print(serving.is_alive(), flooding.is_alive(), flush=True)
+    """
+    assert outcome(script, repaired=True) == "False False"
+
+
+def test_stopping_frees_the_port_and_starting_again_works():
+    script = """
+        class App(OSKenApp): pass
+        for _ in range(2):
+            running = osken_hub.start(App, osken_hub.Address(port=0))
+            port = running.port
+            socket.create_connection(("127.0.0.1", port)).close()
+            running.stop()
+            socket.create_server(("127.0.0.1", port)).close()
+        print("twice", flush=True)
+    """
+    assert outcome(script, repaired=True) == "twice"
+
+
+def test_an_application_that_does_not_start_leaves_no_port_open():
+    script = """
+        class App(OSKenApp):
+            def __init__(self): raise ValueError("a bug")
+        port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+        try:
+            osken_hub.start(App, osken_hub.Address(port=port))
+        except ValueError:
+            socket.create_server(("127.0.0.1", port)).close()
+            print("free", flush=True)
+    """
+    assert outcome(script, repaired=True) == "free"

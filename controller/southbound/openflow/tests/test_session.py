@@ -1,0 +1,252 @@
+"""What the sessions believe of a switch, with a connection played by the test."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from eventually import eventually
+from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.ofproto: they import each other
+from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
+
+from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
+from controller.southbound.openflow.session import BACK_WITHIN_S, SwitchSessions
+from controller.southbound.openflow.state import SwitchState, drop_meter
+
+DPID = 1
+SMALL, LARGE = (SwitchState(meters=frozenset({drop_meter(1000, rate, 1000)})) for rate in (1_000_000, 9_000_000))
+SWAPPED = SwitchState(meters=frozenset({drop_meter(1000, 1_000_000, 1000), drop_meter(1001, 9_000_000, 1000)}))
+SWAPPED_BACK = SwitchState(meters=frozenset({drop_meter(1000, 9_000_000, 1000), drop_meter(1001, 1_000_000, 1000)}))
+
+
+@dataclass(eq=False)
+class PlayedDatapath:
+    """A connection whose switch answers as the test says; by default confirms all and has nothing installed."""
+
+    sessions: SwitchSessions
+    refuse: Callable[[Any], bool] = lambda _message: False
+    ignores: Callable[[Any], bool] = lambda _message: False
+    sent: list[Any] = field(default_factory=list)
+    xids: Iterator[int] = field(default_factory=itertools.count)
+    id: int = DPID
+    address: str = "played"
+    ports: dict[int, Any] = field(default_factory=dict)
+    ofproto: Any = ofproto_v1_3
+    ofproto_parser: Any = ofproto_v1_3_parser
+
+    def set_xid(self, msg: Any) -> int:
+        """Number the messages of the connection."""
+        msg.set_xid(next(self.xids))
+        return msg.xid
+
+    def send_msg(self, msg: Any) -> bool:
+        """Keep the message and answer it."""
+        self.sent.append(msg)
+        parser = self.ofproto_parser
+        answer = {
+            parser.OFPBarrierRequest: parser.OFPBarrierReply,
+            parser.OFPFlowStatsRequest: parser.OFPFlowStatsReply,
+            parser.OFPMeterConfigStatsRequest: parser.OFPMeterConfigStatsReply,
+            parser.OFPGroupDescStatsRequest: parser.OFPGroupDescStatsReply,
+        }.get(type(msg))
+        if self.ignores(msg):
+            return True
+        if self.refuse(msg):
+            self.say(parser.OFPErrorMsg(self, type_=12, code=2, data=b""), msg.xid)  # OFPMMFC_INVALID_METER
+        elif answer is parser.OFPBarrierReply:
+            self.say(answer(self), msg.xid)
+        elif answer is not None:
+            self.say(answer(self, body=[], flags=0), msg.xid)
+        return True
+
+    def say(self, reply: Any, xid: int) -> None:
+        """Say something to the controller."""
+        reply.xid, reply.msg_type = xid, reply.cls_msg_type
+        self.sessions.answered(reply)
+
+    def meter_mods(self) -> list[int]:
+        """The meters that were named, in order."""
+        return [msg.meter_id for msg in self.sent if isinstance(msg, self.ofproto_parser.OFPMeterMod)]
+
+
+@pytest.fixture
+def sessions() -> Iterator[SwitchSessions]:
+    """Sessions that nobody listens to."""
+    sessions = SwitchSessions(lambda _dpid: None, lambda _dpid: None)
+    yield sessions
+    sessions.close()
+
+
+def connected(sessions: SwitchSessions, **played: Any) -> PlayedDatapath:
+    """A switch that has just connected."""
+    datapath = PlayedDatapath(sessions, **played)
+    sessions.connected(datapath)
+    return datapath
+
+
+def everything(_message: Any) -> bool:
+    """A switch that does not answer."""
+    return True
+
+
+def barriers(message: Any) -> bool:
+    """A switch that answers questions and confirms nothing."""
+    return isinstance(message, ofproto_v1_3_parser.OFPBarrierRequest)
+
+
+def in_background(call: Callable[[], object]) -> list[BaseException]:
+    """Run ``call`` in a thread; the list gets what it raises."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except (SwitchGone, SwitchTimeout) as error:
+            raised.append(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return raised
+
+
+def test_the_same_state_again_sends_nothing(sessions):
+    datapath = connected(sessions)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    sent = len(datapath.sent)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    assert len(datapath.sent) == sent
+
+
+def test_a_refusal_names_the_message_its_type_and_its_code(sessions):
+    connected(sessions, refuse=lambda msg: isinstance(msg, ofproto_v1_3_parser.OFPMeterMod))
+    with pytest.raises(SwitchRefused) as refused:
+        sessions.apply(DPID, SMALL, timeout_s=1)
+    assert (refused.value.error_type, refused.value.error_code) == (12, 2)
+    assert "meter 1000" in str(refused.value)
+    assert "OFPMMFC_INVALID_METER" in str(refused.value)
+
+
+def test_nothing_grows_after_a_shrink_was_refused(sessions):
+    datapath = connected(sessions)
+    sessions.apply(DPID, SWAPPED, timeout_s=1)
+    datapath.sent.clear()
+    datapath.refuse = lambda msg: getattr(msg, "meter_id", None) == 1001
+    with pytest.raises(SwitchRefused):
+        sessions.apply(DPID, SWAPPED_BACK, timeout_s=1)
+    assert datapath.meter_mods() == [1001]
+
+
+def test_after_a_refusal_the_state_is_read_back_before_anything_is_sent(sessions):
+    datapath = connected(sessions, refuse=lambda msg: isinstance(msg, ofproto_v1_3_parser.OFPMeterMod))
+    with pytest.raises(SwitchRefused):
+        sessions.apply(DPID, SMALL, timeout_s=1)
+    datapath.sent.clear()
+    datapath.refuse = lambda _msg: False
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    assert isinstance(datapath.sent[0], ofproto_v1_3_parser.OFPFlowStatsRequest)
+
+
+def test_a_switch_that_does_not_confirm_is_a_timeout(sessions):
+    connected(sessions, ignores=everything)
+    with pytest.raises(SwitchTimeout):
+        sessions.apply(DPID, SMALL, timeout_s=0.05)
+
+
+def test_a_switch_that_goes_before_its_last_barrier_has_confirmed_nothing(sessions):
+    datapath = connected(sessions, ignores=barriers)
+    raised = in_background(lambda: sessions.apply(DPID, SMALL, timeout_s=60))
+    eventually(lambda: any(map(barriers, datapath.sent)), within_s=5, what="the barrier is sent")
+    sessions.disconnected(datapath)
+    eventually(lambda: [type(error) for error in raised] == [SwitchGone], within_s=5, what="SwitchGone")
+
+
+def test_whoever_waits_for_a_switch_is_told_at_once_that_it_has_gone(sessions):
+    datapath = connected(sessions, ignores=everything)
+    raised = in_background(lambda: sessions.apply(DPID, SMALL, timeout_s=60))
+    eventually(lambda: datapath.sent, within_s=5, what="the question is sent")
+    sessions.disconnected(datapath)
+    eventually(lambda: [type(error) for error in raised] == [SwitchGone], within_s=5, what="SwitchGone")
+
+
+def test_a_switch_that_is_not_connected_is_gone(sessions):
+    with pytest.raises(SwitchGone):
+        sessions.apply(DPID, SMALL, timeout_s=1)
+
+
+def test_a_switch_that_has_just_gone_gets_its_state_as_soon_as_it_is_back(sessions):
+    sessions.disconnected(connected(sessions))
+    raised = in_background(lambda: sessions.apply(DPID, LARGE, timeout_s=5))
+    back = connected(sessions)
+    eventually(lambda: back.meter_mods() == [1000], within_s=1, what="it has its meter")
+    assert raised == []
+
+
+def test_a_switch_that_has_just_gone_is_not_waited_for_beyond_the_callers_time(sessions):
+    sessions.disconnected(connected(sessions))
+    began_s = time.monotonic()
+    with pytest.raises(SwitchGone):
+        sessions.apply(DPID, SMALL, timeout_s=0.1)
+    assert 0.1 <= time.monotonic() - began_s < BACK_WITHIN_S
+
+
+def test_the_end_of_an_older_connection_does_not_end_the_newer(sessions):
+    older, newer = connected(sessions), connected(sessions)
+    sessions.disconnected(older)
+    sessions.apply(DPID, LARGE, timeout_s=1)
+    assert newer.meter_mods() == [1000]
+
+
+def test_an_answer_on_an_older_connection_does_not_count(sessions):
+    older, newer = connected(sessions), connected(sessions, ignores=everything)
+    raised = in_background(lambda: sessions.apply(DPID, SMALL, timeout_s=0.2))
+    eventually(lambda: len(newer.sent) == 3, within_s=5, what="all questions are sent")
+    for msg in newer.sent:
+        older.say(ofproto_v1_3_parser.OFPFlowStatsReply(older, body=[], flags=0), msg.xid)
+    eventually(lambda: [type(error) for error in raised] == [SwitchTimeout], within_s=5, what="SwitchTimeout")
+    assert newer.meter_mods() == []
+
+
+def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_when_it_does():
+    ofp, parser = ofproto_v1_3, ofproto_v1_3_parser
+    told: list[tuple[int, int, bool]] = []
+    sessions = SwitchSessions(lambda _: None, lambda _: None, port_said=lambda *said: told.append(said))
+
+    def port(number: int, state: int, config: int = 0) -> Any:
+        return parser.OFPPort(number, "", b"", config, state, 0, 0, 0, 0, 0, 0)
+
+    datapath = connected(
+        sessions, ports={8: port(8, ofp.OFPPS_LIVE), 9: port(9, ofp.OFPPS_LIVE | ofp.OFPPS_LINK_DOWN), 7: port(7, 0)}
+    )
+    for reason, now in (
+        (ofp.OFPPR_MODIFY, port(8, ofp.OFPPS_LIVE, ofp.OFPPC_PORT_DOWN)),
+        (ofp.OFPPR_ADD, port(9, ofp.OFPPS_LIVE)),
+        (ofp.OFPPR_DELETE, port(9, ofp.OFPPS_LIVE)),
+    ):
+        sessions.port_changed(parser.OFPPortStatus(datapath, reason, now))
+    sessions.close()
+    assert told == [
+        (DPID, 8, True),
+        (DPID, 9, False),
+        (DPID, 7, False),
+        (DPID, 8, False),
+        (DPID, 9, True),
+        (DPID, 9, False),
+    ]
+
+
+def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling():
+    told: list[int] = []
+
+    def up(dpid: int) -> None:
+        sessions.apply(dpid, SMALL, timeout_s=1)
+        told.append(dpid)
+        raise ValueError("a bug in the service")
+
+    sessions = SwitchSessions(up, lambda dpid: told.append(-dpid))
+    datapath = connected(sessions)
+    eventually(lambda: told == [DPID], within_s=5, what="told of the switch")
+    sessions.disconnected(datapath)
+    eventually(lambda: told == [DPID, -DPID], within_s=5, what="told of its end")
+    sessions.close()

@@ -1,0 +1,385 @@
+"""Queues of switch ports, set through OVSDB (RFC 7047): ours only, in one transaction, done when the switch says so.
+
+A live connection is kept, so that a change costs one round trip to the database and one to ovs-vswitchd. Rows are
+changed in place: a queue row that keeps its identity makes ovs-vswitchd change the HTB class under way instead of
+tearing it down. Rows we make carry ``external_ids:headway``; others are never touched.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+
+from controller.southbound.errors import (
+    DatabaseGone,
+    DatabaseRefused,
+    ForeignQos,
+    NoSuchPort,
+    QueueError,
+    QueuesNotApplied,
+)
+from controller.southbound.ovsdb.queues import PortQueues, Queue, check
+from controller.southbound.ovsdb.replica import replica
+from controller.southbound.tls import Tls
+
+__all__ = ["PortQueues", "Queue", "QueueWriter"]
+
+_OURS = "headway"  # key in external_ids; the value is the port's name
+_RESTATED = "headway-restated"  # key in external_ids of a QoS: how often the kernel had to be put right
+_QOS_TYPE = "linux-htb"
+_KEEP_ALIVE_S = 1.0  # the server asks an idle client for a sign of life every 5 s
+
+_log = structlog.get_logger()
+
+
+class QueueWriter:
+    """Writes queues to one OVSDB server; any thread may call, one call runs at a time."""
+
+    def __init__(self, remote: str, tls: Tls | None = None) -> None:
+        """Begin to connect.
+
+        Args:
+            remote: ``unix:PATH``, ``tcp:HOST:PORT`` or ``ssl:HOST:PORT``.
+            tls: our files for ``ssl:``. The ovs package keeps them for the whole process.
+
+        Raises:
+            OSError: a TLS file cannot be read, or does not fit the others.
+        """
+        self.remote = remote
+        self._lock = threading.Lock()  # guards _idl
+        self._idl = replica(remote, tls)
+        self._closing = threading.Event()
+        self._keeper = threading.Thread(target=self._keep_alive, name="ovsdb-keep-alive", daemon=True)
+        self._keeper.start()
+
+    def apply(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> int:
+        """Bring ports to the queues wanted; return, once ovs-vswitchd has acted on them, how many ports it changed.
+
+        Args:
+            wanted: queues by port name; ports not named stay as they are.
+            timeout_s: for the whole, seconds.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseRefused: the server refused; nothing was changed.
+            NoSuchPort: the database has no such port; nothing was changed.
+            ForeignQos: a port carries a QoS that is not ours; nothing was changed.
+            NotExpressible: a value that would not do what it says; nothing was changed.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+        for queues in wanted.values():
+            check(queues)
+
+        changed: list[bool] = []
+
+        def compose(transaction: Any) -> bool:
+            changed[:] = [self._write(transaction, name, queues) for name, queues in wanted.items()]
+            return any(changed)
+
+        self._transact(compose, timeout_s)
+        return sum(changed)
+
+    def restate(self, port_names: Iterable[str], timeout_s: float) -> None:
+        """Have ovs-vswitchd put the kernel's classes of our ports right; return once it has.
+
+        At any new configuration it gives every class of every port to the kernel again, in place: no packet that waits
+        is lost. A mark in our own row is the least that makes one.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseRefused: the server refused; nothing was changed.
+            NoSuchPort: the database has no such port.
+            ForeignQos: a port carries a QoS that is not ours.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+
+        def compose(_transaction: Any) -> bool:
+            marked = [qos for name in port_names if (qos := self._our_qos(self._port(name))) is not None]
+            for qos in marked:
+                count = _number(qos.external_ids, _RESTATED) + 1
+                qos.external_ids = {**qos.external_ids, _RESTATED: str(count)}
+            return bool(marked)
+
+        self._transact(compose, timeout_s)
+
+    def reattach(self, port_name: str, timeout_s: float) -> None:
+        """Take our queues off a port and put them on again: its kernel has lost them whole, so no packet waits there.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseRefused: the server refused.
+            NoSuchPort: the database has no such port.
+            ForeignQos: the port carries a QoS that is not ours.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+        taken: list[Any] = []
+
+        def off(_transaction: Any) -> bool:
+            port = self._port(port_name)
+            taken[:] = [] if self._our_qos(port) is None else [port.qos[0]]
+            port.qos = []
+            return bool(taken)
+
+        def on(_transaction: Any) -> bool:
+            port = self._port(port_name)
+            port.verify("qos")
+            if not port.qos:
+                port.qos = taken
+            return bool(taken)
+
+        self._transact(off, timeout_s)
+        self._transact(on, timeout_s)
+
+    def installed(self, port_name: str, timeout_s: float = 5.0) -> PortQueues | None:
+        """Return our queues of a port as the database has them; None if it carries none.
+
+        Raises:
+            DatabaseGone: the server cannot be reached.
+            NoSuchPort: the database has no such port.
+            ForeignQos: the port carries a QoS that is not ours.
+        """
+        with self._lock:
+            self._connect(_deadline(timeout_s), timeout_s)
+            qos = self._our_qos(self._port(port_name))
+            return None if qos is None else _port_queues(qos)
+
+    def remove(self, timeout_s: float) -> None:
+        """Take all that is ours out of the database; return once ovs-vswitchd has acted on it.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+
+        def compose(_transaction: Any) -> bool:
+            rows = [
+                row
+                for table in ("QoS", "Queue")
+                for row in list(self._idl.tables[table].rows.values())
+                if _OURS in row.external_ids
+            ]
+            for port in self._idl.tables["Port"].rows.values():
+                if any(qos in rows for qos in port.qos):
+                    port.qos = []
+            for row in rows:
+                row.delete()
+            return bool(rows)
+
+        self._transact(compose, timeout_s)
+
+    def close(self) -> None:
+        """End the connection; queues stay."""
+        self._closing.set()
+        self._keeper.join()
+        with self._lock:
+            self._idl.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        """Close."""
+        self.close()
+
+    # ---- the connection ----
+
+    def _keep_alive(self) -> None:
+        """Answer the server and follow its changes while nobody calls."""
+        while not self._closing.wait(_KEEP_ALIVE_S):
+            with self._lock:
+                self._idl.run()
+
+    def _run_until(self, done: Callable[[], bool], deadline_s: float) -> bool:
+        """Run the connection until ``done()``; return False if the deadline passes first."""
+        from ovs.poller import Poller
+
+        while True:
+            self._idl.run()
+            if done():
+                return True
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            poller = Poller()
+            self._idl.wait(poller)
+            poller.timer_wait(max(1, int(left_s * 1000)))
+            poller.block()
+
+    def _connect(self, deadline_s: float, timeout_s: float) -> None:
+        """Return once we hold the database's present content.
+
+        Raises:
+            DatabaseGone: not in time.
+        """
+
+        def ready() -> bool:
+            idl = self._idl  # a database that nobody has initialised has no top row yet
+            has_all = idl.state == idl.IDL_S_MONITORING and idl.tables["Open_vSwitch"].rows
+            return bool(has_all and idl._session.is_connected())
+
+        if not self._run_until(ready, deadline_s):
+            raise DatabaseGone(self.remote, timeout_s)
+
+    def _transact(self, compose: Callable[[Any], bool], timeout_s: float) -> None:
+        """Commit what ``compose`` writes, if it says that it wrote; wait for ovs-vswitchd in any case.
+
+        In any case: an earlier call may have written the same and given up waiting.
+        """
+        deadline_s = _deadline(timeout_s)
+        with self._lock:
+            asked_cfg = self._commit(compose, deadline_s, timeout_s)
+            if not self._run_until(lambda: self._top.cur_cfg >= asked_cfg, deadline_s):
+                raise QueuesNotApplied(self.remote, timeout_s, asked_cfg, self._top.cur_cfg)
+
+    def _commit(self, compose: Callable[[Any], bool], deadline_s: float, timeout_s: float) -> int:
+        """Return the number of the configuration that ovs-vswitchd has to reach."""
+        from ovs.db.idl import Transaction
+
+        while True:
+            self._connect(deadline_s, timeout_s)
+            before = self._idl.change_seqno
+            transaction = Transaction(self._idl)
+            try:
+                if not compose(transaction):
+                    transaction.abort()
+                    return int(self._top.next_cfg)
+            except QueueError:
+                transaction.abort()
+                raise
+            self._top.increment("next_cfg")
+            transaction.commit()
+            if not self._run_until(partial(_is_over, transaction), deadline_s):
+                raise DatabaseGone(self.remote, timeout_s)
+            match transaction.commit():
+                case transaction.SUCCESS:
+                    _log.info("queues.written", remote=self.remote, cfg=transaction.get_increment_new_value())
+                    return int(transaction.get_increment_new_value())
+                case transaction.TRY_AGAIN:  # somebody else wrote meanwhile, or the connection broke
+                    self._run_until(partial(self._has_moved, before), deadline_s)
+                case _:
+                    raise DatabaseRefused(self.remote, transaction.get_error())
+
+    def _has_moved(self, seqno: int) -> bool:
+        """Return whether our copy of the database has changed since ``seqno``."""
+        return bool(self._idl.change_seqno != seqno)
+
+    # ---- rows; the caller holds the lock ----
+
+    @property
+    def _top(self) -> Any:
+        """The one row of table Open_vSwitch."""
+        return next(iter(self._idl.tables["Open_vSwitch"].rows.values()))
+
+    def _port(self, name: str) -> Any:
+        """Return the row of a port.
+
+        Raises:
+            NoSuchPort: there is none.
+        """
+        for row in self._idl.tables["Port"].rows.values():
+            if row.name == name:
+                return row
+        raise NoSuchPort(self.remote, name)
+
+    def _our_qos(self, port: Any) -> Any | None:
+        """Return the QoS row of a port, or None.
+
+        Raises:
+            ForeignQos: it is not ours.
+        """
+        if not port.qos:
+            return None
+        qos = port.qos[0]
+        if _OURS not in qos.external_ids:
+            raise ForeignQos(port.name, str(qos.uuid), qos.type)
+        return qos
+
+    def _write(self, transaction: Any, port_name: str, wanted: PortQueues) -> bool:
+        """Write the difference for one port into the transaction; return whether there is one.
+
+        The package converts a column at each look and each write, and a circuit that changes hands waits for it: so no
+        configuration is looked at twice, and nothing is written that is there.
+        """
+        port = self._port(port_name)
+        qos = self._our_qos(port)
+        present = PortQueues(0, ()) if qos is None else _port_queues(qos)
+        if present == wanted:
+            return False
+        if qos is None:
+            port.verify("qos")  # if somebody gives the port a QoS meanwhile, we want to see that, not to replace it
+            left = self._ours("QoS", port_name)  # somebody may have taken it off the port: it is put back as it was
+            qos = left[0] if left else self._insert(transaction, "QoS", port_name)
+            port.qos = qos
+        if present.port_max_bps != wanted.port_max_bps:
+            qos.type = _QOS_TYPE
+            qos.other_config = {"max-rate": str(wanted.port_max_bps)}
+        old = {queue.queue_id: queue for queue in present.queues}
+        rows = self._numbered(transaction, port_name, qos, [queue.queue_id for queue in wanted.queues])
+        for queue in wanted.queues:
+            if queue != old.get(queue.queue_id):
+                rows[queue.queue_id].other_config = _queue_config(queue)
+        return True
+
+    def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: list[int]) -> dict[int, Any]:
+        """Return a QoS's queue rows, one for each number: made, taken up again or deleted as need be."""
+        old = dict(qos.queues)
+        if sorted(old) == numbers:
+            return old
+        left = [row for row in self._ours("Queue", port_name) if row not in old.values()]
+        gone = [row for number, row in old.items() if number not in numbers and _OURS in row.external_ids]
+        rows = {
+            number: old.get(number) or (left.pop() if left else self._insert(transaction, "Queue", port_name))
+            for number in numbers
+        }
+        qos.queues = rows
+        for row in gone + left:
+            row.delete()
+        return rows
+
+    def _ours(self, table: str, port_name: str) -> list[Any]:
+        """Return our rows for a port."""
+        return [row for row in self._idl.tables[table].rows.values() if row.external_ids.get(_OURS) == port_name]
+
+    @staticmethod
+    def _insert(transaction: Any, table: str, port_name: str) -> Any:
+        """Return a new row that is marked as ours."""
+        row = transaction.insert(transaction.idl.tables[table])
+        row.external_ids = {_OURS: port_name}
+        if table == "QoS":
+            row.queues = {}  # the package does not show a new row's columns before they are set
+        return row
+
+
+def _is_over(transaction: Any) -> bool:
+    """Return whether the server has answered."""
+    return bool(transaction.commit() != transaction.INCOMPLETE)
+
+
+def _deadline(timeout_s: float) -> float:
+    """Return the instant ``timeout_s`` from now, of time.monotonic()."""
+    return time.monotonic() + timeout_s
+
+
+def _queue_config(queue: Queue) -> dict[str, str]:
+    """Return a queue as OVSDB writes it: bit/s and bits, as text; a float would end up as ``1e+09``, read as 1."""
+    return {"min-rate": str(queue.min_bps), "max-rate": str(queue.max_bps), "burst": str(queue.burst_bits)}
+
+
+def _port_queues(qos: Any) -> PortQueues:
+    """Return a QoS row as a value; what is no number, or another type of QoS, reads as 0 and so differs."""
+    configs = ((queue_id, row.other_config) for queue_id, row in sorted(qos.queues.items()))
+    queues = (
+        Queue(queue_id, *(_number(config, key) for key in ("min-rate", "max-rate", "burst")))
+        for queue_id, config in configs
+    )
+    return PortQueues(_number(qos.other_config, "max-rate") if qos.type == _QOS_TYPE else 0, tuple(queues))
+
+
+def _number(config: Mapping[str, str], key: str) -> int:
+    text = config.get(key, "")
+    return int(text) if text.isdecimal() else 0
