@@ -10,8 +10,8 @@ from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
 from controller.audit.runner import Audits
 from controller.book import Book
-from controller.northbound.parts import Parts
-from controller.northbound.rest import api
+from controller.northbound.api import api
+from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.settings import Settings
@@ -59,7 +59,7 @@ def run(settings: Settings) -> int:
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         network = settings.site.network
-        behind = Parts(reports, use_cases, book.events, network, book.now_us, sessions.dpids, audits.view)
+        behind = Dependencies(reports, use_cases, book.events, network, book.now_us, sessions.dpids, audits.view)
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(book.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)

@@ -1,1 +1,1 @@
-"""The way in: REST for scripts and operators."""
+"""The way in: REST for scripts and operators, events as they happen, metrics."""

@@ -8,8 +8,8 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from controller.events import Events, Happened, Heard
-from controller.northbound.answers import add
-from controller.northbound.parts import Parts
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest.answers import add
 from topology.units import shown_time
 
 STREAM = "text/event-stream"
@@ -29,8 +29,8 @@ LastEventId = Annotated[
 class EventStream:
     """The handler."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._events = parts.events
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._events = dependencies.events
 
     def routes(self) -> APIRouter:
         """Return the route."""

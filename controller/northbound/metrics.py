@@ -1,87 +1,53 @@
-"""``/metrics`` for Prometheus: what is decided is counted as it happens, what there is is read when it is asked for."""
+"""``/metrics`` for Prometheus: what there is is read when it is asked for; what was decided has been counted before."""
 
-import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 from fastapi import APIRouter, Response
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from controller.audit.runner import DriftView
 from controller.book import View
-from controller.northbound import drift
-from controller.northbound.answers import add
-from controller.northbound.parts import Parts
-from controller.plan.admission import Refused
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest.answers import add
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import State
 from controller.plan.lines import LineState
-from controller.use_cases import Saved
 
-T = TypeVar("T")
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-BUCKETS_S = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.1, 1.0)  # the aim is 0.2 ms
-
-
-class Decisions:
-    """Counts decisions and times them. Thread-safe, as prometheus_client is."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._count = Counter(
-            "headway_decisions", "What was asked, by the answer.", ["kind", "answer"], registry=registry
-        )
-        self._seconds = Histogram(
-            "headway_decision_seconds", "How long deciding took.", ["kind"], buckets=BUCKETS_S, registry=registry
-        )
-        self._failures = Counter("headway_store_failures", "Answers that could not be saved.", registry=registry)
-
-    def decided(self, kind: str, decide: Callable[[], Saved[T]]) -> Saved[T]:
-        """Return a decision; it is counted as ``granted``, by the reason it was refused for, or as ``invalid``."""
-        began_s, answer = time.perf_counter(), "invalid"
-        try:
-            kept = decide()
-            answer = kept.value.reason.value if isinstance(kept.value, Refused) else "granted"
-        finally:
-            self._seconds.labels(kind).observe(time.perf_counter() - began_s)
-            self._count.labels(kind, answer).inc()
-        return kept
-
-    def not_saved(self) -> None:
-        """Count an answer that could not be given because it was not saved."""
-        self._failures.inc()
 
 
 class SiteCollector:
     """Reads the site at the time of the scrape."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
 
     def collect(self) -> Iterator[Metric]:
         """Yield every gauge and every counter of the hosts' kernels."""
-        parts = self._parts
-        view = parts.reports.view()
-        yield from _promises(parts)
+        dependencies = self._dependencies
+        view = dependencies.reports.view()
+        yield from _promises(dependencies)
         yield from _plan(view)
         yield from _links(view)
         yield from _circuits(view)
         yield from _hosts(view)
-        yield from drift.metrics(parts.drift())
+        yield from _drift(dependencies.drift())
         up = GaugeMetricFamily("headway_switch_connected", "1 if the switch is connected.", labels=["switch"])
-        connected = parts.connected()
-        for switch in parts.network.switches:
+        connected = dependencies.connected()
+        for switch in dependencies.network.switches:
             up.add_metric([switch.name], switch.dpid in connected)
         yield up
 
 
-def _promises(parts: Parts) -> Iterator[Metric]:
-    states = Tally(known.state for known in parts.use_cases.reservations())
+def _promises(dependencies: Dependencies) -> Iterator[Metric]:
+    states = Tally(known.state for known in dependencies.use_cases.reservations())
     reservations = GaugeMetricFamily("headway_reservations", "Reservations by state.", labels=["state"])
     for state in State:
         reservations.add_metric([state], states[state])
     yield reservations
-    announced = len(parts.use_cases.announcements())
+    announced = len(dependencies.use_cases.announcements())
     yield GaugeMetricFamily("headway_announcements", "Announcements in the plan.", value=announced)
 
 
@@ -143,6 +109,26 @@ def _hosts(view: View) -> Iterator[Metric]:
             sent.add_metric([host, entry.name], entry.sent_segments)
             rtt.add_metric([host, entry.name], entry.rtt_us / 1e6)
     yield from (up, lease, delivered, again, sent, rtt)
+
+
+def _drift(view: DriftView) -> Iterator[Metric]:
+    """Yield how often what was found and put right, and what waits for a person."""
+    named = ["place", "kind", "shape"]
+    found = CounterMetricFamily("headway_drift_found", "Objects that were not as planned.", labels=named)
+    repaired = CounterMetricFamily("headway_drift_repaired", "Objects that were put right.", labels=named)
+    for family, tally in ((found, view.found), (repaired, view.repaired)):
+        for labels, count in tally.items():
+            family.add_metric([*labels], count)
+    audits = CounterMetricFamily("headway_audits", "Comparisons with the plan.", labels=["place"])
+    messages = CounterMetricFamily("headway_drift_messages", "Changes sent to put things right.", labels=["place"])
+    seconds = GaugeMetricFamily("headway_audit_seconds", "How long the latest audit took.", labels=["place"])
+    alarms = GaugeMetricFamily("headway_drift_alarms", "What waits for a person.", labels=["place"])
+    for place, audit in view.latest.items():
+        audits.add_metric([place], view.audits[place])
+        messages.add_metric([place], view.messages[place])
+        seconds.add_metric([place], audit.took_us / 1e6)
+        alarms.add_metric([place], len(audit.alarms))
+    yield from (found, repaired, audits, messages, seconds, alarms)
 
 
 class Metrics:

@@ -1,7 +1,7 @@
 """The API of a site without switches and agents, in process."""
 
-from controller.northbound.parts import Parts
-from controller.northbound.rest import api
+from controller.northbound.api import api
+from controller.northbound.dependencies import Dependencies
 from controller.tests.fakes import START_US, FakeSite
 from topology.units import shown_time
 
@@ -17,10 +17,10 @@ NIGHT = {
 MANY = "/v1/reservations"
 
 
-def parts_of(site: FakeSite) -> Parts:
+def dependencies_of(site: FakeSite) -> Dependencies:
     """Return what the API stands on; every switch is connected."""
     network = site.book.site.network
-    return Parts(
+    return Dependencies(
         reports=site.reports,
         use_cases=site.use_cases,
         events=site.book.events,
@@ -33,4 +33,4 @@ def parts_of(site: FakeSite) -> Parts:
 
 def api_of(site: FakeSite):
     """Return the API of a site."""
-    return api(parts_of(site))
+    return api(dependencies_of(site))

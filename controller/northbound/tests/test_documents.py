@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from controller.northbound.answers import kebab
-from controller.northbound.rest import STATUS
+from controller.northbound.api import STATUS
+from controller.northbound.rest.answers import kebab
 from controller.plan.admission import OfferKind, Reason
 from controller.plan.lifecycle import NEXT
 

@@ -3,7 +3,7 @@
 from fastapi.testclient import TestClient
 
 from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
-from controller.northbound.drift import MOST_SHOWN
+from controller.northbound.rest.drift import MOST_SHOWN
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import ready_site
 

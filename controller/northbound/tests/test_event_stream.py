@@ -8,7 +8,7 @@ import pytest
 
 from controller.events import Events
 from controller.northbound.events import EventStream, written
-from controller.northbound.tests.site import parts_of
+from controller.northbound.tests.site import dependencies_of
 from controller.tests.fakes import FakeSite
 
 
@@ -59,7 +59,7 @@ def resumed(site, last_event_id):
     """The first piece of the stream for a client that has seen an event."""
 
     async def read():
-        answer = await EventStream(parts_of(site)).listen(last_event_id)
+        answer = await EventStream(dependencies_of(site)).listen(last_event_id)
         stream = answer.body_iterator
         found = [await anext(stream), await anext(stream)]
         await stream.aclose()

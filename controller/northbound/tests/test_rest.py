@@ -7,8 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.northbound import answers, parts, rest
-from controller.northbound.tests.site import api_of, parts_of
+from controller.northbound.api import MOST_BODY_BYTES, api
+from controller.northbound.rest import answers, conditional
+from controller.northbound.tests.site import api_of, dependencies_of
 from controller.tests.fakes import ready_site
 from topology.protocol import EntryTelemetry, FlowClass, Telemetry
 
@@ -33,7 +34,7 @@ def idle():
     return TestClient(api_of(ready_site()), raise_server_exceptions=False)
 
 
-@pytest.mark.parametrize("module", [answers, parts])
+@pytest.mark.parametrize("module", [answers, conditional])
 def test_examples_in_the_docstrings_are_true(module):
     assert doctest.testmod(module).failed == 0
 
@@ -130,9 +131,9 @@ def test_hosts_topology_and_transitions_are_shown(idle):
 
 
 def test_switches_are_shown_connected_or_not(site):
-    behind = parts_of(site)
+    behind = dependencies_of(site)
     behind = type(behind)(**{name: getattr(behind, name) for name in behind.__slots__} | {"connected": lambda: {1}})
-    shown = TestClient(rest.api(behind)).get("/v1/switches").json()
+    shown = TestClient(api(behind)).get("/v1/switches").json()
     assert [(s["name"], s["dpid"], s["connected"]) for s in shown] == [
         ("ls1", "0000000000000001", True),
         ("ch1", "0000000000000002", False),
@@ -217,7 +218,7 @@ def test_two_apis_in_one_process_count_apart(client, site):
         (b'{"bytes": 1, "from": ["a\\u0000"], "to": "b"}', "application/json", 404, "not-known"),
         (json.dumps(IMAGE).encode(), "application/x-www-form-urlencoded", 415, "media-type"),
         (json.dumps(IMAGE).encode(), "text/plain", 415, "media-type"),
-        (b" " * (rest.MOST_BODY_BYTES + 1), "application/json", 413, "too-large"),
+        (b" " * (MOST_BODY_BYTES + 1), "application/json", 413, "too-large"),
     ],
 )
 def test_a_body_that_is_none_is_a_problem_and_never_our_fault(idle, content, kind, status, problem):

@@ -1,15 +1,17 @@
 """Answers: JSON made fast, problems (RFC 9457), and how both are documented."""
 
+import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
-from controller.northbound import render_promises
-from controller.northbound.shapes import Problem, Refusal
+from controller.northbound.rest import render_promises
+from controller.northbound.rest.shapes import Problem, Refusal
 from controller.plan.admission import Refused
 
 JSON, PROBLEM = "application/json", "application/problem+json"
@@ -56,6 +58,17 @@ def problem(
 def refusal(value: Refused) -> Response:
     """Return the answer no."""
     return problem(409, value.reason.value, str(value), render_promises.refusal(value))
+
+
+async def once_saved(saved: Future[None]) -> None:
+    """Return once an answer outlives a crash. A client that hangs up meanwhile does not take the save with it.
+
+    Raises:
+        StoreFailed: it may not.
+    """
+    if not saved.done():
+        await asyncio.shield(asyncio.wrap_future(saved))
+    saved.result()
 
 
 Good = Mapping[int, Mapping[str, Any]]

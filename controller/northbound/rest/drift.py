@@ -1,18 +1,16 @@
-"""``/v1/drift`` and its metrics: what the latest audits have found, and what was done about it."""
+"""``/v1/drift``: what the latest audits have found, and what was done about it."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Response
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.audit.drift import Audit, Kind, Outcome, Shape
 from controller.audit.runner import Counted, DriftView
-from controller.northbound.answers import add, answer
-from controller.northbound.parts import Parts
-from controller.northbound.shapes import WHOLE, Time
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.shapes import WHOLE, Time
 from topology.units import shown_time
 
 MOST_SHOWN = 200  # deviations of one audit; a switch that has lost all its rules has a thousand
@@ -78,8 +76,8 @@ class DriftOut(TypedDict):
 class Drift:
     """The handler."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
 
     def routes(self) -> APIRouter:
         """Return the route."""
@@ -89,7 +87,9 @@ class Drift:
 
     def drift(self) -> Response:
         """Return the latest audit of every switch and of the hosts: what was found, and what was done about it."""
-        return answer(_view(self._parts.drift(), [*(s.name for s in self._parts.network.switches), "hosts"]))
+        return answer(
+            _view(self._dependencies.drift(), [*(s.name for s in self._dependencies.network.switches), "hosts"])
+        )
 
 
 def _view(view: DriftView, places: list[str]) -> DriftOut:
@@ -140,23 +140,3 @@ def _audit(value: Audit | None) -> AuditOut | None:
         "errors": list(value.errors),
         "alarms": list(value.alarms),
     }
-
-
-def metrics(view: DriftView) -> Iterator[Metric]:
-    """Yield how often what was found and put right, and what waits for a person."""
-    named = ["place", "kind", "shape"]
-    found = CounterMetricFamily("headway_drift_found", "Objects that were not as planned.", labels=named)
-    repaired = CounterMetricFamily("headway_drift_repaired", "Objects that were put right.", labels=named)
-    for family, tally in ((found, view.found), (repaired, view.repaired)):
-        for labels, count in tally.items():
-            family.add_metric([*labels], count)
-    audits = CounterMetricFamily("headway_audits", "Comparisons with the plan.", labels=["place"])
-    messages = CounterMetricFamily("headway_drift_messages", "Changes sent to put things right.", labels=["place"])
-    seconds = GaugeMetricFamily("headway_audit_seconds", "How long the latest audit took.", labels=["place"])
-    alarms = GaugeMetricFamily("headway_drift_alarms", "What waits for a person.", labels=["place"])
-    for place, audit in view.latest.items():
-        audits.add_metric([place], view.audits[place])
-        messages.add_metric([place], view.messages[place])
-        seconds.add_metric([place], audit.took_us / 1e6)
-        alarms.add_metric([place], len(audit.alarms))
-    yield from (found, repaired, audits, messages, seconds, alarms)

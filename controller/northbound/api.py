@@ -11,14 +11,15 @@ from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.errors import NotAllowed, NotKnown, Outdated, Unconditional
-from controller.northbound.announcements import Announcements
-from controller.northbound.answers import JSON, RETRY_AFTER_S, kebab, problem, with_problem_types
-from controller.northbound.drift import Drift
+from controller.northbound.decisions import Decisions
+from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import EventStream
-from controller.northbound.metrics import Decisions, Metrics, SiteCollector
-from controller.northbound.parts import Parts
-from controller.northbound.reservations import Reservations
-from controller.northbound.views import Views
+from controller.northbound.metrics import Metrics, SiteCollector
+from controller.northbound.rest.announcements import Announcements
+from controller.northbound.rest.answers import JSON, RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.rest.drift import Drift
+from controller.northbound.rest.reservations import Reservations
+from controller.northbound.rest.views import Views
 from controller.plan.lifecycle import Illegal
 from controller.store import StoreFailed
 from topology import __version__
@@ -36,18 +37,18 @@ STATUS: dict[type[Exception], int] = {
 }
 
 
-def api(parts: Parts) -> FastAPI:
+def api(dependencies: Dependencies) -> FastAPI:
     """Return the API."""
     registry = CollectorRegistry()
     decisions = Decisions(registry)
-    registry.register(SiteCollector(parts))
+    registry.register(SiteCollector(dependencies))
     app = FastAPI(title="Headway", version=__version__, summary="One bandwidth plan for circuit, switches and hosts")
     routers: Iterable[APIRouter] = (
-        Reservations(parts, decisions).routes(),
-        Announcements(parts, decisions).routes(),
-        Views(parts).routes(),
-        Drift(parts).routes(),
-        EventStream(parts).routes(),
+        Reservations(dependencies, decisions).routes(),
+        Announcements(dependencies, decisions).routes(),
+        Views(dependencies).routes(),
+        Drift(dependencies).routes(),
+        EventStream(dependencies).routes(),
         Metrics(registry).routes(),
     )
     for routes in routers:

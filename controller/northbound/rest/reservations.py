@@ -10,18 +10,19 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from controller.errors import NotAllowed, Outdated, Unconditional
-from controller.northbound import render_promises
-from controller.northbound.answers import add, answer, refusal
-from controller.northbound.bodies import (
+from controller.northbound.decisions import Decisions
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest import render_promises
+from controller.northbound.rest.answers import add, answer, once_saved, refusal
+from controller.northbound.rest.bodies import (
     AvailabilityQuery,
     RenewalIn,
     ReservationChange,
     ReservationIn,
     ReservationQuery,
 )
-from controller.northbound.metrics import Decisions
-from controller.northbound.parts import Parts, etag, kept, seen
-from controller.northbound.shapes import AvailabilityOut, ReservationOut, ReservationPage
+from controller.northbound.rest.conditional import etag, strong_tags
+from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import State
@@ -58,10 +59,10 @@ def _one(description: str, headers: dict[str, Any]) -> dict[str, Any]:
 class Reservations:
     """The handlers; each is told what a client sends, and answers."""
 
-    def __init__(self, parts: Parts, decisions: Decisions) -> None:
-        self._use_cases = parts.use_cases
-        self._network = parts.network
-        self._now_us = parts.now_us
+    def __init__(self, dependencies: Dependencies, decisions: Decisions) -> None:
+        self._use_cases = dependencies.use_cases
+        self._network = dependencies.network
+        self._now_us = dependencies.now_us
         self._decisions = decisions
 
     def routes(self) -> APIRouter:
@@ -96,7 +97,7 @@ class Reservations:
         if body.commit and isinstance(value, Reservation) and value.state is State.HELD:
             committed = self._use_cases.commit(value.reservation_id)
             value, saved = committed.value, committed.saved  # which is saved after the hold
-        await kept(saved)
+        await once_saved(saved)
         if isinstance(value, Refused):
             return refusal(value)
         location = {"Location": f"/v1/reservations/{value.reservation_id}"}
@@ -105,20 +106,20 @@ class Reservations:
     async def commit(self, name: Name) -> Response:
         """Make a hold a promise. One that is a promise already stays so."""
         done = self._use_cases.commit(name)
-        await kept(done.saved)
+        await once_saved(done.saved)
         return self._shown(done.value)
 
     async def renew(self, name: Name, body: RenewalIn | None = None) -> Response:
         """Keep a hold for longer, from now."""
         done = self._use_cases.renew(name, (body or RenewalIn()).hold_s * 1_000_000)
-        await kept(done.saved)
+        await once_saved(done.saved)
         return self._shown(done.value)
 
     async def get(self, name: Name, if_none_match: IfNoneMatch = None) -> Response:
         """Return a reservation."""
         known = self._use_cases.reservation(name)
         if if_none_match is not None:
-            tags = seen(if_none_match.replace("W/", ""), "If-None-Match")
+            tags = strong_tags(if_none_match.replace("W/", ""), "If-None-Match")
             if tags is None or str(known.version) in tags:
                 return Response(status_code=304, headers={"ETag": etag(known.version)})
         return self._shown(known)
@@ -141,13 +142,13 @@ class Reservations:
             raise Unconditional(name)
         version = self._version(name, if_match)
         done = self._decisions.decided("change", partial(self._use_cases.change, name, body.changed, version))
-        await kept(done.saved)
+        await once_saved(done.saved)
         return refusal(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
 
     async def release(self, name: Name, if_match: IfMatch = None) -> Response:
         """Give a reservation back. One that is given back already stays so."""
         done = self._use_cases.release(name, None if if_match is None else self._version(name, if_match))
-        await kept(done.saved)
+        await once_saved(done.saved)
         return self._shown(done.value)
 
     def availability(self, query: Annotated[AvailabilityQuery, Query()]) -> Response:
@@ -167,7 +168,7 @@ class Reservations:
             Outdated: it is not.
         """
         version = self._use_cases.reservation(name).version
-        tags = seen(if_match, "If-Match")
+        tags = strong_tags(if_match, "If-Match")
         if tags is not None and str(version) not in tags:
             raise Outdated("reservation", name, max((int(tag) for tag in tags if tag.isdecimal()), default=0), version)
         return version

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.northbound.shapes import WHOLE, Bps
+from controller.northbound.rest.shapes import WHOLE, Bps
 
 
 @with_config(WHOLE)

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from controller.checks import AnnouncementRequest
-from controller.northbound import render_promises
-from controller.northbound.answers import add, answer, refusal
-from controller.northbound.bodies import AnnouncementIn
-from controller.northbound.metrics import Decisions
-from controller.northbound.parts import Parts, kept
-from controller.northbound.shapes import AnnouncementOut
+from controller.northbound.decisions import Decisions
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest import render_promises
+from controller.northbound.rest.answers import add, answer, once_saved, refusal
+from controller.northbound.rest.bodies import AnnouncementIn
+from controller.northbound.rest.shapes import AnnouncementOut
 from controller.plan.admission import Refused
 
 Name = Annotated[str, Path(alias="id", description="The announcement's name.", examples=["image"])]
@@ -21,8 +21,8 @@ Name = Annotated[str, Path(alias="id", description="The announcement's name.", e
 class Announcements:
     """The handlers; each is told what a client sends, and answers."""
 
-    def __init__(self, parts: Parts, decisions: Decisions) -> None:
-        self._use_cases = parts.use_cases
+    def __init__(self, dependencies: Dependencies, decisions: Decisions) -> None:
+        self._use_cases = dependencies.use_cases
         self._decisions = decisions
 
     def routes(self) -> APIRouter:
@@ -43,7 +43,7 @@ class Announcements:
         name = body.id or uuid.uuid4().hex[:12]
         asked = AnnouncementRequest(name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us)
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
-        await kept(done.saved)
+        await once_saved(done.saved)
         if isinstance(done.value, Refused):
             return refusal(done.value)
         return answer(render_promises.announcement(done.value), 201)
@@ -55,5 +55,5 @@ class Announcements:
     async def release(self, name: Name) -> Response:
         """Release an announcement: its bytes have arrived, its share goes back to the others."""
         done = self._use_cases.forget(name)
-        await kept(done.saved)
+        await once_saved(done.saved)
         return answer(render_promises.announcement(done.value))

@@ -4,11 +4,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from controller.northbound import render
-from controller.northbound.answers import add, answer
-from controller.northbound.network_shapes import HostStateOut, SwitchOut, TopologyOut
-from controller.northbound.parts import Parts
-from controller.northbound.shapes import BurstOut, CircuitOut, HealthOut, StepOut, ViewOut
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest import render
+from controller.northbound.rest.answers import add, answer
+from controller.northbound.rest.network_shapes import HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.shapes import BurstOut, CircuitOut, HealthOut, StepOut, ViewOut
 
 
 def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:
@@ -18,10 +18,10 @@ def _shown(model: Any, status: int = 200, description: str = "As it is now") -> 
 class Views:
     """The handlers."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._reports = parts.reports
-        self._network = parts.network
-        self._connected = parts.connected
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._reports = dependencies.reports
+        self._network = dependencies.network
+        self._connected = dependencies.connected
 
     def routes(self) -> APIRouter:
         """Return the routes."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller.northbound.shapes import (
+from controller.northbound.rest.shapes import (
     AnnouncementOut,
     AvailabilityOut,
     ConstraintsOut,

@@ -1,8 +1,8 @@
 """The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
 from controller.book import HostState, StepDone, View
-from controller.northbound.network_shapes import HostStateOut, SwitchOut, TopologyOut
-from controller.northbound.shapes import (
+from controller.northbound.rest.network_shapes import HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.shapes import (
     BurstOut,
     CircuitOut,
     HealthOut,

@@ -1,0 +1,33 @@
+"""What the API stands on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controller.audit.runner import DriftView
+from controller.events import Events
+from controller.reports import Reports
+from controller.use_cases import UseCases
+from topology.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What is behind the API.
+
+    Attributes:
+        reports: the plan, and what hosts and switches have said.
+        use_cases: reservations and announcements.
+        events: what happens.
+        network: the topology.
+        now_us: the clock, Unix time.
+        connected: the dpids of the switches that are connected now.
+        drift: what audits have seen.
+    """
+
+    reports: Reports
+    use_cases: UseCases
+    events: Events
+    network: Network
+    now_us: Callable[[], int]
+    connected: Callable[[], frozenset[int]]
+    drift: Callable[[], DriftView]

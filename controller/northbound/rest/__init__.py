@@ -1,0 +1,1 @@
+"""What is asked and answered under ``/v1``: bodies in, handlers, and what they render."""

@@ -1,0 +1,29 @@
+"""Entity tags, and what a client says that it has seen: conditional requests (RFC 9110, section 13)."""
+
+import re
+
+from controller.errors import NotAllowed
+
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
+
+
+def etag(version: int) -> str:
+    """Return the entity tag of a version."""
+    return f'"{version}"'
+
+
+def strong_tags(header: str, field: str) -> frozenset[str] | None:
+    """Return the strong entity tags of ``If-Match`` or ``If-None-Match``; None for ``*``, which is any.
+
+    >>> sorted(strong_tags('"3", W/"4", "5"', "If-Match"))
+    ['3', '5']
+
+    Raises:
+        NotAllowed: it has none.
+    """
+    if header.strip() == "*":
+        return None
+    tags = _TAG.findall(header)
+    if not tags:
+        raise NotAllowed(field, f'need an entity tag in its quotes, as in "3", or *; got {header!r}')
+    return frozenset(tag for weak, tag in tags if not weak)
