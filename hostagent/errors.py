@@ -6,6 +6,7 @@
     - AlreadyRunning: another agent holds this network namespace
     - NotExpressible: a plan that the kernel part cannot hold
     - BpfError: the kernel or libbpf refused a call
+    - LayoutDiffers: the kernel part's structs are not what this daemon writes and reads
     - Unregistered: somebody has taken our congestion control out of the kernel's list
     - NotAttached: a controller that does not serve us
         - Refused: one end does not trust the other, or the controller does not want this host
@@ -69,6 +70,16 @@ class BpfError(AgentError):
         self.doing = doing
         self.errno = errno
         self.log = log
+
+
+class LayoutDiffers(AgentError):
+    """A struct of the kernel part is not what this daemon writes and reads: object and daemon are of two versions."""
+
+    def __init__(self, name: str, lacking: tuple[str, ...], unknown: tuple[str, ...]) -> None:
+        differ = [f"has no {field}" for field in lacking] + [
+            f"has {field}, which is not known here" for field in unknown
+        ]
+        super().__init__(f"struct {name} of the kernel part {', '.join(differ) or 'is not there'}")
 
 
 class Unregistered(AgentError):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the kernel part and the daemon share. hostagent/kernel/layout.py says the same in Python: change both together. */
+/* What the kernel part and the daemon share. The daemon reads from the built object where each member stands. */
 #ifndef HEADWAY_H
 #define HEADWAY_H
 

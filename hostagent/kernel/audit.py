@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hostagent.kernel import layout
-from hostagent.kernel.layout import SLOT
+from hostagent.kernel.layout import SLOT, Layout
 from hostagent.kernel.plan import KernelPlan
 from topology.protocol import Fault
 
@@ -45,10 +44,11 @@ class Difference:
     name: str
 
 
-def wanted(plan: KernelPlan, grants: Mapping[int, int], control: bytes) -> Contents:
+def wanted(layout: Layout, plan: KernelPlan, grants: Mapping[int, int], control: bytes) -> Contents:
     """Return what the maps should hold for a plan.
 
     Args:
+        layout: of the maps.
         plan: in force.
         grants: of its watched entries, by slot: under which epoch they have their rate.
         control: the lease.
@@ -61,7 +61,7 @@ def wanted(plan: KernelPlan, grants: Mapping[int, int], control: bytes) -> Conte
     )
 
 
-def differences(should: Contents, found: Contents, plan: KernelPlan) -> tuple[Difference, ...]:
+def differences(layout: Layout, should: Contents, found: Contents, plan: KernelPlan) -> tuple[Difference, ...]:
     """Return every element that differs. An array's element that holds nothing but zeros is missing."""
     slots = {SLOT.pack(held.slot): name for name, held in plan.held.items()}
     matches = {layout.match_bytes(held.match): name for name, held in plan.held.items()}

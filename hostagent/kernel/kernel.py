@@ -5,22 +5,20 @@ import errno
 import os
 import time
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 
 import structlog
 
-from hostagent.errors import AlreadyRunning, BpfError, NoSuchFile, Unregistered
-from hostagent.kernel import audit, cgroup, layout, leftovers
+from hostagent.errors import AlreadyRunning, BpfError, Unregistered
+from hostagent.kernel import audit, cgroup, leftovers
 from hostagent.kernel.audit import Difference
-from hostagent.kernel.layout import SLOT, Counters
+from hostagent.kernel.image import named_image, object_image
+from hostagent.kernel.layout import SLOT, Counters, Demanded, layout_of
 from hostagent.kernel.leftovers import Namespace, RunLock
 from hostagent.kernel.loader import BpfObject, Libbpf, Ring
 from hostagent.kernel.plan import Change, Entry, KernelPlan, Tuning
 from topology.protocol import Fault
 
-OBJECT_FILE = "headway.bpf.o"
-NAME_PLACEHOLDER = b"headway@@@@@@@@\0"  # in hw_ops; libbpf 1.1 cannot set a struct_ops map's values
 LAPSE_MARGIN_NS = 50_000_000  # a lease with less left counts as over: sockets may fall back while we renew it
 DEFAULT_ALGORITHM = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
@@ -65,11 +63,13 @@ class Kernel:
             predecessor_fd = _predecessors(lib, inherited)
             if predecessor_fd is None:
                 predecessor_fd = _cleaned(lib, namespace, run_dir, lock.had_predecessor)
-            self._object = BpfObject(lib, named_image(object_image(), namespace.algorithm))
+            image = object_image()
+            self._layout = layout_of(image)
+            self._object = BpfObject(lib, named_image(image, namespace.algorithm))
             undo.callback(self._object.close)
             fallback = DEFAULT_ALGORITHM.read_text().strip()
             self._object.set_constants(
-                ".rodata.host", layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
+                ".rodata.host", self._layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
             )
             if predecessor_fd is not None:
                 self._object.adopt(leftovers.CONNECTIONS_MAP.decode(), predecessor_fd)
@@ -128,16 +128,16 @@ class Kernel:
         watched, fresh = change.plan.watched, set(change.fresh_slots)
         is_new, is_first = epoch != self._epoch, not self._epoch
         for slot in change.fresh_slots:
-            self._counters.put(SLOT.pack(slot), layout.ZERO_COUNTERS)
-            self._demand.put(SLOT.pack(slot), layout.ZERO_DEMAND)
+            self._counters.put(SLOT.pack(slot), self._layout.zero_counters)
+            self._demand.put(SLOT.pack(slot), self._layout.zero_demand)
         if is_new:
             self._grants = {slot: epoch for slot in watched if slot not in fresh and self._demanded(slot).wants}
         for slot, entry in {**dict(change.entries), **(watched if is_new else {})}.items():
             self._write(slot, entry)
         for match, slot in change.puts:
-            self._plan.put(layout.match_bytes(match), layout.matched_bytes(match, slot))
+            self._plan.put(self._layout.match_bytes(match), self._layout.matched_bytes(match, slot))
         for match in change.deletes:
-            self._plan.delete(layout.match_bytes(match))
+            self._plan.delete(self._layout.match_bytes(match))
         self._generation += change.rescan
         lapsed = self._expires_ns < time.monotonic_ns() + LAPSE_MARGIN_NS
         self._held, self._epoch = change.plan, epoch
@@ -179,13 +179,14 @@ class Kernel:
         if not self._object.is_registered("hw_ops"):
             raise Unregistered
         maps = {"matches": self._plan, "entries": self._entries, "control": self._control}
-        should = audit.wanted(self._held, self._grants, layout.control_bytes(self._generation, self._expires_ns))
+        lease = self._layout.control_bytes(self._generation, self._expires_ns)
+        should = audit.wanted(self._layout, self._held, self._grants, lease)
         found = audit.Contents(
             {key: self._plan.value(key) for key in self._plan.every_key()},
             {key: self._entries.value(key) for key in should.entries},
             {audit.CONTROL: self._control.value(audit.CONTROL)},
         )
-        differ = audit.differences(should, found, self._held)
+        differ = audit.differences(self._layout, should, found, self._held)
         for one in differ:
             if one.value is None:
                 maps[one.where].delete(one.key)
@@ -200,11 +201,11 @@ class Kernel:
             self.walk()
         return differ
 
-    def _demanded(self, slot: int) -> layout.Demanded:
-        return layout.demanded(self._demand.value(SLOT.pack(slot)))
+    def _demanded(self, slot: int) -> Demanded:
+        return self._layout.demanded(self._demand.value(SLOT.pack(slot)))
 
     def _write(self, slot: int, entry: Entry) -> None:
-        self._entries.put(SLOT.pack(slot), layout.entry_bytes(entry, self._grants.get(slot, 0)))
+        self._entries.put(SLOT.pack(slot), self._layout.entry_bytes(entry, self._grants.get(slot, 0)))
 
     def counters(self, slots: Iterable[int]) -> tuple[Counters, ...]:
         """Return the counters of some slots.
@@ -212,7 +213,7 @@ class Kernel:
         Raises:
             BpfError: the kernel refused.
         """
-        return tuple(layout.counters(self._counters.value(SLOT.pack(slot))) for slot in slots)
+        return tuple(self._layout.counters(self._counters.value(SLOT.pack(slot))) for slot in slots)
 
     def walk(self) -> None:
         """Look at every open socket once: take, give back, watch those that have fallen back.
@@ -231,34 +232,8 @@ class Kernel:
             self._close.close()
 
     def _lease(self, expires_ns: int) -> None:
-        self._control.put(SLOT.pack(0), layout.control_bytes(self._generation, expires_ns))
+        self._control.put(SLOT.pack(0), self._layout.control_bytes(self._generation, expires_ns))
         self._expires_ns = expires_ns
-
-
-def object_image() -> bytes:
-    """Return the prebuilt BPF object.
-
-    Raises:
-        NoSuchFile: it was not installed.
-    """
-    path = resources.files("hostagent").joinpath("bpf", OBJECT_FILE)
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise NoSuchFile(Path(str(path))) from None
-
-
-def named_image(image: bytes, algorithm: str) -> bytes:
-    """Return the object with the congestion control's name in place of the placeholder.
-
-    Raises:
-        ValueError: the placeholder is not there exactly once, or the name is too long.
-    """
-    if image.count(NAME_PLACEHOLDER) != 1:
-        raise ValueError(f"{OBJECT_FILE} holds the name's placeholder {image.count(NAME_PLACEHOLDER)} times, not once")
-    if len(algorithm) >= len(NAME_PLACEHOLDER):
-        raise ValueError(f'"{algorithm}" is longer than {len(NAME_PLACEHOLDER) - 1} characters')
-    return image.replace(NAME_PLACEHOLDER, algorithm.encode().ljust(len(NAME_PLACEHOLDER), b"\0"))
 
 
 def _predecessors(lib: Libbpf, inherited: Mapping[str, int]) -> int | None:

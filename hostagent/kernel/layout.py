@@ -1,23 +1,18 @@
-"""bpf/headway.h in Python: values of the plan as the bytes the kernel part reads, and its counters as values."""
+"""Values of the plan as the bytes that the kernel part reads, and its counters as values.
 
+Where each member stands is written once, in bpf/headway.h: it is read here from the types in the built object.
+"""
+
+import socket
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
+from hostagent.kernel.btf import Btf, MapDefinition, Record
 from hostagent.kernel.plan import Entry, Match, Tuning
 
 NO_DSCP = 255  # HEADWAY_NO_DSCP
-PORTS_BITS = 32  # struct match: the two ports stand before the address
-SLOT = struct.Struct("=I")
-_HOST = struct.Struct("=Q16s16sQQIIIxxxx")
-_MATCH = struct.Struct("=I4s16s")
-_PORTS = struct.Struct(">HH")
-_MATCHED = struct.Struct("=II")
-_CONTROL = struct.Struct("=QQ")
-_ENTRY = struct.Struct("=QIIQQQIxxxx")
-_COUNTERS = struct.Struct("=QQQIIIIQQQQQQQQQIxxxx")
-ZERO_COUNTERS = bytes(_COUNTERS.size)
-_DEMAND = struct.Struct("=16xQQQQiIII")  # behind the timer
-ZERO_DEMAND = bytes(_DEMAND.size)
+SLOT = struct.Struct("=I")  # the key of all arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,48 +57,86 @@ class Demanded:
     timer_made: int
 
 
-def host_bytes(netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:
-    """Return ``struct host``."""
-    return _HOST.pack(
-        netns_cookie,
-        algorithm.encode(),
-        fallback_algorithm.encode(),
-        tuning.loss_period_us * 1000,
-        tuning.loss_hold_us * 1000,
-        tuning.loss_trip_ppm,
-        tuning.loss_clear_ppm,
-        tuning.rto_min_us,
-    )
+_COUNTERS, _DEMANDED = (tuple(field.name for field in fields(kind)) for kind in (Counters, Demanded))
 
 
-def match_bytes(match: Match) -> bytes:
-    """Return ``struct match``, the key of the trie."""
-    ports = _PORTS.pack(match.dest_port, match.local_port)
-    return _MATCH.pack(PORTS_BITS + match.dest.prefixlen, ports, match.dest.network_address.packed)
+class Layout:
+    """The bytes in the maps of one object.
+
+    Each method raises LayoutDiffers if its struct has others than the members that are known here.
+    """
+
+    def __init__(self, host: Record, maps: Mapping[str, MapDefinition]) -> None:
+        self._host = host
+        self._match, self._matched = maps["hw_plan"].key, maps["hw_plan"].value
+        self._control, self._entry = maps["hw_control"].value, maps["hw_entries"].value
+        self._counters, self._demand = maps["hw_counters"].value, maps["hw_demand"].value
+        self.zero_counters, self.zero_demand = bytes(self._counters.size_bytes), bytes(self._demand.size_bytes)
+
+    def host_bytes(self, netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:
+        """Return ``struct host``."""
+        return self._host.packed(
+            {
+                "netns_cookie": netns_cookie,
+                "algorithm": algorithm.encode(),
+                "fallback": fallback_algorithm.encode(),
+                "loss_period_ns": tuning.loss_period_us * 1000,
+                "loss_hold_ns": tuning.loss_hold_us * 1000,
+                "loss_trip_ppm": tuning.loss_trip_ppm,
+                "loss_clear_ppm": tuning.loss_clear_ppm,
+                "rto_min_us": tuning.rto_min_us,
+            }
+        )
+
+    def match_bytes(self, match: Match) -> bytes:
+        """Return ``struct match``, the key of the trie. The ports stand before the address, and are always compared."""
+        ports_bits = 8 * (self._match.offset_bytes("addr") - self._match.offset_bytes("dest_port"))
+        return self._match.packed(
+            {
+                "prefixlen": ports_bits + match.dest.prefixlen,
+                "dest_port": socket.htons(match.dest_port),
+                "local_port": socket.htons(match.local_port),
+                "addr": match.dest.network_address.packed,
+            }
+        )
+
+    def matched_bytes(self, match: Match, slot: int) -> bytes:
+        """Return ``struct matched``."""
+        return self._matched.packed({"slot": slot, "prefix_bits": match.dest.prefixlen})
+
+    def control_bytes(self, generation: int, expires_ns: int) -> bytes:
+        """Return ``struct control``; ``expires_ns`` by CLOCK_MONOTONIC."""
+        return self._control.packed({"generation": generation, "expires_ns": expires_ns})
+
+    def entry_bytes(self, entry: Entry, grant: int) -> bytes:
+        """Return ``struct entry``; ``grant`` is the epoch under which a watched entry has its rate, 0 if under none."""
+        return self._entry.packed(
+            {
+                "rate_bytes_per_s": entry.rate_bytes_per_s,
+                "window_segments": entry.window_segments,
+                "dscp": NO_DSCP if entry.dscp is None else entry.dscp,
+                "standby_bytes_per_s": entry.standby_bytes_per_s,
+                "size_bytes": entry.size_bytes,
+                "grant": grant,
+                "way": entry.way,
+            }
+        )
+
+    def counters(self, data: bytes) -> Counters:
+        """Return ``struct counters`` as a value."""
+        return Counters(*self._counters.read(data, _COUNTERS))
+
+    def demanded(self, data: bytes) -> Demanded:
+        """Return ``struct demanded`` as a value, from ``struct demand``."""
+        return Demanded(*self._demand.read(data, _DEMANDED))
 
 
-def matched_bytes(match: Match, slot: int) -> bytes:
-    """Return ``struct matched``."""
-    return _MATCHED.pack(slot, match.dest.prefixlen)
+def layout_of(image: bytes) -> Layout:
+    """Return the layout of an object file.
 
-
-def control_bytes(generation: int, expires_ns: int) -> bytes:
-    """Return ``struct control``; ``expires_ns`` by CLOCK_MONOTONIC."""
-    return _CONTROL.pack(generation, expires_ns)
-
-
-def entry_bytes(entry: Entry, grant: int) -> bytes:
-    """Return ``struct entry``; ``grant`` is the epoch under which a watched entry has its rate, 0 if under none."""
-    dscp = NO_DSCP if entry.dscp is None else entry.dscp
-    standby = entry.standby_bytes_per_s, entry.size_bytes, grant
-    return _ENTRY.pack(entry.rate_bytes_per_s, entry.window_segments, dscp, *standby, entry.way)
-
-
-def counters(data: bytes) -> Counters:
-    """Return ``struct counters`` as a value."""
-    return Counters(*_COUNTERS.unpack(data))
-
-
-def demanded(data: bytes) -> Demanded:
-    """Return ``struct demanded`` as a value, from ``struct demand``."""
-    return Demanded(*_DEMAND.unpack(data))
+    Raises:
+        LayoutDiffers: there is no struct host in it.
+        ValueError: it is no object file with types.
+    """
+    types = Btf(image)
+    return Layout(types.record("host"), types.maps())

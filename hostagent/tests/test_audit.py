@@ -6,10 +6,13 @@ from ipaddress import ip_network
 import pytest
 
 from hostagent.kernel.audit import CONTROL, Contents, Difference, differences, wanted
+from hostagent.kernel.image import object_image
+from hostagent.kernel.layout import layout_of
 from hostagent.kernel.plan import KernelPlan, change_to
 from topology.protocol import Allocation, Fault, FlowClass
 
 LEASE = b"lease"
+LAYOUT = layout_of(object_image())
 
 
 def a_plan() -> KernelPlan:
@@ -17,7 +20,7 @@ def a_plan() -> KernelPlan:
     return change_to(entries, KernelPlan()).plan
 
 
-SHOULD = wanted(a_plan(), {}, LEASE)
+SHOULD = wanted(LAYOUT, a_plan(), {}, LEASE)
 
 
 def found(where: str, key: bytes, value: bytes | None) -> Contents:
@@ -27,7 +30,7 @@ def found(where: str, key: bytes, value: bytes | None) -> Contents:
 
 
 def test_maps_that_hold_the_plan_do_not_differ():
-    assert differences(SHOULD, SHOULD, a_plan()) == ()
+    assert differences(LAYOUT, SHOULD, SHOULD, a_plan()) == ()
 
 
 @pytest.mark.parametrize(
@@ -41,16 +44,16 @@ def test_maps_that_hold_the_plan_do_not_differ():
 )
 def test_what_differs_is_named(where, value, fault):
     key = list(getattr(SHOULD, where))[1]
-    differ = differences(SHOULD, found(where, key, value), a_plan())
+    differ = differences(LAYOUT, SHOULD, found(where, key, value), a_plan())
     assert differ == (Difference(where, key, getattr(SHOULD, where)[key], fault, "b"),)
 
 
 def test_what_is_too_much_is_to_go():
-    assert differences(SHOULD, found("matches", b"k", b"v"), a_plan()) == (
+    assert differences(LAYOUT, SHOULD, found("matches", b"k", b"v"), a_plan()) == (
         Difference("matches", b"k", None, Fault.EXCESS, ""),
     )
 
 
 def test_another_lease_differs():
-    differ = differences(SHOULD, found("control", CONTROL, b"other"), a_plan())
+    differ = differences(LAYOUT, SHOULD, found("control", CONTROL, b"other"), a_plan())
     assert differ == (Difference("control", CONTROL, LEASE, Fault.MISCONFIGURED, ""),)

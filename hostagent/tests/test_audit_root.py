@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
-from hostagent.kernel import layout, leftovers
-from hostagent.kernel.layout import SLOT
+from hostagent.kernel import leftovers
+from hostagent.kernel.image import object_image
+from hostagent.kernel.layout import SLOT, layout_of
 from hostagent.kernel.loader import Libbpf
 from hostagent.kernel.plan import match_of
 from hostagent.tests.kernel_maps import agents_map, detach_hook
@@ -18,6 +19,7 @@ from topology.protocol import Allocations, Fault, Repaired
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
 LEASE_MS = 1500
+LAYOUT = layout_of(object_image())
 DEST = "10.77.0.2/32"
 OTHERS = allocation("10.99.0.0/16", 1)
 PLAN = allocation(DEST, 100)
@@ -31,12 +33,12 @@ def agent(agent: RunningAgent) -> RunningAgent:
 
 def without_the_match(pid: int) -> None:
     with agents_map(pid, "hw_plan") as plan:
-        plan.delete(layout.match_bytes(match_of(PLAN)))
+        plan.delete(LAYOUT.match_bytes(match_of(PLAN)))
 
 
 def with_a_match_too_many(pid: int) -> None:
     with agents_map(pid, "hw_plan") as plan:
-        plan.put(layout.match_bytes(match_of(OTHERS)), layout.matched_bytes(match_of(OTHERS), 0))
+        plan.put(LAYOUT.match_bytes(match_of(OTHERS)), LAYOUT.matched_bytes(match_of(OTHERS), 0))
 
 
 def with_another_rate(pid: int) -> None:
@@ -52,7 +54,7 @@ def without_the_entry(pid: int) -> None:
 
 def without_end(pid: int) -> None:
     with agents_map(pid, "hw_control") as control:
-        control.put(SLOT.pack(0), layout.control_bytes(1, 2**63))
+        control.put(SLOT.pack(0), LAYOUT.control_bytes(1, 2**63))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from hostagent.kernel.kernel import object_image
+from hostagent.kernel.image import object_image
 from hostagent.tests.rig import REPOSITORY
 
 BUILT_BY = "14.0.6"  # clang of Debian 12; another one makes another object
