@@ -21,8 +21,8 @@ endef
 
 .PHONY: demo test check schema root lab failover handover layers faults soak floods bursts paper paper-quick bench-reservations bench-agent install bpf clean
 
-demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to mininet-tests/demo.py
-	$(PYTHON) mininet-tests/demo.py $(ARGS)
+demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to the scenario
+	$(PYTHON) -m mininet_tests.scenarios.figure2.demo $(ARGS)
 
 test: check schema root lab
 
@@ -40,44 +40,44 @@ root: install  ## real sockets, BPF and a userspace Open vSwitch in namespaces o
 	$(PYTHON) -m pytest -q -m root
 
 lab: install  ## the emulation with a real kernel in virtual time
-	mininet-tests/lab --setup-only
+	mininet-tests/lab/boot --setup-only
 	$(PYTHON) -m pytest -q -m lab -s --durations 25
 
 handover: install  ## out/handover: how long the circuit is idle when an image comes and goes, our way and the cautious one
-	mininet-tests/lab --dilation 6 --out out/handover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/handover.py --out out/handover $(ARGS)
-	$(PYTHON) mininet-tests/handover_figure.py out/handover
+	mininet-tests/lab/boot --dilation 6 --out out/handover -- mininet-tests/site/isolated.sh $(PYTHON) -m mininet_tests.scenarios.handover.run --out out/handover $(ARGS)
+	$(PYTHON) -m mininet_tests.scenarios.handover.figure out/handover
 
 layers: install  ## out/layers/report.json: what each layer lets through against the rate it was set to
-	mininet-tests/lab --dilation 3 --out out/layers -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/layers.py --out out/layers --seconds 8 $(ARGS)
+	mininet-tests/lab/boot --dilation 3 --out out/layers -- mininet-tests/site/isolated.sh $(PYTHON) -m mininet_tests.scenarios.layers.run --out out/layers --seconds 8 $(ARGS)
 
 floods: install  ## hosts that misbehave, in the lab: out/floods/report.json; ARGS="--only REGEX" for some of them
-	mininet-tests/lab --dilation 2 --out out/floods -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/floods.py --out out/floods $(ARGS)
+	mininet-tests/lab/boot --dilation 2 --out out/floods -- mininet-tests/site/isolated.sh $(PYTHON) -m mininet_tests.scenarios.floods.run --out out/floods $(ARGS)
 
 faults: install  ## what breaks while traffic runs, case by case: out/faults/report.json; ARGS="--case 'openflow cut'"
-	mininet-tests/lab --dilation 2 --out out/faults -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/faults.py --out out/faults $(ARGS)
+	mininet-tests/lab/boot --dilation 2 --out out/faults -- mininet-tests/site/isolated.sh $(PYTHON) -m mininet_tests.scenarios.faults.run --out out/faults $(ARGS)
 
 soak: install  ## 200 random announcements, reservations and faults: out/soak/report.json; ARGS="--seed 2 --count 50"
-	mininet-tests/lab --dilation 2 --out out/soak -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/soak.py --out out/soak $(ARGS)
+	mininet-tests/lab/boot --dilation 2 --out out/soak -- mininet-tests/site/isolated.sh $(PYTHON) -m mininet_tests.scenarios.soak.run --out out/soak $(ARGS)
 
 failover: install  ## one of two circuits dies under traffic: out/failover/report.json, failover.png
-	mininet-tests/lab --dilation 3 --out out/failover -- mininet-tests/isolated.sh $(PYTHON) mininet-tests/failover.py --out out/failover
-	$(PYTHON) mininet-tests/failover_figure.py out/failover
+	mininet-tests/lab/boot --dilation 3 --out out/failover -- mininet-tests/site/isolated.sh $(PYTHON) -m mininet_tests.scenarios.failover.run --out out/failover
+	$(PYTHON) -m mininet_tests.scenarios.failover.figure out/failover
 
 bench-reservations: install  ## out/bench/reservations.json
-	$(PYTHON) mininet-tests/bench_reservations.py $(ARGS)
+	$(PYTHON) -m mininet_tests.bench.reservations $(ARGS)
 
 bench-agent: install  ## out/bench/agent.json
-	$(PYTHON) mininet-tests/bench_agent.py $(ARGS)
+	$(PYTHON) -m mininet_tests.bench.agent $(ARGS)
 
 bursts: install  ## out/bursts: buffers at starts, as in Freemon 2013 and Antony 2003; ARGS="fig2", "freemon", "fig4", "--quick"
-	$(PYTHON) mininet-tests/bursts.py $(ARGS)
+	$(PYTHON) -m mininet_tests.papers.antony.run $(ARGS)
 
 paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/results.md; ARGS="--only REGEX", "--list"
 	$(call installed,$(RIVALS))
-	$(PYTHON) mininet-tests/paper.py $(ARGS)
+	$(PYTHON) -m mininet_tests.papers.freemon.run $(ARGS)
 
 paper-quick: install  ## a part of it, in less than a quarter of an hour: out/paper-quick
-	$(PYTHON) mininet-tests/paper.py --quick $(ARGS)
+	$(PYTHON) -m mininet_tests.papers.freemon.run --quick $(ARGS)
 
 install: .venv/.installed
 
@@ -86,12 +86,13 @@ install: .venv/.installed
 	@echo "== packages of Python, into .venv"
 	/usr/bin/python3 -m venv .venv
 	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation,test]'
+	echo $(CURDIR) > $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet_tests.pth  # -m mininet_tests...
 	.venv/bin/python -m compileall -q apps controller hostagent topology mininet-tests
 	@touch $@
 
 bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
 	$(MAKE) -C hostagent/bpf
-	$(MAKE) -C mininet-tests/bpf
+	$(MAKE) -C mininet-tests/site/bpf
 
 clean:
 	rm -rf .venv out build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

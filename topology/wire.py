@@ -5,7 +5,7 @@ frame and 1538 on the wire (frame check sequence, preamble and inter-packet gap)
 payload, an OpenFlow meter and HTB count frames, a circuit is sold by the wire. This is the only place that converts.
 
 Linux keeps a tag beside the packet until a device puts it on the wire, so meters and HTB count every frame without it;
-only the wire has it. All that was measured: ``mininet-tests/test_layers.py``.
+only the wire has it. All that was measured: ``mininet-tests/scenarios/layers/test_layers.py``.
 """
 
 from dataclasses import dataclass

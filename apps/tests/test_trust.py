@@ -4,7 +4,6 @@ import ssl
 import time
 
 import pytest
-from eventually import eventually
 from structlog.testing import capture_logs
 
 from apps.tests.trusting import (
@@ -18,6 +17,7 @@ from apps.tests.trusting import (
     controllers_of,
     free_port,
 )
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Hello, to_bytes
 
 

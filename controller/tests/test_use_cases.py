@@ -4,7 +4,6 @@ import threading
 import time
 
 import pytest
-from eventually import eventually
 
 from controller.book import Book
 from controller.checks import AnnouncementRequest
@@ -18,6 +17,7 @@ from controller.tests.fakes import START_US, FakeSite, image, ready_site
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
 from controller.work.timekeeper import Timekeeper
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import FlowClass
 
 S = 1_000_000

@@ -20,9 +20,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
 
-from eventually import eventually
-
 from hostagent.tests.fake_controller import FakeController
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, FlowClass, Hello
 
 T = TypeVar("T")

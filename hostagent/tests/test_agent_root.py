@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
-from eventually import eventually
 
 from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, allocation, measured_bps
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations, Applied, Hello, Telemetry
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from eventually import eventually
 
 from hostagent.kernel import leftovers
 from hostagent.kernel.image import object_image
@@ -14,6 +13,7 @@ from hostagent.kernel.loader import Libbpf
 from hostagent.kernel.plan import match_of
 from hostagent.tests.kernel_maps import agents_map, detach_hook
 from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, measured_bps
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations, Fault, Repaired
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]

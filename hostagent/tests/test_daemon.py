@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable
 
 import pytest
-from eventually import eventually
 from structlog.testing import capture_logs
 
 from hostagent.agent import daemon
 from hostagent.agent.daemon import Watch
 from hostagent.agent.status import Identity, Sight
 from hostagent.errors import BpfError
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Telemetry
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from ipaddress import ip_network
 
 import pytest
-from eventually import eventually
 
 from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, Applied, Demand, FlowClass
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]

@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from eventually import eventually
 
 from hostagent.agent import status_socket
 from hostagent.agent.status import State, Status
 from hostagent.tests.rig import Bulk, FakeController, allocation
 from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]

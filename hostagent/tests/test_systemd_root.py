@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eventually import eventually
 
 from hostagent.tests.service import OUT_OF_REACH, within_reach
+from mininet_tests.testing.eventually import eventually
 
 SYSTEMD = Path("/lib/systemd/systemd")
 MACHINE = Path(__file__).with_name("machine.sh")

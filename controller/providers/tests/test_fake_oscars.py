@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from eventually import eventually
 
 from controller.providers.tests.buying import START_S
 from controller.providers.tests.fake_oscars import TOKEN, Faults
+from mininet_tests.testing.eventually import eventually
 
 DAY = 86_400
 A, B = "chic-cr6:1/1/c9/1", "nash-cr6:1/1/c17/2"

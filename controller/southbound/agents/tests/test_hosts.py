@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
 
 import pytest
-from eventually import eventually
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect, unix_connect
 
 from controller.southbound.agents.hosts import HostSessions
+from mininet_tests.testing.eventually import eventually
 from topology.protocol import (
     ATTACH_PATH,
     Allocation,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from eventually import eventually
 from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.ofproto: they import each other
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow.session import BACK_WITHIN_S, SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
+from mininet_tests.testing.eventually import eventually
 
 DPID = 1
 SMALL, LARGE = (SwitchState(meters=frozenset({drop_meter(1000, rate, 1000)})) for rate in (1_000_000, 9_000_000))

@@ -1,0 +1,1 @@
+"""What the parts cost, and how fast they are; JSON each."""

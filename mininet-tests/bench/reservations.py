@@ -1,0 +1,301 @@
+"""How fast reservations are decided and kept; every comparison in one run, side by side, into one JSON file.
+
+Decisions: admission of a request over site, circuit, class share and answers, with path choice, in process, against
+the same decisions by a linear sweep over all overlapping reservations (which is what OSCARS does). Service: hold and
+commit over HTTP by concurrent clients, each answer durable before it is given.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import multiprocessing
+import platform
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from controller.plan.admission import Refused, Request
+from controller.plan.calendar import Booking
+from controller.plan.ledger import Created, Ledger
+from controller.plan.lifecycle import Event, State
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.reservations import Reservation
+from controller.plan.resources import need
+from controller.store import Changes, Store
+from mininet_tests.site.postgresql import PrivatePostgres
+from mininet_tests.site.running import running
+from topology.named import chile_illinois
+from topology.protocol import FlowClass
+
+S = 1_000_000
+YEAR_US = 365 * 86_400 * S
+CIRCUIT_BPS = 100 * 10**9
+ON_THE_BOOKS = 30_000
+SIZES = (300, 3_000, ON_THE_BOOKS, 300_000)
+DECISIONS = 3_000
+SWEEPS = 300
+CLIENTS = 16
+
+
+def request(chance: random.Random, base_us: int) -> Request:
+    """Return a request of 5 minutes to 4 hours somewhere in a year."""
+    start_us = base_us + chance.randrange(YEAR_US)
+    end_us = start_us + chance.randrange(300 * S, 4 * 3600 * S)
+    return Request("la-serena", "champaign", FlowClass.URGENT, chance.randrange(1, 1_000) * 1_000_000, start_us, end_us)
+
+
+def filled(size: int, chance: random.Random, base_us: int) -> Ledger:
+    """Return a ledger with so many committed reservations, each of them admitted."""
+    ledger = Ledger(chile_illinois(rate_bps=CIRCUIT_BPS), DEFAULT_POLICY)
+    while len(ledger.calendar) < size:
+        name = f"r{len(ledger.reservations)}"
+        if not isinstance(ledger.hold(request(chance, base_us), Created(name, base_us)), Refused):
+            ledger.happened(name, Event.COMMIT, base_us)
+    ledger.changes()
+    gc.collect()
+    gc.freeze()  # as the controller does once it has read its books
+    return ledger
+
+
+def timed_us(work: Callable[[], object]) -> tuple[float, object]:
+    """Return how long it takes, and what it returns."""
+    began = time.perf_counter()
+    answer = work()
+    return (time.perf_counter() - began) * 1e6, answer
+
+
+def decisions(ledger: Ledger, chance: random.Random, base_us: int) -> list[float]:
+    """Return the times of deciding so many requests; each granted one is taken out again."""
+    times = []
+    for number in range(DECISIONS):
+        asked, name = request(chance, base_us), f"bench{number}"
+        took_us, answer = timed_us(lambda asked=asked, name=name: ledger.hold(asked, Created(name, base_us)))
+        times.append(took_us)
+        if not isinstance(answer, Refused):
+            ledger.happened(name, Event.RELEASE, base_us)
+    ledger.changes()
+    return times
+
+
+def overlapping(bookings: list[Booking], asked: Booking) -> list[Booking]:
+    """Return the bookings that meet another one in time, by looking at each."""
+    return [b for b in bookings if b.start_us < asked.end_us and asked.start_us < b.end_us]
+
+
+def sweep(meeting: list[Booking], asked: Booking, capacity_bps: dict[str, int]) -> bool:
+    """Return whether a booking fits, by a sweep over all that meet it; the decision OSCARS makes, made right."""
+    for resource, wanted_bps in asked.need.claims(asked.rate_bps):
+        steps = []
+        for booking in meeting:
+            bps = dict(booking.need.claims(booking.rate_bps))[resource]
+            steps += [(booking.start_us, bps), (booking.end_us, -bps)]
+        total = peak = 0
+        for _, bps in sorted(steps):
+            total += bps
+            peak = max(peak, total)
+        if peak + wanted_bps > capacity_bps[resource]:
+            return False
+    return True
+
+
+def compared(ledger: Ledger, chance: random.Random, base_us: int) -> dict[str, float]:
+    """Return the same decisions timed both ways, in turn; both must agree on each.
+
+    ``search_us`` is for finding what overlaps, which OSCARS leaves to its database; ``sweep_us`` has it in it.
+    """
+    path = ("ls1", "ch1")
+    bookings = [
+        Booking(need(ledger.network, (path,), r.flow_class), r.rate_bps, r.start_us, r.end_us)
+        for r in ledger.reservations.values()
+        if r.state is State.COMMITTED
+    ]
+    resources = dict(bookings[0].need.shares_ppm)
+    capacity_bps = {resource: ledger.calendar.capacity_bps(resource, base_us) for resource in resources}
+    ours, searches, sweeps = [], [], []
+    for _ in range(SWEEPS):
+        asked = request(chance, base_us)
+        booking = Booking(bookings[0].need, asked.rate_bps, asked.start_us, asked.end_us)
+        our_us, shortage = timed_us(lambda booking=booking: ledger.calendar.shortage(booking))
+        search_us, meeting = timed_us(lambda booking=booking: overlapping(bookings, booking))
+        sweep_us, fits = timed_us(lambda booking=booking, meeting=meeting: sweep(meeting, booking, capacity_bps))
+        if fits != (shortage is None):
+            raise AssertionError(f"the calendar and the sweep differ on {asked}")
+        ours.append(our_us)
+        searches.append(search_us)
+        sweeps.append(search_us + sweep_us)
+    return {
+        "ours_us": statistics.median(ours),
+        "sweep_us": statistics.median(sweeps),
+        "search_us": statistics.median(searches),
+    }
+
+
+def queries(ledger: Ledger, base_us: int) -> dict[str, float]:
+    """Return the times of the long questions."""
+    way = need(ledger.network, (("ls1", "ch1"),), FlowClass.URGENT)
+    end_us = base_us + YEAR_US
+    most_bps = ledger.calendar.most_bps(way, base_us, end_us)
+    return {
+        "year_peak_us": timed_us(lambda: ledger.calendar.peak_bps("ls1->ch1", base_us, end_us))[0],
+        "earliest_start_us": timed_us(
+            lambda: ledger.calendar.earliest_start(way, most_bps + 10**9, 86_400 * S, base_us, end_us)
+        )[0],
+    }
+
+
+def in_process(progress: Callable[[str], None]) -> dict[str, Any]:
+    """Return all that is measured without a server."""
+    chance, base_us = random.Random(1), time.time_ns() // 1000
+    result: dict[str, Any] = {"growth": [], "growth_p99": [], "queries": {}}
+    for size in SIZES:
+        progress(f"{size:,} reservations on the books: decisions")
+        ledger = filled(size, chance, base_us)
+        decisions(ledger, chance, base_us)  # warm
+        times = sorted(decisions(ledger, chance, base_us))
+        p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+        result["growth"].append([size, round(p50, 1)])
+        result["growth_p99"].append([size, round(p99, 1)])
+        result["queries"][size] = {name: round(us, 1) for name, us in queries(ledger, base_us).items()}
+        if size == ON_THE_BOOKS:
+            result["decision_us"] = {"p50_at_30000": round(p50, 1), "p99_at_30000": round(p99, 1)}
+            progress("the same decisions by a sweep")
+            both = compared(ledger, chance, base_us)
+            result["sweep"] = {name: round(us, 1) for name, us in both.items()}
+            result["sweep_over_ours_at_30000"] = round(both["sweep_us"] / both["ours_us"], 1)
+            without = (both["sweep_us"] - both["search_us"]) / both["ours_us"]
+            result["sweep_without_search_over_ours_at_30000"] = round(without, 1)
+    return result
+
+
+async def _client(url: str, number: int, until_s: float) -> list[float]:
+    """Return the times of hold and commit pairs until the time is over; a bare HTTP client, to leave the CPU to us."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    chance = random.Random(number)
+    times = []
+
+    async def call(path: str, body: bytes) -> tuple[int, bytes]:
+        head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        writer.write(head.encode() + b"\r\n\r\n" + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[15:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        return int(answer[9:12]), await reader.readexactly(length)
+
+    while time.monotonic() < until_s:
+        start = time.time() + 3600 + chance.randrange(YEAR_US // S)
+        asked = {
+            "from": "la-serena",
+            "to": "champaign",
+            "class": "urgent",
+            "rate_bps": chance.randrange(1, 1_000) * 1_000,
+            "start": datetime.fromtimestamp(start, UTC).isoformat(),
+            "duration_s": chance.randrange(300, 14_400),
+        }
+        began = time.perf_counter()
+        status, answer = await call("/v1/reservations", json.dumps(asked).encode())
+        if status != 201:
+            raise AssertionError(f"hold: {status} {answer!r}")
+        status, answer = await call(f"/v1/reservations/{json.loads(answer)['id']}/commit", b"")
+        if status != 200:
+            raise AssertionError(f"commit: {status} {answer!r}")
+        times.append(time.perf_counter() - began)
+    writer.close()
+    return times
+
+
+async def _clients(url: str, seconds: float) -> list[float]:
+    until_s = time.monotonic() + seconds
+    found = await asyncio.gather(*(_client(url, number, until_s) for number in range(CLIENTS)))
+    return [one for times in found for one in times]
+
+
+def _measured(url: str, seconds: float) -> list[float]:
+    return asyncio.run(_clients(url, seconds))
+
+
+def pairs_per_s(url: str, seconds: float) -> dict[str, float]:
+    """Return how many durable hold and commit pairs are done a second, by clients in a process of their own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.apply(_measured, (url, 1.0))
+        times = sorted(pool.apply(_measured, (url, seconds)))
+    return {
+        "pairs_per_s": round(len(times) / seconds, 1),
+        "pair_ms_p50": round(times[len(times) // 2] * 1e3, 2),
+        "pair_ms_p99": round(times[len(times) * 99 // 100] * 1e3, 2),
+    }
+
+
+def booked(reservations: tuple[Reservation, ...], url: str) -> None:
+    """Put the reservations into a store, as a controller that has run for long would have."""
+    store = Store(url)
+    store.open()
+    try:
+        for first in range(0, len(reservations), 1_000):
+            store.save(Changes(reservations=reservations[first : first + 1_000])).result()
+    finally:
+        store.close()
+
+
+@contextmanager
+def stores(directory: Path) -> Iterator[dict[str, str]]:
+    """Give the URLs of an empty SQLite and an empty PostgreSQL database."""
+    with PrivatePostgres() as postgres:
+        yield {"sqlite": f"sqlite:///{directory}/headway.db", "postgresql": postgres.url}
+
+
+def over_http(seconds: float, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Return what a running controller does, on both databases, with 30,000 reservations on the books."""
+    ledger = filled(ON_THE_BOOKS, random.Random(2), time.time_ns() // 1000 + 3600 * S)
+    books = tuple(replace(r, key="") for r in ledger.reservations.values() if r.state is State.COMMITTED)
+    result: dict[str, Any] = {"clients": CLIENTS, "rest_pairs_per_s": {}, "rest": {}}
+    with tempfile.TemporaryDirectory() as name, stores(Path(name)) as urls:
+        for kind, url in urls.items():
+            progress(f"{kind}: {CLIENTS} clients hold and commit for {seconds:g} s")
+            booked(books, url)
+            with running(Path(name), url, rate="100 Gbit/s") as controller:
+                result["rest"][kind] = pairs_per_s(controller.url, seconds)
+            result["rest_pairs_per_s"][kind] = result["rest"][kind]["pairs_per_s"]
+    return result
+
+
+def main() -> None:
+    """Run it all, write the file, print what it says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out/bench/reservations.json"), help="where the JSON goes")
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long each database is measured")
+    asked = parser.parse_args()
+
+    def progress(text: str) -> None:
+        print(f"bench: {text}", file=sys.stderr, flush=True)
+
+    result = {
+        **in_process(progress),
+        **over_http(asked.seconds, progress),
+        "machine": {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()},
+    }
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(result, indent=2) + "\n")
+    decision = result["decision_us"]
+    print(f"decision at 30,000: p50 {decision['p50_at_30000']} us, p99 {decision['p99_at_30000']} us (aim: 200)")
+    print(
+        f"a linear sweep takes {result['sweep_over_ours_at_30000']} times as long, "
+        f"{result['sweep_without_search_over_ours_at_30000']} times if what overlaps is found for nothing"
+    )
+    print("growth, p50 us: " + ", ".join(f"{size:,}: {us}" for size, us in result["growth"]))
+    for kind, rate in result["rest_pairs_per_s"].items():
+        print(f"{kind}: {rate} durable hold+commit pairs/s with {CLIENTS} clients (aim on sqlite: 300)")
+    print(f"written: {asked.out}")
+
+
+if __name__ == "__main__":
+    main()

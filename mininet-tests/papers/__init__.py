@@ -1,0 +1,1 @@
+"""One folder a paper: what is measured again of it."""

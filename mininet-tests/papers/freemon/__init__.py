@@ -1,0 +1,1 @@
+"""Freemon 2013 and its rivals in numbers."""

@@ -1,0 +1,402 @@
+"""``results.md``, rendered from what was measured: every number in it is computed here, none is typed."""
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.lab.cells import Cell, duration
+from mininet_tests.papers.freemon.cells import CONNECTIONS, MTUS_BYTES, PAPER_RTT_MS, TEN_BPS, TEN_BYTES
+from mininet_tests.papers.freemon.limits import (
+    LATENCIES_MS,
+    LOSSES_PERCENT,
+    SEGMENTS,
+    SUPER_PACKETS,
+    Printed,
+    Way,
+    rounded,
+    table1,
+    table2,
+)
+from mininet_tests.papers.freemon.programs import PROGRAMS
+from mininet_tests.papers.freemon.summary import (
+    AIMS_RTTS,
+    Result,
+    contestants,
+    database_share_kept,
+    grid,
+    ratio,
+    results,
+    summary,
+)
+
+HEAD = """\
+# Results: the paper in numbers
+
+Freemon 2013 prints two tables of how long an image takes to cross an ocean. `make paper` measures them again in the
+[lab](lab.md), beside other congestion controls on the same path, and writes this page from what it has measured: no
+number here was typed. A dash is a cell that was not measured.
+
+## How to repeat it
+
+```sh
+make paper                                   # all; Ctrl-C stops it, and the same command goes on where it was
+make paper-quick                             # a part of it, in less than a quarter of an hour
+make paper ARGS=--list                       # the names of all cells
+make paper ARGS="--only 'table-reused-packet-180ms-0.01$' --again"   # a single one
+make paper ARGS="--only 'table-reused-packet-180ms-0.01$' --again --published --publish"   # and this page with it
+```
+
+Each cell is a JSON file in `out/paper/cells`: what was asked for, each transfer, how idle the virtual CPU was, wall
+time, versions and commit. A cell in which the CPU was full is no result. `docs/results/cells.jsonl` has the cells that
+this page is made of, `docs/results/summary.json` what they come to.
+
+## The path
+
+    sender -- near -- far -- receiver
+
+`near` has the port of the circuit: its rate, and a buffer of rate x round trip. `far` has the delay, and the rate once
+more without a bucket of tokens, so that nothing is earlier than a line would bring it. Rates are counted on the wire.
+Time runs from the first write until the sender knows that the last byte has arrived. The **limit** is the bytes on the
+wire by the rate, and one round trip; no transfer may be quicker. Where the sender connects it is nearly a round trip
+more: the window in a SYN-ACK is not scaled, so that all but the first 64 KiB wait for the first confirmation. The
+handshake itself is not counted, as in the paper, whose new connections take one round trip more than its reused ones.
+
+Losses hit both directions, by random numbers with a seed for each run: all contestants in a cell have the same. There
+are two models:
+
+- **super-packets**: netem loses what the kernel hands it, up to 44 segments at once. So did the paper's router.
+- **packets**: each segment is lost by itself. A program at the receiver's interface decides on every segment; a
+  super-packet of which one is to be lost is cut there, the others pass whole, and none overtakes another. That costs
+  hardly more than no loss at all, where single packets on the whole path take several times as long; and what is sent
+  again is what was lost, but for a few segments.
+
+A segment that is lost in the last round trip arrives one round trip later, whatever the sender does; one that is lost
+twice, two. With single packets and 0.1% or more nearly every transfer has such a segment. So there is an **ideal**: a
+sender that knows of each loss a round trip after it sent, sends that again at once, and nothing else twice. Its times
+are calculated, not measured (`ideal_s` in `papers/freemon/limits.py`). What is sent again last, and lost again, is
+found by nothing but the timeout, RTT + 20 ms after the last confirmation: that is the tail of the rows that lose most.
+To send repetitions more than once could shorten that tail, but would not bring the median of a row with 1% within one
+round trip: what is lost needs the line a second time, and the last loss its round trip.
+"""
+
+
+def written(seen: Sequence[Cell], wanted: Sequence[Cell], out: Path) -> dict[str, Any]:
+    """Write the cells in one file, the summary, and the page; return the summary.
+
+    Args:
+        seen: the cells that were measured.
+        wanted: all that were to be.
+        out: folder.
+    """
+    numbers = summary(seen, wanted)
+    (out / "cells.jsonl").write_text("".join(json.dumps(cell) + "\n" for cell in seen))
+    (out / "summary.json").write_text(json.dumps(numbers, indent=1) + "\n")
+    (out / "results.md").write_text(page(seen, wanted))
+    return numbers
+
+
+def page(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> str:
+    """Return the page for some cells of those that were to be measured."""
+    found, numbers = results(seen), summary(seen, wanted)
+    parts = [
+        HEAD,
+        *_tables(found, numbers),
+        _ten(numbers),
+        _figure2(numbers),
+        _rivals(found),
+        _loaded(found),
+        _sensitivity(found),
+        _night(numbers),
+        _tools(numbers),
+        _cost(numbers),
+        _missing(numbers),
+    ]
+    return "\n".join(parts)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as Markdown.
+
+    >>> print(table(["a", "b"], [["1", "2"]]), end="")
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    lines = [list(head), ["---"] * len(head), *rows]
+    return "".join(f"|{'|'.join(r)}|\n" if r[0] == "---" else f"| {' | '.join(r)} |\n" for r in lines)
+
+
+def _tables(found: dict[str, Result], numbers: dict[str, Any]) -> list[str]:
+    printed1, printed2 = table1(), table2()
+    parts = ["## Tables 1 and 2: 268.8 MB at 1 Gbit/s\n"]
+    if numbers["table2"]:
+        parts.append(_verdict(numbers["table2"]))
+    for connection in CONNECTIONS:
+        printed = dict(printed2) if connection == "reused" else {key: one.median for key, one in printed1.items()}
+        title = "Reused connections (Table 2)" if connection == "reused" else f"New connections: the {connection}"
+        parts.append(
+            f"### {title}, super-packets\n\nMedian in seconds, and the paper's in brackets; **bold** is above it.\n"
+        )
+        parts.append(_grid(grid(found, connection, SUPER_PACKETS), lambda key, one, p=printed: _beside(one, p[key])))
+        parts.append(
+            f"### {title}, packets\n\nMedian in seconds, and in brackets how far it and 95% of the transfers are\n"
+            "above the limit, in round trips; **bold** is above 1, or above 2. After the stroke: of the ideal.\n"
+        )
+        parts.append(_grid(grid(found, connection, SEGMENTS), lambda _, one: _over(one)))
+    parts.append(_spread(found, printed1))
+    return parts
+
+
+def _verdict(numbers: dict[str, Any]) -> str:
+    worst = [
+        " and ".join("-" if value is None else f"{value:.2f}" for value in pair)
+        for pair in (
+            (numbers["worst_median_over_limit_rtts"], numbers["worst_p95_over_limit_rtts"]),
+            (numbers["worst_median_over_ideal_rtts"], numbers["worst_p95_over_ideal_rtts"]),
+        )
+    ]
+    below, count = numbers["cells_at_or_below_paper"], numbers["cells"]
+    return (
+        f"Super-packets, reused connections: {below} of {count} measured cells (of {numbers['cells_of']})\n"
+        "are at or below the paper, rounded as it rounds. Packets: the worst median and the worst 95th percentile of\n"
+        f"{numbers['cells_per_packet']} cells are {worst[0]} round trips above the limit, {worst[1]} above the ideal;\n"
+        f"{numbers['cells_within_aims']} cells have the median within 1 and 95% within 2 round trips of the limit;\n"
+        f"of an ideal sender {numbers['cells_within_aims_at_best']} would.\n\n"
+        "![Medians over latency, beside the paper's](results/table2.png)\n"
+    )
+
+
+def _grid(cells: dict[tuple[int, float], Result], shown: Any) -> str:
+    rows = []
+    for rtt_ms in LATENCIES_MS:
+        some = [cells.get((rtt_ms, loss)) for loss in LOSSES_PERCENT]
+        if any(some):
+            keys = [(rtt_ms, loss) for loss in LOSSES_PERCENT]
+            rows.append([f"{rtt_ms} ms", *(shown(k, one) if one else "-" for k, one in zip(keys, some, strict=True))])
+    return table(["", *(f"{loss:g}%" for loss in LOSSES_PERCENT)], rows) if rows else "Not measured.\n"
+
+
+def _beside(one: Result, printed: Any) -> str:
+    ours = rounded(one.median_s)
+    return f"**{ours}** ({printed})" if ours > printed else f"{ours} ({printed})"
+
+
+def _over(one: Result) -> str:
+    if not one.cell["rtt_ms"]:
+        return f"{one.median_s:.3f}"
+    values = [one.over_limit_rtts(s) for s in (one.median_s, one.p95_s)]
+    over = [f"**{v:.2f}**" if v > most else f"{v:.2f}" for v, most in zip(values, AIMS_RTTS, strict=True)]
+    if not one.cell["loss_percent"]:
+        return f"{one.median_s:.3f} ({', '.join(over)})"
+    ideal = [f"{one.over_limit_rtts(one.ideal_s(share)):.2f}" for share in (0.5, 0.95)]
+    return f"{one.median_s:.3f} ({', '.join(over)} / {', '.join(ideal)})"
+
+
+def _spread(found: dict[str, Result], printed: dict[tuple[int, float], Printed]) -> str:
+    """Return mean, median and deviation of all lossy cells, as Table 1 prints them."""
+    rows = [
+        [
+            *(f"{rtt_ms} ms", f"{loss:g}%", connection, model),
+            *(f"{s:.3f}" for s in (one.mean_s, one.median_s, one.deviation_s, min(one.times_s), max(one.times_s))),
+            *(str(len(one.times_s)), f"{one.again_share:.4%}"),
+        ]
+        for connection in CONNECTIONS
+        for model in (SUPER_PACKETS, SEGMENTS)
+        for (rtt_ms, loss), one in sorted(grid(found, connection, model).items())
+        if loss
+    ]
+    head = ["latency", "loss", "connection", "loses", "mean", "median", "deviation", "least", "most", "transfers"]
+    paper = ", ".join(f"{loss:g}%: {printed[180, loss].mean}/{printed[180, loss].median}" for loss in LOSSES_PERCENT)
+    text = f"### In full\n\nThe paper at 180 ms, new connections, mean/median: {paper}.\n\n"
+    whole = table([*head, "sent again"], rows) if rows else "Not measured.\n"
+    return f"{text}<details><summary>Every cell with loss</summary>\n\n{whole}\n</details>\n"
+
+
+def _ten(numbers: dict[str, Any]) -> str:
+    ten = numbers["ten_gbit"]
+    text = "## 2.688 GB at 10 Gbit/s, 180 ms\n\n"
+    text += (
+        "Medians in seconds, of 2 and of 10 senders the longer one. Senders are warm connections here, each with an\n"
+        "allocation of its own, all on one host. *Single packets* have no super-packet anywhere on the path: every\n"
+        "packet is made, queued and delivered by itself, in one transfer from 2 senders.\n\n"
+    )
+    if not ten:
+        return text + "Not measured.\n"
+    rows = []
+    for mtu_bytes in MTUS_BYTES:
+        limit_s = Way(TEN_BPS, PAPER_RTT_MS, mtu_bytes).limit_s(TEN_BYTES)
+        for single, what in (("", ""), ("_single", ", single packets")):
+            times = (ten[f"mtu{mtu_bytes}{single}{loss}_s"] for loss in ("", "_loss"))
+            shown = ("-" if s is None else f"{s:.3f}" for s in times)
+            rows.append([f"MTU {mtu_bytes}{what}", f"{limit_s:.3f}", *shown])
+    return text + table(["", "limit", "no loss", "0.01% of the packets"], rows)
+
+
+def _figure2(numbers: dict[str, Any]) -> str:
+    text = "## Figure 2: the image beside background and database, a whole site, 0.01% of super-packets\n\n"
+    if not numbers["figure2"]:
+        return text + "Not measured.\n"
+    text += (
+        "Controller, agents and Open vSwitch, as in `make demo`. *Limit* is of the image's share, on new connections.\n"
+        "*Used* is the payload that arrived, of what the circuit can carry, while all flows ran; *above the plan* are\n"
+        "moments at which hosts, meters, queues and circuit were not each within the next.\n\n"
+    )
+    rows = [
+        [name, *(f"{one[key]:.3f}" for key in ("share_limit_s", "image_s")), f"{one['utilisation']:.2%}",
+         str(one["violations"])]
+        for name, one in numbers["figure2"].items()
+    ]  # fmt: skip
+    return text + table(["circuit", "limit s", "image s", "used", "above the plan"], rows)
+
+
+def _rivals(found: dict[str, Result]) -> str:
+    best = contestants(found)
+    text = (
+        "## Rivals: the image alone, 1 Gbit/s, 180 ms, 0.01% of the packets\n\n"
+        "Each with send and receive buffers that never limit it, no slow start after a pause, and connections that\n"
+        "have carried a whole image before; by TCP's own pacing or by `fq`, whichever was better for it. *Pooled* is\n"
+        "today's practice: each connection asks for its part of the rate (`SO_MAX_PACING_RATE`).\n\n"
+        "Programs are timed from the first bytes of the file to the last, as they arrive, and one round trip; their\n"
+        f"sessions are made before. {_tuning()}\n\n"
+    )
+    if not best:
+        return text + "Not measured.\n"
+    text += "![All contestants, alone and beside other flows](results/rivals.png)\n\n"
+    rows = []
+    for name, one in sorted(best.items(), key=lambda item: item[1].median_s):
+        dropped = sum(run["queue_dropped"] for run in one.cell["runs_seen"]) / len(one.times_s)
+        rows.append(
+            [name, one.cell["qdisc"] or "-", *_times(one, best), f"{one.again_bytes / 1e6:.2f}", f"{dropped:.0f}"]
+        )
+    head = ["contestant", "qdisc", "median s", "least", "most", "ratio to ours", "MB sent again", "dropped at the port"]
+    return text + table(head, rows)
+
+
+def _times(one: Result, among: dict[str, Result]) -> list[str]:
+    """Return a contestant's median, least and most, and its median over ours."""
+    over = ratio(one, among)
+    seconds = [f"{s:.3f}" for s in (one.median_s, min(one.times_s), max(one.times_s))]
+    return [*seconds, "-" if over is None else f"{over:.2f}"]
+
+
+def _tuning() -> str:
+    return " ".join(f"`{name}`: {program.tuning}." for name, program in PROGRAMS.items())
+
+
+def _loaded(found: dict[str, Result]) -> str:
+    best = contestants(found, "load")
+    text = (
+        "## Rivals: the image while background and database run\n\n"
+        "All flows of a row run by the same algorithm, beside UDT and SRT by cubic. The database asks for the 5% that\n"
+        "the controller's policy keeps for it, the background has eight connections and always something to send, and\n"
+        "both have run for five seconds. What the database kept of its rate is of the worst run; beside a program it\n"
+        "is taken over the program's whole session.\n\n"
+    )
+    if not best:
+        return text + "Not measured.\n"
+    rows = []
+    for name, one in sorted(best.items(), key=lambda item: item[1].median_s):
+        background = statistics.fmean(run["background_bps"] for run in one.cell["runs_seen"]) / 1e6
+        rows.append([name, *_times(one, best), f"{database_share_kept(one.cell):.1%}", f"{background:.0f} Mbit/s"])
+    head = [
+        "contestant",
+        "median s",
+        "least",
+        "most",
+        "ratio to ours",
+        "the database kept, at worst",
+        "background meanwhile",
+    ]
+    return text + table(head, rows)
+
+
+def _sensitivity(found: dict[str, Result]) -> str:
+    some = [one for one in found.values() if one.cell["experiment"] == "sensitivity"]
+    text = (
+        "## Sensitivity: what is not as planned, 1 Gbit/s, reused connections\n\n"
+        "*Kept* is the limit of the path as it was promised over the median: the throughput that is left. What a\n"
+        "provider polices below its promise it drops, again and again; the cure is to give the controller, as the\n"
+        "circuit's `rate`, what the provider really lets through, as in the last rows.\n\n"
+    )
+    if not some:
+        return text + "Not measured.\n"
+    rows = [
+        [
+            one.cell["what"],
+            *(f"{s:.3f}" for s in (one.limit_s, one.median_s, min(one.times_s), max(one.times_s))),
+            f"{one.limit_s / one.median_s:.1%}",
+            f"{one.again_share:.3%}",
+            f"{statistics.fmean(run['reorderings'] for run in one.cell['runs_seen']):.0f}",
+        ]
+        for one in some
+    ]
+    return text + table(["what", "limit s", "median", "least", "most", "kept", "sent again", "seen out of order"], rows)
+
+
+def _night(numbers: dict[str, Any]) -> str:
+    night = numbers["night"]
+    text = "## A night: an image every 17 seconds, background and database between, 1 Gbit/s, a whole site\n\n"
+    if not night:
+        return text + "Not measured.\n"
+    return text + (
+        f"{night['images']} images, {night['late']} of them later than 5 s; median {night['median_s']:.3f} s, longest "
+        f"{night['longest_s']:.3f} s from the\nannouncement on. The background had "
+        f"{night['background_share_of_leftover']:.2%} of what images and database left of the circuit.\n"
+    )
+
+
+def _tools(numbers: dict[str, Any]) -> str:
+    text = (
+        "## Unmodified tools over a whole site, 1 Gbit/s, 0.01% of super-packets\n\n"
+        "An image is announced, carried by two senders with the tool, and released. Meanwhile a MariaDB primary\n"
+        "replicates as the predictable flow and an iperf3 fills the background; neither is restarted. The time runs\n"
+        "from the announcement until both programs have ended, their greetings and farewells included; the shares, of\n"
+        "the circuit's payload, are taken while the middle four fifths of the image arrived. *Lag* is the age of the\n"
+        "newest row at the replica, at worst; 90 ms of it are the way.\n\n"
+    )
+    if not numbers["tools"]:
+        return text + "Not measured.\n"
+    rows = [
+        [
+            name,
+            f"{one['s']:.2f} s",
+            f"{one['image_share']:.1%}",
+            f"{one['all_share']:.1%}",
+            *(f"{one[key] * 1000:.0f} ms" for key in ("replica_lag_before_s", "replica_lag_s")),
+        ]
+        for name, one in numbers["tools"].items()
+    ]
+    return text + table(["tool", "time", "the image's share", "of all flows", "lag before", "lag meanwhile"], rows)
+
+
+def _cost(numbers: dict[str, Any]) -> str:
+    rows = [
+        (
+            name,
+            str(c["cells"]),
+            str(c["transfers"]),
+            duration(c["wall_s"]),
+            str(c["dilation"]),
+            f"{c['memory_used_mib']} MiB",
+            "-" if c["least_idle_share"] is None else f"{c['least_idle_share']:.0%}",
+        )
+        for name, c in numbers["cost"].items()
+    ]
+    head = ["experiment", "cells", "transfers", "wall time", "dilation", "memory in the guest", "least idle share"]
+    commit = numbers["commit"] if isinstance(numbers["commit"], str) else ", ".join(numbers["commit"])
+    versions = numbers["versions"] if isinstance(numbers["versions"], list) else [numbers["versions"]]
+    shown = "; ".join(", ".join(f"{name} {text}" for name, text in one.items()) for one in versions)
+    return f"## What it costs\n\n{table(head, rows)}\nCommit {commit}; {shown}.\n"
+
+
+def _missing(numbers: dict[str, Any]) -> str:
+    lines = [f"- `{name}`: {reason}" for name, reason in numbers["reasons"].items()]
+    lines += [
+        f"- `{name}`: {count} cells have not been measured yet" for name, count in numbers["not_measured"].items()
+    ]
+    lines += [f"- `{name}` FAILED: {why}" for name, why in numbers["failed"].items()]
+    lines += [f"- `{name}`: the virtual CPU was full, no result" for name in numbers["saturated"]]
+    lines += [f"- `{name}`: a transfer was below the limit: do not believe it" for name in numbers["runs_below_limit"]]
+    return "\n".join(["## What is missing\n", *lines, ""])

@@ -1,0 +1,1 @@
+"""What measures: counters, sockets, arrivals, what switches hold."""

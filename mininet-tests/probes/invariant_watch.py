@@ -1,0 +1,188 @@
+"""The invariant, watched from outside the controller: sockets, meters and queues, all the time.
+
+Hosts: the pacing rate that the agents have given the connections that have something to send, read from the sockets.
+Meters: asked of the switch by ``ovs-ofctl``. Queues: asked of the kernel. The controller's own ``violations`` beside.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self
+
+from mininet_tests.probes.counters import Counters, install
+from mininet_tests.site.emulation import Emulation, now_us
+from mininet_tests.site.faults import Traffic
+from mininet_tests.site.topos import in_namespace, queue_rates_bps, read_back
+from topology.network import Network, link_name
+from topology.protocol import FlowClass
+from topology.wire import Layer, converted_bps
+
+ARRIVED_EVERY_S = 0.01
+Rates = dict[str, dict[FlowClass, int]]  # by link and class, bit/s of frames
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the three layers let through at one moment, bit/s of frames.
+
+    Attributes:
+        at_us: when, Unix time.
+        hosts_bps: by link, what each connection may send.
+        on_their_own: connections with something to send that no agent holds.
+        meters: None while the switch does not answer.
+        queues: always readable.
+        said: what the controller itself calls violated; None while it does not answer.
+    """
+
+    at_us: int
+    hosts_bps: dict[str, dict[str, int]]
+    on_their_own: tuple[str, ...]
+    meters: Rates | None
+    queues: Rates
+    said: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A layer that let through more than the next one could hold."""
+
+    at_us: int
+    text: str
+
+
+@dataclass(slots=True)
+class Watch:
+    """Samples in threads of its own, between ``with`` and its end.
+
+    Attributes:
+        traffic: whose connections are the hosts' layer.
+        receiver: the host they go to.
+        every_s: between two samples of the layers.
+        samples: what was seen.
+        found: what was wrong.
+        arrived: by sending host, the times at which its payload was seen to have grown, and what it had come to.
+        failed: what ended a thread; raised at the end.
+    """
+
+    traffic: Traffic
+    receiver: str
+    every_s: float = 0.1
+    samples: list[Sample] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+    arrived: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    failed: list[BaseException] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        """Start."""
+        site = self.traffic.site
+        network, pid = site.realised.network, site.realised.net[self.receiver].pid
+        senders = {h.name: str(h.ip) for h in network.hosts if h.name != self.receiver}
+        install(pid, senders)
+        counters = in_namespace(pid, Counters)
+        self.arrived.update({name: [(now_us(), 0)] for name in senders})
+        for every_s, take in ((ARRIVED_EVERY_S, lambda: self._arrive(counters)), (self.every_s, self._look)):
+            thread = threading.Thread(target=self._repeat, args=(every_s, take), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self.failed:
+            raise RuntimeError("nothing was watched any more") from self.failed[0]
+
+    def _repeat(self, every_s: float, take: Callable[[], None]) -> None:
+        due_s = time.monotonic()
+        try:
+            while not self._stop.is_set():
+                take()
+                due_s = max(due_s + every_s, time.monotonic())
+                self._stop.wait(due_s - time.monotonic())
+        except Exception as error:  # noqa: BLE001 - a thread's top: told at the end
+            self.failed.append(error)
+
+    def _arrive(self, counters: Counters) -> None:
+        at_us = now_us()
+        for name, count in counters.read().items():
+            seen = self.arrived[name]
+            if count.payload_bytes > seen[-1][1]:
+                seen.append((at_us, count.payload_bytes))
+
+    def _look(self) -> None:
+        site = self.traffic.site
+        sample = self._sampled(site)
+        self.samples.append(sample)
+        if not any(violated(sample, site.realised.network)):
+            return
+        # A change came between two readings, perhaps: what is wrong must still be so for the layers read first.
+        again = self._sampled(site)
+        found = violated(least_of(sample, again), site.realised.network)
+        self.found += [Found(sample.at_us, text) for text in found]
+
+    def _sampled(self, site: Emulation) -> Sample:
+        at_us, hosts_bps, free = now_us(), self.traffic.frame_bps(), self.traffic.on_their_own()
+        plan = site.get("/v1/plan")
+        said = None if plan is None else tuple(plan["violations"])
+        try:
+            layers = read_back(site.realised)
+        except RuntimeError:  # ovs-vswitchd is gone
+            return Sample(at_us, hosts_bps, free, None, queue_rates_bps(site.realised), said)
+        meters, queues = ({link: rates[of] for link, rates in layers.items()} for of in ("meters_bps", "queues_bps"))
+        return Sample(at_us, hosts_bps, free, meters, queues, said)
+
+    def arrived_bps(self, host: str, over_s: float) -> float:
+        """Return the payload of a host that has arrived in the last seconds, bit/s."""
+        seen, from_us = self.arrived[host], now_us() - over_s * 1e6
+        before = next((size_bytes for at_us, size_bytes in reversed(seen) if at_us <= from_us), 0)
+        return 8 * (seen[-1][1] - before) / over_s
+
+    def longest_gap_ms(self, host: str, from_us: int, to_us: int) -> float:
+        """Return the longest time between two times in which nothing of a host's arrived, milliseconds."""
+        times = [at_us for at_us, _ in self.arrived[host]]
+        before = max((t for t in times if t <= from_us), default=from_us)
+        within = [before, *(t for t in times if from_us < t < to_us), to_us]
+        return max(b - a for a, b in pairwise(within)) / 1000
+
+
+def violated(sample: Sample, network: Network) -> Iterator[str]:
+    """Yield where a layer lets through more than the next one can hold.
+
+    The connections are looked at in total: the class of each is the switch's word for it, not the host's.
+    """
+    yield from sample.said or ()
+    for tail, head, link in network.circuit_links:
+        name = link_name(tail, head)
+        circuit_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing)
+        queues, meters = sample.queues[name], (sample.meters or {}).get(name, {})
+        yield from _over(name, "the hosts", sum(sample.hosts_bps.get(name, {}).values()), "the circuit", circuit_bps)
+        yield from _over(name, "the queues", sum(queues.values()), "the circuit", circuit_bps)
+        for flow_class, meter_bps in meters.items():
+            yield from _over(f"{name}, {flow_class}", "meter", meter_bps, "queue", queues.get(flow_class, 0))
+
+
+def least_of(first: Sample, again: Sample) -> Sample:
+    """Return a sample with, of hosts and meters, the lesser of what was read before and after the queues were."""
+    hosts_bps, meters = _least(first.hosts_bps, again.hosts_bps), _least(first.meters, again.meters)
+    return replace(first, hosts_bps=hosts_bps, meters=meters)
+
+
+def _over(where: str, upper: str, upper_bps: int, lower: str, lower_bps: int) -> Iterator[str]:
+    if upper_bps > lower_bps:
+        yield f"{where}: {upper} {upper_bps:,} bit/s > {lower} {lower_bps:,} bit/s"
+
+
+def _least(first: Any, again: Any) -> Any:
+    """Return the lesser of two readings of one layer, rate by rate; None if one of them is."""
+    if first is None or again is None:
+        return None
+    return {
+        link: {key: min(bps, again.get(link, {}).get(key, bps)) for key, bps in rates.items()}
+        for link, rates in first.items()
+    }

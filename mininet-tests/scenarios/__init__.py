@@ -1,0 +1,1 @@
+"""One folder a scenario: run, report, figure and test side by side."""

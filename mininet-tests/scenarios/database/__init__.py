@@ -1,0 +1,1 @@
+"""Real databases: a controller that dies, PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Each kind of object is broken by hand; audits repair it."""

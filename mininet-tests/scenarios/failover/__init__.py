@@ -1,0 +1,1 @@
+"""One of two circuits dies under traffic, and comes back."""

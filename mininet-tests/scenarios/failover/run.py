@@ -1,0 +1,210 @@
+"""Two circuits, for real: one dies under traffic of three classes and comes back; at both ends, or at one of them.
+
+Run inside ``isolated.sh``. Writes what it saw to ``failover.json``; ``report.py`` makes figures of it. It does
+not know whether it is in the lab.
+"""
+
+import argparse
+import fcntl
+import json
+import socket
+import struct
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.lab.kept import kept
+from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.probes.arrivals import Arrivals
+from mininet_tests.probes.sockets import Connections
+from mininet_tests.scenarios.failover.report import report
+from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.topos import in_namespace, line_drops, port_drops, read_back, wire_port
+from mininet_tests.testing.eventually import eventually
+from topology.named import chile_illinois_2
+
+RATE_BPS, DELAY_US = 100_000_000, 90_000  # of the circuit that dies; the other has half of it and a ninth more delay
+RECEIVER, URGENT, PREDICTABLE, BACKGROUND = "arch", "base20", "base22", "base23"
+PORTS = {URGENT: 5301, PREDICTABLE: 5302, BACKGROUND: 5303}
+FLOWS = [{"name": "efd-replication", "class": "predictable", "from": PREDICTABLE, "to": RECEIVER}]
+DIES, STAYS = "north", "south"
+IMAGE_BYTES = 2_000_000_000  # more than is sent in the whole run
+RESERVED_BPS = 20_000_000  # for the background, on the circuit that stays
+RETURN_AFTER_S = 1
+SAMPLED_EVERY_S = 0.01
+IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
+CASES = {"both": (0, 1), "near": (0,), "far": (1,)}  # which ends of the line lose their carrier; 0 is the senders'
+
+
+class Cable:
+    """The line of a circuit, whose ends can be pulled out; one call of the kernel each, no program is started."""
+
+    def __init__(self, site: Emulation, circuit: str) -> None:
+        self._socket: socket.socket = in_namespace(site.realised.wires[circuit].pid, socket.socket)
+        links = [link for _, _, link in site.realised.network.circuit_links if link.circuit == circuit]
+        self._ends = [wire_port(link).encode() for link in links]
+
+    def pull(self, ends: tuple[int, ...]) -> int:
+        """Take the carrier from ends; return when, before the first of them had lost it."""
+        at_us = now_us()
+        for end in ends:
+            self._set_flags(self._ends[end], 0)
+        return at_us
+
+    def plug(self) -> None:
+        """Give all ends their carrier again."""
+        for end in self._ends:
+            self._set_flags(end, IFF_UP)
+
+    def _set_flags(self, end: bytes, flags: int) -> None:
+        fcntl.ioctl(self._socket, SIOCSIFFLAGS, struct.pack("16sh14x", end, flags))
+
+
+def run(directory: Path) -> dict[str, Any]:
+    """Return all that was seen.
+
+    Raises:
+        AssertionError: something did not come about in time.
+        RuntimeError: a program ended with an error.
+    """
+    network = chile_illinois_2(RATE_BPS, DELAY_US, loss_ppm=0)
+    more = {
+        "failover": {"return_after": f"{RETURN_AFTER_S} s"},
+        "policy": {"urgent": {"guarantee": "0.1%", "cap": "100%"}},  # of the slower circuit, what a queue can be given
+    }
+    with emulation(
+        network, FLOWS, directory, single_packets=True, without_agent=frozenset({"base21"}), settings=more
+    ) as site:
+        with Arrivals(site, RECEIVER, tuple(PORTS), SAMPLED_EVERY_S) as arrivals, IdleMeter() as idle:
+            say("starting the traffic")
+            _started(site)
+            say("waiting for every flow to reach its plan")
+            eventually(lambda: _at_plan(site, arrivals), within_s=60, what="every flow reaches its plan")
+            cable = Cable(site, DIES)
+            cases = {}
+            for name, ends in CASES.items():
+                say(f"the line dies: {name}")
+                cases[name] = _case(site, arrivals, cable, ends)
+                say(f"the line is used again: {name}")
+        return {
+            "rtt_ms": 2 * DELAY_US / 1000,
+            "received": arrivals.seen,
+            "cases": cases,
+            "idle_shares": idle.shares,
+            "events": _events(site),
+            "transitions": site.get("/v1/transitions"),
+        }
+
+
+def _started(site: Emulation) -> None:
+    """Announce the image, reserve for the background, and start all senders."""
+    asked = {
+        "from": BACKGROUND,
+        "to": RECEIVER,
+        "class": "background",
+        "rate_bps": RESERVED_BPS,
+        "start": datetime.fromtimestamp(time.time() + 1, UTC).isoformat(),
+        "duration_s": 600,
+        "constraints": {"exclude": [DIES]},
+        "commit": True,
+    }
+    site.asked("POST", "/v1/reservations", asked)
+    site.announce("image", IMAGE_BYTES, [URGENT], RECEIVER)
+    address = str(site.realised.network.host(RECEIVER).ip)
+    for host, port in PORTS.items():
+        site.spawn(f"iperf3-server-{host}", ["iperf3", "--server", "--port", str(port)], host=RECEIVER)
+    eventually(
+        lambda: len(site.get("/v1/plan")["installed"]["allocations"]) == len(PORTS), within_s=60, what="the plan"
+    )
+    for host, port in PORTS.items():
+        command = ["iperf3", "--client", address, "--port", str(port), "--time", "3600"]
+        site.spawn(f"iperf3-{host}", command, host=host)
+
+
+def _planned(plan: dict[str, Any]) -> dict[str, int]:
+    """Return what a plan gives each sender, payload, bit/s."""
+    return {one["from"]: one["payload_bps"] for one in plan["allocations"]}
+
+
+def _at_plan(site: Emulation, arrivals: Arrivals) -> bool:
+    """Return whether every flow has been at its plan for a second."""
+    ended = [text for text in site.ended() if "iperf3" in text]
+    if ended:
+        raise RuntimeError("; ".join(ended))
+    planned = _planned(site.get("/v1/plan")["desired"])
+    return all(arrivals.bps(1_000_000, host) > 0.97 * planned[host] for host in PORTS)
+
+
+def _case(site: Emulation, arrivals: Arrivals, cable: Cable, ends: tuple[int, ...]) -> dict[str, Any]:
+    """Let the circuit die and come back; return what was seen of it."""
+    before, prepared = _seen(site), site.get("/v1/circuits")
+    died_us = cable.pull(ends)
+    time.sleep(1.5)
+    down = _seen(site)
+    returned_us = now_us()
+    cable.plug()
+    eventually(lambda: _state(site) == "up", within_s=30, what="the circuit is used again")
+    used_us = now_us()
+    eventually(lambda: _at_plan(site, arrivals), within_s=30, what="every flow is back at its plan")
+    time.sleep(1)
+    after = _seen(site)
+    return {
+        "before": before,
+        "prepared": prepared,
+        "died_us": died_us,
+        "down": down,
+        "returned_us": returned_us,
+        "used_us": used_us,
+        "after": after,
+    }
+
+
+def _state(site: Emulation) -> str:
+    """Return how the controller says that the line is which dies."""
+    return next(str(one["state"]) for one in site.get("/v1/circuits") if one["name"] == DIES)
+
+
+def _seen(site: Emulation) -> dict[str, Any]:
+    """Return the plan, what the switches hold, and all counters, now."""
+    realised = site.realised
+    diag: dict[str, Connections] = {h: in_namespace(realised.net[h].pid, Connections) for h in PORTS}
+    return {
+        "at_us": now_us(),
+        "plan": site.get("/v1/plan"),
+        "read_back": read_back(realised),
+        "edge_drops": port_drops(realised),
+        "line_drops": line_drops(realised, STAYS),
+        "connections": {h: [asdict(c) for c in d.read() if c.remote_port == PORTS[h]] for h, d in diag.items()},
+    }
+
+
+def _events(site: Emulation) -> list[dict[str, Any]]:
+    """Return the events that the controller has logged about circuits and promises."""
+    log = (site.directory / "logs" / "controller.log").read_text()
+    return [{"line": line} for line in log.splitlines() if " circuit." in line or " announcement." in line]
+
+
+def say(text: str) -> None:
+    """Show progress."""
+    print(f"[{time.monotonic():8.1f} s] {text}", flush=True)
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for failover.json and logs")
+    args = parser.parse_args()
+
+    def scenario(folder: Path) -> None:
+        seen = run(folder)
+        (folder / "failover.json").write_text(json.dumps(seen))
+        (folder / "report.json").write_text(json.dumps(report(seen), indent=1))
+
+    return kept("failover", args.out, scenario)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

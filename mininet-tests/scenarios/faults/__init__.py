@@ -1,0 +1,1 @@
+"""What breaks around the plan while traffic runs."""

@@ -1,0 +1,100 @@
+"""A controller and two userspace switches of Open vSwitch, without hosts: what faults do to rules and meters.
+
+Run inside ``isolated.sh``, on any machine. Prints as JSON what each fault did; ``faults.py`` has the traffic.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
+from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.site.running import Running, running
+from mininet_tests.site.topos import Realised
+from mininet_tests.testing.eventually import eventually
+from topology.named import chile_illinois
+
+RATE = "100 Mbit/s"
+FLOWS = [{"name": "raw-images", "class": "background", "from": "base23", "to": "arch"}]
+SETTLED_WITHIN_S = 30.0
+AWAY_S = 3.0
+
+
+def run(directory: Path) -> dict[str, Any]:
+    """Return what each fault did.
+
+    Raises:
+        AssertionError: something did not come about in time.
+    """
+    with (
+        PrivateOvs(Directories.standard()) as ovs,
+        running(directory, f"sqlite:///{directory / 'headway.db'}", rate=RATE, flows=FLOWS) as controller,
+    ):
+        port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
+        _add_switches(ovs, port)
+        faults: dict[str, Callable[[], object]] = {
+            "openflow cut": lambda: subprocess.run(["ss", "-K", "dport", "=", port], check=True, stdout=-3),
+            "vswitchd killed": lambda: (ovs.kill_switch(), ovs.start_switch()),
+            "vswitchd restarted": lambda: (ovs.end_switch(), ovs.start_switch()),
+            "database away": lambda: (ovs.stop_database(), time.sleep(AWAY_S), ovs.start_database()),
+        }
+        _wait_for(controller, 2)
+        return {name: _played(controller, act) for name, act in faults.items()}
+
+
+def _add_switches(ovs: PrivateOvs, port: str) -> None:
+    """Make both switches, each with the port that the queues are on."""
+    for switch in chile_illinois().switches:
+        wan = f"{switch.name}-wan"
+        subprocess.run(["ip", "link", "add", wan, "type", "veth", "peer", "name", f"{switch.name}-far"], check=True)
+        bridge = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
+        ovs.vsctl(
+            *("add-br", switch.name, "--", "set", "bridge", switch.name, *bridge),
+            *(f"other-config:datapath-id={switch.dpid:016x}", "--", "add-port", switch.name, wan),
+            *("--", "set-controller", switch.name, f"tcp:127.0.0.1:{port}"),
+            *("--", "set", "controller", switch.name, "max_backoff=1000"),
+        )
+
+
+def _played(controller: Running, act: Callable[[], object]) -> dict[str, Any]:
+    log, realised = controller.config.with_suffix(".log"), Realised(None, chile_illinois(), {})
+    before, log_bytes, ups = SwitchesSeen.now(realised), log.stat().st_size, _ups(controller)
+    act()
+    _wait_for(controller, ups + 2)
+    after = SwitchesSeen.now(realised)
+    return {
+        "rules": after.rules,
+        "rules_put_again": after.younger_than(before),
+        "messages": applied_messages(log, log_bytes),
+        "state_as_before": after.state == before.state,
+    }
+
+
+def _ups(controller: Running) -> int:
+    """Return how often a switch has connected so far."""
+    return controller.config.with_suffix(".log").read_text().count("event=switch.up")
+
+
+def _wait_for(controller: Running, ups: int) -> None:
+    """Wait until switches have connected so often, and have confirmed the plan since."""
+
+    def settled() -> bool:
+        log = controller.config.with_suffix(".log").read_text()
+        since = log.rpartition("event=switch.up")[2]
+        health = httpx.get(f"{controller.url}/healthz").json()
+        return _ups(controller) >= ups and "place=meters us=" in since and bool(health["ok"])
+
+    eventually(settled, within_s=SETTLED_WITHIN_S, what=f"{ups} connections, and the plan is in force")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
+        json.dump(run(Path(scratch)), sys.stdout)

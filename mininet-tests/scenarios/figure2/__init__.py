@@ -1,0 +1,1 @@
+"""Freemon 2013, figure 2: the demo."""

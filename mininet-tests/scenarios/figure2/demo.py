@@ -1,0 +1,140 @@
+"""The LSST scenario with one command: run it here or in the lab, then print the table and draw the figure.
+
+It runs right here if this machine's kernel has Open vSwitch and netem and we are root; otherwise in the lab, a real
+kernel in virtual time, which gives exact figures on any machine.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from mininet_tests.lab import commands
+from mininet_tests.lab.capability import native_problem
+from mininet_tests.scenarios.figure2.figure import drawn, printed
+from mininet_tests.scenarios.figure2.report import report
+from topology.named import chile_illinois
+from topology.units import rate_bps, shown_rate
+
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+LONGEST_LEAD_S = 25  # nuttcp's server ends a connection that has been idle for 30 s
+DIES_WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # even if this process is killed, what it started ends
+
+
+def arguments(argv: list[str]) -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--lab", action="store_true", help="in the lab, even if this machine could")
+    where.add_argument("--native", action="store_true", help="right here, or fail and say why not")
+    parser.add_argument(
+        "--rate", type=_rate, default="1 Gbit/s", metavar="RATE", help="the circuit (default: %(default)s)"
+    )
+    parser.add_argument("--part-bytes", type=int, default=1_344_012_290, help="what each of two senders sends")
+    parser.add_argument("--lead", type=float, default=5.0, metavar="S", help="seconds before the announcement")
+    parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
+    parser.add_argument("--exact", action="store_true", help="every packet on its own: slower, exact for loss")
+    parser.add_argument("--dilation", type=int, help="the lab's; default: what the rate needs, at least 6")
+    parser.add_argument("--seed", type=int, default=1, help="of the line's losses (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder (default: %(default)s)")
+    args = parser.parse_args(argv)
+    if not 0 < args.lead <= LONGEST_LEAD_S:
+        parser.error(f"--lead is {args.lead:g} s, need more than 0 and at most {LONGEST_LEAD_S}: idle movers give up")
+    if args.part_bytes <= 0 or args.tail <= 0 or (args.dilation is not None and args.dilation < 1):
+        parser.error("--part-bytes, --tail and --dilation must be above 0")
+    return args
+
+
+LEAST_DILATION = 6  # 6e9 instructions a second are what one core of a server does: the controller is as quick as there
+
+
+def dilation_for(rate_bps: int, *, single_packets: bool) -> int:
+    """Return the dilation that a run needs: how many 1e9 instructions a second its programs and packets take.
+
+    Seen: programs and measurements 0.7e9; packets of 1 Gbit/s 0.3e9 as super-packets, 2.5e9 one by one. Half as much
+    again is left idle.
+
+    >>> dilation_for(10**9, single_packets=False), dilation_for(10**10, single_packets=True)
+    (6, 39)
+    """
+    packets = rate_bps * (25 if single_packets else 3) // 10
+    return max(LEAST_DILATION, -(-3 * (700_000_000 + packets) // (2 * 10**9)))
+
+
+def _rate(text: str) -> int:
+    try:
+        return rate_bps(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def main(argv: list[str]) -> int:
+    """Run, report; return the exit code: 0, 1 if the run failed or was invalid, 2 for a wrong command line."""
+    args = arguments(argv)
+    problem = native_problem()
+    if args.native and problem is not None:
+        print(f"demo: cannot run here: {problem}; leave --native out to run in the lab", file=sys.stderr)
+        return EXIT_FAILED
+    in_lab = args.lab or problem is not None
+    dilation = args.dilation or dilation_for(args.rate, single_packets=args.exact)
+    out = args.out.absolute()
+    print(f"running in the lab, dilation {dilation}: {problem or 'asked for'}" if in_lab else "running on this machine")
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # leaves by subprocess.run, which ends it
+    scenario, options = _scenario(args, out), ("--dilation", str(dilation), "--out", str(out))
+    started = commands.in_lab(*options, command=scenario) if in_lab else commands.isolated(*scenario)
+    command = [*DIES_WITH_US, *started]
+    try:
+        code = subprocess.run(command, check=False).returncode
+    except KeyboardInterrupt:
+        print("demo: interrupted; nothing is left running", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    if code:
+        print(f"demo: the scenario ended with {code}; logs are in {out / 'logs'}", file=sys.stderr)
+        return EXIT_FAILED
+    return _reported(args, out, "lab" if in_lab else "native", dilation if in_lab else None)
+
+
+def _scenario(args: argparse.Namespace, out: Path) -> list[str]:
+    """Return the command that runs the scenario; the same here and in the lab."""
+    out.mkdir(parents=True, exist_ok=True)
+    return commands.module(
+        "scenarios.figure2.run", "--rate", f"{args.rate} bit/s",
+        "--part-bytes", str(args.part_bytes), "--lead", str(args.lead), "--tail", str(args.tail),
+        *(["--exact"] if args.exact else []), "--out", str(out),
+    )  # fmt: skip
+
+
+def _reported(args: argparse.Namespace, out: Path, mode: str, dilation: int | None) -> int:
+    """Write report and figure, print the table; a run in which the CPU was full is refused."""
+    run = json.loads((out / "run.json").read_text())
+    network = chile_illinois(rate_bps=args.rate)
+    link = next(link for _, _, link in network.links() if link.circuit)
+    facts = {
+        "mode": mode,
+        "dilation": dilation,
+        "seed": run["seed"],
+        "rtt_ms": network.path_rtt_us(network.path("base20", "arch")) / 1000,
+        "loss_set": link.loss_ppm / 1e6,
+    }
+    result = report(run, facts)
+    (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    if not result["valid"]:
+        cpu = result["cpu"]
+        print(
+            f"demo: invalid: the CPU was idle for only {cpu['least_idle_share']:.1%} of some second, so packets waited "
+            f"for it and not for the line of {shown_rate(args.rate)}; try a larger --dilation",
+            file=sys.stderr,
+        )
+        return EXIT_FAILED
+    drawn(run, result, out / "figure.png")
+    printed(result)
+    print(f"report: {out / 'report.json'}\nfigure: {out / 'figure.png'}\nlogs:   {out / 'logs'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

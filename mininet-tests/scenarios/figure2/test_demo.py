@@ -1,0 +1,34 @@
+"""The demo's command line."""
+
+import doctest
+
+import pytest
+
+from mininet_tests.scenarios.figure2 import demo
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(demo).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rate", "10g"], '"10g" is not a rate, try "10 Gbit/s"'),
+        (["--lead", "60"], "at most 25"),
+        (["--part-bytes", "0"], "must be above 0"),
+        (["--lab", "--native"], "not allowed with"),
+        (["--fast"], "unrecognized arguments"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong_and_exits_2(arguments, said, capsys):
+    with pytest.raises(SystemExit) as left:
+        demo.arguments(arguments)
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_native_where_it_cannot_be_says_why_and_fails(monkeypatch, capsys):
+    monkeypatch.setattr(demo, "native_problem", lambda: "the kernel has no openvswitch")
+    assert demo.main(["--native"]) == 1
+    assert "cannot run here: the kernel has no openvswitch" in capsys.readouterr().err

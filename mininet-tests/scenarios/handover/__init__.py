@@ -1,0 +1,1 @@
+"""How long the circuit is idle when an image comes and goes."""

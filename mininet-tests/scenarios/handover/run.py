@@ -1,0 +1,199 @@
+"""How long the circuit is idle while it changes hands: an image comes and goes, on a new and on a warm connection.
+
+Each is done twice: as those do it who do not know what senders do (the shares move at the announcement, a round trip
+after the others were told to shrink, and back at the release), and as Headway does. Run inside ``isolated.sh``, best in
+the lab. Writes what it saw to ``handover.json``, and its figures to ``report.json``.
+"""
+
+import argparse
+import json
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.lab.kept import kept
+from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.probes.arrivals import Arrivals
+from mininet_tests.scenarios.handover.report import report
+from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.tcp_flows import Drain, Feeder, Stream
+from mininet_tests.site.topos import in_namespace, line_drops, port_drops
+from mininet_tests.testing.eventually import eventually
+from topology.named import chile_illinois
+from topology.units import rate_bps
+from topology.wire import Layer, converted_bps
+
+RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
+IMAGE_HOSTS = ("base20", "base21")
+SENDERS = (*IMAGE_HOSTS, DATABASE, BACKGROUND)
+FLOWS = [
+    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
+    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
+]
+ORDERS = ("round-trip", "demand")  # the controller's setting ``handover``
+FIRST_PORT = 5401
+WARM_BYTES = 20_000
+LEAD_S, TAIL_S = 0.7, 1.0
+SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
+
+
+class Ports:
+    """Connections between hosts of the emulation, each at a port of its own."""
+
+    def __init__(self, site: Emulation, drain: Drain) -> None:
+        self._site, self._drain = site, drain
+        self._next = FIRST_PORT
+
+    def opened(self, host: str) -> Stream:
+        """Return a new connection from a host to the receiver, as soon as the host has it; what arrives is drained."""
+        self._next += 1
+        net, address = self._site.realised.net, (str(self._site.realised.network.host(RECEIVER).ip), self._next)
+        listener = in_namespace(net[RECEIVER].pid, lambda: socket.create_server(address))
+        stream = Stream(in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20)), listener)
+        stream.sender.setblocking(False)
+        threading.Thread(target=self._accept, args=(stream,), daemon=True).start()
+        return stream
+
+    def _accept(self, stream: Stream) -> None:
+        """Take a connection at its other end, half a round trip later."""
+        listener = stream.receiver
+        stream.receiver, _ = listener.accept()
+        listener.close()
+        stream.receiver.setblocking(False)
+        stream.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see longpath_flows.py
+        self._drain.add([stream])
+
+    def all_opened(self, hosts: tuple[str, ...]) -> list[Stream]:
+        """Return a new connection from each host, opened at the same time."""
+        found: dict[str, Stream] = {}
+        threads = [threading.Thread(target=lambda h=h: found.update({h: self.opened(h)})) for h in hosts]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.001)  # so that each takes a port of its own
+        for thread in threads:
+            thread.join()
+        return [found[h] for h in hosts]
+
+
+class Scene:
+    """A site with its standing flows under way."""
+
+    def __init__(self, site: Emulation, part_bytes: int) -> None:
+        self.site, self.part_bytes = site, part_bytes
+        self.feeder, self.drain = Feeder(), Drain()
+        self.ports = Ports(site, self.drain)
+        self.arrivals = Arrivals(site, RECEIVER, SENDERS)
+
+    def standing(self) -> None:
+        """Let background and database run, until they fill the circuit."""
+        streams = self.ports.all_opened((DATABASE, BACKGROUND))
+        self.feeder.feed(streams)
+        network = self.site.realised.network
+        limit_bps = converted_bps(network.circuits[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
+        eventually(
+            lambda: self.arrivals.bps(1_000_000) > 0.97 * limit_bps, within_s=60, what="the standing flows fill it"
+        )
+
+    def image(self, name: str, *, warm: bool) -> dict[str, Any]:
+        """Announce an image, send it, and release it; return the times."""
+        streams = self.warm() if warm else []
+        time.sleep(LEAD_S)
+        drops = self._drops()
+        marks = self.begun(name)
+        if not warm:
+            streams = self.ports.all_opened(IMAGE_HOSTS)
+        marks = self.finished(name, streams, marks)
+        resent = sum(s.told.retransmitted_segments for s in streams)
+        time.sleep(TAIL_S)
+        marks["end_us"] = now_us()
+        after = self._drops()
+        self.drain.remove(streams)
+        for stream in streams:
+            stream.close()
+        return {"name": name, "warm": warm, "marks": marks, "retransmitted_segments": resent,
+                "drops": {port: after[port] - drops[port] for port in after}}  # fmt: skip
+
+    def begun(self, name: str) -> dict[str, int]:
+        """Announce an image; return the times."""
+        marks = {"announced_us": now_us()}
+        promise = self.site.announce(name, 2 * self.part_bytes, IMAGE_HOSTS, RECEIVER)
+        marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
+        return marks | {"begun_us": now_us()}
+
+    def finished(self, name: str, streams: list[Stream], marks: dict[str, int]) -> dict[str, int]:
+        """Send an image and release it; return the times."""
+        self.feeder.feed(streams, self.part_bytes)
+        eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
+        marks = marks | {"confirmed_us": now_us()}
+        self.site.release(name)
+        return marks | {"released_us": now_us()}
+
+    def warm(self) -> list[Stream]:
+        """Return new connections of the image's hosts that have carried something."""
+        streams = self.ports.all_opened(IMAGE_HOSTS)
+        self.feeder.feed(streams, WARM_BYTES)
+        eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=30, what="it is warm")
+        return streams
+
+    def _drops(self) -> dict[str, int]:
+        realised = self.site.realised
+        return port_drops(realised) | line_drops(realised, realised.network.circuits[0].name)
+
+    def close(self) -> None:
+        """End its threads."""
+        self.arrivals.stop()
+        self.feeder.close()
+        self.drain.close()
+
+
+@contextmanager
+def scene(order: str, circuit_bps: int, part_bytes: int, directory: Path) -> Iterator[Scene]:
+    """Give a site whose controller hands over in an order, with its standing flows under way."""
+    network = chile_illinois(rate_bps=circuit_bps, loss_ppm=0)
+    with emulation(network, FLOWS, directory, single_packets=True, settings={"handover": order}) as site:
+        one = Scene(site, part_bytes)
+        one.standing()
+        yield one
+        one.close()
+
+
+def run(orders: tuple[str, ...], circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
+    """Return what was seen of each order, with a new and with a warm connection."""
+    found = []
+    for order in orders:
+        with scene(order, circuit_bps, part_bytes, directory / order) as one:
+            with IdleMeter() as idle:
+                images = [one.image(name, warm=name == "warm") for name in ("warm", "fresh")]
+            steps, plan = one.site.get("/v1/transitions"), one.site.get("/v1/plan")
+            found.append({"order": order, "images": images, "transitions": steps, "received": one.arrivals.seen,
+                          "violations": plan["violations"], "cpu_idle_shares": idle.shares})  # fmt: skip
+            print(f"handover: {order}: done", flush=True)
+    return {"rate_bps": circuit_bps, "part_bytes": part_bytes, "senders": SENDERS, "orders": found}
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--order", choices=ORDERS, help="only this one")
+    parser.add_argument("--rate", type=rate_bps, default=500_000_000, help="the circuit (default: 500 Mbit/s)")
+    parser.add_argument("--part-bytes", type=int, default=37_500_000, help="what each of two senders sends")
+    parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
+    args = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)
+    orders = (args.order,) if args.order else ORDERS
+
+    def scenario(folder: Path) -> None:
+        seen = run(orders, args.rate, args.part_bytes, folder)
+        (folder / "handover.json").write_text(json.dumps(seen))
+        (folder / "report.json").write_text(json.dumps(report(seen), indent=2))
+
+    return kept("handover", args.out, scenario)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

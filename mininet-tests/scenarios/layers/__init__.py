@@ -1,0 +1,1 @@
+"""Does every layer count right?"""

@@ -1,0 +1,70 @@
+"""The agent on a long line: what arrives as connections, plan, path and controller change, and as packets are lost.
+
+Run inside ``isolated.sh``, best in the lab: its figures are exact. Writes what it saw to ``NAME.json`` for each
+scenario that is asked for; it does not know whether it is in the lab.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.scenarios.longpath import change, demand, faults, rtt, sharing, start, tail
+
+SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "sharing": sharing.run,
+    "rtt": rtt.run,
+    "queue": rtt.run_queue,
+    "fq": rtt.run_fq,
+    "start": start.run,
+    "change": change.run,
+    "demand": demand.run,
+    "faults": faults.run,
+    "loss": faults.run_loss,
+    "tail": tail.run,
+    "tail-plain": tail.run_plain,
+}
+SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for what was seen, and the agents' logs")
+    parser.add_argument("scenarios", nargs="+", choices=SCENARIOS, metavar="SCENARIO", help=", ".join(SCENARIOS))
+    args = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)
+    args.out.mkdir(parents=True, exist_ok=True)
+    # While it runs, all is written to memory: the lab's host files answer in real time, not in its own.
+    with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
+        for name in args.scenarios:
+            folder = Path(scratch) / name
+            folder.mkdir()
+            try:
+                began_s = time.monotonic()
+                (folder / f"{name}.json").write_text(json.dumps(SCENARIOS[name](folder)))
+                print(f"longpath: {name}: {time.monotonic() - began_s:.0f} s", flush=True)
+            except (AssertionError, RuntimeError, TimeoutError) as error:
+                print(f"longpath: {name}: {error}", file=sys.stderr, flush=True)
+                os._exit(1)  # its threads and agents may still run; the namespaces end with this process
+            finally:
+                _keep(folder, args.out)
+    return 0
+
+
+def _keep(folder: Path, out: Path) -> None:
+    """Copy what a scenario has seen, and the logs."""
+    for seen in folder.glob("*.json"):
+        shutil.copyfile(seen, out / seen.name)
+    for log in folder.rglob("log"):
+        shutil.copyfile(log, out / f"{'-'.join(log.parent.relative_to(folder.parent).parts)}-log")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Random announcements, reservations and faults."""

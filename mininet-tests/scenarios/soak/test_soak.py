@@ -1,0 +1,86 @@
+"""A short soak in the lab: every kind of event once, and what the long one asserts; its arithmetic without the lab."""
+
+from itertools import islice
+
+import pytest
+
+from mininet_tests.lab.played import played
+from mininet_tests.scenarios.soak.events import FAULTS, Kind, events
+from mininet_tests.scenarios.soak.play import Fault, Transfer
+from mininet_tests.scenarios.soak.run import dropped, lateness_ms
+
+COUNT, SEED = 12, 1
+
+in_lab = [
+    pytest.mark.lab,
+    pytest.mark.timeout(2400),
+]
+
+
+def drawn(seed, count):
+    """The events of a seed on a line of 100 Mbit/s and 180 ms."""
+    return list(events(seed, count, 4.0, 100_000_000, 0.18))
+
+
+def test_a_seed_is_a_sequence_and_a_longer_one_begins_with_it():
+    assert drawn(7, 30) == list(islice(drawn(7, 200), 30))
+    assert drawn(7, 30) != drawn(8, 30)
+
+
+def test_the_first_dozen_has_every_kind():
+    assert {event.kind for event in drawn(SEED, COUNT)} == set(Kind)
+
+
+def test_a_long_one_is_of_promises_for_the_most_part_and_has_dozens_of_faults():
+    kinds = [event.kind for event in drawn(1, 200)]
+    assert 40 < sum(kind in FAULTS for kind in kinds) < 100
+
+
+def test_a_count_of_drops_that_fell_has_begun_anew_and_is_not_lost():
+    samples = [(0, {"q": 3}), (10, {"q": 5}), (20, {}), (30, {"q": 4}), (40, {"q": 1})]
+    assert dropped(samples) == [(0, 10, 2, "q"), (20, 30, 4, "q"), (30, 40, 1, "q")]
+
+
+def test_a_fault_explains_what_was_while_it_lasted_and_shortly_after():
+    fault = Fault(Kind.CUT_OPENFLOW, {}, broken_us=10_000_000, mended_us=11_000_000, settled_us=12_000_000)
+    assert not fault.covers(8_000_000, 9_999_999)
+    assert fault.covers(8_000_000, 10_000_001)
+    assert fault.covers(12_500_000, 12_600_000)
+    assert not fault.covers(13_000_001, 14_000_000)
+
+
+def test_a_transfer_is_late_by_what_it_was_confirmed_after_its_promise():
+    assert lateness_ms(Transfer("image-1", ("base20",), 0, 2_000_000, 2_500_000)) == 500
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """What one short soak has shown."""
+    folder, sequence = tmp_path_factory.mktemp("soak"), ("--seed", str(SEED), "--count", str(COUNT))
+    return played("scenarios.soak.run", folder, *sequence, dilation=2, timeout_s=2100, report="report.json")
+
+
+class TestShortSoak:
+    """What must hold of every soak."""
+
+    pytestmark = in_lab
+
+    def test_all_of_it_happened(self, report):
+        assert report["complete"]
+        assert report["transitions"] + report["faults"] == COUNT
+        assert report["faults"] == len(FAULTS)
+        assert report["promises"] >= 3
+
+    def test_no_layer_ever_let_through_more_than_the_next_could_hold(self, report):
+        assert report["samples"] > 100
+        assert report["violated"] == []
+
+    def test_no_planned_packet_was_dropped_at_the_edge_but_by_a_fault(self, report):
+        assert report["dropped"] == []
+
+    def test_every_promise_was_kept_that_no_fault_broke(self, report):
+        assert report["unconfirmed"] == []
+        assert report["late"] == []
+
+    def test_after_every_fault_all_was_settled_again(self, report):
+        assert report["unsettled"] == []

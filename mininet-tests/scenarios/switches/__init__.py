@@ -1,0 +1,1 @@
+"""Userspace Open vSwitch on this very machine: rules, meters, queues, TLS, audits."""

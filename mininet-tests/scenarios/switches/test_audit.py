@@ -1,0 +1,344 @@
+"""Audits against a real Open vSwitch and the kernel's HTB classes: each kind broken by hand, seen, and put right."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from pyroute2 import netns
+
+from apps.openflow import OpenFlowApp
+from controller.audit.drift import Compared, Kind, Outcome, Shape
+from controller.audit.switches import Part
+from controller.plan.plan import Demand, Plan, planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.site import Site
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.desired import switch_meters
+from controller.southbound.openflow.foreign import Ignored
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.state import Rule, cookie, match
+from controller.southbound.ovsdb.writer import QueueWriter
+from controller.southbound.site_switches import SiteSwitches
+from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.testing.eventually import eventually
+from topology.named import chile_illinois
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch 2.17 or newer"
+    ),
+]
+
+NETWORK = chile_illinois()
+SWITCH = NETWORK.switches[0]
+PORT = "ls1-wan"
+IGNORED = (Ignored(cookie=cookie(0x99)), Ignored(table_id=0, priority=999))
+IMAGE = "table=0,priority=400,ip,in_port=1,nw_src=10.20.20.20,nw_dst=10.20.20.100"
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """A switch that holds a plan, and what audits it."""
+
+    ovs: PrivateOvs
+    sessions: SwitchSessions
+    writer: QueueWriter
+    switches: SiteSwitches
+    plan: Plan
+    namespace: str
+    gone: list[int]
+
+    def audit(self) -> Part:
+        """All parts of one audit as one."""
+        netns.pushns(self.namespace)
+        try:
+            parts = self.switches.audited(SWITCH, self.plan, self.plan)
+        finally:
+            netns.popns()
+        assert [part.error for part in parts if part.error] == []
+        return Part(sum((p.seen for p in parts), Compared()), sum(p.messages for p in parts))
+
+    def drift(self) -> tuple[list[tuple[Kind, Shape]], int]:
+        """What an audit finds and repairs, by kind and shape, and in how many changes; the next one must be clean."""
+        part = self.audit()
+        assert all(d.outcome is Outcome.REPAIRED for d in part.seen.deviations), part.seen.deviations
+        assert self.audit() == Part(self.proper(), 0)
+        return sorted((d.kind, d.shape) for d in part.seen.deviations), part.messages
+
+    def proper(self) -> Compared:
+        """An audit that finds everything in its place."""
+        rules = self.ovs.ofctl("dump-flows", "s1").count("cookie=0x4857000000000001")
+        return Compared(
+            {Kind.FLOW: rules, Kind.METER: len(switch_meters(NETWORK, SWITCH, self.plan)), Kind.QUEUE: 5, Kind.HTB: 5}
+        )
+
+    def tc(self, *arguments: str) -> str:
+        """Run tc in the switch's namespace."""
+        command = ["tc", "-n", self.namespace, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A connected switch with its circuit port, brought to a plan."""
+    told: list[int] = []
+    gone: list[int] = []
+    sessions = SwitchSessions(told.append, lambda dpid: told.append(-dpid), IGNORED, gone.append)
+    with network_namespace(f"headway-{os.getpid()}") as namespace:
+        subprocess.run(["ip", "-n", namespace, "link", "add", PORT, "type", "veth", "peer", "name", "far"], check=True)
+        netns.pushns(namespace)  # a socket stays in the namespace it was made in
+        try:
+            framework = osken_hub.start(OpenFlowApp, osken_hub.Address(port=0), listener=sessions)
+        finally:
+            netns.popns()
+        try:
+            with PrivateOvs(Directories.under(tmp_path_factory.mktemp("ovs")), namespace) as ovs:
+                like = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
+                bridge = ["set", "bridge", "s1", *like, f"other-config:datapath-id={SWITCH.dpid:016x}"]
+                ovs.vsctl("add-br", "s1", "--", *bridge, "--", "add-port", "s1", PORT)
+                ovs.vsctl("set-controller", "s1", f"tcp:127.0.0.1:{framework.port}")
+                eventually(lambda: told, within_s=10, what="the switch connects")
+                yield from _in_force(ovs, sessions, namespace, gone)
+        finally:
+            framework.stop()
+            sessions.close()
+
+
+def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, gone: list[int]) -> Iterator[Rig]:
+    standing = (DATABASE, RAW_IMAGES)
+    site = Site(NETWORK, DEFAULT_POLICY, standing, 3000)
+    plan = planned(2, NETWORK, DEFAULT_POLICY, Demand(standing))
+    with QueueWriter(ovs.remote) as writer:
+        switches = SiteSwitches(site, sessions, {SWITCH.name: writer}, IGNORED)
+        rig = Rig(ovs, sessions, writer, switches, plan, namespace, gone)
+        rig.audit()  # a switch that holds nothing is drift like any other
+        yield rig
+
+
+@pytest.fixture(autouse=True)
+def _proper(rig: Rig) -> None:
+    """Begin with a proper switch, whatever the test before has left."""
+    rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
+    rig.ovs.ofctl("del-flows", "s1", f"cookie={cookie(0x99):#x}/-1")
+    rig.audit()
+
+
+def queue_row(rig: Rig, queue_id: int) -> str:
+    """The identity of a queue's row in the database."""
+    qos = rig.ovs.vsctl("get", "port", PORT, "qos").strip()
+    return rig.ovs.vsctl("get", "qos", qos, f"queues:{queue_id}").strip()
+
+
+def class_of(rig: Rig, minor: int) -> str:
+    """A class of the circuit port as tc shows it."""
+    lines = rig.tc("class", "show", "dev", PORT).splitlines()
+    return next((line for line in lines if line.startswith(f"class htb 1:{minor:x} ")), "")
+
+
+def test_two_audits_of_a_proper_switch_send_nothing(rig):
+    assert [rig.audit(), rig.audit()] == [Part(rig.proper(), 0)] * 2
+
+
+def test_a_deleted_rule_comes_back_alone(rig):
+    rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
+    assert rig.drift() == ([(Kind.FLOW, Shape.MISSING)], 1)
+
+
+def test_who_deletes_rules_of_ours_is_noticed_at_once_and_told_of_once(rig):
+    rig.gone.clear()
+    rig.ovs.ofctl("del-flows", "s1", "table=0")
+    eventually(lambda: rig.gone, within_s=1, what="told that a rule has gone")
+    rig.drift()
+    assert rig.gone == [SWITCH.dpid]
+
+
+def test_what_we_delete_ourselves_is_not_told(rig):
+    rig.gone.clear()
+    installed = rig.sessions.installed(SWITCH.dpid)
+    fewer = replace(installed, rules=frozenset(rule for rule in installed.rules if rule.priority != 400))
+    assert rig.sessions.apply(SWITCH.dpid, fewer, timeout_s=5) > 5
+    assert rig.sessions.apply(SWITCH.dpid, installed, timeout_s=5) > 5
+    rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
+    eventually(lambda: rig.gone, within_s=1, what="told that a rule has gone")
+    assert rig.gone == [SWITCH.dpid]
+
+
+def test_a_rule_with_other_actions_is_put_right_alone(rig):
+    rig.ovs.ofctl("--strict", "mod-flows", "s1", f"{IMAGE},actions=drop")
+    assert rig.drift() == ([(Kind.FLOW, Shape.MISCONFIGURED)], 1)
+
+
+def test_a_rule_too_many_with_our_cookie_goes_alone(rig):
+    rig.ovs.ofctl("add-flow", "s1", f"cookie={cookie(1):#x},table=1,priority=7,tcp,actions=drop")
+    assert rig.drift() == ([(Kind.FLOW, Shape.EXCESS)], 1)
+
+
+def test_a_meter_s_burst_is_put_right_in_place(rig):
+    rig.ovs.ofctl("mod-meter", "s1", "meter=1000,kbps,burst,stats,bands=type=drop,rate=5000,burst_size=10")
+    assert rig.drift() == ([(Kind.METER, Shape.MISCONFIGURED)], 1)
+
+
+def test_a_deleted_meter_comes_back_with_the_rules_that_went_with_it(rig):
+    users = rig.ovs.ofctl("dump-flows", "s1").count("meter:1000")
+    rig.ovs.ofctl("del-meter", "s1", "meter=1000")
+    found = sorted([(Kind.METER, Shape.MISSING), *[(Kind.FLOW, Shape.MISSING)] * users])
+    assert users >= 2
+    assert rig.drift() == (found, 1 + users)
+
+
+def test_rules_on_the_ignore_list_stay_and_are_said_to_be_there(rig):
+    rig.ovs.ofctl("add-flow", "s1", f"cookie={cookie(0x99):#x},table=1,priority=7,tcp,actions=drop")
+    rig.ovs.ofctl("add-flow", "s1", "cookie=0x77,priority=999,tcp,actions=drop")  # somebody else's, above all of ours
+    for _ in range(2):
+        part = rig.audit()
+        assert [(d.shape, d.outcome) for d in part.seen.deviations] == [(Shape.IGNORED, Outcome.LEFT)]
+        assert part.messages == 0
+    assert rig.sessions.apply(SWITCH.dpid, rig.sessions.installed(SWITCH.dpid), timeout_s=5) == 0
+    shown = rig.ovs.ofctl("dump-flows", "s1")
+    assert f"cookie={cookie(0x99):#x}" in shown
+    assert "cookie=0x77" in shown
+    rig.ovs.ofctl("del-flows", "s1", f"cookie={cookie(0x99):#x}/-1")
+    rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
+
+
+def test_somebody_else_s_rule_above_ours_stays_and_is_an_alarm(rig):
+    rig.ovs.ofctl("add-flow", "s1", "cookie=0x77,priority=450,ip,nw_src=10.20.20.20,actions=drop")
+    part = rig.audit()
+    (shadow,) = part.seen.deviations
+    assert (shadow.shape, shadow.outcome, part.messages) == (Shape.SHADOWED, Outcome.LEFT, 0)
+    assert "cookie 0x77" in shadow.found
+    assert "audit.ignore" in shadow.todo
+    assert "cookie=0x77" in rig.ovs.ofctl("dump-flows", "s1")
+    rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
+    assert rig.audit() == Part(rig.proper(), 0)
+
+
+def test_somebody_else_s_rule_in_the_place_of_ours_stays_and_the_rest_is_repaired(rig):
+    rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
+    rig.ovs.ofctl("add-flow", "s1", f"cookie=0x77,{IMAGE},actions=drop")
+    rig.ovs.ofctl("--strict", "del-flows", "s1", "table=0,priority=200,in_port=9")
+    part = rig.audit()
+    seen = [(d.shape, d.outcome) for d in part.seen.deviations]
+    assert seen == [(Shape.SHADOWED, Outcome.LEFT), (Shape.MISSING, Outcome.REPAIRED)]
+    assert part.messages == 1
+    rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
+    assert rig.drift() == ([(Kind.FLOW, Shape.MISSING)], 1)
+
+
+def test_a_queue_s_rate_is_put_right_in_its_row(rig):
+    row = queue_row(rig, 2)
+    rig.ovs.vsctl("set", "queue", row, "other_config:min-rate=1000000")
+    assert "rate 1Mbit" in class_of(rig, 3)
+    assert rig.drift() == ([(Kind.QUEUE, Shape.MISCONFIGURED)], 1)
+    assert queue_row(rig, 2) == row
+
+
+def test_a_queue_taken_off_the_port_comes_back_as_the_row_it_was(rig):
+    row, rows = queue_row(rig, 2), rig.ovs.vsctl("list", "queue").count("_uuid")
+    rig.ovs.vsctl("remove", "qos", rig.ovs.vsctl("get", "port", PORT, "qos").strip(), "queues", "2")
+    assert rig.drift() == ([(Kind.QUEUE, Shape.MISSING)], 1)
+    assert (queue_row(rig, 2), rig.ovs.vsctl("list", "queue").count("_uuid")) == (row, rows)
+
+
+def test_queues_taken_off_the_port_whole_come_back_as_the_rows_they_were(rig):
+    qos = rig.ovs.vsctl("get", "port", PORT, "qos").strip()
+    rig.ovs.vsctl("clear", "port", PORT, "qos")
+    assert rig.drift() == ([(Kind.QUEUE, Shape.MISSING)] * 5, 1)
+    assert rig.ovs.vsctl("get", "port", PORT, "qos").strip() == qos
+    assert rig.ovs.vsctl("list", "qos").count("_uuid") == 1
+
+
+def test_somebody_else_s_queues_stay_and_are_an_alarm(rig):
+    qos = rig.ovs.vsctl("get", "port", PORT, "qos").strip()
+    other = ["--id=@q", "create", "qos", "type=linux-htb", "other-config:max-rate=5000000"]
+    rig.ovs.vsctl(*other, "--", "set", "port", PORT, "qos=@q")
+    part = rig.audit()
+    (foreign,) = part.seen.deviations
+    assert (foreign.kind, foreign.shape, foreign.outcome) == (Kind.QUEUE, Shape.SHADOWED, Outcome.LEFT)
+    assert "ovs-vsctl clear port" in foreign.todo
+    rig.ovs.vsctl("set", "port", PORT, f"qos={qos}")
+    assert rig.audit() == Part(rig.proper(), 0)
+
+
+def test_a_class_changed_in_the_kernel_is_put_right_though_the_database_is(rig):
+    before = class_of(rig, 3)
+    rig.tc("class", "change", "dev", PORT, "parent", "1:fffe", "classid", "1:3", "htb", "rate", "1mbit", "burst", "2k")
+    assert rig.drift() == ([(Kind.HTB, Shape.MISCONFIGURED)], 1)
+    assert class_of(rig, 3) == before
+
+
+def test_a_burst_changed_in_the_kernel_alone_is_seen(rig):
+    wanted = rig.writer.installed(PORT).queues[2]
+    rates = ["rate", f"{wanted.min_bps}bit", "ceil", f"{wanted.max_bps}bit", "burst", "60k"]
+    rig.tc("class", "change", "dev", PORT, "parent", "1:fffe", "classid", "1:3", "htb", *rates)
+    assert rig.drift() == ([(Kind.HTB, Shape.MISCONFIGURED)], 1)
+
+
+def test_a_class_deleted_in_the_kernel_comes_back(rig):
+    rig.tc("class", "del", "dev", PORT, "classid", "1:3")
+    assert rig.drift() == ([(Kind.HTB, Shape.MISSING)], 1)
+
+
+def test_a_class_too_many_in_the_kernel_goes(rig):
+    rig.tc("class", "add", "dev", PORT, "parent", "1:fffe", "classid", "1:9", "htb", "rate", "1mbit")
+    assert rig.drift() == ([(Kind.HTB, Shape.EXCESS)], 1)
+    assert class_of(rig, 9) == ""
+
+
+def test_all_classes_lost_in_the_kernel_come_back(rig):
+    rig.tc("qdisc", "del", "dev", PORT, "root")
+    assert rig.drift() == ([(Kind.HTB, Shape.MISSING)] * 5, 3)
+
+
+def test_somebody_else_s_qdisc_stays_and_is_an_alarm(rig):
+    rig.tc("qdisc", "replace", "dev", PORT, "root", "tbf", "rate", "1mbit", "burst", "10k", "latency", "10ms")
+    part = rig.audit()
+    (foreign,) = part.seen.deviations
+    assert (foreign.kind, foreign.shape, foreign.outcome) == (Kind.HTB, Shape.SHADOWED, Outcome.LEFT)
+    assert f"tc qdisc delete dev {PORT} root" in foreign.todo
+    assert part.messages == 0
+    rig.tc("qdisc", "del", "dev", PORT, "root")
+    assert rig.drift() == ([(Kind.HTB, Shape.MISSING)] * 5, 3)
+
+
+def test_a_port_that_cannot_be_seen_is_not_called_proper(rig):
+    parts = rig.switches.audited(SWITCH, rig.plan, rig.plan)  # not in the switch's namespace
+    (hidden,) = (d for part in parts for d in part.seen.deviations)
+    assert (hidden.kind, hidden.shape, hidden.wanted) == (Kind.HTB, Shape.HIDDEN, f"port {PORT}: not visible from here")
+
+
+def test_a_thousand_rules_are_audited_in_well_under_a_second_of_processor_time(rig):
+    installed = rig.sessions.installed(SWITCH.dpid)
+    extra = frozenset(
+        Rule(2, 100, match({"eth_type": 0x0800, "ipv4_dst": f"10.{i // 250}.{i % 250}.1"}), cookie(0x99), output_port=1)
+        for i in range(1000)
+    )
+    lines = [
+        f"cookie={rule.cookie:#x},table=2,priority=100,ip,nw_dst={dict(rule.match)['ipv4_dst']},actions=output:1"
+        for rule in extra
+    ]
+    rig.ovs.ofctl("add-flows", "s1", _written(rig, lines))
+    foreign = [f"cookie=0x77,table=3,priority=9,ip,nw_dst=10.{i // 250}.{i % 250}.2,actions=drop" for i in range(1000)]
+    rig.ovs.ofctl("add-flows", "s1", _written(rig, foreign))
+    times_s = []
+    for _ in range(5):
+        began_s = time.process_time()
+        rig.audit()
+        times_s.append(time.process_time() - began_s)
+    shown = ", ".join(f"{each_s * 1000:.0f}" for each_s in times_s)
+    print(f"audits of {len(installed.rules)} + 1000 rules of ours, 1000 of others: {shown} ms of processor time")
+    rig.ovs.ofctl("del-flows", "s1", "table=2")
+    rig.ovs.ofctl("del-flows", "s1", "table=3")
+    assert max(times_s) < 0.8
+
+
+def _written(rig: Rig, lines: list[str]) -> str:
+    path = rig.ovs.directories.run / "flows.txt"
+    path.write_text("\n".join(lines))
+    return str(path)

@@ -1,0 +1,203 @@
+"""Queues through OVSDB, down to the kernel's HTB classes on a real port."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from controller.southbound.errors import (
+    DatabaseGone,
+    ForeignQos,
+    NoSuchPort,
+    QueuesNotApplied,
+)
+from controller.southbound.ovsdb.queues import PortQueues, Queue
+from controller.southbound.ovsdb.writer import QueueWriter
+from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.testing.eventually import eventually
+from topology.units import rate_bps
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch 2.17 or newer"
+    ),
+]
+
+GIGABIT = 1_000_000_000
+
+
+_CLASS = re.compile(r"class htb (\S+) .*?rate (\S+) ceil (\S+) burst (\d+)(K?)b")
+
+
+def _bps(shown: str) -> int:
+    """A rate as tc shows it, in bit/s."""
+    return rate_bps(shown.replace("Kbit", "kbit"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """A switch with two shaped ports and a writer connected to it."""
+
+    ovs: PrivateOvs
+    writer: QueueWriter
+    namespace: str
+
+    def classes(self, port_name: str) -> dict[str, dict[str, int]]:
+        """The HTB classes of a port as the kernel has them: rate and ceil in bit/s, burst in bytes."""
+        command = ["tc", "-n", self.namespace, "class", "show", "dev", port_name]
+        shown = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return {
+            handle: {"rate": _bps(rate), "ceil": _bps(ceil), "burst": int(burst) * (1024 if kilo else 1)}
+            for handle, rate, ceil, burst, kilo in _CLASS.findall(shown)
+        }
+
+    def queue_rows(self) -> set[str]:
+        """Identities of all queue rows."""
+        return set(self.ovs.vsctl("--bare", "--columns=_uuid", "list", "queue").split())
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """Two veth ports, p1 and p2."""
+    with network_namespace(f"headway-{os.getpid()}") as namespace:
+        subprocess.run(["ip", "-n", namespace, "link", "add", "p1", "type", "veth", "peer", "name", "p2"], check=True)
+        with PrivateOvs(Directories.under(tmp_path), namespace) as ovs:
+            bridge = ["add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev"]
+            ovs.vsctl(*bridge, "--", "add-port", "s1", "p1", "--", "add-port", "s1", "p2")
+            with QueueWriter(ovs.remote) as writer:
+                yield Rig(ovs, writer, namespace)
+
+
+def shares(port_bps: int, *percent: int) -> PortQueues:
+    """Queues of a port with these shares, which may borrow up to the port; a millisecond of burst."""
+    return PortQueues(
+        port_bps,
+        tuple(Queue(number, port_bps * each // 100, port_bps, port_bps // 1000) for number, each in enumerate(percent)),
+    )
+
+
+@pytest.mark.parametrize("port_bps", [GIGABIT, 10 * GIGABIT], ids=["1 Gbit/s", "10 Gbit/s"])
+def test_the_kernel_has_each_rate_exactly_and_the_burst_nearly(rig, port_bps):
+    wanted = shares(port_bps, 1, 5, 90, 4)
+    rig.writer.apply({"p1": wanted}, timeout_s=10)
+    assert rig.writer.installed("p1") == wanted
+    classes = rig.classes("p1")
+    assert classes["1:fffe"]["rate"] == classes["1:fffe"]["ceil"] == port_bps
+    for queue in wanted.queues:
+        leaf = classes[f"1:{queue.queue_id + 1:x}"]
+        assert (leaf["rate"], leaf["ceil"]) == (queue.min_bps, queue.max_bps)
+        # tc keeps a burst as the time it takes at the rate, in ticks of 64 ns
+        assert 0.999 < leaf["burst"] * 8 / queue.burst_bits <= 1
+
+
+def test_a_change_of_shares_keeps_every_row_and_class(rig):
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 90, 5)}, timeout_s=10)
+    rows = rig.queue_rows()
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 5, 90)}, timeout_s=10)
+    assert rig.queue_rows() == rows
+    assert [rig.classes("p1")[f"1:{leaf}"]["rate"] for leaf in (1, 2, 3)] == [50_000_000, 50_000_000, 900_000_000]
+
+
+def test_a_queue_that_is_no_longer_wanted_goes_and_a_new_one_comes(rig):
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 90, 5)}, timeout_s=10)
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    assert (len(rig.queue_rows()), sorted(rig.classes("p1"))) == (2, ["1:1", "1:2", "1:fffe"])
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 90, 5)}, timeout_s=10)
+    assert rig.writer.installed("p1") == shares(GIGABIT, 5, 90, 5)
+
+
+def test_the_same_queues_again_write_nothing(rig):
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    before = rig.ovs.vsctl("get", "open_vswitch", ".", "next_cfg")
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    assert int(rig.ovs.vsctl("--no-wait", "get", "open_vswitch", ".", "next_cfg")) == int(before)
+
+
+def test_a_change_made_behind_our_back_is_seen_and_put_right(rig):
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    for row in rig.queue_rows():
+        rig.ovs.vsctl("set", "queue", row, "other_config:max-rate=1e+09")
+    eventually(lambda: rig.writer.installed("p1") != shares(GIGABIT, 5, 95), within_s=5, what="the change is seen")
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    assert rig.writer.installed("p1") == shares(GIGABIT, 5, 95)
+    assert rig.classes("p1")["1:1"]["ceil"] == GIGABIT
+
+
+def test_somebody_else_s_qos_is_an_error_that_names_it_and_stays(rig):
+    made = rig.ovs.vsctl(
+        "--id=@q",
+        "create",
+        "qos",
+        "type=linux-htb",
+        "other-config:max-rate=5000000",
+        "--",
+        "set",
+        "port",
+        "p2",
+        "qos=@q",
+    ).strip()
+    for call in (
+        lambda: rig.writer.apply({"p1": shares(GIGABIT, 5, 95), "p2": shares(GIGABIT, 5, 95)}, timeout_s=10),
+        lambda: rig.writer.installed("p2"),
+    ):
+        with pytest.raises(ForeignQos) as foreign:
+            call()
+        assert (foreign.value.port_name, foreign.value.qos_uuid) == ("p2", made)
+    assert rig.writer.installed("p1") is None
+    rig.writer.remove(timeout_s=10)
+    assert made in rig.ovs.vsctl("list", "qos")
+
+
+def test_removing_takes_all_that_is_ours(rig):
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95), "p2": shares(GIGABIT, 50, 50)}, timeout_s=10)
+    rig.writer.remove(timeout_s=10)
+    assert (rig.writer.installed("p1"), rig.queue_rows(), rig.classes("p1")) == (None, set(), {})
+
+
+def test_a_port_that_is_not_there_is_named(rig):
+    with pytest.raises(NoSuchPort, match="p9"):
+        rig.writer.apply({"p9": shares(GIGABIT, 5, 95)}, timeout_s=10)
+
+
+def test_queues_that_vswitchd_does_not_take_up_are_not_called_applied(rig):
+    rig.ovs.kill_switch()
+    for _ in range(2):  # the second finds nothing to write, and must not take that for applied
+        with pytest.raises(QueuesNotApplied):
+            rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=0.3)
+    rig.ovs.start_switch()
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    assert rig.classes("p1")["1:2"]["rate"] == 950_000_000
+
+
+def test_a_database_that_went_away_is_said_and_used_again_when_it_is_back(rig):
+    rig.writer.apply({"p1": shares(GIGABIT, 5, 95)}, timeout_s=10)
+    rig.ovs.stop_database()
+    for call in (
+        lambda: rig.writer.apply({"p1": shares(GIGABIT, 95, 5)}, timeout_s=0.3),
+        lambda: rig.writer.installed("p1", timeout_s=0.3),
+    ):
+        with pytest.raises(DatabaseGone):
+            call()
+    rig.ovs.start_database()
+    rig.writer.apply({"p1": shares(GIGABIT, 95, 5)}, timeout_s=20)
+    assert rig.classes("p1")["1:1"]["rate"] == 950_000_000
+
+
+def test_a_change_is_applied_within_milliseconds(rig):
+    rig.writer.apply({port: shares(GIGABIT, 5, 90, 5) for port in ("p1", "p2")}, timeout_s=10)
+    times_ms = []
+    for number in range(100):
+        wanted = shares(GIGABIT, 5, 90 - number % 2, 5 + number % 2)
+        started_s = time.perf_counter()
+        rig.writer.apply({"p1": wanted, "p2": wanted}, timeout_s=5)
+        times_ms.append((time.perf_counter() - started_s) * 1000)
+    times_ms.sort()
+    print(f"queues of two ports applied: median {times_ms[50]:.2f} ms, worst {times_ms[-1]:.2f} ms")
+    assert times_ms[50] < 50

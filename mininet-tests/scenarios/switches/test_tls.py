@@ -1,0 +1,122 @@
+"""Mutual TLS with a real Open vSwitch, for OpenFlow and for OVSDB."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyroute2 import netns
+from structlog.testing import capture_logs
+
+from apps.openflow import OpenFlowApp
+from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.ovsdb.queues import PortQueues, Queue
+from controller.southbound.ovsdb.writer import QueueWriter
+from controller.southbound.tls import Tls
+from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.testing.eventually import eventually
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or None in map(shutil.which, ("ovs-vswitchd", "openssl")),
+        reason="needs root, openssl and Open vSwitch 2.17 or newer",
+    ),
+]
+
+DPID = 0x4857
+BRIDGE = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={DPID:016x}"]
+
+
+def openssl(*arguments: str) -> None:
+    """Run openssl in silence."""
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
+def signed(directory: Path, name: str, authority: str) -> Tls:
+    """A key and a certificate for ``name`` signed by an authority, which is made if need be."""
+    key, request, certificate = (str(directory / f"{name}.{kind}") for kind in ("key", "csr", "pem"))
+    ca_key, ca = (str(directory / f"{authority}.{kind}") for kind in ("key", "pem"))
+    fresh = ["-newkey", "rsa:2048", "-nodes"]
+    if not Path(ca).exists():
+        openssl("req", "-x509", *fresh, "-keyout", ca_key, "-out", ca, "-subj", f"/CN={authority}", "-days", "2")
+    openssl("req", *fresh, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
+    openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", certificate)
+    return Tls(key, certificate, ca)
+
+
+@pytest.fixture
+def ovs(tmp_path: Path) -> Iterator[PrivateOvs]:
+    """A switch without a bridge."""
+    with (
+        network_namespace(f"headway-{os.getpid()}") as namespace,
+        PrivateOvs(Directories.under(tmp_path), namespace) as switch,
+    ):
+        yield switch
+
+
+@pytest.fixture
+def namespace() -> str:
+    """The name of the switch's namespace."""
+    return f"headway-{os.getpid()}"
+
+
+def listening(namespace: str, tls: Tls, sessions: SwitchSessions) -> osken_hub.Framework:
+    """The controller, listening inside a namespace."""
+    netns.pushns(namespace)
+    try:
+        return osken_hub.start(OpenFlowApp, osken_hub.Address(port=0, tls=tls), listener=sessions)
+    finally:
+        netns.popns()
+
+
+def use(ovs: PrivateOvs, tls: Tls, target: str) -> None:
+    """Give the switch its certificate and point it at the controller."""
+    ovs.vsctl("set-ssl", tls.key, tls.certificate, tls.authority)
+    ovs.vsctl("--may-exist", "add-br", "s1", "--", "set", "bridge", "s1", *BRIDGE, "--", "set-controller", "s1", target)
+
+
+def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_under_load(ovs, namespace, tmp_path):
+    told: list[int] = []
+    sessions = SwitchSessions(told.append, lambda dpid: told.append(-dpid))
+    framework = listening(namespace, signed(tmp_path, "controller", "ca"), sessions)
+    target = f"ssl:127.0.0.1:{framework.port}"
+    try:
+        stranger = signed(tmp_path, "stranger", "other-ca")
+        with capture_logs() as logs:
+            use(ovs, Tls(stranger.key, stranger.certificate, str(tmp_path / "ca.pem")), target)
+            eventually(
+                lambda: "openflow.connection_failed" in [each["event"] for each in logs],
+                within_s=10,
+                what="the stranger has tried",
+            )
+        assert told == []
+        use(ovs, signed(tmp_path, "switch", "ca"), target)
+        eventually(lambda: told, within_s=20, what="our switch connects")
+        deadline_s, reads = time.monotonic() + 3, 0
+        while time.monotonic() < deadline_s:
+            sessions.installed(DPID)
+            reads += 1
+        print(f"{reads} read-backs over TLS in 3 s")
+        assert told == [DPID]
+    finally:
+        framework.stop()
+        sessions.close()
+
+
+def test_queues_are_written_over_mutual_tls(ovs, tmp_path):
+    use(ovs, signed(tmp_path, "switch", "ca"), "ptcp:0:127.0.0.1")
+    port = 16_640
+    ovs.vsctl("set-manager", f"pssl:{port}:127.0.0.1")
+    wanted = PortQueues(1_000_000_000, (Queue(0, 1_000_000_000, 1_000_000_000, 1_000_000),))
+    netns.pushns(f"headway-{os.getpid()}")  # the writer connects when it is first used
+    try:
+        with QueueWriter(f"ssl:127.0.0.1:{port}", signed(tmp_path, "controller", "ca")) as writer:
+            writer.apply({"s1": wanted}, timeout_s=10)
+            assert writer.installed("s1") == wanted
+    finally:
+        netns.popns()

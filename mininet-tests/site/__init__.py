@@ -1,0 +1,1 @@
+"""The network realised: Mininet, Open vSwitch, databases, hosts' connections, and the faults that can be made there."""

@@ -1,0 +1,247 @@
+"""A running site: Open vSwitch, the network in Mininet, the controller and every agent, as an operator starts them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+import yaml
+
+from controller import pki, pki_files
+from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, Realised, realise
+from mininet_tests.testing.eventually import eventually
+from topology.certificates import Kind
+from topology.network import Network
+
+HEADWAY = Path(sys.executable).parent / "headway"
+UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is what takes long in the lab
+END_WITHIN_S = 10.0
+REST_URL = "http://127.0.0.1:8080"
+AGENTS_PORT = 50051
+
+
+@dataclass(slots=True)
+class Emulation:
+    """What a scenario works with.
+
+    Attributes:
+        realised: the network.
+        directory: where configurations and logs are.
+        api: the controller's REST API.
+        ovs: its Open vSwitch.
+        processes: everything started, by name.
+    """
+
+    realised: Realised
+    directory: Path
+    api: httpx.Client
+    ovs: PrivateOvs
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def spawn(
+        self, name: str, command: list[str], *, host: str | None = None, stdin: int | IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a program, on a host or on the controller's machine; its output is added to ``logs/<name>.log``."""
+        prefix = ["mnexec", "-a", str(self.realised.net[host].pid)] if host else []
+        with (self.directory / "logs" / f"{name}.log").open("ab") as log:
+            started = subprocess.Popen([*prefix, *command], stdin=stdin or subprocess.DEVNULL, stdout=log, stderr=log)
+        self.processes[name] = started
+        return started
+
+    def get(self, path: str) -> Any:
+        """Return what the API answers, None while it does not."""
+        try:
+            answer = self.api.get(path)
+        except httpx.TransportError:
+            return None
+        return answer.json()
+
+    def announce(self, name: str, size_bytes: int, senders: Sequence[str], receiver: str) -> Any:
+        """Announce an image; return what the controller promises."""
+        body = {"id": name, "bytes": size_bytes, "from": list(senders), "to": receiver}
+        return self.asked("POST", "/v1/announcements", body)
+
+    def release(self, name: str) -> None:
+        """Give an announcement back."""
+        self.asked("DELETE", f"/v1/announcements/{name}")
+
+    def asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask the API to make something (POST) or to end it (DELETE); return its answer.
+
+        Raises:
+            RuntimeError: it did not do it; with what it said.
+            httpx.TransportError: it does not answer.
+        """
+        answer = self.api.request(method, path, json=body)
+        if answer.status_code != (httpx.codes.CREATED if method == "POST" else httpx.codes.OK):
+            raise RuntimeError(f"{method} {path} was answered {answer.status_code}: {answer.text}")
+        return answer.json()
+
+    def ended(self) -> list[str]:
+        """Return the names of programs that have ended with an error, each with the end of its log."""
+        return [f"{name} (exit {p.returncode}): {self.tail(name)}" for name, p in self.processes.items() if p.poll()]
+
+    def tail(self, name: str) -> str:
+        """Return the last lines of a program's log."""
+        return "\n".join((self.directory / "logs" / f"{name}.log").read_text(errors="replace").splitlines()[-5:])
+
+    def stop(self, name: str) -> None:
+        """End a program by SIGTERM, by SIGKILL if it does not."""
+        process = self.processes[name]
+        process.terminate()
+        try:
+            process.wait(END_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str, Any]:
+    """Return the controller's configuration for a network that is known by name.
+
+    Its rate and delay are those of its fastest circuit, of several the longest, of which a named network derives the
+    others.
+    """
+    circuit = max((link for _, _, link in network.circuit_links), key=lambda link: (link.rate_bps, link.delay_us))
+    vids = {link.circuit: link.vlan_vid for _, _, link in network.circuit_links if link.vlan_vid is not None}
+    return {
+        "network": {
+            "name": network.name,
+            "rate": f"{circuit.rate_bps} bit/s",
+            "delay": f"{circuit.delay_us} us",
+            "loss": f"{circuit.loss_ppm} ppm",
+            "mtu_bytes": network.framing.mtu_bytes,
+        },
+        "listen": {
+            "openflow": f"127.0.0.1:{OPENFLOW_PORT}",
+            "rest": REST_URL.removeprefix("http://"),
+            "agents": f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}",
+        },
+        "flows": flows,
+        "circuits": {name: {"vlan_vid": vlan_vid} for name, vlan_vid in vids.items()},
+    }
+
+
+def agent_config(host: str, folder: Path) -> dict[str, Any]:
+    """Return a host's agent's configuration, with its certificates in the folder of an authority."""
+    files = {"authority": "ca.pem", "certificate": f"agents/{host}.pem", "key": f"agents/{host}.key"}
+    tls = {name: str(folder / file) for name, file in files.items()}
+    return {"host": host, "controllers": [f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}"], "tls": tls}
+
+
+def controller_tls(folder: Path) -> dict[str, str]:
+    """Return the controller's section ``tls``, with its certificates in the folder of an authority."""
+    stem = f"controllers/{CONTROLLER_ADDRESS}"
+    files = {"authority": "ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key", "revoked": "crl.pem"}
+    return {name: str(folder / file) for name, file in files.items()}
+
+
+def certified(network: Network, folder: Path) -> Path:
+    """Make an authority for a site in a folder, as its operator does, with all certificates; return the folder."""
+    now = pki_files.now()
+    pki_files.init(folder, network.name, now, pki.AUTHORITY_DAYS, force=True)
+    pki_files.make(folder, Kind.CONTROLLER, (CONTROLLER_ADDRESS,), now, pki.CERTIFICATE_DAYS, force=True)
+    for host in network.hosts:
+        pki_files.make(folder, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS, force=True)
+    return folder
+
+
+@contextmanager
+def emulation(
+    network: Network,
+    flows: list[dict[str, str]],
+    directory: Path,
+    *,
+    single_packets: bool,
+    without_agent: frozenset[str] = frozenset(),
+    settings: dict[str, object] | None = None,
+) -> Iterator[Emulation]:
+    """Give a running site; end all of it afterwards.
+
+    To be called inside namespaces of our own (``isolated.py``), whose end takes with it whatever this could not end.
+
+    Args:
+        network: what to build; known by name to the controller too.
+        flows: the standing flows, as the configuration has them.
+        directory: where configurations and logs go.
+        single_packets: see :func:`topos.realise`.
+        without_agent: hosts that no flow of the plan begins or ends at; to start an agent takes seconds.
+        settings: more of the controller's configuration.
+    """
+    for folder in ("logs", "config"):
+        (directory / folder).mkdir(parents=True, exist_ok=True)
+    with ExitStack() as parts:
+        ovs = parts.enter_context(PrivateOvs(Directories.standard()))
+        realised = realise(network, single_packets=single_packets)
+        parts.callback(realised.net.stop)
+        api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
+        site = Emulation(realised, directory, api, ovs)
+        parts.callback(_end_all, site)
+        folder = certified(network, directory.absolute() / "pki")
+        own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
+        _start(site, "controller", controller_config(network, flows) | own | (settings or {}), None)
+        eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
+        for host in (h.name for h in network.hosts if h.name not in without_agent):
+            _start(site, "agent", agent_config(host, folder), host)
+        eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
+        parts.callback(_keep_logs, ovs, directory)
+        yield site
+
+
+def _start(site: Emulation, kind: str, config: dict[str, Any], host: str | None) -> None:
+    """Write a configuration and start ``headway controller`` or ``headway agent`` on it."""
+    (site.directory / "config" / f"{_name(kind, host)}.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    started_again(site, kind, host)
+
+
+def started_again(site: Emulation, kind: str, host: str | None = None) -> None:
+    """Start ``headway controller`` or ``headway agent`` on the configuration it had."""
+    name = _name(kind, host)
+    config = site.directory / "config" / f"{name}.yaml"
+    site.spawn(name, [str(HEADWAY), kind, "--config", str(config)], host=host)
+
+
+def _name(kind: str, host: str | None) -> str:
+    return f"{kind}-{host}" if host else kind
+
+
+def _all_up(site: Emulation, without_agent: frozenset[str]) -> bool:
+    """Return whether the plan is in force everywhere; a program that has ended ends the wait.
+
+    Raises:
+        RuntimeError: a program has ended.
+    """
+    ended = site.ended()
+    if ended:
+        raise RuntimeError("; ".join(ended))
+    health = site.get("/healthz") or {}
+    return bool(health.get("ok") and without_agent >= {*health["hosts_missing"], *health["hosts_unconfirmed"]})
+
+
+def _end_all(site: Emulation) -> None:
+    """End every program, the latest first."""
+    for name in reversed(site.processes):
+        site.stop(name)
+
+
+def _keep_logs(ovs: PrivateOvs, directory: Path) -> None:
+    """Copy Open vSwitch's logs beside ours."""
+    for log in ovs.directories.log.glob("*.log"):
+        (directory / "logs" / log.name).write_bytes(log.read_bytes())
+
+
+def now_us() -> int:
+    """Return the Unix time in microseconds, the clock of all samples."""
+    return time.time_ns() // 1000
+
+
+def in_lab() -> bool:
+    """Return whether this is the lab's virtual machine."""
+    return os.environ.get("HEADWAY_LAB") == "1"

@@ -1,0 +1,170 @@
+"""Traffic in our own hands on a running site, and what can break there: each fault with its cure."""
+
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from mininet_tests.site.emulation import Emulation, started_again
+from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
+from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
+from topology.network import link_name
+from topology.wire import Layer
+
+SEGMENT_BYTES = 1448
+SILENT_OPENFLOW = f"""table inet openflow {{
+  chain passing {{ type filter hook input priority 0; tcp dport {OPENFLOW_PORT} drop; tcp sport {OPENFLOW_PORT} drop; }}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host as the opener of connections sees it: an address, and a way inside."""
+
+    pid: int
+    address: str
+
+    def inside(self, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returns in the host's namespace."""
+        return in_namespace(self.pid, make)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Two hosts, as ``longpath_flows.opened`` wants them of a line."""
+
+    sender: Place
+    receiver: Place
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Warm connections by name; fed and drained by threads of this process.
+
+    Attributes:
+        site: where.
+        streams: one connection a name.
+        links: by name, the directed links that its data crosses.
+    """
+
+    site: Emulation
+    streams: dict[str, Stream] = field(default_factory=dict)
+    links: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    feeder: Feeder = field(default_factory=Feeder)
+    drain: Drain = field(default_factory=Drain)
+
+    def place(self, host: str) -> Place:
+        """Return a host."""
+        realised = self.site.realised
+        return Place(realised.net[host].pid, str(realised.network.host(host).ip))
+
+    def open(self, name: str, sender: str, receiver: str, port: int) -> Stream:
+        """Return a new connection that nobody uses yet."""
+        (stream,) = opened(Ends(self.place(sender), self.place(receiver)), port, 1)
+        self.drain.add([stream])
+        path = self.site.realised.network.path(sender, receiver)
+        self.links[name] = tuple(link_name(*hop) for hop in pairwise(path))
+        self.streams[name] = stream
+        return stream
+
+    def frame_bps(self) -> dict[str, dict[str, int]]:
+        """Return by link what the agents let each connection send now, bit/s of frames.
+
+        One that has nothing to send, or that no agent holds, is not there.
+        """
+        framing = self.site.realised.network.framing
+        payload, frame = framing.segment_bytes(Layer.PAYLOAD), framing.segment_bytes(Layer.FRAME)
+        by_link: dict[str, dict[str, int]] = {}
+        for name, stream in list(self.streams.items()):
+            if stream.unconfirmed_bytes and held(stream):
+                bps = 8 * stream.told.pacing_bytes_per_s * frame // payload
+                for link in self.links[name]:
+                    by_link.setdefault(link, {})[name] = bps
+        return by_link
+
+    def feed(self, name: str, size_bytes: int | None = None) -> None:
+        """Write so much, or without end."""
+        self.feeder.feed([self.streams[name]], size_bytes)
+
+    def on_their_own(self) -> tuple[str, ...]:
+        """Return the connections with something to send that no agent holds."""
+        return tuple(n for n, stream in list(self.streams.items()) if stream.unconfirmed_bytes and not held(stream))
+
+    def close(self) -> None:
+        """End the threads and the connections."""
+        self.feeder.close()
+        self.drain.close()
+        for stream in self.streams.values():
+            stream.close()
+
+
+def held(stream: Stream) -> bool:
+    """Return whether the agent's algorithm runs a connection."""
+    return stream.algorithm.startswith("headway")
+
+
+class Faults:
+    """What can break on a site, and be mended; each returns at once or when it is done."""
+
+    def __init__(self, site: Emulation) -> None:
+        self.site = site
+
+    # ---- the controller and the agents ----
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Kill a program of ours."""
+        process = self.site.processes[name]
+        process.send_signal(number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            process.wait(20)
+
+    def start_controller(self) -> None:
+        """Start the controller again."""
+        started_again(self.site, "controller")
+
+    def start_agent(self, host: str) -> None:
+        """Start a host's agent again."""
+        started_again(self.site, "agent", host)
+
+    # ---- the switch ----
+
+    def restart_switch(self, *, orderly: bool) -> None:
+        """End ovs-vswitchd and start it at once, as its supervisor does."""
+        self.end_switch(orderly=orderly)
+        self.site.ovs.start_switch()
+
+    def end_switch(self, *, orderly: bool) -> None:
+        """End ovs-vswitchd; the kernel's datapath stays."""
+        if orderly:
+            self.site.ovs.end_switch()
+        else:
+            self.site.ovs.kill_switch()
+
+    def cut_openflow(self) -> None:
+        """End the OpenFlow connections of all switches, from outside."""
+        subprocess.run(["ss", "-K", "dst", "127.0.0.1", "dport", "=", str(OPENFLOW_PORT)], check=True, stdout=-3)
+
+    def block_openflow(self) -> None:
+        """Let nothing of OpenFlow pass: the connections are not closed, they are silent."""
+        _nft(SILENT_OPENFLOW)
+
+    def unblock_openflow(self) -> None:
+        """Let it pass again."""
+        _nft("delete table inet openflow")
+
+    # ---- the management network ----
+
+    def cut_management(self, host: str) -> None:
+        """Cut a host off its controller; its data goes on."""
+        self.site.realised.net[host].cmd(f"ip link set {host}-m down")
+
+    def mend_management(self, host: str) -> None:
+        """Join it again."""
+        self.site.realised.net[host].cmd(f"ip link set {host}-m up")
+
+
+def _nft(rules: str) -> None:
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)

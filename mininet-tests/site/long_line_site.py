@@ -1,0 +1,148 @@
+"""A sender and a receiver on the long line, each with its agent, and the traffic between them."""
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from hostagent.tests.rig import RunningAgent
+from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.site.long_line import Line
+from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
+from topology.protocol import Allocation, Allocations, FlowClass
+from topology.wire import Framing, Layer, cwnd_segments
+
+LEASE_MS = 1500
+SLACK_PERMILLE = 10  # of the window: half of what the controller's policy has at 180 ms
+FRAMING = Framing()
+MSS_BYTES = FRAMING.mss_bytes
+RECEIVE_WINDOWS = 4  # of the largest plan: two for a window that is confirmed selectively, two for a longer path
+MBIT = 1_000_000
+
+
+def frame_bps(payload_bps: float) -> int:
+    """Return what the bottleneck counts for a payload rate."""
+    return int(payload_bps * FRAMING.segment_bytes(Layer.FRAME) / MSS_BYTES)
+
+
+def window_segments(rate_bps: int, rtt_ms: float) -> int:
+    """Return the planned window."""
+    return -(-cwnd_segments(rate_bps, int(rtt_ms * 1000), MSS_BYTES) * (1000 + SLACK_PERMILLE) // 1000)
+
+
+class Agent(RunningAgent):
+    """An agent with settings of its own."""
+
+    def __init__(self, host: object, folder: Path, settings: dict[str, object]) -> None:
+        """Start it.
+
+        Args:
+            host: where it runs.
+            folder: for its configuration and log.
+            settings: keys of agent.yaml beside those that every agent here has.
+        """
+        self.settings = settings
+        super().__init__(host, folder)
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        self._config.write_text(json.dumps(json.loads(self._config.read_text()) | self.settings))
+        return super()._started()
+
+
+class Site:
+    """The line with its two agents; ``with`` takes it down again."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rtt_ms: float,
+        largest_bps: int,
+        *,
+        single_packets: bool = True,
+        mtu_bytes: int = FRAMING.mtu_bytes,
+        settings: dict[str, object] | None = None,
+    ) -> None:
+        """Build it.
+
+        Args:
+            folder: for the agents' files.
+            rtt_ms: of the line, milliseconds.
+            largest_bps: the most that will be planned, bit/s: the receiver's window is sized by it.
+            single_packets: see :class:`Line`.
+            mtu_bytes: of every interface.
+            settings: of the sender's agent.
+        """
+        self.rtt_s = rtt_ms / 1000
+        self.line = Line(rtt_ms, single_packets=single_packets, mtu_bytes=mtu_bytes)
+        self.agent = Agent(self.line.sender, folder / "sender", settings or {})
+        self.receiving_agent = Agent(self.line.receiver, folder / "receiver", {})
+        window_bytes = RECEIVE_WINDOWS * int(largest_bps / 8 * self.rtt_s)
+        self.receiving_agent.obey(Allocations(1, LEASE_MS, (), receive_window_bytes=window_bytes))
+        self.feeder, self.drain = Feeder(), Drain()
+        self._epoch = 0
+        self._idle_shares: list[float] = []
+
+    @property
+    def idle_share(self) -> float:
+        """The CPU's idle share in the busiest half second that was measured."""
+        return min(self._idle_shares)
+
+    @contextlib.contextmanager
+    def measured(self) -> Iterator[None]:
+        """Watch how busy the CPU is: figures of a full one say nothing about the line."""
+        with IdleMeter(0.5) as meter:
+            yield
+        self._idle_shares += meter.shares
+
+    def __enter__(self) -> Self:
+        """It is built already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take it down."""
+        self.feeder.close()
+        self.drain.close()
+        self.agent.close()
+        self.receiving_agent.close()
+        self.line.remove()
+
+    def allocation(
+        self, port: int, rate_bps: int, *, rtt_ms: float | None = None, local: bool = False, ipv6: bool = False
+    ) -> Allocation:
+        """Return the plan's entry for what goes to, or with ``local`` from, a port."""
+        window = window_segments(rate_bps, self.rtt_s * 1000 if rtt_ms is None else rtt_ms)
+        dest = self.line.receiver.address6 + "/128" if ipv6 else self.line.receiver.address + "/32"
+        ports = {"local_port": port} if local else {"dest_port": port}
+        return Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window, **ports)
+
+    def plan(self, *entries: Allocation) -> float:
+        """Bring a plan into force; return when the agent said so."""
+        self._epoch += 1
+        self.agent.obey(Allocations(self._epoch, LEASE_MS, entries))
+        return self.agent.controller.applied_at_s[self._epoch]
+
+    def send(self, *entries: Allocation) -> int:
+        """Send a plan, and return its epoch; its confirmation is the caller's to wait for."""
+        self._epoch += 1
+        self.agent.controller.send(Allocations(self._epoch, LEASE_MS, entries))
+        return self._epoch
+
+    def opened(self, port: int, count: int = 1, *, ipv6: bool = False, sender_connects: bool = True) -> list[Stream]:
+        """Return connections that nobody uses yet; what arrives on them is drained."""
+        streams = opened(self.line, port, count, ipv6=ipv6, sender_connects=sender_connects)
+        self.drain.add(streams)
+        return streams
+
+    def close(self, streams: list[Stream]) -> None:
+        """Close connections."""
+        self.feeder.forget(streams)
+        self.drain.remove(streams)
+        for stream in streams:
+            stream.close()
+
+    def received(self, streams: list[Stream]) -> tuple[float, list[int]]:
+        """Return the time and what has arrived on each."""
+        return time.monotonic(), [stream.received_bytes for stream in streams]

@@ -1,0 +1,153 @@
+"""A PostgreSQL of our own: its server, data and socket, beside whatever the machine runs."""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import psycopg
+
+from mininet_tests.testing.eventually import eventually
+
+_DEBIAN = Path("/usr/lib/postgresql")  # a directory for each major version; its bin/ is not on PATH
+_ACCOUNT = "postgres"  # made by Debian's package; the server refuses to run as root
+_USER = "headway"
+_START_S = 60.0  # after a crash it brings each of its files to the disk, which others may use as well
+
+
+def binaries() -> Path | None:
+    """Return the directory with the newest PostgreSQL's programs; None if there is none."""
+    found = (path.parent for path in _DEBIAN.glob("*/bin/postgres") if path.parent.parent.name.isdecimal())
+    return max(found, key=lambda path: int(path.parent.name), default=None)
+
+
+class PrivatePostgres:
+    """postgres, started and stopped by us, by process id; reached through a Unix socket alone, by root and itself.
+
+    >>> with PrivatePostgres() as postgres:  # doctest: +SKIP
+    ...     Store(postgres.url).open()
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._directory = Path()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        """Make a cluster and start it; ``url`` names a database of it."""
+        self._directory = Path(tempfile.mkdtemp(prefix="headway-postgres-"))  # short, for it is part of a socket's name
+        try:
+            if os.geteuid() == 0:
+                shutil.chown(self._directory, _ACCOUNT, _ACCOUNT)
+            initdb = [self._program("initdb"), "--auth=trust", f"--username={_USER}", "--encoding=UTF8", "--locale=C"]
+            command = [*self._unprivileged(), *initdb, "--no-sync", f"--pgdata={self._data}"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self._directory)
+            self.start()
+            self.url = self.new_database()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        """Stop it and remove all it has written."""
+        self._remove()
+
+    def start(self) -> None:
+        """Start the server; return once it answers.
+
+        Raises:
+            AssertionError: it did not come up in time.
+        """
+        try:
+            eventually(self._started, within_s=_START_S, what="PostgreSQL runs")
+        except AssertionError as error:
+            error.add_note((self._directory / "server.log").read_text(errors="replace")[-2000:])
+            raise
+
+    def stop(self) -> None:
+        """Stop the server, which cuts its clients off; safe to call twice."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.send_signal(signal.SIGINT)  # a "fast" shutdown
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+    def kill(self) -> None:
+        """Kill the server at once, as a crash would; return once its processes for clients have noticed, and ended."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        children = [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
+        server.kill()
+        server.wait()
+        eventually(
+            lambda: not any(_runs(pid) for pid in children), within_s=_START_S, what="PostgreSQL's processes end"
+        )
+
+    def new_database(self) -> str:
+        """Return the URL of an empty database."""
+        name = f"headway{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name}")
+        return f"postgresql://{_USER}@/{name}?host={quote(str(self._directory), safe='')}"
+
+    def execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        """Return the rows that a statement yields with values for its ``%s``, asked as the superuser."""
+        with psycopg.connect(host=str(self._directory), user=_USER, dbname="postgres", autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    @property
+    def _data(self) -> Path:
+        return self._directory / "data"
+
+    def _started(self) -> bool:
+        """Start the server if it does not run, for it refuses while children of a killed one live; then ask it."""
+        if self._server is None or self._server.poll() is not None:
+            with (self._directory / "server.log").open("ab") as log:
+                command = [*self._unprivileged(), self._program("postgres"), "-D", str(self._data)]
+                command += ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self._directory}"]
+                self._server = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _program(self, name: str) -> str:
+        directory = binaries()
+        if directory is None:
+            raise FileNotFoundError(f"no PostgreSQL in {_DEBIAN}")
+        return str(directory / name)
+
+    @staticmethod
+    def _unprivileged() -> list[str]:
+        """Return what to write before a command so that it does not run as root, in the same process."""
+        if os.geteuid() != 0:
+            return []
+        return ["setpriv", f"--reuid={_ACCOUNT}", f"--regid={_ACCOUNT}", "--clear-groups", "--pdeathsig=INT", "--"]
+
+    def _remove(self) -> None:
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self._directory)
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a process runs; one that has ended and that nobody has asked about does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

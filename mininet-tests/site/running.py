@@ -1,0 +1,79 @@
+"""A controller as a process of its own, without switches and agents: what durability and speed are tested on."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import yaml
+
+from mininet_tests.testing.eventually import eventually
+
+HEADWAY = Path(sys.executable).parent / "headway"
+UP_WITHIN_S = 30.0
+
+
+@dataclass(slots=True)
+class Running:
+    """A controller that can be killed and started again on the same store.
+
+    Attributes:
+        config: its configuration file.
+        url: its REST API.
+        process: the process, None while it is down.
+    """
+
+    config: Path
+    url: str
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and return once it answers."""
+        with self.config.with_suffix(".log").open("ab") as log:
+            command = [str(HEADWAY), "controller", "--config", str(self.config)]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        eventually(self._answers, within_s=UP_WITHIN_S, what=f"the controller answers ({self.config})")
+
+    def _answers(self) -> bool:
+        if self.process is not None and self.process.poll() is not None:
+            tail = self.config.with_suffix(".log").read_text(errors="replace")[-2000:]
+            raise AssertionError(f"the controller ended with {self.process.returncode}:\n{tail}")
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/v1/topology", timeout=5).status_code == 200
+        return False
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """End it by a signal."""
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(20)
+            self.process = None
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        return int(bound.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(directory: Path, store: str, *, rate: str = "10 Gbit/s", **more: object) -> Iterator[Running]:
+    """Give a controller of the two-site network on a store; it is ended afterwards."""
+    ports = {name: f"127.0.0.1:{free_port()}" for name in ("openflow", "rest", "agents")}
+    config = directory / "controller.yaml"
+    network = {"name": "chile-illinois", "rate": rate}
+    config.write_text(yaml.safe_dump({"network": network, "listen": ports, "store": store, **more}))
+    one = Running(config, f"http://{ports['rest']}")
+    try:
+        one.start()
+        yield one
+    finally:
+        one.end(signal.SIGKILL if sys.exc_info()[0] else signal.SIGTERM)
+        if "HEADWAY_SHOW_LOGS" in os.environ:
+            sys.stderr.write(config.with_suffix(".log").read_text(errors="replace"))

@@ -1,0 +1,380 @@
+"""Connections over the long line: many in one process, fed by one thread, drained by another, watched by a third."""
+
+import bisect
+import ctypes
+import fcntl
+import select
+import selectors
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Self
+
+from mininet_tests.probes.counters import HEADERS_BYTES, Counters
+from mininet_tests.site.long_line import Line
+from mininet_tests.testing.eventually import eventually
+
+BLOCK = bytes(1 << 18)
+DRAIN_EVERY_S, DRAIN_EACH_S = 0.02, 0.001  # at least so often; so seldom for each connection, which costs a call
+COUNT_EVERY_S = 0.01
+CONNECT_WITHIN_S = 20.0
+# A receiver that waits for more than there is confirms every second segment at once; another one, only as fast as it
+# is read (__tcp_ack_snd_check). So the sender is measured, and not the drain, which is woken by more than that.
+RECEIVE_AT_LEAST_BYTES = 1 << 22
+BACKLOG_BYTES, LEAST_BACKLOG_BYTES = 1 << 21, 1 << 14  # of all that are fed together: 40 ms at 400 Mbit/s; of each
+TCP_NOTSENT_LOWAT = 25  # linux/tcp.h
+SIOCOUTQ = 0x5411  # linux/sockios.h: bytes not yet confirmed
+SO_MAX_PACING_RATE = 47  # asm-generic/socket.h
+TCP_CONGESTION = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the kernel tells of a connection: ``struct tcp_info`` (linux/tcp.h)."""
+
+    at_s: float
+    rto_us: int
+    unacked_segments: int
+    sacked_segments: int
+    lost_segments: int
+    rtt_us: int
+    cwnd_segments: int
+    pacing_bytes_per_s: int
+    acked_bytes: int
+    received_bytes: int
+    notsent_bytes: int
+    arrived_segments: int
+    sent_segments: int
+    retransmitted_segments: int
+    reorderings: int
+    receive_window_limited_us: int
+    send_buffer_limited_us: int
+
+    @classmethod
+    def of(cls, end: socket.socket) -> Self:
+        """Return what is told of one end now."""
+        data = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
+        words = struct.unpack_from("=24I", data, 8)
+        pacing, _, acked, received = struct.unpack_from("=4Q", data, 104)
+        window_us, buffer_us = struct.unpack_from("=2Q", data, 176)
+        notsent, _, arrived_segments, sent = struct.unpack_from("=4I", data, 144)
+        (reorderings,) = struct.unpack_from("=I", data, 220)
+        return cls(
+            time.monotonic(),
+            words[0],
+            *words[4:7],
+            words[15],
+            words[18],
+            pacing,
+            acked,
+            received,
+            notsent,
+            arrived_segments,
+            sent,
+            words[23],
+            reorderings,
+            window_us,
+            buffer_us,
+        )
+
+
+@dataclass(slots=True)
+class Stream:
+    """One connection; ``left_bytes`` still to be written, ``None`` for no end."""
+
+    sender: socket.socket
+    receiver: socket.socket
+    left_bytes: int | None = 0
+
+    @property
+    def told(self) -> Told:
+        """What the sender's kernel tells."""
+        return Told.of(self.sender)
+
+    @property
+    def received_bytes(self) -> int:
+        """What has arrived in order."""
+        return Told.of(self.receiver).received_bytes
+
+    @property
+    def algorithm(self) -> str:
+        """The sender's congestion control."""
+        return self.sender.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).split(b"\0")[0].decode()
+
+    @property
+    def unconfirmed_bytes(self) -> int:
+        """What was written, or is still to be, and is not confirmed."""
+        return struct.unpack("=i", fcntl.ioctl(self.sender, SIOCOUTQ, b"\0" * 4))[0] + (self.left_bytes or 0)
+
+    def ask_for(self, rate_bytes_per_s: int) -> None:
+        """Let the application ask for no more than a rate."""
+        self.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, struct.pack("=Q", rate_bytes_per_s))
+
+    def close(self) -> None:
+        """Close both ends, in order."""
+        self.sender.close()
+        self.receiver.close()
+
+
+def opened(
+    line: Line, port: int, count: int, *, address: str = "", ipv6: bool = False, sender_connects: bool = True
+) -> list[Stream]:
+    """Return new connections, their ends not blocking; the listener has ``port``.
+
+    Raises:
+        TimeoutError: one was not established within many round trips.
+    """
+    family = socket.AF_INET6 if ipv6 else socket.AF_INET
+    connecting, listening = (line.sender, line.receiver) if sender_connects else (line.receiver, line.sender)
+    address = address or (listening.address6 if ipv6 else listening.address)
+    listener = listening.inside(lambda: socket.create_server((address, port), family=family, backlog=512))
+    connected = connecting.inside(lambda: [socket.socket(family) for _ in range(count)])
+    listener.settimeout(CONNECT_WITHIN_S)
+    for end in connected:
+        end.setblocking(False)
+        end.connect_ex((address, port))
+    accepted: dict[int, socket.socket] = {}
+    for _ in range(count):
+        end, peer = listener.accept()
+        end.setblocking(False)
+        accepted[peer[1]] = end
+    listener.close()
+    for end in connected if not sender_connects else accepted.values():
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, RECEIVE_AT_LEAST_BYTES)
+    pairs = [(end, accepted[end.getsockname()[1]]) for end in connected]
+    return [Stream(*(pair if sender_connects else pair[::-1])) for pair in pairs]
+
+
+class Feeder:
+    """Writes, in a thread of its own, whatever the streams have left to write."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.EpollSelector()
+        self._woken, self._waker = socket.socketpair()
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._asked: list[tuple[Stream, int | None]] = []
+        self._done: list[threading.Event] = []
+        self._lock = threading.Lock()
+        self._ending = False
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+        self._thread.start()
+
+    def feed(self, streams: list[Stream], size_bytes: int | None = None) -> None:
+        """Write ``size_bytes`` more to each, or without end; 0 stops."""
+        backlog_bytes = max(LEAST_BACKLOG_BYTES, BACKLOG_BYTES // max(1, len(streams)))
+        for stream in streams:
+            stream.left_bytes = size_bytes
+            if size_bytes is None:  # so that it soon stops when it shall
+                stream.sender.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, backlog_bytes)
+        with self._lock:
+            self._asked += [(stream, size_bytes) for stream in streams]
+        self._waker.send(b"x")
+
+    def forget(self, streams: list[Stream]) -> None:
+        """Write nothing more to these; they may be closed then."""
+        self.feed(streams, 0)
+        done = threading.Event()
+        with self._lock:
+            self._done.append(done)
+        self._waker.send(b"x")
+        done.wait()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ending = True
+        self._waker.send(b"x")
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    self._woken.recv(4096)
+                    self._begin()
+                else:
+                    self._write(key.data)
+
+    def _begin(self) -> None:
+        with self._lock:
+            asked, self._asked = self._asked, []
+            done, self._done = self._done, []
+        registered = self._selector.get_map()
+        for stream, _ in asked:
+            if stream.left_bytes == 0:
+                if stream.sender in registered:
+                    self._selector.unregister(stream.sender)
+            else:
+                if stream.sender not in registered:
+                    self._selector.register(stream.sender, selectors.EVENT_WRITE, stream)
+                self._write(stream)
+        for event in done:
+            event.set()
+
+    def _write(self, stream: Stream) -> None:
+        left = stream.left_bytes
+        if left == 0:
+            return
+        try:
+            written = stream.sender.send(BLOCK if left is None else memoryview(BLOCK)[:left])
+        except BlockingIOError:
+            return
+        if left is not None:
+            stream.left_bytes = left - written
+            if not stream.left_bytes:
+                self._selector.unregister(stream.sender)
+
+
+class Drain:
+    """Takes what arrives, in a thread of its own, without looking at it.
+
+    It is woken by much that has come at once, as when a hole is filled: a receiver that leaves it lying confirms
+    nothing until it is read, and the sender's window stands still. A last segment that comes alone does not wake it,
+    and is confirmed when it is read, so there is a look each millisecond, or as often as that costs little.
+    """
+
+    def __init__(self) -> None:
+        self._receivers: list[int] = []
+        self._much = select.epoll()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
+        self._thread.start()
+
+    def add(self, streams: list[Stream]) -> None:
+        """Drain these too."""
+        with self._lock:
+            for stream in streams:
+                self._receivers.append(stream.receiver.fileno())
+                self._much.register(stream.receiver, select.EPOLLIN | select.EPOLLET)
+
+    def remove(self, streams: list[Stream]) -> None:
+        """Drain these no more."""
+        with self._lock:
+            for stream in streams:
+                self._receivers.remove(stream.receiver.fileno())
+                self._much.unregister(stream.receiver)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+        self._much.close()
+
+    def _run(self) -> None:
+        take, all_of_it = ctypes.CDLL(None).recv, ctypes.c_size_t(1 << 30)
+        flags = socket.MSG_TRUNC | socket.MSG_DONTWAIT  # tcp(7): MSG_TRUNC discards
+        while not self._stop.is_set():
+            self._much.poll(min(DRAIN_EVERY_S, DRAIN_EACH_S * max(len(self._receivers), 1)))
+            with self._lock:
+                for fd in self._receivers:
+                    take(fd, None, all_of_it, flags)
+
+
+@dataclass(slots=True)
+class Curve:
+    """Payload that has arrived for one port, over time."""
+
+    at_s: list[float] = field(default_factory=list)
+    payload_bytes: list[int] = field(default_factory=list)
+
+    def at(self, when_s: float) -> float:
+        """Return the bytes that had arrived by a time, between samples in proportion."""
+        after = bisect.bisect_left(self.at_s, when_s)
+        if after == 0:
+            return self.payload_bytes[0]
+        if after == len(self.at_s):
+            return self.payload_bytes[-1]
+        (t0, t1), (b0, b1) = self.at_s[after - 1 : after + 1], self.payload_bytes[after - 1 : after + 1]
+        return b0 + (b1 - b0) * (when_s - t0) / (t1 - t0)
+
+    def bps(self, start_s: float, end_s: float) -> float:
+        """Return the mean rate between two times, bit/s."""
+        return (self.at(end_s) - self.at(start_s)) * 8 / (end_s - start_s)
+
+    def slices_bps(self, start_s: float, end_s: float, width_s: float) -> list[float]:
+        """Return the rate of each whole slice between two times, bit/s."""
+        count = int((end_s - start_s) / width_s + 1e-9)
+        return [self.bps(start_s + n * width_s, start_s + (n + 1) * width_s) for n in range(count)]
+
+
+class Meter:
+    """Counts, every 10 ms, the payload that arrives at the receiver for each of some ports."""
+
+    def __init__(self, line: Line, ports: tuple[int, ...]) -> None:
+        counters = "\n".join(f"  counter p{port} {{ }}" for port in ports)
+        rules = "\n".join(
+            f"    meta l4proto tcp th {side} {port} counter name p{port}"
+            for port in ports
+            for side in ("sport", "dport")
+        )
+        chain = f"  chain received {{\n    type filter hook prerouting priority -300;\n{rules}\n  }}"
+        table = f"table inet longpath\ndelete table inet longpath\ntable inet longpath {{\n{counters}\n{chain}\n}}\n"
+        line.receiver.run("nft", "-f", "-", text=table)
+        self._counters: Counters = line.receiver.inside(Counters)
+        self.curves = {port: Curve() for port in ports}
+        self._header_bytes = HEADERS_BYTES
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, with a last sample."""
+        self._stop.set()
+        self._thread.join()
+        self._sample()
+
+    def _run(self) -> None:
+        due_s = time.monotonic()
+        while not self._stop.is_set():
+            self._sample()
+            due_s = max(due_s + COUNT_EVERY_S, time.monotonic())
+            self._stop.wait(due_s - time.monotonic())
+
+    def _sample(self) -> None:
+        began_s = time.monotonic()
+        counts = self._counters.read()
+        at_s = (began_s + time.monotonic()) / 2
+        for port, curve in self.curves.items():
+            count = counts[f"p{port}"]
+            curve.at_s.append(at_s)
+            curve.payload_bytes.append(count.size_bytes - self._header_bytes * count.packets)
+
+
+class Watch:
+    """Notes, at intervals, what the kernel tells of some streams, and by which algorithm they run."""
+
+    def __init__(self, streams: list[Stream], every_s: float = 0.02) -> None:
+        self.streams, self._every_s = streams, every_s
+        self.told: list[list[Told]] = [[] for _ in streams]
+        self.algorithms: list[tuple[float, list[str]]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            self._look()
+        self._look()
+
+    def _look(self) -> None:
+        for stream, told in zip(self.streams, self.told, strict=True):
+            told.append(stream.told)
+        algorithms = [stream.algorithm for stream in self.streams]
+        if not self.algorithms or self.algorithms[-1][1] != algorithms:
+            self.algorithms.append((time.monotonic(), algorithms))
+
+    def __enter__(self) -> Self:
+        """It runs already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self._stop.set()
+        self._thread.join()
+
+
+def until(when_s: float) -> None:
+    """Wait for a time of CLOCK_MONOTONIC."""
+    eventually(lambda: time.monotonic() >= when_s, within_s=when_s - time.monotonic() + 60, what="a time")

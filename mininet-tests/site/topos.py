@@ -1,0 +1,307 @@
+"""A network of :mod:`topology` realised in Mininet, on Open vSwitch's kernel datapath, netem and TBF.
+
+The site's own links are veth pairs; a host's interface sends at its link's rate. A circuit is a wire of its own: a
+node that passes frames between its two ends unchanged, with the circuit's rate, delay and loss on each. Beside it all
+stands a management network, over which agents reach the controller.
+"""
+
+import ctypes
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
+
+from controller.southbound.openflow.desired import QUEUE_ID, meter_id
+from mininet_tests.site.qdiscs import htb_rates_bps, seeded
+from topology.network import Host, Line, Link, Network, link_name
+from topology.wire import Layer, converted_bps
+
+MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
+CONTROLLER_ADDRESS = f"{MANAGEMENT}.1"
+OPENFLOW_PORT = 6653
+NIC_BURST_BYTES = 131_072  # two super-packets: TBF would cut what is larger than its bucket into single packets
+SUPER_PACKET_BYTES = 65_536
+OFFLOADS = ("tso", "gso", "gro")
+
+
+@dataclass(frozen=True, slots=True)
+class Realised:
+    """The running network.
+
+    Attributes:
+        net: Mininet's.
+        network: what it realises.
+        wires: by circuit, the node that is the line.
+    """
+
+    net: Mininet
+    network: Network
+    wires: dict[str, Node]
+
+
+def realise(network: Network, *, single_packets: bool) -> Realised:
+    """Return the network, built and started; its switches look for a controller at once.
+
+    Args:
+        network: what to build.
+        single_packets: every packet on its own (offloads off everywhere), which is slower and exact for loss;
+            otherwise the kernel's super-packets of up to 64 kB.
+    """
+    # Mininet would say that the controller does not answer yet, and that it cannot raise limits in our namespaces.
+    setLogLevel("critical")
+    net = Mininet(topo=None, build=False, autoStaticArp=True, controller=None)
+    net.addController("c0", RemoteController, ip="127.0.0.1", port=OPENFLOW_PORT)
+    for switch in network.switches:
+        net.addSwitch(
+            switch.name,
+            OVSSwitch,
+            dpid=f"{switch.dpid:016x}",
+            failMode="secure",
+            protocols="OpenFlow13",
+            inNamespace=False,
+        )
+    for host in network.hosts:
+        net.addHost(host.name, ip=f"{host.ip}/24", mac=host.mac)
+    wires = {circuit.name: net.addHost(f"w{i}", ip=None) for i, circuit in enumerate(network.circuits)}
+    _join(net, network, wires)
+    _add_management(net, network)
+    net.build()
+    net.start()
+    realised = Realised(net, network, wires)
+    _quieten(realised)
+    _shape(realised)
+    if single_packets:
+        switch_offloads(realised, OFFLOADS, "off")
+    return realised
+
+
+def _join(net: Mininet, network: Network, wires: dict[str, Node]) -> None:
+    """Add a veth pair for each trunk, two for each circuit, with the names and numbers of the data."""
+    for tail, head, link in network.links():
+        near = {"port1": link.port_no, "intfName1": link.port_name}
+        if link.circuit:
+            net.addLink(net[tail], wires[link.circuit], **near, intfName2=wire_port(link))
+        elif isinstance(_node(network, tail), Host):
+            back = network.link(head, tail)
+            net.addLink(net[tail], net[head], **near, port2=back.port_no, intfName2=back.port_name)
+
+
+def _node(network: Network, name: str) -> object:
+    return network.graph.nodes[name]["node"]
+
+
+def wire_port(link: Link) -> str:
+    """Return the name of the wire's interface that faces a circuit port."""
+    return f"{link.port_name.removesuffix('-wan')}-line"
+
+
+def _add_management(net: Mininet, network: Network) -> None:
+    """Add a plain switch that joins every host to the controller's machine."""
+    bridge = net.addSwitch("mgmt", OVSBridge, dpid=f"{0xFFFF:016x}")
+    for host in network.hosts:
+        net.addLink(net[host.name], bridge, intfName1=f"{host.name}-m", intfName2=f"m-{host.name}")
+
+
+def management_address(host: Host) -> str:
+    """Return a host's address on the management network, after the last part of its own."""
+    return f"{MANAGEMENT}.{IPv4Address(host.ip).packed[3]}"
+
+
+def _quieten(realised: Realised) -> None:
+    """Give everybody an address, and keep the network silent: no IPv6 autoconfiguration, no neighbour discovery."""
+    _run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+    _run("ip", "address", "replace", f"{CONTROLLER_ADDRESS}/24", "dev", "mgmt")
+    _run("ip", "link", "set", "mgmt", "up")
+    for host in realised.network.hosts:
+        node = realised.net[host.name]
+        _in(node, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+        _in(node, "ip", "address", "replace", f"{management_address(host)}/24", "dev", f"{host.name}-m")
+        _in(node, "ip", "link", "set", f"{host.name}-m", "up")
+
+
+def _shape(realised: Realised) -> None:
+    """Put rates, delays and losses where the data has them."""
+    network = realised.network
+    for tail, head, link in network.links():
+        frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of((tail, head)))
+        if link.circuit:
+            wire = realised.wires[link.circuit]
+            near, far = wire_port(link), wire_port(network.link(*network.against(tail, head)))
+            _in(wire, "tc", "qdisc", "add", "dev", near, "ingress")
+            _in(
+                wire,
+                "tc",
+                "filter",
+                "add",
+                "dev",
+                near,
+                "parent",
+                "ffff:",
+                "matchall",
+                "action",
+                "mirred",
+                "egress",
+                "redirect",
+                "dev",
+                far,
+            )
+            _in(
+                wire,
+                "tc",
+                "qdisc",
+                "add",
+                "dev",
+                far,
+                "root",
+                "netem",
+                "rate",
+                f"{frame_bps}bit",
+                "delay",
+                f"{link.delay_us}us",
+                "loss",
+                f"{link.loss_ppm / 10_000:f}%",
+                "limit",
+                str(_limit(link)),
+            )
+        elif isinstance(_node(network, tail), Host):
+            latency_us = link.buffer_bytes * 8_000_000 // link.rate_bps
+            _in(
+                realised.net[tail],
+                "tc",
+                "qdisc",
+                "add",
+                "dev",
+                link.port_name,
+                "root",
+                "tbf",
+                "rate",
+                f"{frame_bps}bit",
+                "burst",
+                str(max(NIC_BURST_BYTES, frame_bps // 8_000)),
+                "latency",
+                f"{latency_us}us",
+            )
+        if network.framing.mtu_bytes != 1500 and not isinstance(_node(network, tail), Line):
+            _set_mtu(realised, tail, link)
+
+
+def _limit(link: Link) -> int:
+    """Return how many packets the line may hold: all that is in flight even if each were as small as a confirmation."""
+    return 1_000 + link.rate_bps * link.delay_us // (8_000_000 * 200)
+
+
+def _set_mtu(realised: Realised, tail: str, link: Link) -> None:
+    mtu = str(realised.network.framing.mtu_bytes)
+    _in(realised.net[tail], "ip", "link", "set", link.port_name, "mtu", mtu)
+    if link.circuit:
+        _in(realised.wires[link.circuit], "ip", "link", "set", wire_port(link), "mtu", mtu)
+
+
+def switch_offloads(realised: Realised, offloads: tuple[str, ...], to: str) -> None:
+    """Switch offloads "on" or "off" on every interface of the data path; without ``OFFLOADS`` packets are single."""
+    for node in (*realised.net.hosts, *realised.net.switches):
+        for interface in node.intfNames():
+            if interface != "lo" and not interface.endswith("-m") and node.name != "mgmt":
+                _in(node, "ethtool", "-K", interface, *(word for o in offloads for word in (o, to)))
+
+
+def seed_lines(realised: Realised, seed: int) -> int | None:
+    """Seed the losses of every circuit, each direction differently; return the seed, None if the kernel has none."""
+    taken = [
+        in_namespace(realised.wires[link.circuit].pid, partial(seeded, wire_port(link), seed + direction))
+        for direction, (_, _, link) in enumerate(realised.network.links())
+        if link.circuit
+    ]
+    return seed if all(taken) else None
+
+
+def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
+    """Return what ``make`` returns in the network namespace of a process; a socket it makes stays there.
+
+    Raises:
+        OSError: the namespace cannot be entered.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    made: list[Any] = []
+
+    def enter() -> None:
+        with Path(f"/proc/{pid}/ns/net").open() as namespace:
+            if libc.setns(namespace.fileno(), 0):  # os.setns is of Python 3.12
+                raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
+        made.append(make())
+
+    thread = threading.Thread(target=enter)  # setns moves one thread only
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
+    """Return, by circuit link, the rate of each class's meter and queue as the switch and the kernel show it.
+
+    Meters from the switch by ``ovs-ofctl``, queues from the kernel by ``tc``, not from the database; bit/s of frames.
+    """
+    network = realised.network
+    meters_bps = {}
+    for tail, head, _ in network.circuit_links:
+        meter_of = {meter_id(network, (tail, head), c): c for c in QUEUE_ID}
+        # A switch whose database is gone takes the question and does not answer it.
+        shown = _run("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "dump-meters", tail)
+        meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
+        rates_bps = {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of}
+        meters_bps[link_name(tail, head)] = rates_bps
+    queues_bps = queue_rates_bps(realised)  # after the meters: a queue grows before its meter does
+    return {name: {"meters_bps": bps, "queues_bps": queues_bps[name]} for name, bps in meters_bps.items()}
+
+
+def queue_rates_bps(realised: Realised) -> dict[str, dict[str, int]]:
+    """Return, by circuit link, the rate of each class's queue as the kernel has it, bit/s of frames.
+
+    Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.
+    """
+    class_of = {queue_id + 1: c for c, queue_id in QUEUE_ID.items()}
+    return {
+        link_name(tail, head): {
+            class_of[minor]: bps for minor, bps in htb_rates_bps(link.port_name).items() if minor in class_of
+        }
+        for tail, head, link in realised.network.circuit_links
+    }
+
+
+def line_drops(realised: Realised, circuit: str) -> dict[str, int]:
+    """Return, by interface of a circuit's wire, the packets its netem has dropped so far."""
+    shown = _in(realised.wires[circuit], "tc", "-s", "-j", "qdisc", "show")
+    return {q["dev"]: q["drops"] for q in json.loads(shown) if q["kind"] == "netem"}
+
+
+def port_drops(realised: Realised) -> dict[str, int]:
+    """Return, by circuit port, the packets its queues have dropped so far."""
+    shown = json.loads(_run("tc", "-s", "-j", "qdisc", "show"))
+    names = {link.port_name for _, _, link in realised.network.circuit_links}
+    return {q["dev"]: q["drops"] for q in shown if q["dev"] in names and q["kind"] == "htb"}
+
+
+def _in(node: Node, *command: str) -> str:
+    """Return what a command prints in a node's network namespace.
+
+    Raises:
+        RuntimeError: it failed; the text has the command and what it said.
+    """
+    return _run(*(["mnexec", "-a", str(node.pid)] if node.inNamespace else []), *command)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout

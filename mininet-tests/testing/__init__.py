@@ -1,0 +1,1 @@
+"""What the product's tests and the experiments share."""
