@@ -22,7 +22,7 @@ from controller.plan.purchases import Purchase, PurchaseState
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.transitions import Change, Place
 from controller.site import Site
-from topology.network import link_name
+from topology.network import Hop
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
 
 HISTORY_STEPS = 1_000
@@ -195,7 +195,7 @@ class Book:
         now_us = self.now_us()
         demand = self.ledger.demand(self.site.standing, now_us, lambda known: self._flow(known, down))
         bought = {
-            link_name(tail, head): self.bought_bps(link.circuit, now_us)
+            Hop(tail, head): self.bought_bps(link.circuit, now_us)
             for tail, head, link in self.site.network.circuit_links
             if link.circuit in self.purchases
         }
@@ -287,16 +287,16 @@ class Book:
         dues_us = (self.ledger.due_us(), self.lines.due_us(self.now_us()))
         return min((due_us for due_us in dues_us if due_us is not None), default=MAX_TIME_US)
 
-    def layers(self) -> dict[str, Layers]:
+    def layers(self) -> dict[Hop, Layers]:
         """Return what each layer lets through now on each direction of each circuit that is up; under the lock."""
         acting, network = self.acting(), self.site.network
-        dead = {link_name(t, h) for t, h, link in network.circuit_links if link.circuit in self.desired.down}
+        dead = {Hop(t, h) for t, h, link in network.circuit_links if link.circuit in self.desired.down}
         return {
             name: Layers({}, {}, {}, 0) if name in dead else self._layers_on(name, link.circuit_bps, acting)
             for name, link in self.desired.links.items()
         }
 
-    def _layers_on(self, link: str, circuit_bps: int, acting: tuple[Entry, ...]) -> Layers:
+    def _layers_on(self, link: Hop, circuit_bps: int, acting: tuple[Entry, ...]) -> Layers:
         crossing = [e for e in acting if link in e.flow.links]
         meters = self.installed.meters.links[link].classes if self.installed.meters else {}
         queues = self.installed.queues.links[link].classes if self.installed.queues else {}
@@ -352,7 +352,7 @@ class View:
 
     desired: Plan
     installed: Plan | None
-    layers: Mapping[str, Layers]
+    layers: Mapping[Hop, Layers]
     hosts: Mapping[str, HostState]
     error: str
     lines: Mapping[str, LineState]

@@ -11,7 +11,7 @@ from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period
-from topology.network import Network, UnknownNode, link_name
+from topology.network import Hop, Network, UnknownNode
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
@@ -52,7 +52,7 @@ class Site:
         ledger = Ledger(self.network, self.policy, self.lead_us)
         for tail, head, link in self.network.circuit_links:
             periods = self.schedules.get(link.circuit or "", ())
-            ledger.set_schedule(link_name(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))
+            ledger.set_schedule(Hop(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))
         return ledger
 
     def longest_rtt_us(self) -> int:

@@ -2,6 +2,7 @@
 
 from controller.book import Book
 from controller.plan.ports import PortBurst, port_bursts
+from topology.network import Hop
 
 
 def start_bursts(book: Book) -> tuple[PortBurst, ...]:
@@ -18,7 +19,7 @@ class StartBurstWatch:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._looked_at: tuple[int, frozenset[str]] | None = None
-        self._said: frozenset[str] = frozenset()
+        self._said: frozenset[Hop] = frozenset()
 
     def look(self) -> None:
         """Look again, if there is another plan or another agent than before."""
@@ -34,7 +35,7 @@ class StartBurstWatch:
                 book.events.publish(
                     "burst.too_large",
                     level="warning",
-                    link=port.link,
+                    link=str(port.link),
                     senders=", ".join(port.hosts),
                     needed_bytes=port.chosen_bytes,
                     buffer_bytes=port.buffer_bytes,

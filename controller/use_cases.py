@@ -10,8 +10,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic import TypeAdapter
-
 from controller.book import Book
 from controller.checks import AnnouncementRequest, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
@@ -23,10 +21,9 @@ from controller.plan.lifecycle import IN_PLAN, Event, State
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.store import Changes, PurchaseRow, Store
+from controller.store.announcements import announcement_of, announcement_text
 
 T = TypeVar("T")
-
-_ANNOUNCEMENT = TypeAdapter(Announcement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +285,7 @@ class UseCases:
         """Hand what has changed to the store."""
         book = self._book
         reservations, announced = book.ledger.changes()
-        bodies = tuple(
-            (name, None if a is None else _ANNOUNCEMENT.dump_json(a).decode()) for name, a in announced.items()
-        )
+        bodies = tuple((name, None if a is None else announcement_text(a)) for name, a in announced.items())
         saved = self._store.save(Changes(reservations=reservations, announcements=bodies))
         saved.add_done_callback(self._look_after)
         if book.must_replan() or book.due_us() < book.sleeping_until_us:
@@ -309,7 +304,7 @@ class UseCases:
         saved = self._store.load()
         book = self._book
         book.ledger = book.site.ledger()
-        announcements = (_ANNOUNCEMENT.validate_json(body) for body in saved.announcements.values())
+        announcements = (announcement_of(body) for body in saved.announcements.values())
         book.ledger.restore(saved.reservations, announcements, book.now_us())
         for row in saved.purchases:
             if row.circuit in book.purchases:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -83,13 +84,28 @@ class Circuit:
     rate_bps: int
 
 
-def link_name(tail: str, head: str) -> str:
-    """Return the name of one direction between two neighbours.
+class Hop(NamedTuple):
+    """One direction between two neighbours, by their names; as text, an arrow between them.
 
-    >>> link_name("ls1", "ch1")
+    >>> str(Hop("ls1", "ch1"))
     'ls1->ch1'
     """
-    return f"{tail}->{head}"
+
+    tail: str
+    head: str
+
+    def __str__(self) -> str:
+        """Return it as people and JSON have it."""
+        return f"{self.tail}->{self.head}"
+
+
+def hops(path: tuple[str, ...]) -> tuple[Hop, ...]:
+    """Return the hops of a path, by its nodes.
+
+    >>> [str(hop) for hop in hops(("base20", "ls1", "ch1"))]
+    ['base20->ls1', 'ls1->ch1']
+    """
+    return tuple(map(Hop, path, path[1:]))
 
 
 class UnknownNode(ValueError):
@@ -172,16 +188,16 @@ class Network:
         tagged = any(self.link(tail, head).vlan_vid is not None for tail, head in pairwise(path))
         return replace(self.framing, vlan_tags=int(tagged))
 
-    def against(self, tail: str, head: str) -> tuple[str, str]:
+    def against(self, tail: str, head: str) -> Hop:
         """Return the hop that goes the other way between the same two ends: over a line, its other entrance.
 
         >>> from topology.named import chile_illinois, chile_illinois_2
-        >>> chile_illinois().against("ls1", "ch1"), chile_illinois_2().against("ls1", "north")
-        (('ch1', 'ls1'), ('ch1', 'north'))
+        >>> print(chile_illinois().against("ls1", "ch1"), chile_illinois_2().against("ls1", "north"))
+        ch1->ls1 ch1->north
         """
         if isinstance(self.graph.nodes[head]["node"], Line):
-            return next(end for end in self.graph.successors(head) if end != tail), head
-        return head, tail
+            return Hop(next(end for end in self.graph.successors(head) if end != tail), head)
+        return Hop(head, tail)
 
     @property
     def circuits(self) -> tuple[Circuit, ...]:

@@ -72,9 +72,9 @@ def _links(view: View) -> Iterator[Metric]:
             ("hosts_frame", "What all hosts may send in it, in frames."),
         )
     }
-    for name, link in view.desired.links.items():
+    for hop, link in view.desired.links.items():
+        layers, name = view.layers[hop], str(hop)
         circuit.add_metric([name], link.wire_bps)
-        layers = view.layers[name]
         for flow_class, share in link.classes.items():
             limits["wire"].add_metric([name, flow_class], share.wire_bps)
             limits["queue_frame"].add_metric([name, flow_class], layers.queues_bps.get(flow_class, 0))

@@ -138,7 +138,7 @@ def admitted(
     if isinstance(answer, Shortage):
         offers = tuple(_offers(request, network, policy, calendar))
         return Refused(
-            Reason.CAPACITY_UNAVAILABLE, answer.resource, answer.asked_bps, answer.free_bps, answer.at_us, offers
+            Reason.CAPACITY_UNAVAILABLE, str(answer.resource), answer.asked_bps, answer.free_bps, answer.at_us, offers
         )
     return Granted(answer, need(network, answer.paths, request.flow_class))
 

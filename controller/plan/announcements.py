@@ -155,7 +155,9 @@ def refused(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int, 
     lacks = calendar.shortage(Booking(way.need, asked_bps, begin_us, begin_us + sending_us))
     if lacks is None:
         return Refused(Reason.DEADLINE_UNREACHABLE, "", asked_bps, 0, now_us, offers, "too slow to be promised")
-    return Refused(Reason.DEADLINE_UNREACHABLE, lacks.resource, lacks.asked_bps, lacks.free_bps, lacks.at_us, offers)
+    return Refused(
+        Reason.DEADLINE_UNREACHABLE, str(lacks.resource), lacks.asked_bps, lacks.free_bps, lacks.at_us, offers
+    )
 
 
 def _soonest(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:

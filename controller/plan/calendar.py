@@ -9,6 +9,7 @@ equal bookings are two bookings.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from controller.plan.keys import Resource
 from controller.plan.policy import PPM
 from controller.plan.reservations import MAX_TIME_US
 from controller.plan.steps import Steps
@@ -21,9 +22,9 @@ class Need:
     The way there takes the whole rate; the answers take a small part of it on the way back.
     """
 
-    shares_ppm: tuple[tuple[str, int], ...]
+    shares_ppm: tuple[tuple[Resource, int], ...]
 
-    def claims(self, rate_bps: int) -> tuple[tuple[str, int], ...]:
+    def claims(self, rate_bps: int) -> tuple[tuple[Resource, int], ...]:
         """Return what a rate takes of each resource, bit/s, rounded up."""
         return tuple((resource, -(-rate_bps * ppm // PPM)) for resource, ppm in self.shares_ppm)
 
@@ -42,7 +43,7 @@ class Booking:
 class Shortage:
     """The first instant at which a resource lacks what is asked of it."""
 
-    resource: str
+    resource: Resource
     asked_bps: int
     free_bps: int
     at_us: int
@@ -51,7 +52,7 @@ class Shortage:
 class Calendar:
     """Bookings by name over resources; exact at every instant."""
 
-    def __init__(self, capacity_bps: Mapping[str, int]) -> None:
+    def __init__(self, capacity_bps: Mapping[Resource, int]) -> None:
         """Start with nothing booked and every capacity the same at all times."""
         self._capacity = {resource: Steps(bps) for resource, bps in capacity_bps.items()}
         self._free = {resource: Steps(bps) for resource, bps in capacity_bps.items()}
@@ -75,32 +76,32 @@ class Calendar:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def has_resource(self, resource: str) -> bool:
+    def has_resource(self, resource: Resource) -> bool:
         """Return whether there is a resource of this name."""
         return resource in self._capacity
 
-    def add_resource(self, resource: str) -> None:
+    def add_resource(self, resource: Resource) -> None:
         """Add a resource whose capacity is 0 at all times until it is changed."""
         self._capacity[resource], self._free[resource] = Steps(), Steps()
 
-    def remove_resource(self, resource: str) -> None:
+    def remove_resource(self, resource: Resource) -> None:
         """Forget a resource; bookings that need it must be out already."""
         del self._capacity[resource], self._free[resource]
 
-    def change_capacity(self, resource: str, start_us: int, end_us: int, change_bps: int) -> None:
+    def change_capacity(self, resource: Resource, start_us: int, end_us: int, change_bps: int) -> None:
         """Add to a resource's capacity over an interval; what is booked stays booked."""
         self._capacity[resource].add(start_us, end_us, change_bps)
         self._free[resource].add(start_us, end_us, change_bps)
 
-    def capacity_bps(self, resource: str, at_us: int) -> int:
+    def capacity_bps(self, resource: Resource, at_us: int) -> int:
         """Return a resource's capacity at an instant."""
         return self._capacity[resource].value(at_us)
 
-    def free_bps(self, resource: str, at_us: int) -> int:
+    def free_bps(self, resource: Resource, at_us: int) -> int:
         """Return what is free at an instant; negative where a capacity has shrunk below what is booked."""
         return self._free[resource].value(at_us)
 
-    def peak_bps(self, resource: str, start_us: int, end_us: int) -> int:
+    def peak_bps(self, resource: Resource, start_us: int, end_us: int) -> int:
         """Return the most that is booked of a resource at any instant of ``[start_us, end_us)``."""
         return max(
             capacity - self._free[resource].least(begin, until)
@@ -182,7 +183,7 @@ class Calendar:
         yield from joined
 
     def _lesser(
-        self, pieces: Iterable[tuple[int, int, int]], resource: str, ppm: int
+        self, pieces: Iterable[tuple[int, int, int]], resource: Resource, ppm: int
     ) -> Iterator[tuple[int, int, int]]:
         for start, end, rate_bps in pieces:
             for begin, until, free_bps in self._free[resource].pieces(start, end):

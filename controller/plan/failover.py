@@ -6,11 +6,12 @@ from dataclasses import replace
 import networkx as nx
 
 from controller.plan.announcements import Announcement
+from controller.plan.keys import ClassShare
 from controller.plan.paths import Path, circuits, way_round
 from controller.plan.plan import Demand, Entry, Flow, Plan
 from controller.plan.policy import PPM, Policy
-from controller.plan.resources import class_resource, need, of_circuit
-from topology.network import Network, link_name
+from controller.plan.resources import need, of_circuit
+from topology.network import Hop, Network
 from topology.wire import Framing, Layer, converted_bps
 
 
@@ -32,7 +33,7 @@ def without(network: Network, policy: Policy, demand: Demand, down: frozenset[st
     """
     if not down:
         return demand
-    dead = {link_name(tail, head) for tail, head, link in network.circuit_links if link.circuit in down}
+    dead = {Hop(tail, head) for tail, head, link in network.circuit_links if link.circuit in down}
     capacity_bps = {**demand.capacity_bps, **dict.fromkeys(dead, 0)}
     stay = [flow for flow in demand.flows if dead.isdisjoint(flow.links)]
     move = [flow for flow in demand.flows if not dead.isdisjoint(flow.links)]
@@ -46,21 +47,17 @@ def without(network: Network, policy: Policy, demand: Demand, down: frozenset[st
 
 def _with(network: Network, policy: Policy, demand: Demand, flow: Flow) -> Demand:
     """Return the demand with a flow that comes to other circuits, and what these can promise it."""
-    shares = {resource: ppm for resource, ppm in need(network, (flow.path,), flow.flow_class).shares_ppm if ppm}
+    needed = need(network, (flow.path,), flow.flow_class).shares_ppm
+    shares = {share: ppm for share, ppm in needed if ppm and isinstance(share, ClassShare)}
     reserved, floor_bps = dict(demand.reserved_bps), flow.floor_bps
-    hops = [(t, h) for t, h, link in network.circuit_links if link_name(t, h) in shares]
-    for tail, head in hops:
-        name = link_name(tail, head)
-        sale = of_circuit(tail, head, demand.capacity_bps.get(name, network.link(tail, head).rate_bps), policy)
-        booked = {c: reserved.get((name, c), 0) for c in policy.classes}
-        left_bps = min(
-            sale[name] - sum(booked.values()),
-            sale[class_resource(tail, head, flow.flow_class)] - booked[flow.flow_class],
-        )
-        floor_bps = min(floor_bps, max(0, left_bps) * PPM // shares[name])
-    for hop in hops:
-        place = link_name(*hop), flow.flow_class
-        reserved[place] = reserved.get(place, 0) + floor_bps * shares[place[0]] // PPM
+    for share, ppm in shares.items():
+        hop = share.hop
+        sale = of_circuit(hop, demand.capacity_bps.get(hop, network.link(*hop).rate_bps), policy)
+        booked = {c: reserved.get(ClassShare(hop, c), 0) for c in policy.classes}
+        left_bps = min(sale[hop] - sum(booked.values()), sale[share] - booked[share.flow_class])
+        floor_bps = min(floor_bps, max(0, left_bps) * PPM // ppm)
+    for share, ppm in shares.items():
+        reserved[share] = reserved.get(share, 0) + floor_bps * ppm // PPM
     return replace(demand, flows=(*demand.flows, replace(flow, floor_bps=floor_bps)), reserved_bps=reserved)
 
 
@@ -81,9 +78,9 @@ def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     )
 
 
-def is_dead(link: str, plan: Plan) -> bool:
+def is_dead(hop: Hop, plan: Plan) -> bool:
     """Return whether a link leads into a line that is down under a plan, so that the switch sends by another."""
-    return link.partition("->")[2] in plan.down
+    return hop.head in plan.down
 
 
 def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:

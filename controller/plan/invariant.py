@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 
@@ -28,7 +29,7 @@ class Layers:
 class Violation:
     """A layer that lets through more on a link than the layer below it; ``flow_class`` None means in total."""
 
-    link: str
+    link: Hop
     flow_class: FlowClass | None
     upper: str
     upper_bps: int
@@ -41,12 +42,12 @@ class Violation:
         return f"{self.link}, {where}: {self.upper} {self.upper_bps:,} bit/s > {self.lower} {self.lower_bps:,} bit/s"
 
 
-def violations(by_link: Mapping[str, Layers]) -> tuple[Violation, ...]:
+def violations(by_link: Mapping[Hop, Layers]) -> tuple[Violation, ...]:
     """Return every place where a layer lets through more than the one that must hold it."""
     return tuple(found for link, layers in by_link.items() for found in _on_link(link, layers))
 
 
-def _on_link(link: str, layers: Layers) -> Iterator[Violation]:
+def _on_link(link: Hop, layers: Layers) -> Iterator[Violation]:
     for flow_class in FlowClass:
         hosts, meter, queue = (
             by_class.get(flow_class, 0) for by_class in (layers.hosts_bps, layers.meters_bps, layers.queues_bps)

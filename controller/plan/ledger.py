@@ -14,15 +14,16 @@ from controller.plan.admission import Granted, Reason, Refused, Request, lower_c
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promised, refused
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.flows import merged
+from controller.plan.keys import ClassShare, Pool
 from controller.plan.lead import Market, admitted_in_time
 from controller.plan.lifecycle import ENDED, IN_PLAN, Event, State, after
 from controller.plan.plan import Demand, Flow
 from controller.plan.policy import PPM, Policy
 from controller.plan.reservations import Constraints, Reservation
-from controller.plan.resources import capacities, class_resource, need, of_circuit
+from controller.plan.resources import capacities, need, of_circuit
 from controller.plan.steps import Steps
-from controller.plan.ways import Hosts, Way, pool, ways
-from topology.network import Network, link_name
+from controller.plan.ways import Hosts, Way, ways
+from topology.network import Hop, Network
 from topology.protocol import FlowClass
 
 HOLD_US = 60_000_000
@@ -58,10 +59,7 @@ class Ledger:
         self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
-        self._wire = {link_name(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
-        self._class_of = {
-            class_resource(t, h, c): (link_name(t, h), c) for t, h, _ in network.circuit_links for c in FlowClass
-        }
+        self._wire = {Hop(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
         self._due: list[tuple[int, str]] = []
         self._sequence = 0
         self._changed: dict[str, Reservation] = {}
@@ -204,15 +202,13 @@ class Ledger:
         if known.reason != reason:
             self._write(replace(known, reason=reason), now_us)
 
-    def set_schedule(self, link: str, periods: Iterable[tuple[int, int, int]]) -> None:
+    def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
         """Write times of another capacity into the calendar: (from, until, bit/s on the wire) of one circuit's link."""
-        (tail, head), usual = next(
-            ((t, h), circuit.rate_bps) for t, h, circuit in self.network.circuit_links if link_name(t, h) == link
-        )
-        before = of_circuit(tail, head, usual, self.policy)
+        usual_bps = self.network.link(*hop).rate_bps
+        before = of_circuit(hop, usual_bps, self.policy)
         for start_us, end_us, rate_bps in periods:
-            self._wire[link].add(start_us, end_us, rate_bps - usual)
-            for resource, bps in of_circuit(tail, head, rate_bps, self.policy).items():
+            self._wire[hop].add(start_us, end_us, rate_bps - usual_bps)
+            for resource, bps in of_circuit(hop, rate_bps, self.policy).items():
                 self.calendar.change_capacity(resource, start_us, end_us, bps - before[resource])
             for at_us in (start_us - GUARD_US, start_us, end_us):
                 heapq.heappush(self._due, (at_us, ""))
@@ -242,7 +238,7 @@ class Ledger:
             flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
         """
         flows = list(standing)
-        reserved: dict[tuple[str, FlowClass], int] = {}
+        reserved: dict[ClassShare, int] = {}
         bookings: list[Booking] = []
         for known in self.in_plan():
             flow = flow_of(known)
@@ -255,18 +251,15 @@ class Ledger:
             bookings.append(Booking(announcement.need, floor_bps, now_us, now_us + 1))
         for booking in bookings:
             for resource, bps in booking.need.claims(booking.rate_bps):
-                if resource in self._class_of:
-                    place = self._class_of[resource]
-                    reserved[place] = reserved.get(place, 0) + bps
-        capacity = {link: steps.least(now_us, now_us + GUARD_US) for link, steps in self._wire.items()}
+                if isinstance(resource, ClassShare):
+                    reserved[resource] = reserved.get(resource, 0) + bps
+        capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
         return Demand(merged(flows), capacity, reserved)
 
     def _announced_flow(self, announcement: Announcement, flow: Flow, floor_bps: int) -> Flow:
         """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
         senders = len(announcement.flows)
-        least_bps = min(
-            self.network.link(*hop).rate_bps for hop in pairwise(flow.path) if self.network.link(*hop).circuit
-        )
+        least_bps = min(self.network.link(*hop).rate_bps for hop in flow.links if self.network.link(*hop).circuit)
         return replace(
             flow,
             floor_bps=floor_bps,
@@ -338,11 +331,11 @@ class Ledger:
             self._cancel(announcement)
         if name in self.calendar:
             self.calendar.cancel(name)
-            self.calendar.remove_resource(pool(name))
+            self.calendar.remove_resource(Pool(name))
         if new is not None:
             self.calendar.book(name, self._booking(new))
-            self.calendar.add_resource(pool(name))
-            self.calendar.change_capacity(pool(name), new.start_us, new.end_us, new.rate_bps)
+            self.calendar.add_resource(Pool(name))
+            self.calendar.change_capacity(Pool(name), new.start_us, new.end_us, new.rate_bps)
         for announcement in drawing:
             still = announcement if new is not None else replace(announcement, rates=(), pool="")
             self._enter(still)
@@ -352,7 +345,7 @@ class Ledger:
         """Book an announcement; one that draws on a reservation with no room for it any more keeps no promise."""
         for name, booking in announcement.bookings():
             if announcement.pool and (
-                not self.calendar.has_resource(pool(announcement.pool)) or self.calendar.shortage(booking)
+                not self.calendar.has_resource(Pool(announcement.pool)) or self.calendar.shortage(booking)
             ):
                 self._cancel(announcement)
                 announcement = replace(announcement, rates=(), pool="")

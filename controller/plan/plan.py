@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
-from itertools import pairwise
 
+from controller.plan.keys import ClassShare
 from controller.plan.policy import PPM, Policy
 from controller.plan.shares import class_shares, max_min
-from topology.network import Network, link_name
+from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer, answers_ppm, converted_bps
 
@@ -42,9 +42,9 @@ class Flow:
     size_bytes: int = 0
 
     @property
-    def links(self) -> tuple[str, ...]:
-        """The names of the directed links on its path."""
-        return tuple(link_name(*hop) for hop in pairwise(self.path))
+    def links(self) -> tuple[Hop, ...]:
+        """The directed links on its path."""
+        return hops(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Plan:
 
     Attributes:
         epoch: number of the plan; only grows.
-        links: by name, every direction of every circuit.
+        links: every direction of every circuit.
         entries: the allocations, ordered by name.
         down: circuits that nothing is sent by.
     """
 
     epoch: int
-    links: dict[str, LinkPlan]
+    links: dict[Hop, LinkPlan]
     entries: tuple[Entry, ...]
     down: frozenset[str] = frozenset()
 
@@ -143,8 +143,8 @@ class Demand:
     """
 
     flows: tuple[Flow, ...]
-    capacity_bps: Mapping[str, int] = field(default_factory=dict)
-    reserved_bps: Mapping[tuple[str, FlowClass], int] = field(default_factory=dict)
+    capacity_bps: Mapping[Hop, int] = field(default_factory=dict)
+    reserved_bps: Mapping[ClassShare, int] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
 
 
@@ -164,18 +164,16 @@ def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Pla
     flows = sorted(demand.flows, key=lambda f: f.name)
     carriers = _carriers(flows)
     links = {
-        link_name(tail, head): _link_plan(network, (tail, head), policy, demand, carriers)
-        for tail, head, _ in network.circuit_links
+        hop: _link_plan(network, hop, policy, demand, carriers)
+        for hop in (Hop(t, h) for t, h, _ in network.circuit_links)
     }
     parts: dict[str, int] = {}
-    for tail, head, _ in network.circuit_links:
-        name = link_name(tail, head)
-        for flow_class, limits in links[name].classes.items():
-            members = [f for f in flows if f.flow_class is flow_class and name in f.links]
-            hops = (tail, head), network.against(tail, head)
-            answered = _answered(flows, carriers, hops, flow_class) if members else set()
-            data_bps = sum(links[n].classes[c].meter_bps for n, c in answered)
-            framing = network.framing_of((tail, head))
+    for hop, link in links.items():
+        back, framing = network.against(*hop), network.framing_of(hop)
+        for flow_class, limits in link.classes.items():
+            members = [f for f in flows if f.flow_class is flow_class and hop in f.links]
+            answered = _answered(flows, carriers, (hop, back), flow_class) if members else set()
+            data_bps = sum(links[share.hop].classes[share.flow_class].meter_bps for share in answered)
             answers_bps = data_bps * answers_ppm(framing) // PPM
             divided = _divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
@@ -195,31 +193,28 @@ def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
 
 
 def _answered(
-    flows: Iterable[Flow], carriers: Mapping[str, Flow], hops: tuple[tuple[str, str], ...], flow_class: FlowClass
-) -> set[tuple[str, FlowClass]]:
-    """Return the data, by circuit link and class, whose answers cross a link (``hops``: there and back) in a class."""
-    name, against = (link_name(*hop) for hop in hops)
+    flows: Iterable[Flow], carriers: Mapping[str, Flow], there_back: tuple[Hop, Hop], flow_class: FlowClass
+) -> set[ClassShare]:
+    """Return the data, by circuit link and class, whose answers cross a link (there and back) in a class."""
+    there, back = there_back
     return {
         # Answers by another way than their data's have none against them; the data's first circuit stands for it.
-        (against if against in f.links else f.links[1], f.flow_class)
+        ClassShare(back if back in f.links else f.links[1], f.flow_class)
         for f in flows
-        if carriers[f.name].flow_class is flow_class and name in carriers[f.name].links
+        if carriers[f.name].flow_class is flow_class and there in carriers[f.name].links
     }
 
 
-def _link_plan(
-    network: Network, hop: tuple[str, str], policy: Policy, demand: Demand, carriers: Mapping[str, Flow]
-) -> LinkPlan:
+def _link_plan(network: Network, hop: Hop, policy: Policy, demand: Demand, carriers: Mapping[str, Flow]) -> LinkPlan:
     """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need."""
-    name = link_name(*hop)
-    capacity_bps = demand.capacity_bps.get(name, network.link(*hop).rate_bps)
+    capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)
     for flow in demand.flows:
         wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
         for crossing in (flow, carriers[flow.name]):
-            if name in crossing.links:
+            if hop in crossing.links:
                 wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
-    reserved = {c: demand.reserved_bps.get((name, c), 0) for c in policy.classes}
+    reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
     shares = class_shares(capacity_bps, policy, wanted, reserved)
     framing = network.framing_of(hop)
     return LinkPlan(

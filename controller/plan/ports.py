@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TypeVar
 
 from controller.plan.bursts import (
@@ -16,7 +15,7 @@ from controller.plan.bursts import (
     needed_bytes,
 )
 from controller.plan.plan import Entry, Plan
-from topology.network import Network, link_name
+from topology.network import Hop, Network
 from topology.units import shown_rate, shown_size
 from topology.wire import Layer, converted_bps
 
@@ -37,7 +36,7 @@ class PortBurst:
         buffer_bytes: what the port holds.
     """
 
-    link: str
+    link: Hop
     circuit: str | None
     hosts: tuple[str, ...]
     window_bytes: int
@@ -67,24 +66,25 @@ def port_bursts(plan: Plan, network: Network, paced: Collection[str]) -> tuple[P
     switches = {switch.name for switch in network.switches}
     found = []
     for tail, head, _ in network.links():
-        crossing = [e for e in plan.entries if link_name(tail, head) in e.flow.links]
+        hop = Hop(tail, head)
+        crossing = [e for e in plan.entries if hop in e.flow.links]
         if tail in switches and crossing:
-            found.append(_Port(plan, network, (tail, head)).burst(crossing, paced))
+            found.append(_Port(plan, network, hop).burst(crossing, paced))
     return tuple(found)
 
 
 class _Port:
     """A switch's port under a plan."""
 
-    def __init__(self, plan: Plan, network: Network, hop: tuple[str, str]) -> None:
+    def __init__(self, plan: Plan, network: Network, hop: Hop) -> None:
         self._plan, self._network = plan, network
-        self._name, self._link = link_name(*hop), network.link(*hop)
+        self._hop, self._link = hop, network.link(*hop)
         self.rate_bps = max(1, self._carried_bps(hop))
         self.buffer_bytes = self._link.buffer_bytes
 
-    def _carried_bps(self, hop: tuple[str, str]) -> int:
+    def _carried_bps(self, hop: Hop) -> int:
         """Return what a link carries now, on the wire: a circuit may have less to give than its line."""
-        planned = self._plan.links.get(link_name(*hop))
+        planned = self._plan.links.get(hop)
         return self._network.link(*hop).rate_bps if planned is None else planned.wire_bps
 
     def burst(self, crossing: Sequence[Entry], paced: Collection[str]) -> PortBurst:
@@ -100,7 +100,7 @@ class _Port:
             free_bytes = self.buffer_bytes - sum(c.needed_bytes for c in chosen)
             chosen.append(chosen_unpaced(self._senders(others), left_bps, free_bytes))
         return PortBurst(
-            link=self._name,
+            link=self._hop,
             circuit=self._link.circuit,
             hosts=tuple(dict.fromkeys(e.flow.host for e in crossing)),
             window_bytes=self.frames_bytes(crossing),
@@ -151,10 +151,9 @@ class _Port:
         hosts = {(e.flow.host, min(self._carried_bps(hop) for hop in self._earlier(e))) for e in entries}
         return max(1, min(sum(self._carried_bps(hop) for hop in sides), sum(bps for _, bps in hosts)))
 
-    def _earlier(self, entry: Entry) -> list[tuple[str, str]]:
+    def _earlier(self, entry: Entry) -> tuple[Hop, ...]:
         """Return the hops of an entry before it comes to the port."""
-        hops = list(pairwise(entry.flow.path))
-        return hops[: entry.flow.links.index(self._name)]
+        return entry.flow.links[: entry.flow.links.index(self._hop)]
 
     def _wire_bps(self, entry: Entry) -> int:
         return converted_bps(entry.frame_bps, Layer.FRAME, Layer.WIRE, self._network.framing)

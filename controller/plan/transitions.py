@@ -15,6 +15,7 @@ from enum import Enum
 
 from controller.plan.failover import carried, is_dead, turned
 from controller.plan.plan import ClassLimits, Entry, LinkPlan, Plan
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 
@@ -163,7 +164,7 @@ def _same_queues(old: Plan, new: Plan) -> bool:
     return _queues(old) == _queues(new)
 
 
-def _queues(plan: Plan) -> dict[str, tuple[int, dict[FlowClass, int]]]:
+def _queues(plan: Plan) -> dict[Hop, tuple[int, dict[FlowClass, int]]]:
     return {
         name: (link.circuit_bps, {c: limits.queue_bps for c, limits in link.classes.items()})
         for name, link in plan.links.items()
@@ -186,12 +187,12 @@ def _above_queues(old: Plan, new: Plan) -> bool:
 def switch_changes(place: Place, old: Plan, new: Plan) -> tuple[Change, ...]:
     """Return what bringing the switches' meters or queues from one plan to another changes."""
 
-    def bps(plan: Plan, link: str, flow_class: FlowClass) -> int:
-        limits = plan.links[link].classes[flow_class]
+    def bps(plan: Plan, hop: Hop, flow_class: FlowClass) -> int:
+        limits = plan.links[hop].classes[flow_class]
         return limits.meter_bps if place is Place.METERS else limits.queue_bps
 
-    pairs = ((name, c) for name, link in new.links.items() for c in link.classes)
-    found = (Change(name, c, bps(old, name, c), bps(new, name, c)) for name, c in pairs)
+    pairs = ((hop, c) for hop, link in new.links.items() for c in link.classes)
+    found = (Change(str(hop), c, bps(old, hop, c), bps(new, hop, c)) for hop, c in pairs)
     return tuple(change for change in found if change.from_bps != change.to_bps)
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from controller.plan.calendar import Need
 from controller.plan.flows import flow_on
+from controller.plan.keys import Pool
 from controller.plan.paths import circuits, default_path
 from controller.plan.plan import Flow
 from controller.plan.policy import PPM
 from controller.plan.reservations import Reservation
 from controller.plan.resources import joint, need
-from topology.network import Network, link_name
+from topology.network import Network, hops
 from topology.protocol import FlowClass
 
 
@@ -37,11 +38,6 @@ class Way:
     flows: tuple[Flow, ...]
     rtt_us: int
     pool: str = ""
-
-
-def pool(reservation_id: str) -> str:
-    """Return the name of the resource that announcements draw on when they use a reservation."""
-    return f"reservation {reservation_id}"
 
 
 def ways(
@@ -76,12 +72,12 @@ def _way(network: Network, named: tuple[str, FlowClass], paths: list[tuple[str, 
     name, flow_class = named
     needs = [need(network, (path,), flow_class) for path in paths]
     if drawn_on:
-        needs = [_local(one, path, pool(drawn_on)) for one, path in zip(needs, paths, strict=True)]
+        needs = [_local(one, path, Pool(drawn_on)) for one, path in zip(needs, paths, strict=True)]
     flows = (flow_on(network, f"{name}/{path[0]}", flow_class, path) for path in paths)
     return Way(joint(needs), tuple(flows), max(network.path_rtt_us(path) for path in paths), drawn_on)
 
 
-def _local(one: Need, path: tuple[str, ...], drawn_on: str) -> Need:
+def _local(one: Need, path: tuple[str, ...], drawn_on: Pool) -> Need:
     """Return what an announcement takes that draws on a reservation: the ends' links, and of the reservation."""
-    ends = link_name(*path[:2]), link_name(*path[-2:])
-    return Need((*((r, ppm) for r, ppm in one.shares_ppm if r in ends), (drawn_on, PPM)))
+    first, *_, last = hops(path)
+    return Need((*((r, ppm) for r, ppm in one.shares_ppm if r in (first, last)), (drawn_on, PPM)))

@@ -15,6 +15,7 @@ from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from controller.work.purchasing import Purchasing
 from topology.named import chile_illinois
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 S = 1_000_000
@@ -152,7 +153,7 @@ def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(
         assert (failed.state, "not available" in failed.reason) == (State.FAILED, True), failed.reason
         site.pass_to(START_US + 8 * S)
         assert site.bought() == []
-        assert site.book.ledger.calendar.free_bps("ls1->ch1", START) == 9_388_000_000
+        assert site.book.ledger.calendar.free_bps(Hop("ls1", "ch1"), START) == 9_388_000_000
     finally:
         oscars.rules.ports_mbps = {}
 
@@ -230,9 +231,9 @@ def test_an_announcement_draws_on_a_circuit_only_while_a_reservation_has_it(site
     name = site.promised(ends=("la-serena", "champaign"))
     site.pass_to(START)
     assert site.reservation(name).state is State.ACTIVE
-    assert site.book.desired.links["ls1->ch1"].wire_bps == site.bought()[0].period.rate_bps
+    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == site.bought()[0].period.rate_bps
     site.pass_to(END + 2 * S)
-    assert site.book.desired.links["ls1->ch1"].wire_bps == 0
+    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 0
 
 
 def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():

@@ -10,9 +10,10 @@ from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Place
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
+from topology.network import Hop
 from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, Telemetry
 
-WAN = "ls1->ch1"
+WAN = Hop("ls1", "ch1")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from controller.errors import ConfigError
 from controller.settings import load, parsed
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 GOOD = {
@@ -125,7 +126,7 @@ def test_a_schedule_is_a_time_of_another_capacity_whether_yaml_takes_it_for_a_ti
     site = parsed(GOOD | {"circuits": {"chile-illinois": yaml.safe_load(text)}}, "test.yaml").site
     (period,) = site.schedules["chile-illinois"]
     assert (period.end_us - period.start_us, period.rate_bps) == (7_200_000_000, 0)
-    assert site.ledger().calendar.capacity_bps("ch1->ls1", period.start_us) == 0
+    assert site.ledger().calendar.capacity_bps(Hop("ch1", "ls1"), period.start_us) == 0
 
 
 def test_a_circuit_of_oscars_has_a_lead_time_and_its_token_is_shown_nowhere():

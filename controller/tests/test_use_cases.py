@@ -18,6 +18,7 @@ from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
 from controller.work.timekeeper import Timekeeper
 from mininet_tests.testing.eventually import eventually
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 S = 1_000_000
@@ -228,10 +229,10 @@ def test_when_a_provider_takes_capacity_away_the_plan_shrinks_first_and_the_newe
     site.use_cases.commit("r")
     site.clock.now_us = START_US + 46 * S
     site.converge()
-    assert site.book.desired.links["ls1->ch1"].wire_bps == 500_000_000
+    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 500_000_000
     site.clock.now_us = START_US + 61 * S
     site.converge()
-    assert site.book.desired.links["ls1->ch1"].wire_bps == 10**9
+    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 10**9
 
 
 def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, RING, flows_in
 from controller.tests.world import LEASE_US, World
+from topology.network import Hop
 
 STANDBY_BPS = 10_000_000
 
@@ -38,7 +39,7 @@ class Site(RuleBasedStateMachine):
     @rule(data=st.data(), cut=st.sampled_from([{}, {}, {0: 10**8}, {0: 0}]))
     def wants_something_else(self, data, cut):
         """Another plan is wanted, in the middle of whatever is under way."""
-        names = [f"{tail}->{head}" for tail, head, _ in self.network.circuit_links]
+        names = [Hop(tail, head) for tail, head, _ in self.network.circuit_links]
         self.world.wants(data.draw(flows(self.network)), {names[i]: bps for i, bps in cut.items()})
 
     @rule(after=st.none() | st.integers(0, 6))

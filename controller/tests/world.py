@@ -16,7 +16,7 @@ from controller.site import Site
 from controller.southbound.errors import SwitchGone
 from controller.tests.fakes import Clock
 from controller.work.convergence import Convergence
-from topology.network import Network
+from topology.network import Hop, Network
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
 LEASE_MS = 3_000
@@ -56,7 +56,7 @@ class World:
     def __init__(self, network: Network) -> None:
         self.clock = Clock()
         self.flows: tuple[Flow, ...] = ()
-        self.capacity_bps: dict[str, int] = {}
+        self.capacity_bps: dict[Hop, int] = {}
         self.book = Book(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock)
         self.book.ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.reports = Reports(self.book)
@@ -76,7 +76,7 @@ class World:
 
         return Wanted(self.flows, self.capacity_bps)
 
-    def wants(self, flows: tuple[Flow, ...], capacity_bps: dict[str, int]) -> None:
+    def wants(self, flows: tuple[Flow, ...], capacity_bps: dict[Hop, int]) -> None:
         """Make another plan the wanted one."""
         self.flows, self.capacity_bps = flows, capacity_bps
         with self.book.changed:
@@ -193,7 +193,7 @@ class World:
         found = violations({n: self._on(n, real) for n in self.meters})
         assert not found, "; ".join(map(str, found))
 
-    def _on(self, link: str, entries: list[Entry]) -> Layers:
+    def _on(self, link: Hop, entries: list[Entry]) -> Layers:
         crossing = [e for e in entries if link in e.flow.links]
         hosts = {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
         return Layers(hosts, self.meters[link], self.queues[link], self.circuits[link])

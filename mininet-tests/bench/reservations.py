@@ -35,6 +35,7 @@ from controller.store import Changes, Store
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import running
 from topology.named import chile_illinois
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 S = 1_000_000
@@ -146,7 +147,7 @@ def queries(ledger: Ledger, base_us: int) -> dict[str, float]:
     end_us = base_us + YEAR_US
     most_bps = ledger.calendar.most_bps(way, base_us, end_us)
     return {
-        "year_peak_us": timed_us(lambda: ledger.calendar.peak_bps("ls1->ch1", base_us, end_us))[0],
+        "year_peak_us": timed_us(lambda: ledger.calendar.peak_bps(Hop("ls1", "ch1"), base_us, end_us))[0],
         "earliest_start_us": timed_us(
             lambda: ledger.calendar.earliest_start(way, most_bps + 10**9, 86_400 * S, base_us, end_us)
         )[0],

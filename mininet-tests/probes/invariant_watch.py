@@ -15,7 +15,7 @@ from mininet_tests.probes.counters import Counters, install
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.faults import Traffic
 from mininet_tests.site.topos import in_namespace, queue_rates_bps, read_back
-from topology.network import Network, link_name
+from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
@@ -158,7 +158,7 @@ def violated(sample: Sample, network: Network) -> Iterator[str]:
     """
     yield from sample.said or ()
     for tail, head, link in network.circuit_links:
-        name = link_name(tail, head)
+        name = str(Hop(tail, head))
         circuit_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing)
         queues, meters = sample.queues[name], (sample.meters or {}).get(name, {})
         yield from _over(name, "the hosts", sum(sample.hosts_bps.get(name, {}).values()), "the circuit", circuit_bps)

@@ -10,7 +10,7 @@ from typing import Any
 from mininet_tests.site.emulation import Emulation, started_again
 from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
 from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
-from topology.network import link_name
+from topology.network import Hop
 from topology.wire import Layer
 
 SEGMENT_BYTES = 1448
@@ -66,7 +66,7 @@ class Traffic:
         (stream,) = opened(Ends(self.place(sender), self.place(receiver)), port, 1)
         self.drain.add([stream])
         path = self.site.realised.network.path(sender, receiver)
-        self.links[name] = tuple(link_name(*hop) for hop in pairwise(path))
+        self.links[name] = tuple(str(Hop(*hop)) for hop in pairwise(path))
         self.streams[name] = stream
         return stream
 

@@ -23,7 +23,7 @@ from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 
 from controller.southbound.openflow.desired import QUEUE_ID, meter_id
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
-from topology.network import Host, Line, Link, Network, link_name
+from topology.network import Hop, Host, Line, Link, Network
 from topology.wire import Layer, converted_bps
 
 MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
@@ -259,7 +259,7 @@ def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
         shown = _run("ovs-ofctl", "--timeout=1", "-O", "OpenFlow13", "dump-meters", tail)
         meters = re.findall(r"meter=(\d+) kbps.*?rate=(\d+)", shown, re.DOTALL)
         rates_bps = {meter_of[int(m)]: int(kbps) * 1000 for m, kbps in meters if int(m) in meter_of}
-        meters_bps[link_name(tail, head)] = rates_bps
+        meters_bps[str(Hop(tail, head))] = rates_bps
     queues_bps = queue_rates_bps(realised)  # after the meters: a queue grows before its meter does
     return {name: {"meters_bps": bps, "queues_bps": queues_bps[name]} for name, bps in meters_bps.items()}
 
@@ -271,7 +271,7 @@ def queue_rates_bps(realised: Realised) -> dict[str, dict[str, int]]:
     """
     class_of = {queue_id + 1: c for c, queue_id in QUEUE_ID.items()}
     return {
-        link_name(tail, head): {
+        str(Hop(tail, head)): {
             class_of[minor]: bps for minor, bps in htb_rates_bps(link.port_name).items() if minor in class_of
         }
         for tail, head, link in realised.network.circuit_links

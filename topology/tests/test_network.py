@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 from topology.named import NAMED, asc_ring, chile_illinois
-from topology.network import UnknownNode, link_name, tagged
+from topology.network import Hop, UnknownNode, tagged
 from topology.wire import Framing
 
 
@@ -45,7 +45,7 @@ def test_the_ring_has_the_papers_round_trip_between_albuquerque_and_livermore_an
 
 
 def test_both_directions_of_a_circuit_are_links_with_names():
-    assert [link_name(tail, head) for tail, head, _ in chile_illinois().circuit_links] == ["ls1->ch1", "ch1->ls1"]
+    assert [str(Hop(tail, head)) for tail, head, _ in chile_illinois().circuit_links] == ["ls1->ch1", "ch1->ls1"]
 
 
 def test_a_site_nobody_knows_is_answered_with_those_there_are():

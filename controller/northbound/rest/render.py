@@ -15,16 +15,16 @@ from controller.northbound.rest.shapes import (
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
-from topology.network import Network, Switch, link_name
+from topology.network import Hop, Network, Switch
 from topology.units import shown_time
 
 
 def plan(value: Plan, network: Network) -> PlanOut:
     """Return a plan."""
-    circuit = {link_name(tail, head): link.circuit for tail, head, link in network.circuit_links}
+    circuit = {Hop(tail, head): link.circuit for tail, head, link in network.circuit_links}
     return {
         "epoch": value.epoch,
-        "links": {name: _link(link, circuit[name]) for name, link in value.links.items()},
+        "links": {str(hop): _link(link, circuit[hop]) for hop, link in value.links.items()},
         "allocations": [
             {
                 "name": e.flow.name,
@@ -57,7 +57,7 @@ def view(value: View, network: Network) -> ViewOut:
     return {
         "desired": plan(value.desired, network),
         "installed": None if value.installed is None else plan(value.installed, network),
-        "layers": {name: _layers(layers) for name, layers in value.layers.items()},
+        "layers": {str(hop): _layers(layers) for hop, layers in value.layers.items()},
         "violations": [str(v) for v in violations(value.layers)],
         "error": value.error,
     }
@@ -75,7 +75,7 @@ def _layers(value: Layers) -> LayersOut:
 def burst(value: PortBurst) -> BurstOut:
     """Return what a start needs at a port, and what is done about it."""
     return {
-        "link": value.link,
+        "link": str(value.link),
         "circuit": value.circuit,
         "senders": list(value.hosts),
         "window_bytes": value.window_bytes,

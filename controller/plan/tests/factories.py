@@ -3,10 +3,11 @@
 from hypothesis import strategies as st
 
 from controller.plan.flows import flow_on, merged
+from controller.plan.keys import ClassShare
 from controller.plan.plan import Demand, Flow, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
 from topology.named import asc_ring, chile_illinois, chile_illinois_2
-from topology.network import Network, tagged
+from topology.network import Hop, Network, tagged
 from topology.protocol import FlowClass
 
 GIGABIT = chile_illinois()
@@ -60,8 +61,8 @@ def flows_in(draw, network: Network):
 @st.composite
 def demands_in(draw, network: Network):
     """Any demand on a network: flows, capacities the provider has cut, and shares that promises keep."""
-    links = [f"{tail}->{head}" for tail, head, _ in network.circuit_links]
+    links = [Hop(tail, head) for tail, head, _ in network.circuit_links]
     capacity = draw(st.dictionaries(st.sampled_from(links), st.integers(0, 10**10), max_size=3))
     capacity = {link: min(bps, 10**8) for link, bps in capacity.items()}
-    places = st.tuples(st.sampled_from(links), st.sampled_from(PLANNED_CLASSES))
+    places = st.builds(ClassShare, st.sampled_from(links), st.sampled_from(PLANNED_CLASSES))
     return Demand(draw(flows_in(network)), capacity, draw(st.dictionaries(places, st.integers(0, 10**9), max_size=4)))

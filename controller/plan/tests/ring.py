@@ -4,14 +4,15 @@ from hypothesis import strategies as st
 
 from controller.plan.flows import flow_on
 from controller.plan.invariant import Layers
+from controller.plan.keys import ClassShare
 from controller.plan.plan import Demand, Entry, Flow, Plan
 from topology.named import asc_ring
-from topology.network import link_name
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 RING = asc_ring(10**9)
 RATE_BPS = 10**9
-LINKS = tuple(link_name(tail, head) for tail, head, _ in RING.circuit_links)
+LINKS = tuple(Hop(tail, head) for tail, head, _ in RING.circuit_links)
 PLANNED = tuple(c for c in FlowClass if c is not FlowClass.UNPLANNED)
 
 
@@ -61,18 +62,20 @@ def any_demand(draw) -> Demand:
         flows.append(Flow(bare.name, flow_class, *pair, bare.dest, path, wanted_bps, floor_bps))
     capacity = draw(st.dictionaries(st.sampled_from(LINKS), st.just(0) | st.integers(0, RATE_BPS), max_size=8))
     reserved = draw(
-        st.dictionaries(st.tuples(st.sampled_from(LINKS), st.sampled_from(PLANNED)), st.integers(0, RATE_BPS))
+        st.dictionaries(
+            st.builds(ClassShare, st.sampled_from(LINKS), st.sampled_from(PLANNED)), st.integers(0, RATE_BPS)
+        )
     )
     return Demand(tuple(flows), capacity, reserved)
 
 
-def hosts_bps(entries: tuple[Entry, ...], link: str) -> dict[FlowClass, int]:
+def hosts_bps(entries: tuple[Entry, ...], link: Hop) -> dict[FlowClass, int]:
     """Return what entries send over a link, by class."""
     crossing = [e for e in entries if link in e.flow.links]
     return {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
 
 
-def layers(plan: Plan) -> dict[str, Layers]:
+def layers(plan: Plan) -> dict[Hop, Layers]:
     """Return what a plan lets through, were all of it installed."""
     return {
         name: Layers(

@@ -12,14 +12,14 @@ from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
 from controller.plan.plan import Demand, Plan, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.resources import class_resource, need
+from controller.plan.resources import ClassShare, need
 from controller.plan.tests.factories import PLANNED_CLASSES, RING
 from controller.plan.tests.ring import hosts_bps, layers
 from controller.plan.tests.test_transitions import steps
 from controller.plan.transitions import Place
 from controller.plan.volume import ConstantRate
 from topology.named import asc_ring, chile_illinois, chile_illinois_2
-from topology.network import link_name
+from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
@@ -48,8 +48,8 @@ def reserved(*flows):
         claims = dict(need(TWO, (one.path,), one.flow_class).claims(one.floor_bps))
         for tail, head, _ in TWO.circuit_links:
             for c in FlowClass:
-                bps = claims.get(class_resource(tail, head, c), 0)
-                found[link_name(tail, head), c] = found.get((link_name(tail, head), c), 0) + bps
+                bps = claims.get(ClassShare(Hop(tail, head), c), 0)
+                found[Hop(tail, head), c] = found.get((Hop(tail, head), c), 0) + bps
     return found
 
 
@@ -97,7 +97,7 @@ def test_every_layer_holds_the_one_above_it_whichever_dies(demand, circuit):
 def test_nobody_is_left_without_anything_and_nothing_is_left_over_while_somebody_wants_more(demand):
     then = dead(demand)
     assert {e.flow.name for e in then.entries} == {f.name for f in demand.flows}
-    for name in ("ls1->south", "ch1->south"):
+    for name in (Hop("ls1", "south"), Hop("ch1", "south")):
         link = then.links[name]
         crossing = {e.flow.flow_class for e in then.entries if name in e.flow.links}
         if crossing & {URGENT, BACKGROUND}:  # whose cap is the whole circuit

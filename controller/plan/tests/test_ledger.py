@@ -12,12 +12,13 @@ from controller.plan.lifecycle import ENDED, Event, Illegal, State
 from controller.plan.policy import DEFAULT_POLICY, PPM
 from controller.plan.reservations import Constraints
 from topology.named import asc_ring, chile_illinois
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 NOW = 1_767_225_600_000_000
 S = 1_000_000
 BOOKABLE = 938_800_000  # of 1 Gbit/s, after the guarantees of 5, 0.02, 1 and 0.1%
-WAN = "ls1->ch1"
+WAN = Hop("ls1", "ch1")
 
 
 def asked(**changes):
@@ -89,7 +90,7 @@ def test_start_and_end_are_acted_on_by_the_clock(ledger):
 def test_a_refusal_names_resource_asked_free_since_when_and_the_nearest_offers(ledger):
     ledger.hold(asked(), created("a"))
     no = ledger.hold(asked(start_us=NOW + 50 * S, end_us=NOW + 150 * S), created("b"))
-    assert (no.reason, no.resource) == (Reason.CAPACITY_UNAVAILABLE, WAN)
+    assert (no.reason, no.resource) == (Reason.CAPACITY_UNAVAILABLE, str(WAN))
     assert (no.asked_bps, no.free_bps, no.at_us) == (600_000_000, BOOKABLE - 600_000_000, NOW + 100 * S)
     offers = {o.kind: o for o in no.offers}
     assert offers[OfferKind.EARLIEST_START].start_us == NOW + 200 * S
@@ -187,7 +188,7 @@ def test_a_deadline_takes_the_lowest_rate_that_meets_it(ledger):
 
 def test_a_deadline_that_cannot_be_met_is_refused_with_the_soonest(ledger):
     no = ledger.announce(wish(deadline_us=1_440_000), ("base20",), "arch", NOW)
-    assert (no.reason, no.resource) == (Reason.DEADLINE_UNREACHABLE, WAN)
+    assert (no.reason, no.resource) == (Reason.DEADLINE_UNREACHABLE, str(WAN))
     later = next(o for o in no.offers if o.kind is OfferKind.LATER_DEADLINE)
     assert isinstance(ledger.announce(wish(deadline_us=later.end_us - NOW), ("base20",), "arch", NOW), Announcement)
     hopeless = ledger.announce(wish("b", deadline_us=100_000), ("base20",), "arch", NOW)
@@ -222,8 +223,8 @@ def test_a_reservation_given_back_leaves_what_drew_on_it_without_a_promise_but_i
 def test_the_demand_reserves_for_a_class_what_is_promised_now_and_no_earlier(ledger):
     running(ledger)
     reserved = ledger.demand((), NOW, lambda _: None).reserved_bps
-    assert reserved["ls1->ch1", FlowClass.URGENT] == 600_000_000
-    assert 0 < reserved["ch1->ls1", FlowClass.URGENT] < 60_000_000  # the answers
+    assert reserved[Hop("ls1", "ch1"), FlowClass.URGENT] == 600_000_000
+    assert 0 < reserved[Hop("ch1", "ls1"), FlowClass.URGENT] < 60_000_000  # the answers
     ledger.hold(asked(start_us=NOW + 10 * S, rate_bps=1_000_000), created("later"))
     assert ledger.demand((), NOW, lambda _: None).reserved_bps == reserved
 

@@ -19,10 +19,11 @@ from controller.plan.tests.factories import (
     flows_in,
     plan_of,
 )
+from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps, cwnd_segments
 
-WAN, BACK = "ls1->ch1", "ch1->ls1"
+WAN, BACK = Hop("ls1", "ch1"), Hop("ch1", "ls1")
 
 
 def layers(plan: Plan) -> dict[str, Layers]:
@@ -149,7 +150,7 @@ def test_a_flow_over_several_circuits_gets_the_least_of_them():
     plan = planned(2, RING, DEFAULT_POLICY, Demand((near, far)))
     shares = {e.flow.host: e.frame_bps for e in plan.entries}
     assert shares["albu10"] == shares["albu20"]
-    assert plan.links["losa1->pop1"].classes[FlowClass.URGENT].meter_bps > shares["albu20"]
+    assert plan.links[Hop("losa1", "pop1")].classes[FlowClass.URGENT].meter_bps > shares["albu20"]
 
 
 def test_the_window_follows_the_flows_own_path():

@@ -1,7 +1,6 @@
 """What a start of a plan's senders needs at each port, and what is chosen there."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +11,10 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
 from controller.plan.tests.factories import GIGABIT, IMAGE, RAW_IMAGES, RING, any_network, demands_in, flow, plan_of
 from topology.named import chile_illinois
-from topology.network import Link, link_name
+from topology.network import Hop, Link
 from topology.protocol import FlowClass
 
-WAN = "ls1->ch1"
+WAN = Hop("ls1", "ch1")
 ALL = {"base20", "base21", "base22", "base23"}
 
 
@@ -90,21 +89,21 @@ def test_a_start_that_does_not_fit_even_when_paced_is_said_to_be_one():
 
 def test_where_the_port_is_faster_than_what_comes_nothing_is_needed():
     network = chile_illinois()
-    port = at("ch1->arch", port_bursts(plan_of(*IMAGE, RAW_IMAGES), network, ()))
+    port = at(Hop("ch1", "arch"), port_bursts(plan_of(*IMAGE, RAW_IMAGES), network, ()))
     assert (port.unpaced_bytes, port.chosen_bytes, port.circuit) == (0, 0, None)
 
 
 def test_what_comes_by_one_circuit_comes_no_faster_than_that():
     flows = [flow(FlowClass.URGENT, host, "pop10", RING) for host in ("albu10", "albu20")]
     found = port_bursts(plan_of(*flows, network=RING), RING, ())
-    first, second, last = (at(link_name(*hop), found) for hop in list(pairwise(flows[0].path))[1:])
+    first, second, last = (at(hop, found) for hop in flows[0].links[1:])
     assert first.unpaced_bytes > 0
     assert (second.unpaced_bytes, last.unpaced_bytes) == (0, 0)
 
 
 def test_shares_above_the_rate_of_a_sites_own_port_may_fill_it_with_their_windows():
     flows = [flow(FlowClass.URGENT, host, "pop10", RING) for host in ("losa10", "live10")]
-    port = at("pop1->pop10", port_bursts(plan_of(*flows, network=RING), RING, {"losa10", "live10"}))
+    port = at(Hop("pop1", "pop10"), port_bursts(plan_of(*flows, network=RING), RING, {"losa10", "live10"}))
     assert port.chosen_bytes == port.window_bytes
     assert "more than 10 Gbit/s" in port.chosen[0].reason
 
@@ -116,7 +115,7 @@ def test_every_plan_has_an_answer_at_every_port_its_data_crosses(data):
     paced = data.draw(st.sets(st.sampled_from([h.name for h in network.hosts])))
     found = port_bursts(plan, network, paced)
     switches = {s.name for s in network.switches}
-    crossed = {link for e in plan.entries for link in e.flow.links if link.partition("->")[0] in switches}
+    crossed = {link for e in plan.entries for link in e.flow.links if link.tail in switches}
     assert {port.link for port in found} == crossed
     for port in found:
         assert sorted(host for c in port.chosen for host in c.hosts) == sorted(port.hosts)

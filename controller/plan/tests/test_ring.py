@@ -10,6 +10,7 @@ from controller.plan.plan import Demand, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, RATE_BPS, RING, any_demand, flow, layers, ways
 from controller.plan.transitions import lesser_of
+from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps, cwnd_segments
 
@@ -43,7 +44,7 @@ def test_a_flow_by_one_way_takes_nothing_from_a_flow_by_the_other():
 
 def test_the_narrowest_circuit_on_the_way_decides():
     long = flow(URGENT, "albu10", "live10", way=1)
-    narrow = {link: RATE_BPS // 10 for link in long.links if link in LINKS and "pop" in link.split("->")[1]}
+    narrow = {link: RATE_BPS // 10 for link in long.links if link in LINKS and "pop" in link.head}
     (entry,) = plan_for(long, capacity_bps=narrow).entries
     assert 0.9 * frames(RATE_BPS // 10) < entry.frame_bps < frames(RATE_BPS // 10)
 
@@ -73,7 +74,7 @@ def test_answers_that_ride_with_the_data_of_another_class_have_room_in_that(way)
     there, back = flow(URGENT, "albu10", "live10"), flow(BACKGROUND, "live10", "albu10", way=way)
     plan = plan_for(there, back)
     (entry,) = plan.of_host("live10")
-    sent_bps = plan.links["albu1->live1"].classes[URGENT].meter_bps
+    sent_bps = plan.links[Hop("albu1", "live1")].classes[URGENT].meter_bps
     for name in (name for name in back.links if name in LINKS):
         answers_bps = sent_bps * 767 // 10_000
         assert entry.frame_bps + answers_bps <= plan.links[name].classes[BACKGROUND].meter_bps
@@ -81,18 +82,18 @@ def test_answers_that_ride_with_the_data_of_another_class_have_room_in_that(way)
 
 def test_answers_to_a_wide_direction_leave_half_of_a_narrow_one_to_its_own_data():
     there, back = flow(URGENT, "albu10", "live10"), flow(URGENT, "live10", "albu20")
-    plan = plan_for(there, back, capacity_bps={"live1->albu1": RATE_BPS // 100})
+    plan = plan_for(there, back, capacity_bps={Hop("live1", "albu1"): RATE_BPS // 100})
     (entry,) = plan.of_host("live10")
-    assert entry.frame_bps == plan.links["live1->albu1"].classes[URGENT].meter_bps // 2
+    assert entry.frame_bps == plan.links[Hop("live1", "albu1")].classes[URGENT].meter_bps // 2
 
 
 def test_the_answers_share_back_is_the_same_as_the_datas_there():
     long = flow(URGENT, "albu10", "live10", way=1)
     plan = plan_for(long)
     shares = {name: plan.links[name].classes[URGENT].wire_bps for name in LINKS}
-    ends = {frozenset(name.split("->")) for name in long.links if name in LINKS}
+    ends = {frozenset(name) for name in long.links if name in LINKS}
     for name, share_bps in shares.items():
-        wide = frozenset(name.split("->")) in ends
+        wide = frozenset(name) in ends
         assert (share_bps > RATE_BPS // 2) is wide, name
 
 

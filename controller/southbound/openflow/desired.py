@@ -38,7 +38,7 @@ from controller.southbound.openflow.state import (
     match,
 )
 from controller.southbound.ovsdb.queues import PortQueues, Queue
-from topology.network import Host, Link, Network, Switch, link_name
+from topology.network import Hop, Host, Link, Network, Switch
 from topology.protocol import FlowClass
 
 CLASSIFY_TABLE, POLICE_TABLE, FORWARD_TABLE = 0, 1, 2
@@ -99,7 +99,7 @@ def switch_meters(network: Network, switch: Switch, plan: Plan) -> frozenset[Dro
         drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps, METER_BURST_MS))
         for head, _ in ports
         if is_used[head]
-        for c, limits in plan.links[link_name(switch.name, head)].classes.items()
+        for c, limits in plan.links[Hop(switch.name, head)].classes.items()
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
     pair_meters = (
@@ -174,9 +174,7 @@ def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQ
     dead circuit; what is still sent by it leaves at its rate, and does not wait to come out of it when it returns.
     """
     return {
-        link.port_name: _queues(
-            plan.links[link_name(switch.name, head)], link.rate_bps if link.circuit in plan.down else 0
-        )
+        link.port_name: _queues(plan.links[Hop(switch.name, head)], link.rate_bps if link.circuit in plan.down else 0)
         for head, link in _circuit_ports(network, switch.name)
     }
 

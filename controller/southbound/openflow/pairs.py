@@ -7,10 +7,11 @@ more than its allocation. Every pair has its number under every plan; only rates
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from controller.plan.keys import ClassShare
 from controller.plan.paths import default_path
 from controller.plan.plan import Entry, Plan
 from controller.plan.policy import PPM
-from topology.network import Host, Network, Switch, link_name
+from topology.network import Hop, Host, Network, Switch
 from topology.protocol import FlowClass
 from topology.wire import answers_ppm
 
@@ -42,9 +43,9 @@ class Pair:
     is_alone: bool = False
 
     @property
-    def hop(self) -> tuple[str, str]:
+    def hop(self) -> Hop:
         """The circuit link by which it leaves this switch."""
-        return self.path[1], self.path[2]
+        return Hop(self.path[1], self.path[2])
 
 
 def is_local(network: Network, switch: Switch, host: str) -> bool:
@@ -73,13 +74,13 @@ def pairs(network: Network, switch: Switch, plan: Plan) -> tuple[Pair, ...]:
     known = tuple(_unmetered(network, switch, plan))
     entries = {(e.flow.host, e.flow.target): e for e in plan.entries}
     needs_bps = [_need_bps(pair, entries, answers_ppm(network.framing)) for pair in known]
-    members: dict[tuple[tuple[str, str], FlowClass], list[int]] = {}
+    members: dict[ClassShare, list[int]] = {}
     for pair, need_bps in zip(known, needs_bps, strict=True):
-        members.setdefault((pair.hop, pair.flow_class), []).append(need_bps)
+        members.setdefault(ClassShare(pair.hop, pair.flow_class), []).append(need_bps)
     metered = []
     for pair, need_bps in zip(known, needs_bps, strict=True):
-        class_bps = plan.links[link_name(*pair.hop)].classes[pair.flow_class].meter_bps
-        shared = members[pair.hop, pair.flow_class]
+        class_bps = plan.links[pair.hop].classes[pair.flow_class].meter_bps
+        shared = members[ClassShare(pair.hop, pair.flow_class)]
         if pair.flow_class is FlowClass.UNPLANNED:
             rate_bps = class_bps
         else:

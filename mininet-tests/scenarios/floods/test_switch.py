@@ -17,6 +17,7 @@ from mininet_tests.lab import commands
 from mininet_tests.scenarios.switches.test_switch import DPID, pytestmark, rig
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
+from topology.network import Hop
 from topology.protocol import FlowClass
 
 __all__ = ["pytestmark", "rig"]  # both are pytest's to find
@@ -26,7 +27,7 @@ FLOOD_BPS = 3 * RATE_BPS
 NETWORK = chile_illinois(RATE_BPS, loss_ppm=0)
 PLAN = plan_of(*IMAGE, network=NETWORK)
 ALLOCATED_BPS = {e.flow.host: e.frame_bps for e in PLAN.entries}
-UNPLANNED_BPS = PLAN.links["ls1->ch1"].classes[FlowClass.UNPLANNED].meter_bps
+UNPLANNED_BPS = PLAN.links[Hop("ls1", "ch1")].classes[FlowClass.UNPLANNED].meter_bps
 PORT_NO = {f"base{n}": n - 19 for n in range(20, 24)} | {"rogue": 20}
 ROGUE, WAN_PORT_NO = "10.20.20.66", 9
 NAMESPACE = f"headway-{os.getpid()}"

@@ -16,7 +16,6 @@ from typing import Any
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.scenarios.layers.probe import charged_bytes, connection, datagram_bytes, flood, segments_at_once
 from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, Site, network, sites
-from topology.network import link_name
 from topology.wire import Layer, converted_bps
 
 WARM_UP_S = 0.6  # of a connection: a few round trips
@@ -27,7 +26,7 @@ SWITCH_S = 0.0005
 
 def set_bps(site: Site, bound: Bound) -> tuple[int, Layer]:
     """Return the rate at which a layer was set, and where that counts."""
-    link = site.plan.links[link_name(*HOP)]
+    link = site.plan.links[HOP]
     limits = link.classes[FLOW_CLASS]
     return {
         Bound.PACING: (site.entry.payload_bps, Layer.PAYLOAD),

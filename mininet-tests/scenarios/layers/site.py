@@ -37,7 +37,7 @@ from mininet_tests.site.topos import (
     switch_offloads,
 )
 from mininet_tests.testing.eventually import eventually
-from topology.network import Host, Link, Network, Switch, link_name, tagged
+from topology.network import Hop, Host, Link, Network, Switch, tagged
 from topology.protocol import Allocation, Allocations, FlowClass
 from topology.wire import Framing
 
@@ -47,7 +47,7 @@ NIC_BPS = 1_000_000_000
 DELAY_US = 10_000
 VLAN_VID = 300
 SENDER, RECEIVER = "near", "far"
-HOP = ("s1", "s2")
+HOP = Hop("s1", "s2")
 FLOW_CLASS = FlowClass.BACKGROUND
 OPEN = 8  # times its limit, so that a layer does not bind
 TIMEOUT_S = 20.0
@@ -102,7 +102,7 @@ class Site:
         self.network = realised.network
         path = self.network.path(SENDER, RECEIVER)
         wanted = flow_on(self.network, "bulk", FLOW_CLASS, path)
-        cut = {link_name(tail, head): PLANNED_BPS for tail, head, _ in self.network.circuit_links}
+        cut = {Hop(tail, head): PLANNED_BPS for tail, head, _ in self.network.circuit_links}
         self.plan: Plan = planned(2, self.network, DEFAULT_POLICY, Demand((wanted,), cut))
         self.seats = {h.name: Seat(h.name, realised.net[h.name].pid, str(h.ip)) for h in self.network.hosts}
         for seat in self.seats.values():

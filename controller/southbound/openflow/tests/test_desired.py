@@ -10,7 +10,7 @@ from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.queues import check
 from topology.named import chile_illinois
-from topology.network import tagged
+from topology.network import Hop, tagged
 from topology.protocol import FlowClass
 
 NETWORK = chile_illinois()
@@ -172,7 +172,9 @@ def test_arp_crosses_a_circuit_in_a_vlan_both_ways():
 
 
 def test_a_tag_makes_the_same_circuit_narrower_by_its_four_bytes_in_every_layer_above():
-    plain, fewer = (plan_of(DATABASE, RAW_IMAGES, network=network).links["ls1->ch1"] for network in (NETWORK, TAGGED))
+    plain, fewer = (
+        plan_of(DATABASE, RAW_IMAGES, network=network).links[Hop("ls1", "ch1")] for network in (NETWORK, TAGGED)
+    )
     assert fewer.circuit_bps == 10**9 * 1514 // 1542 < plain.circuit_bps == 10**9 * 1514 // 1538
     for flow_class, limits in fewer.classes.items():
         assert limits.queue_bps == limits.wire_bps * 1514 // 1542 < plain.classes[flow_class].queue_bps

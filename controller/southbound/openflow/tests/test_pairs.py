@@ -13,7 +13,7 @@ from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.pairs import pairs
 from controller.southbound.openflow.state import METER_IDS
 from topology.named import chile_illinois
-from topology.network import link_name
+from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import answers_ppm
 
@@ -34,7 +34,7 @@ def test_each_of_two_senders_in_a_class_has_a_meter_of_its_allocation_and_no_mor
 
 
 def test_pairs_that_only_answer_share_what_their_class_has_on_the_way_back():
-    limits = plan_of(*IMAGE).links["ch1->ls1"].classes[FlowClass.URGENT]
+    limits = plan_of(*IMAGE).links[Hop("ch1", "ls1")].classes[FlowClass.URGENT]
     found = rates_bps(ILLINOIS, *IMAGE)
     assert found["arch", "base20"] == found["arch", "base21"]
     assert limits.meter_bps - 2000 < found["arch", "base20"] + found["arch", "base21"] < limits.meter_bps + 2000
@@ -48,7 +48,7 @@ def test_a_pair_with_others_in_its_class_may_send_less_at_once_than_one_alone():
 
 
 def test_a_pair_that_nobody_has_planned_has_what_is_unplanned():
-    limits = plan_of(DATABASE).links["ls1->ch1"].classes[FlowClass.UNPLANNED]
+    limits = plan_of(DATABASE).links[Hop("ls1", "ch1")].classes[FlowClass.UNPLANNED]
     assert rates_bps(CHILE, DATABASE)["base20", "arch"] == limits.meter_bps
 
 
@@ -73,7 +73,7 @@ def test_no_allocation_exceeds_its_pair_s_meter_and_together_they_are_no_more_th
             ends = pair.near.name, pair.far.name
             need_bps = allocated.get(ends, 0) + -(-allocated.get(ends[::-1], 0) * ppm // 1_000_000)
             assert pair.frame_bps >= need_bps
-            where = link_name(*pair.hop), pair.flow_class
+            where = pair.hop, pair.flow_class
             together[where] += pair.frame_bps
             needed[where] += need_bps
             count[where] += 1

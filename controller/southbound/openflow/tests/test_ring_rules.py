@@ -15,7 +15,7 @@ from controller.southbound.openflow.pairs import pairs
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.queues import check
-from topology.network import Host, link_name, tagged
+from topology.network import Hop, Host, tagged
 from topology.protocol import FlowClass
 
 URGENT, BACKGROUND, UNPLANNED = FlowClass.URGENT, FlowClass.BACKGROUND, FlowClass.UNPLANNED
@@ -34,10 +34,10 @@ RINGS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class Crossed:
     """A circuit link that a packet crossed, the meters that counted it before, and the queue it left by."""
 
-    link: str
+    link: Hop
     meter_ids: tuple[int, ...]
     queue_id: int | None
 
@@ -71,7 +71,7 @@ class Ring:
             if isinstance(RING.graph.nodes[head]["node"], Host):
                 assert head == target
                 return hops
-            hops.append(Hop(link_name(at, head), fate.meter_ids, fate.queue_id))
+            hops.append(Crossed(Hop(at, head), fate.meter_ids, fate.queue_id))
             dscp = dscp if fate.dscp is None else fate.dscp
             at, came_from = head, at
         raise AssertionError(f"round and round: {hops}")
@@ -89,7 +89,7 @@ OWN_METER = own_meters()
 
 def circuits_of(path):
     """The circuit links of a path."""
-    return [name for name in map(link_name, path, path[1:]) if name in LINKS]
+    return [name for name in map(Hop, path, path[1:]) if name in LINKS]
 
 
 @pytest.mark.parametrize("way", [0, 1])
@@ -135,7 +135,7 @@ def test_a_stranger_is_policed_by_the_unplanned_meter_of_the_circuit_it_takes():
     ring = Ring(Demand(()))
     for target in ("losa10", "live10"):
         (hop, *_) = ring.crossed(STRANGER, target)
-        assert hop.meter_ids == (meter_id(RING, tuple(hop.link.split("->")), UNPLANNED),), target
+        assert hop.meter_ids == (meter_id(RING, hop.link, UNPLANNED),), target
 
 
 def test_a_dscp_that_a_host_sets_itself_buys_nothing_on_any_circuit():

@@ -1,0 +1,63 @@
+"""What the plan's tables are keyed by: a class's share of a link, and what else can be booked; and their text.
+
+A link's direction itself is a :class:`topology.network.Hop`. These are values; text only in JSON, logs and the store.
+"""
+
+from typing import NamedTuple
+
+from topology.network import Hop
+from topology.protocol import FlowClass
+
+
+class ClassShare(NamedTuple):
+    """A class's share of one direction of a circuit.
+
+    >>> str(ClassShare(Hop("ls1", "ch1"), FlowClass.URGENT))
+    'ls1->ch1 urgent'
+    """
+
+    hop: Hop
+    flow_class: FlowClass
+
+    def __str__(self) -> str:
+        """Return it as people and JSON have it."""
+        return f"{self.hop} {self.flow_class}"
+
+
+class Pool(NamedTuple):
+    """The bandwidth of a reservation, on which announcements draw.
+
+    >>> str(Pool("night"))
+    'reservation night'
+    """
+
+    reservation_id: str
+
+    def __str__(self) -> str:
+        """Return it as people and JSON have it."""
+        return f"{_POOL}{self.reservation_id}"
+
+
+Resource = Hop | ClassShare | Pool  # what can be booked
+_POOL = "reservation "
+
+
+def resource_of(text: str) -> Resource:
+    """Return the resource of which this is the text, as the store has it.
+
+    >>> [resource_of(text) for text in ("ls1->ch1", "reservation night")]
+    [Hop(tail='ls1', head='ch1'), Pool(reservation_id='night')]
+    >>> str(resource_of("ls1->ch1 urgent"))
+    'ls1->ch1 urgent'
+
+    Raises:
+        ValueError: it is none's.
+    """
+    if text.startswith(_POOL):
+        return Pool(text.removeprefix(_POOL))
+    link, _, flow_class = text.partition(" ")
+    tail, _, head = link.partition("->")
+    if not tail or not head:
+        raise ValueError(f'"{text}" names nothing that can be booked')
+    hop = Hop(tail, head)
+    return ClassShare(hop, FlowClass(flow_class)) if flow_class else hop
