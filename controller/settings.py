@@ -14,10 +14,10 @@ from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsSettings
+from controller.security.tls import ServerTls
 from controller.settings_circuits import CircuitSection, Duration, Rate, Section, bought, schedules, vlan_vids
 from controller.settings_tls import TlsSection, trusted, unguarded
 from controller.site import Site, flow_between
-from controller.southbound.tls import Tls
 from controller.store import Store, UrlNotUsable
 from topology import units
 from topology.named import NAMED
@@ -137,7 +137,7 @@ class Settings:
     store: str
     oscars: dict[str, OscarsSettings]
     audit: AuditSettings
-    tls: Tls | None = None
+    tls: ServerTls | None = None
 
 
 LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s of frames; a little more on the wire

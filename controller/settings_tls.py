@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from controller.security.tls import ServerTls
 from controller.settings_circuits import Section
-from controller.southbound.tls import Tls
 from topology.certificates import Kind, Pems, problems
 
 HOW = (
@@ -25,7 +25,7 @@ class TlsSection(Section):
     revoked: str | None = Field(default=None, min_length=1)
 
 
-def trusted(section: TlsSection | None, folder: Path, found: list[str]) -> Tls | None:
+def trusted(section: TlsSection | None, folder: Path, found: list[str]) -> ServerTls | None:
     """Return the files of a section, None without one; everything that is wrong with them now goes to ``found``."""
     if section is None:
         return None
@@ -42,7 +42,7 @@ def trusted(section: TlsSection | None, folder: Path, found: list[str]) -> Tls |
     wrong = problems(pems, Kind.CONTROLLER, datetime.now(UTC))
     found += [f"tls.{problem.field}: {paths[problem.field]} {problem.what}" for problem in wrong]
     revoked = paths.get("revoked")
-    return Tls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
+    return ServerTls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
 
 
 def unguarded(address: str, *, tls: bool, insecure: bool) -> list[str]:

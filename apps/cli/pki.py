@@ -7,7 +7,7 @@ import typer
 
 from apps.cli import completion, options
 
-AUTHORITY_DAYS, CERTIFICATE_DAYS, SOON_DAYS = 3650, 730, 30  # as in controller.pki, which takes long to import
+AUTHORITY_DAYS, CERTIFICATE_DAYS, SOON_DAYS = 3650, 730, 30  # as in controller.security.pki, which takes long to import
 
 app = typer.Typer(
     no_args_is_help=True,

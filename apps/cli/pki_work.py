@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
-from controller import pki_files
 from controller.errors import ConfigError
-from controller.pki import Issued, NotAName
-from controller.pki_files import Made, PkiError, now
+from controller.security import pki_files
+from controller.security.pki import Issued, NotAName
+from controller.security.pki_files import Made, PkiError, now
 from topology.certificates import Kind
 from topology.named import NAMED
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller import pki_files
 from controller.northbound.tests.site import api_of
+from controller.security import pki_files
 from controller.settings import parsed
 from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.tests.serving import served

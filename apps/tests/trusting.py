@@ -11,15 +11,15 @@ from types import SimpleNamespace
 
 from structlog.testing import capture_logs
 
-from controller import pki, pki_files
+from controller.security import pki, pki_files
+from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
-from controller.southbound.tls import Tls
 from hostagent.agent.agent import Agent
 from hostagent.agent.stream import Stream
 from hostagent.errors import NotAttached
 from hostagent.kernel.layout import Counters
 from hostagent.settings import Settings
-from hostagent.trust import Tls as AgentTls
+from hostagent.trust import Tls
 from topology.certificates import Kind
 from topology.protocol import Allocations, Hello, parsed_allocations, to_bytes
 
@@ -44,12 +44,12 @@ class Pki:
         names = names or ("127.0.0.1",)
         made = pki_files.make(self.folder, Kind.CONTROLLER, names, BEFORE, days, force=True)
         crl = str(self.folder / "crl.pem") if revoked else ""
-        return Tls(str(made.key), str(made.certificate), str(self.folder / "ca.pem"), crl)
+        return ServerTls(str(made.key), str(made.certificate), str(self.folder / "ca.pem"), crl)
 
     def agent(self, host="base20", days=1000, revoked=None):
         """An agent's files."""
         made = pki_files.make(self.folder, Kind.AGENT, (host,), BEFORE, days, force=True)
-        return AgentTls(self.folder / "ca.pem", made.certificate, made.key, revoked)
+        return Tls(self.folder / "ca.pem", made.certificate, made.key, revoked)
 
     def revoke(self, name):
         pki_files.revoke(self.folder, name, TODAY)
@@ -57,12 +57,12 @@ class Pki:
 
 def agents_of(tls):
     """A controller's files as if they were an agent's."""
-    return AgentTls(Path(tls.authority), Path(tls.certificate), Path(tls.key))
+    return Tls(Path(tls.authority), Path(tls.certificate), Path(tls.key))
 
 
 def controllers_of(tls):
     """An agent's files as if they were a controller's."""
-    return Tls(str(tls.key), str(tls.certificate), str(tls.authority))
+    return ServerTls(str(tls.key), str(tls.certificate), str(tls.authority))
 
 
 class Listener:

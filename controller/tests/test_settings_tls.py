@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller import pki_files
 from controller.errors import ConfigError
+from controller.security import pki_files
 from controller.settings import UnixSocket, load, network_in, parsed
 from topology.certificates import Kind
 

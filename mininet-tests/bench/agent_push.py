@@ -29,9 +29,9 @@ from websockets.frames import Frame
 from websockets.http11 import Response
 from websockets.uri import parse_uri
 
-from controller import pki, pki_files
+from controller.security import pki, pki_files
+from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
-from controller.southbound.tls import Tls
 from mininet_tests.lab import commands
 from mininet_tests.site.running import HEADWAY, free_port
 from mininet_tests.testing.eventually import eventually
@@ -72,7 +72,7 @@ class Controller:
         self._missing = 0
         self._everywhere = threading.Event()
         stem = folder / "controllers" / ADDRESS
-        tls = Tls(f"{stem}.key", f"{stem}.pem", str(folder / "ca.pem"), str(folder / "crl.pem"))
+        tls = ServerTls(f"{stem}.key", f"{stem}.pem", str(folder / "ca.pem"), str(folder / "crl.pem"))
         self.sessions = HostSessions(self, LEASE_MS, tls)
         self.sessions.start(f"{ADDRESS}:{port}")
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import httpx
 import yaml
 
-from controller import pki, pki_files
+from controller.security import pki, pki_files
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, Realised, realise
 from mininet_tests.testing.eventually import eventually

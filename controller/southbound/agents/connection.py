@@ -17,7 +17,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from controller.southbound.tls import why
+from controller.security.tls import why
 from topology.protocol import ATTACH_PATH, LONGEST_BYTES
 
 MOST_UNSENT_BYTES = 1 << 20  # an agent that has not read this much does not read at all

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import structlog
 from websockets.frames import CloseCode
 
+from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
-from controller.southbound.tls import Credentials, Tls
 from topology.protocol import (
     SILENT_S,
     Allocations,
@@ -86,7 +86,7 @@ class HostSessions:
     Without ``tls`` nobody is asked who he is: for the same machine, or for those who have said that they know.
     """
 
-    def __init__(self, listener: HostListener, lease_ms: int, tls: Tls | None = None) -> None:
+    def __init__(self, listener: HostListener, lease_ms: int, tls: ServerTls | None = None) -> None:
         self._listener = listener
         self._renewal_s = lease_ms / 1000 / RENEWALS_PER_LEASE
         self._tls = tls

@@ -20,8 +20,8 @@ from os_ken.base import app_manager  # must come before os_ken.controller.contro
 from os_ken.controller import controller, ofp_handler
 from os_ken.lib import hub
 
+from controller.security.tls import ServerTls
 from controller.southbound.errors import FrameworkUnknown
-from controller.southbound.tls import Tls
 
 KNOWN_VERSIONS = ("4.2.0", "4.2.1", "4.2.2")  # the repair tests have passed on these
 _HANDSHAKE_TIMEOUT_S = 10.0
@@ -43,7 +43,7 @@ class Address:
 
     host: str = "127.0.0.1"
     port: int = 6653  # IANA: openflow
-    tls: Tls | None = None
+    tls: ServerTls | None = None
     echo_interval_s: float = 1.0
 
 

@@ -4,13 +4,13 @@ import select
 import warnings
 from typing import Any
 
-from controller.southbound.tls import Tls
+from controller.security.tls import ServerTls
 
 # The package waits twice as long after each vain attempt, up to 8 s: longer than a change may take.
 _RECONNECT_MS = 1_000
 
 
-def replica(remote: str, tls: Tls | None) -> Any:
+def replica(remote: str, tls: ServerTls | None) -> Any:
     """Return the ovs package's replica of the database, which connects when it is run."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package looks for eventlet, and eventlet complains of being looked for

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import structlog
 
+from controller.security.tls import ServerTls
 from controller.southbound.errors import (
     DatabaseGone,
     DatabaseRefused,
@@ -24,7 +25,6 @@ from controller.southbound.errors import (
 )
 from controller.southbound.ovsdb.queues import PortQueues, Queue, check
 from controller.southbound.ovsdb.replica import replica
-from controller.southbound.tls import Tls
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
 
@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 class QueueWriter:
     """Writes queues to one OVSDB server; any thread may call, one call runs at a time."""
 
-    def __init__(self, remote: str, tls: Tls | None = None) -> None:
+    def __init__(self, remote: str, tls: ServerTls | None = None) -> None:
         """Begin to connect.
 
         Args:

@@ -12,11 +12,11 @@ from pyroute2 import netns
 from structlog.testing import capture_logs
 
 from apps.openflow import OpenFlowApp
+from controller.security.tls import ServerTls
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
-from controller.southbound.tls import Tls
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
 from mininet_tests.testing.eventually import eventually
 
@@ -37,7 +37,7 @@ def openssl(*arguments: str) -> None:
     subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
 
-def signed(directory: Path, name: str, authority: str) -> Tls:
+def signed(directory: Path, name: str, authority: str) -> ServerTls:
     """A key and a certificate for ``name`` signed by an authority, which is made if need be."""
     key, request, certificate = (str(directory / f"{name}.{kind}") for kind in ("key", "csr", "pem"))
     ca_key, ca = (str(directory / f"{authority}.{kind}") for kind in ("key", "pem"))
@@ -46,7 +46,7 @@ def signed(directory: Path, name: str, authority: str) -> Tls:
         openssl("req", "-x509", *fresh, "-keyout", ca_key, "-out", ca, "-subj", f"/CN={authority}", "-days", "2")
     openssl("req", *fresh, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
     openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", certificate)
-    return Tls(key, certificate, ca)
+    return ServerTls(key, certificate, ca)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def namespace() -> str:
     return f"headway-{os.getpid()}"
 
 
-def listening(namespace: str, tls: Tls, sessions: SwitchSessions) -> osken_hub.Framework:
+def listening(namespace: str, tls: ServerTls, sessions: SwitchSessions) -> osken_hub.Framework:
     """The controller, listening inside a namespace."""
     netns.pushns(namespace)
     try:
@@ -74,7 +74,7 @@ def listening(namespace: str, tls: Tls, sessions: SwitchSessions) -> osken_hub.F
         netns.popns()
 
 
-def use(ovs: PrivateOvs, tls: Tls, target: str) -> None:
+def use(ovs: PrivateOvs, tls: ServerTls, target: str) -> None:
     """Give the switch its certificate and point it at the controller."""
     ovs.vsctl("set-ssl", tls.key, tls.certificate, tls.authority)
     ovs.vsctl("--may-exist", "add-br", "s1", "--", "set", "bridge", "s1", *BRIDGE, "--", "set-controller", "s1", target)
@@ -88,7 +88,7 @@ def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_und
     try:
         stranger = signed(tmp_path, "stranger", "other-ca")
         with capture_logs() as logs:
-            use(ovs, Tls(stranger.key, stranger.certificate, str(tmp_path / "ca.pem")), target)
+            use(ovs, ServerTls(stranger.key, stranger.certificate, str(tmp_path / "ca.pem")), target)
             eventually(
                 lambda: "openflow.connection_failed" in [each["event"] for each in logs],
                 within_s=10,

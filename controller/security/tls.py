@@ -10,7 +10,7 @@ from topology.handshake import why_failed, why_untrusted
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class ServerTls:
     """Files for mutual TLS: who has no certificate of our authority is turned away.
 
     Attributes:
@@ -53,7 +53,7 @@ class Tls:
 class Credentials:
     """The files of the agents' port, read again when one of them has changed. Of one thread."""
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, tls: ServerTls) -> None:
         """Read them.
 
         Raises:

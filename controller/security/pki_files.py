@@ -20,9 +20,9 @@ from pathlib import Path
 
 from cryptography import x509
 
-from controller import pki
 from controller.errors import HeadwayError
-from controller.pki import Authority, Issued
+from controller.security import pki
+from controller.security.pki import Authority, Issued
 from topology.certificates import Kind, kind_of, names
 
 LONGEST_SITE_BYTES = 64  # ub-organization-name of RFC 5280

@@ -7,9 +7,9 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import pki, pki_files
-from controller.pki import NotAName
-from controller.pki_files import PkiError
+from controller.security import pki, pki_files
+from controller.security.pki import NotAName
+from controller.security.pki_files import PkiError
 from topology.certificates import Kind, Pems, kind_of, names, problems
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """A site's own certificate authority: its certificate, those of controllers and agents, the list of the revoked ones.
 
-Values in, values out; the time is an argument. Files are :mod:`controller.pki_files`'s. Keys are EC P-256, signatures
-ECDSA with SHA-256 (RFC 5480, RFC 5758).
+Values in, values out; the time is an argument. Files are :mod:`controller.security.pki_files`'s. Keys are EC P-256,
+signatures ECDSA with SHA-256 (RFC 5480, RFC 5758).
 """
 
 import re
