@@ -6,6 +6,7 @@ import time
 
 import structlog
 
+from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
 from controller.audit.runner import Audits
@@ -14,7 +15,6 @@ from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
-from controller.settings import Settings
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.session import SwitchSessions
@@ -29,7 +29,7 @@ from controller.work.timekeeper import Timekeeper
 log = structlog.get_logger()
 
 
-def run(settings: Settings) -> int:
+def run(settings: ControllerSettings) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
     Raises:

@@ -44,8 +44,8 @@ def controller(
     """
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
+    from apps.configuration import load
     from controller.errors import ConfigError
-    from controller.settings import load
 
     try:
         settings = load(config)

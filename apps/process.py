@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from controller.book import Book
-from controller.settings import Endpoint
+from controller.settings.listen import ListenAddress
 
 log = structlog.get_logger()
 
@@ -31,9 +31,9 @@ def stop_signal() -> Stop:
 
 
 @contextlib.contextmanager
-def web(app: FastAPI, endpoint: Endpoint) -> Iterator[None]:
+def web(app: FastAPI, address: ListenAddress) -> Iterator[None]:
     """Serve the API in a thread; the port is bound before this returns."""
-    bound = socket.create_server((endpoint.host, endpoint.port))
+    bound = socket.create_server((address.host, address.port))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
     thread.start()

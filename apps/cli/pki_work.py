@@ -54,7 +54,7 @@ def known_hosts(config: Path | None, network: str | None) -> tuple[str, ...]:
             "say --config FILE, or --network NAME: a certificate is for a host of the controller's network", EXIT_USAGE
         )
     if config is not None:
-        from controller.settings import network_in  # with all that the controller has; it takes a second
+        from controller.settings.network import network_in
 
         with _said():
             return tuple(host.name for host in network_in(config).hosts)

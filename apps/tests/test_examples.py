@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from apps.configuration import parsed
 from controller.northbound.tests.site import api_of
 from controller.security import pki_files
-from controller.settings import parsed
 from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.tests.serving import served
 from hostagent.settings import parsed as parsed_agent

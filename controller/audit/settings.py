@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from controller.settings_circuits import Duration, Section
+from controller.settings.problems import Problems
+from controller.settings.sections import Duration, Section
 from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.state import MatchValue, match
 
@@ -57,25 +58,24 @@ class AuditSettings:
     ignored: tuple[Ignored, ...]
 
 
-def audit(section: AuditSection, problems: list[str]) -> AuditSettings:
+def audit(section: AuditSection, problems: Problems) -> AuditSettings:
     """Return what a section says; what is wrong with its ignore list goes to ``problems``."""
-    ignored = tuple(
-        one for i, entry in enumerate(section.ignore) if (one := _ignored(f"audit.ignore[{i}]", entry, problems))
-    )
+    ignored = tuple(one for i, entry in enumerate(section.ignore) if (one := _ignored(entry, problems.at("ignore", i))))
     return AuditSettings(section.interval / 1e6, ignored)
 
 
-def _ignored(path: str, entry: _IgnoreSection, problems: list[str]) -> Ignored | None:
+def _ignored(entry: _IgnoreSection, problems: Problems) -> Ignored | None:
     if entry.cookie is None and not entry.match and (entry.table is None or entry.priority is None):
-        problems.append(f"{path}: names too much, give cookie, or match, or both table and priority")
+        problems.add("names too much, give cookie, or match, or both table and priority")
         return None
     unknown = [name for name in entry.match if name not in MATCH_FIELDS]
-    problems += [f"{path}.match.{name}: there is no such field, try ipv4_dst or in_port" for name in unknown]
+    for name in unknown:
+        problems.at("match", name).add("there is no such field, try ipv4_dst or in_port")
     fields: dict[str, MatchValue] = {name: value for name, value in entry.match.items() if name not in unknown}
     try:
         matched = match(fields)
     except ValueError as error:
-        problems.append(f"{path}.match: {error}")
+        problems.at("match").add(error)
         return None
     cookie, mask = entry.cookie or (None, _COOKIE_MAX)
     return Ignored(cookie, mask, entry.table, entry.priority, matched)

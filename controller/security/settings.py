@@ -7,8 +7,10 @@ from pathlib import Path
 from pydantic import Field
 
 from controller.security.tls import ServerTls
-from controller.settings_circuits import Section
-from topology.certificates import Kind, Pems, problems
+from controller.settings.problems import Problems
+from controller.settings.sections import Section
+from topology import certificates
+from topology.certificates import Kind, Pems
 
 HOW = (
     "say tls: {authority: ca.pem, certificate: NAME.pem, key: NAME.key, revoked: crl.pem}, made by: "
@@ -25,8 +27,8 @@ class TlsSection(Section):
     revoked: str | None = Field(default=None, min_length=1)
 
 
-def trusted(section: TlsSection | None, folder: Path, found: list[str]) -> ServerTls | None:
-    """Return the files of a section, None without one; everything that is wrong with them now goes to ``found``."""
+def trusted(section: TlsSection | None, folder: Path, problems: Problems) -> ServerTls | None:
+    """Return the files of a section, None without one; everything that is wrong with them now goes to ``problems``."""
     if section is None:
         return None
     texts = {"authority": b"", "certificate": b"", "key": b"", "revoked": b""}
@@ -35,31 +37,35 @@ def trusted(section: TlsSection | None, folder: Path, found: list[str]) -> Serve
         try:
             texts[name] = path.read_bytes()
         except OSError as error:
-            found.append(f"tls.{name}: {path}: {error.strerror}")
+            problems.at(name).add(f"{path}: {error.strerror}")
             continue
-        found += [] if texts[name] else [f"tls.{name}: {path} is empty"]
+        if not texts[name]:
+            problems.at(name).add(f"{path} is empty")
     pems = Pems(texts["authority"], texts["certificate"], texts["key"], texts["revoked"] or None)
-    wrong = problems(pems, Kind.CONTROLLER, datetime.now(UTC))
-    found += [f"tls.{problem.field}: {paths[problem.field]} {problem.what}" for problem in wrong]
+    for wrong in certificates.problems(pems, Kind.CONTROLLER, datetime.now(UTC)):
+        problems.at(wrong.field).add(f"{paths[wrong.field]} {wrong.what}")
     revoked = paths.get("revoked")
     return ServerTls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
 
 
-def unguarded(address: str, *, tls: bool, insecure: bool) -> list[str]:
-    """Return what is wrong if agents of other machines are let in without being asked who they are.
+def check_guarded(address: str, problems: Problems, *, tls: bool, insecure: bool) -> None:
+    """Add a problem if agents of other machines are let in without being asked who they are.
 
     Args:
         address: where agents connect.
+        problems: those of the whole file.
         tls: whether there is a section ``tls``.
         insecure: whether it is said that it shall be so.
     """
     if tls and insecure:
-        return ["insecure: says that TLS is not wanted, and there is a tls section: take one of them away"]
+        problems.at("insecure").add("says that TLS is not wanted, and there is a tls section: take one of them away")
     if tls or insecure or is_here(address):
-        return []
+        return
     host = address.rpartition(":")[0].strip("[]")
     how = HOW.replace("{host}", "ctl.example.org" if host in {"0.0.0.0", "::", ""} else host)  # noqa: S104 (compared)
-    return [f"listen.agents: {address} can be reached from other machines, and anybody could pass for a host: {how}"]
+    problems.at("listen", "agents").add(
+        f"{address} can be reached from other machines, and anybody could pass for a host: {how}"
+    )
 
 
 def is_here(address: str) -> bool:

@@ -1,33 +1,20 @@
 """The section ``circuits`` of the configuration: who sells each circuit, and when a leased one has less to give."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import Field
 
 from controller.plan.purchases import Period
 from controller.providers.errors import SecretUnusable
+from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import Endpoint, OscarsSettings
 from controller.providers.secrets import secret_from
 from controller.providers.static import StaticProvider
+from controller.settings.problems import Problems
+from controller.settings.sections import Duration, Instant, Rate, Section
 from topology import units
 from topology.network import VLAN_VIDS, Network
-
-Instant = Annotated[int, BeforeValidator(lambda text: units.instant_us(_text(text)))]
-Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
-Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
-
-
-def _text(value: Any) -> str:
-    """Return what YAML has read as a time as the text it was; YAML takes times without quotes for its own."""
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-class Section(BaseModel):
-    """Unknown keys are refused, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class _CapacitySection(Section):
@@ -61,58 +48,56 @@ class CircuitSection(Section):
 
 
 def schedules(
-    sections: dict[str, CircuitSection], network: Network, problems: list[str]
+    sections: dict[str, CircuitSection], network: Network, problems: Problems
 ) -> dict[str, tuple[Period, ...]]:
     """Return, by circuit, when it has another capacity than its own rate; what is wrong goes to ``problems``."""
     known = {circuit.name for circuit in network.circuits}
-    problems += [
-        f"circuits.{name}: there is no such circuit; there are {', '.join(known)}" for name in sections.keys() - known
-    ]
+    for name in sections.keys() - known:
+        problems.at(name).add(f"there is no such circuit; there are {', '.join(known)}")
     found = {}
     for name, section in sections.items():
         usual_bps = next((circuit.rate_bps for circuit in network.circuits if circuit.name == name), 0)
-        problems += [
-            f"circuits.{name}.schedule: {units.shown_rate(entry.rate)} is more than the circuit's "
-            f"{units.shown_rate(usual_bps)}"
-            for entry in section.schedule
-            if entry.rate > usual_bps
-        ]
+        here = problems.at(name, "schedule")
+        for entry in section.schedule:
+            if entry.rate > usual_bps:
+                most = units.shown_rate(usual_bps)
+                here.add(f"{units.shown_rate(entry.rate)} is more than the circuit's {most}")
         if section.oscars is not None and section.schedule:
-            problems.append(f"circuits.{name}: one that is bought has no schedule of its own")
+            problems.at(name).add("one that is bought has no schedule of its own")
         try:
             periods = [Period(entry.start, entry.end, entry.rate) for entry in section.schedule]
             found[name] = StaticProvider(periods).schedule
         except ValueError as error:
-            problems.append(f"circuits.{name}.schedule: {error}")
+            here.add(error)
     return found
 
 
-def vlan_vids(sections: dict[str, CircuitSection], problems: list[str]) -> dict[str, int]:
+def vlan_vids(sections: dict[str, CircuitSection], problems: Problems) -> dict[str, int]:
     """Return, by circuit, the VLAN in which it is handed over; what is wrong goes to ``problems``."""
     found = {name: section.vlan_vid for name, section in sections.items() if section.vlan_vid is not None}
-    problems += [
-        f"circuits.{name}: vlan_vid is {found[name]}, and oscars.{side}.vlan is {end.vlan}; they have to be the same"
-        for name, section in _sold(sections)
-        for side, end in (("a", section.a), ("z", section.z))
-        if name in found and end.vlan != found[name]
-    ]
+    for name, section in _sold(sections):
+        for side, end in (("a", section.a), ("z", section.z)):
+            if name in found and end.vlan != found[name]:
+                both = f"vlan_vid is {found[name]}, and oscars.{side}.vlan is {end.vlan}"
+                problems.at(name).add(f"{both}; they have to be the same")
     return found
 
 
-def bought(sections: dict[str, CircuitSection], network: Network, problems: list[str]) -> dict[str, OscarsSettings]:
+def bought(sections: dict[str, CircuitSection], network: Network, problems: Problems) -> dict[str, OscarsSettings]:
     """Return, by circuit, the OSCARS it is bought from; what is wrong goes to ``problems``."""
     found = {}
     for name, section in _sold(sections):
+        here = problems.at(name, "oscars")
         ends = {}
         for side, end in (("a", section.a), ("z", section.z)):
             try:
                 ends[side] = Endpoint(end.device, end.port, end.vlan)
             except ValueError as error:
-                problems.append(f"circuits.{name}.oscars.{side}: {error}")
+                here.at(side).add(error)
         try:
             token = secret_from(section.token_env, section.token_file)
         except SecretUnusable as error:
-            problems.append(f"circuits.{name}.oscars: token_env or token_file: {error}")
+            here.add(f"token_env or token_file: {error}")
             continue
         if len(ends) < 2:
             continue
@@ -127,8 +112,13 @@ def bought(sections: dict[str, CircuitSection], network: Network, problems: list
                 timeout_s=section.timeout / 1e6,
             )
         except ValueError as error:
-            problems.append(f"circuits.{name}.oscars: {error}")
+            here.add(error)
     return found
+
+
+def lead_us(oscars: Mapping[str, OscarsSettings]) -> dict[str, int]:
+    """Return, by circuit that is bought, how long before its use that must be."""
+    return {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
 
 
 def _sold(sections: dict[str, CircuitSection]) -> Iterator[tuple[str, _OscarsSection]]:

@@ -5,8 +5,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from apps.configuration import load, parsed
 from controller.errors import ConfigError
-from controller.settings import load, parsed
 from topology.network import Hop
 from topology.protocol import FlowClass
 

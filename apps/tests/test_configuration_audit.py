@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller.settings import parsed
+from apps.configuration import parsed
+from apps.tests.test_configuration import GOOD, problems
 from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.state import match
-from controller.tests.test_settings import GOOD, problems
 
 
 def audited(**section):

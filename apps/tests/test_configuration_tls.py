@@ -2,9 +2,11 @@
 
 import pytest
 
+from apps.configuration import load, parsed
 from controller.errors import ConfigError
 from controller.security import pki_files
-from controller.settings import UnixSocket, load, network_in, parsed
+from controller.settings.listen import UnixSocket
+from controller.settings.network import network_in
 from topology.certificates import Kind
 
 LEAST = {"network": {"name": "chile-illinois"}, "store": "sqlite://"}

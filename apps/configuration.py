@@ -1,0 +1,157 @@
+"""The controller's configuration: each section given to the part that it is for, every problem reported at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from controller.audit.settings import AuditSection, AuditSettings, audit
+from controller.errors import ConfigError
+from controller.plan.purchases import Period
+from controller.providers import settings as providers
+from controller.providers.oscars_wire import OscarsSettings
+from controller.providers.settings import CircuitSection
+from controller.security.settings import TlsSection, check_guarded, trusted
+from controller.security.tls import ServerTls
+from controller.settings.file import sections_of, values_in
+from controller.settings.flows import (
+    ClassSection,
+    FailoverSection,
+    FlowSection,
+    Handover,
+    handed_over,
+    policy_of,
+    standing_flows,
+)
+from controller.settings.listen import ListenAddress, ListenSection, UnixSocket, address_or_socket, listen_address
+from controller.settings.network import NetworkSection, named_network
+from controller.settings.problems import Problems
+from controller.settings.sections import Duration, Section
+from controller.site import Site
+from controller.southbound.ovsdb.settings import check_guarantees, servers
+from controller.store.settings import DEFAULT_STORE, usable_url
+from topology.network import Network, tagged
+from topology.protocol import FlowClass
+
+
+class _File(Section):
+    network: NetworkSection
+    listen: ListenSection = ListenSection()
+    ovsdb: dict[str, str] = Field(default_factory=dict)
+    lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
+    hosts_mark: bool = False
+    handover: Handover = Handover.DEMAND
+    policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)
+    flows: tuple[FlowSection, ...] = ()
+    store: str = DEFAULT_STORE
+    circuits: dict[str, CircuitSection] = Field(default_factory=dict)
+    audit: AuditSection = AuditSection()
+    failover: FailoverSection = FailoverSection()
+    tls: TlsSection | None = None
+    insecure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """All that the configuration says.
+
+    Attributes:
+        site: network, policy, standing flows and lease.
+        openflow: where switches connect.
+        rest: where the API is served.
+        agents: where agents connect.
+        tls: the files by which agents and we know each other; None if nobody is asked.
+        ovsdb: by switch, the OVSDB server that has its queues.
+        store: URL of the database that promises are kept in.
+        oscars: by circuit that is bought at need, the OSCARS that sells it.
+        audit: how often drift is looked for, and which rules are left alone.
+    """
+
+    site: Site
+    openflow: ListenAddress
+    rest: ListenAddress
+    agents: ListenAddress | UnixSocket
+    ovsdb: dict[str, str]
+    store: str
+    oscars: dict[str, OscarsSettings]
+    audit: AuditSettings
+    tls: ServerTls | None = None
+
+
+def load(path: Path) -> ControllerSettings:
+    """Return the settings in a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or has problems; all of them are in the error.
+    """
+    return parsed(values_in(path), str(path), path.absolute().parent)
+
+
+def parsed(data: object, source: str, folder: Path = Path()) -> ControllerSettings:
+    """Return the settings in what YAML has read.
+
+    Args:
+        data: that.
+        source: what it is called in problems.
+        folder: where relative paths in it begin.
+
+    Raises:
+        ConfigError: with every problem and its path.
+    """
+    file = sections_of(data, _File, source)
+    problems = Problems()
+    settings = _built(file, folder, problems)
+    if settings is None or problems.found:
+        raise ConfigError(source, tuple(problems.found))
+    return settings
+
+
+def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings | None:
+    """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
+    network = named_network(file.network, problems.at("network"))
+    policy = policy_of(file.policy, frozenset(file.failover.protect), problems.at("policy"))
+    if network is not None and policy is not None:
+        check_guarantees(network, policy, problems.at("policy"))
+    listen = problems.at("listen")
+    openflow = listen_address(file.listen.openflow, listen.at("openflow"))
+    rest = listen_address(file.listen.rest, listen.at("rest"))
+    agents = address_or_socket(file.listen.agents, listen.at("agents"))
+    if isinstance(agents, ListenAddress):
+        check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)
+    tls = trusted(file.tls, folder, problems.at("tls"))
+    if network is None or policy is None or openflow is None or rest is None or agents is None:
+        return None
+    flows = standing_flows(file.flows, network, problems.at("flows"))
+    ovsdb = servers(file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"))
+    store = usable_url(file.store, problems.at("store"))
+    network, schedules, oscars = _circuits(file, network, problems.at("circuits"))
+    site = Site(
+        network,
+        policy,
+        flows,
+        file.lease // 1000,
+        schedules=schedules,
+        lead_us=providers.lead_us(oscars),
+        hosts_mark=file.hosts_mark,
+        return_after_us=file.failover.return_after,
+    )
+    return ControllerSettings(
+        site=handed_over(site, file.handover),
+        openflow=openflow,
+        rest=rest,
+        agents=agents,
+        ovsdb=ovsdb,
+        store=store,
+        oscars=oscars,
+        audit=audit(file.audit, problems.at("audit")),
+        tls=tls,
+    )
+
+
+def _circuits(
+    file: _File, network: Network, problems: Problems
+) -> tuple[Network, dict[str, tuple[Period, ...]], dict[str, OscarsSettings]]:
+    """Return the network with its circuits' VLANs, when each circuit has another capacity, and who sells it."""
+    network = tagged(network, providers.vlan_vids(file.circuits, problems))
+    schedules = providers.schedules(file.circuits, network, problems)
+    return network, schedules, providers.bought(file.circuits, network, problems)

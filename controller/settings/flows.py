@@ -1,0 +1,85 @@
+"""The sections ``policy``, ``failover``, ``handover`` and ``flows``: what each class may have, and who always sends."""
+
+from dataclasses import replace
+from enum import StrEnum
+
+from pydantic import Field
+
+from controller.errors import HeadwayError
+from controller.plan.lines import RETURN_AFTER_US
+from controller.plan.plan import Flow
+from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
+from controller.settings.problems import Problems
+from controller.settings.sections import Duration, Fraction, Section
+from controller.site import Site, flow_between
+from topology.network import Network
+from topology.protocol import FlowClass
+
+
+class ClassSection(Section):
+    """A class's limits."""
+
+    guarantee: Fraction
+    cap: Fraction
+
+
+class FlowSection(Section):
+    """A flow that is always in the plan."""
+
+    name: str = Field(min_length=1)
+    flow_class: FlowClass = Field(alias="class")
+    sender: str = Field(alias="from")
+    target: str = Field(alias="to")
+
+
+class FailoverSection(Section):
+    """Which classes are protected, and when a line is believed again."""
+
+    protect: tuple[FlowClass, ...] = tuple(sorted(DEFAULT_POLICY.protected))
+    return_after: Duration = Field(default=RETURN_AFTER_US, ge=0, le=3_600_000_000)
+
+
+class Handover(StrEnum):
+    """When an announced flow gets its share, and gives it back."""
+
+    DEMAND = "demand"
+    ROUND_TRIP = "round-trip"
+
+
+def policy_of(
+    sections: dict[FlowClass, ClassSection], protected: frozenset[FlowClass], problems: Problems
+) -> Policy | None:
+    """Return what each class may have; None, and a problem, if that does not fit together."""
+    classes = dict(DEFAULT_POLICY.classes)
+    for flow_class, section in sections.items():
+        known = classes[flow_class]
+        classes[flow_class] = ClassPolicy(section.guarantee, section.cap, known.priority, known.dscp)
+    try:
+        return Policy(classes, protected=protected)
+    except ValueError as error:
+        problems.add(error)
+        return None
+
+
+def standing_flows(sections: tuple[FlowSection, ...], network: Network, problems: Problems) -> tuple[Flow, ...]:
+    """Return the flows that are always in the plan; what is wrong with one goes to the problems."""
+    flows: list[Flow] = []
+    for i, section in enumerate(sections):
+        try:
+            flow = flow_between(network, section.name, section.flow_class, (section.sender, section.target))
+        except HeadwayError as error:
+            problems.at(i).add(error)
+            continue
+        if flow.name in {f.name for f in flows}:
+            problems.at(i, "name").add(f'there is already a flow "{flow.name}"')
+        if (flow.host, flow.target) in {(f.host, f.target) for f in flows}:
+            problems.at(i).add(f"{flow.host} already sends to {flow.target}")
+        flows.append(flow)
+    return tuple(flows)
+
+
+def handed_over(site: Site, handover: Handover) -> Site:
+    """Return a site whose shares move when hosts say that they want to send; or when somebody says that they will."""
+    if handover is Handover.DEMAND:
+        return site
+    return replace(site, policy=replace(site.policy, standby_ppm=0), drain_us=site.longest_rtt_us())

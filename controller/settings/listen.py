@@ -1,0 +1,53 @@
+"""The section ``listen``: the addresses at which switches, agents and users of the API find the controller."""
+
+from dataclasses import dataclass
+
+from controller.settings.problems import Problems
+from controller.settings.sections import Section
+
+
+class ListenSection(Section):
+    """The addresses, as they are written."""
+
+    openflow: str = "127.0.0.1:6653"
+    rest: str = "127.0.0.1:8080"
+    agents: str = "127.0.0.1:50051"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """An address to listen at."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """As it is written in the configuration."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """A path to listen at, for those on this machine who may open it."""
+
+    path: str
+
+    def __str__(self) -> str:
+        """As it is written in the configuration."""
+        return f"unix:{self.path}"
+
+
+def listen_address(text: str, problems: Problems) -> ListenAddress | None:
+    """Return an address to listen at; None, and a problem, if it is not one."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        problems.add(f'"{text}" is not an address to listen at, try "127.0.0.1:8080"')
+        return None
+    return ListenAddress(host, int(port))
+
+
+def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSocket | None:
+    """Return an address to listen at, which may be a path; None, and a problem, if it is neither."""
+    if text.startswith("unix:/"):
+        return UnixSocket(text.removeprefix("unix:"))
+    return listen_address(text, problems)

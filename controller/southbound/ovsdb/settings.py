@@ -1,0 +1,37 @@
+"""The section ``ovsdb``: which server has a switch's queues; and what Open vSwitch's queues ask of a policy."""
+
+from collections.abc import Iterable, Mapping
+
+from controller.plan.policy import PPM, Policy
+from controller.settings.problems import Problems
+from topology import units
+from topology.network import Network
+
+LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s of frames; a little more on the wire
+DEFAULT_OVSDB = "unix:/run/openvswitch/db.sock"
+
+
+def servers(section: Mapping[str, str], switches: Iterable[str], problems: Problems) -> dict[str, str]:
+    """Return, by switch, the server that has its queues; a problem for each switch that there is not."""
+    known = set(switches)
+    for name in section:
+        if name not in known:
+            problems.at(name).add("there is no such switch")
+    return {name: section.get(name, DEFAULT_OVSDB) for name in known}
+
+
+def check_guarantees(network: Network, policy: Policy, problems: Problems) -> None:
+    """Add a problem for each class whose guarantee is less than a queue can be given.
+
+    Args:
+        network: has the circuits, a share of which is guaranteed.
+        policy: the guarantees.
+        problems: those of the section ``policy``.
+    """
+    for circuit in network.circuits:
+        for flow_class, limits in policy.classes.items():
+            if circuit.rate_bps * limits.guarantee_ppm // PPM < LEAST_QUEUE_WIRE_BPS:
+                problems.at(flow_class, "guarantee").add(
+                    f"{limits.guarantee_ppm / 10_000:g}% of {units.shown_rate(circuit.rate_bps)} is less than "
+                    f"{units.shown_rate(LEAST_QUEUE_WIRE_BPS)}, the least that a queue of Open vSwitch can be given"
+                )
