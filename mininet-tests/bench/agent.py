@@ -40,9 +40,7 @@ def say(line: str) -> None:
 def main() -> int:
     """Run all of it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--out", type=Path, default=Path("out/bench"), help="folder for agent.json (default: out/bench)"
-    )
+    parser.add_argument("--out", type=Path, default=Path("out/agent"), help="folder (default: %(default)s)")
     out: Path = parser.parse_args().out.resolve()
     if os.geteuid():
         say("needs root: namespaces, BPF and the lab")
@@ -69,9 +67,9 @@ def main() -> int:
         "cpu": cpu,
         "machine": {"kernel": platform.release(), "cpus": os.cpu_count(), "python": platform.python_version()},
     }
-    (out / "agent.json").write_text(json.dumps(result, indent=2) + "\n")
+    (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps({key: result[key] for key in list(result)[:6]}, indent=2))
-    say(f"written to {out / 'agent.json'}")
+    say(f"written to {out / 'report.json'}")
     return 0
 
 

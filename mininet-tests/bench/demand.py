@@ -1,9 +1,10 @@
 """How soon the controller hears that a flow wants its rate, that it sends at it, and that its flight has ended.
 
-Run inside ``isolated.sh``; prints JSON, milliseconds. Two hosts on this kernel, without delay between them: what is
+Run inside ``isolated.sh``; milliseconds. Two hosts on this kernel, without delay between them: what is
 measured is the kernel part, the ring buffer, the agent and its stream.
 """
 
+import argparse
 import json
 import logging
 import sys
@@ -92,7 +93,10 @@ def shown(times_s: list[float]) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure, write and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/demand"), help="folder (default: %(default)s)")
+    out: Path = parser.parse_args().out
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     sys.setswitchinterval(0.0005)
     left, right = two_hosts()
@@ -112,6 +116,8 @@ def main() -> int:
         "last_byte_to_end_announced_size_ms": shown([one[2] for one in sized]),
         "last_byte_to_end_after_a_pause_ms": shown([one[2] for one in pausing]),
     }
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     return 0
 

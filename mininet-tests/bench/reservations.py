@@ -272,7 +272,7 @@ def over_http(seconds: float, progress: Callable[[str], None]) -> dict[str, Any]
 def main() -> None:
     """Run it all, write the file, print what it says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/bench/reservations.json"), help="where the JSON goes")
+    parser.add_argument("--out", type=Path, default=Path("out/reservations"), help="folder (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long each database is measured")
     asked = parser.parse_args()
 
@@ -284,8 +284,8 @@ def main() -> None:
         **over_http(asked.seconds, progress),
         "machine": {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()},
     }
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(result, indent=2) + "\n")
+    asked.out.mkdir(parents=True, exist_ok=True)
+    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
     decision = result["decision_us"]
     print(f"decision at 30,000: p50 {decision['p50_at_30000']} us, p99 {decision['p99_at_30000']} us (aim: 200)")
     print(
@@ -295,7 +295,7 @@ def main() -> None:
     print("growth, p50 us: " + ", ".join(f"{size:,}: {us}" for size, us in result["growth"]))
     for kind, rate in result["rest_pairs_per_s"].items():
         print(f"{kind}: {rate} durable hold+commit pairs/s with {CLIENTS} clients (aim on sqlite: 300)")
-    print(f"written: {asked.out}")
+    print(f"written: {asked.out / 'report.json'}")
 
 
 if __name__ == "__main__":

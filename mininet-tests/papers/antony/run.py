@@ -31,10 +31,10 @@ CURVE_RTTS_MS = range(16, 221)
 
 def main(argv: list[str]) -> int:
     """Measure what is missing, then write JSON and plots; return the exit code."""
-    parser = argparse.ArgumentParser(prog="bursts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="antony", description=__doc__)
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=f"some of {', '.join(EXPERIMENTS)}")
     parser.add_argument("--quick", action="store_true", help="few points, each with few tries")
-    parser.add_argument("--out", type=Path, default=Path("out/bursts"), help="folder (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("out/antony"), help="folder (default: %(default)s)")
     args = parser.parse_args(argv)
     if not set(args.experiments) <= set(EXPERIMENTS):
         parser.error(f"there are {', '.join(EXPERIMENTS)}")
@@ -48,13 +48,13 @@ def main(argv: list[str]) -> int:
     _written(seen, args.out)
     full = [one["name"] for one in seen if one["idle_share"] < LEAST_IDLE_SHARE]
     if full:
-        print(f"bursts: invalid, the CPU was full: {', '.join(full)}", file=sys.stderr)
+        print(f"antony: invalid, the CPU was full: {', '.join(full)}", file=sys.stderr)
     return code or (EXIT_FAILED if full or len(seen) < len(wanted) else EXIT_OK)
 
 
 def say(text: str) -> None:
     """Show progress."""
-    print(f"bursts: {text}", flush=True)
+    print(f"antony: {text}", flush=True)
 
 
 def _written(seen: list[dict[str, Any]], out: Path) -> None:
@@ -70,7 +70,7 @@ def _written(seen: list[dict[str, Any]], out: Path) -> None:
             report = reports[name](some)
             (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
             figure.DRAWN[name](report, out / f"{name}.png")
-            print(f"bursts: {out / name}.json and .png")
+            print(f"antony: {out / name}.json and .png")
 
 
 def _freemon(seen: list[dict[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What ``make bursts ARGS=--quick`` has seen, by experiment."""
+    """What ``mininet-tests/run antony --quick`` has seen, by experiment."""
     folder = tmp_path_factory.mktemp("bursts")
     command = commands.module("papers.antony.run", "--quick", "--out", str(folder))
     assert subprocess.run(command, check=False).returncode == 0

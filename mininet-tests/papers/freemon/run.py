@@ -8,7 +8,6 @@ import argparse
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from mininet_tests.lab import commands
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Cell, Kept, measured
 from mininet_tests.papers.freemon import figure, report
 from mininet_tests.papers.freemon.cells import batches, cells
+from mininet_tests.testing.commit import commit, said
 
 DOCS = commands.ROOT / "docs"
 JOBS = min(2, os.cpu_count() or 1)
@@ -73,23 +73,12 @@ def chosen(some: Sequence[Cell], only: re.Pattern[str] | None) -> list[Cell]:
 
 def facts() -> Cell:
     """Return what every cell of a run is kept with: the checkout's commit, and the versions of what measures."""
-    commit = _said("git", "-C", str(commands.ROOT), "rev-parse", "--short=12", "HEAD")
-    status = _said("git", "-C", str(commands.ROOT), "status", "--porcelain", "--untracked-files=no")
-    changed = "-changed" if status else ""
     versions = {
-        "qemu": _said("qemu-system-x86_64", "--version").split("\n")[0],
-        "iproute2": _said("ip", "-V"),
+        "qemu": said("qemu-system-x86_64", "--version").split("\n")[0],
+        "iproute2": said("ip", "-V"),
         "python": sys.version.split()[0],
     }
-    return {"commit": commit + changed, "versions": versions}
-
-
-def _said(*command: str) -> str:
-    """Return what a program says; "unknown" if it is not there, or fails."""
-    if shutil.which(command[0]) is None:
-        return "unknown"
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    return {"commit": commit(), "versions": versions}
 
 
 def published(out: Path) -> None:

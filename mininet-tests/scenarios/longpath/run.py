@@ -37,13 +37,15 @@ def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for what was seen, and the agents' logs")
-    parser.add_argument("scenarios", nargs="+", choices=SCENARIOS, metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; none: all of them")
     args = parser.parse_args()
+    if not set(args.scenarios) <= set(SCENARIOS):
+        parser.error(f"there are {', '.join(SCENARIOS)}")
     sys.setswitchinterval(SWITCH_S)
     args.out.mkdir(parents=True, exist_ok=True)
     # While it runs, all is written to memory: the lab's host files answer in real time, not in its own.
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        for name in args.scenarios:
+        for name in args.scenarios or SCENARIOS:
             folder = Path(scratch) / name
             folder.mkdir()
             try:

@@ -1,0 +1,1 @@
+"""One program for all experiments: ``mininet-tests/run``. Standard library only."""

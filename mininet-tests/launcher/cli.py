@@ -1,0 +1,184 @@
+"""The command line of ``mininet-tests/run``: one launcher for every experiment and bench."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.lab import commands
+from mininet_tests.launcher.children import followed
+from mininet_tests.launcher.progress import Shown, clock
+from mininet_tests.launcher.published import publish
+from mininet_tests.launcher.registry import EXPERIMENTS, Experiment, Place, by_name, listed, where
+
+EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_FALLS_SHORT, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+VENV = commands.ROOT / ".venv"
+TOOK = "took.json"
+
+_EPILOG = f"""\
+NAME is one of: {", ".join(one.name for one in EXPERIMENTS)} (--list says what they are)
+
+after NAME, beside the experiment's own arguments (NAME --help shows them):
+  --out DIR      folder for report.json, figure and logs (default: out/NAME)
+  --dilation K   of the lab, where the launcher boots it
+  --publish      copy the report's aims and key figures to docs/results/NAME.json, with commit and date
+
+report.json has two keys in every folder: aims (name -> aim, seen, ok) and falls_short (the names that miss).
+exit codes: 0 all aims hold, 3 some fall short, 1 the run failed, 2 bad arguments, 130 interrupted.
+tab completion in bash: eval "$(mininet-tests/run --completion)"
+"""
+_COMPLETION = """\
+_headway_run() {{
+    if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W "{names} --list --help" -- "${{COMP_WORDS[1]}}"))
+    else COMPREPLY=($(compgen -W "--out --dilation --publish --help" -- "${{COMP_WORDS[COMP_CWORD]}}")); fi
+}}
+complete -o default -F _headway_run mininet-tests/run ./mininet-tests/run"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One run: of what, with which arguments, and where to."""
+
+    experiment: Experiment
+    arguments: tuple[str, ...]
+    out: Path
+    dilation: int | None
+    publish: bool
+
+    @property
+    def help(self) -> bool:
+        """Whether only the experiment's own help is asked for."""
+        return "--help" in self.arguments or "-h" in self.arguments
+
+
+def main(argv: list[str]) -> int:
+    """Do what the command line says; return the exit code."""
+    asked = request(argv)
+    if asked is None:
+        return EXIT_OK
+    if not (VENV / "bin" / "python").exists():
+        print("run: there is no .venv here yet: make install", file=sys.stderr)
+        return EXIT_FAILED
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
+    try:
+        return launched(asked)
+    except KeyboardInterrupt:
+        print(f"run: {asked.experiment.name}: interrupted; nothing is left running", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def request(argv: list[str]) -> Asked | None:
+    """Return what is to be run; None if the answer was only to be printed, and is.
+
+    Raises:
+        SystemExit: with 2 if an argument is wrong, with 0 after ``--help``.
+    """
+    head = next((n + 1 for n, word in enumerate(argv) if not word.startswith("-")), len(argv))
+    parser = _parser()
+    known = parser.parse_args(argv[:head])
+    if known.completion:
+        print(_COMPLETION.format(names=" ".join(by_name())))
+        return None
+    if known.list or known.name is None:
+        print(listed())
+        return None
+    if known.name not in by_name():
+        near = difflib.get_close_matches(known.name, by_name(), cutoff=0.5)
+        parser.error(f"there is no {known.name!r}; {'is it ' + ' or '.join(near) if near else 'see --list'}?")
+    return _asked(by_name()[known.name], argv[head:])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="run",
+        usage="mininet-tests/run [--list | --completion] NAME [ARG ...]",
+        description="Run an experiment or a bench: where it needs to, isolated, and with its progress shown.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="which one; without it they are listed")
+    parser.add_argument("--list", action="store_true", help="list them all")
+    parser.add_argument("--completion", action="store_true", help="print what bash needs to complete NAME")
+    return parser
+
+
+def _asked(experiment: Experiment, words: list[str]) -> Asked:
+    """Return the run that the words after the name ask for; those that are not ours are the experiment's."""
+    ours = argparse.ArgumentParser(prog=f"run {experiment.name}", add_help=False, allow_abbrev=False)
+    ours.add_argument("--out", type=Path, default=commands.ROOT / "out" / experiment.name)
+    ours.add_argument("--publish", action="store_true")
+    if experiment.place is Place.LAB:
+        ours.add_argument("--dilation", type=int)
+    known, theirs = ours.parse_known_args(words)
+    if known.publish and experiment.publishes:
+        theirs.append("--publish")
+    dilation = known.dilation if experiment.place is Place.LAB else None
+    return Asked(experiment, (*experiment.arguments, *theirs), known.out.absolute(), dilation, known.publish)
+
+
+def launched(asked: Asked) -> int:
+    """Run an experiment, draw its figure, say what falls short; return the exit code."""
+    name = asked.experiment.name
+    if asked.help:
+        return subprocess.run(commands.module(asked.experiment.module, "--help"), check=False).returncode
+    asked.out.mkdir(parents=True, exist_ok=True)
+    report = asked.out / "report.json"
+    before = report.stat().st_mtime_ns if report.exists() else None
+    shown = Shown(name, _expected_s(asked), sys.stdout)
+    shown.line(f"run: {name}: {asked.experiment.line}; {where(asked.experiment)}, into {asked.out}\n")
+    code = followed(command(asked), shown)
+    took_s = shown.elapsed_s
+    if code:
+        print(f"run: {name}: ended with {code} after {clock(took_s)}; what it left is in {asked.out}", file=sys.stderr)
+        return code if code in (EXIT_BAD_INPUT, EXIT_INTERRUPTED) else EXIT_FAILED
+    if (
+        asked.experiment.figure
+        and subprocess.run(commands.module(asked.experiment.figure, str(asked.out)), check=False).returncode
+    ):
+        return EXIT_FAILED
+    if not report.exists() or report.stat().st_mtime_ns == before:
+        return EXIT_OK  # such as after the experiment's own --list
+    (asked.out / TOOK).write_text(json.dumps({"arguments": list(asked.arguments), "seconds": round(took_s)}) + "\n")
+    return _judged(asked, json.loads(report.read_text()), took_s)
+
+
+def _judged(asked: Asked, report: dict[str, Any], took_s: float) -> int:
+    """Say what has come of a run; return the exit code."""
+    name = asked.experiment.name
+    print(f"run: {name}: {clock(took_s)}, {asked.out / 'report.json'}")
+    if asked.publish:
+        print(f"run: {name}: published in {publish(name, list(asked.arguments), report, commands.ROOT)}")
+    missed = report.get("falls_short", [])
+    for aim in missed:
+        one = report["aims"][aim]
+        print(f"run: {name}: falls short: {aim}: {one['seen']}, aim: {one['aim']}", file=sys.stderr)
+    return EXIT_FALLS_SHORT if missed else EXIT_OK
+
+
+def command(asked: Asked) -> list[str]:
+    """Return the command that runs an experiment where it belongs."""
+    experiment = asked.experiment
+    module = commands.module(experiment.module, "--out", str(asked.out), *asked.arguments)
+    if experiment.place is Place.LAB:
+        dilation = str(asked.dilation or experiment.dilation)
+        return commands.in_lab("--dilation", dilation, "--out", str(asked.out), command=module)
+    return commands.isolated(*module) if experiment.place is Place.ISOLATED else module
+
+
+def _expected_s(asked: Asked) -> float:
+    """Return how long it will take: as long as the last time with the same arguments, else what is known of it."""
+    try:
+        last = json.loads((asked.out / TOOK).read_text())
+    except (OSError, ValueError):
+        last = {}
+    if last.get("arguments") == list(asked.arguments):
+        return float(last["seconds"])
+    return 60 * asked.experiment.minutes

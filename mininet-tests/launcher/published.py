@@ -1,0 +1,42 @@
+"""What a run has shown, kept in the documentation: aims, key figures, commit and date."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.testing.commit import commit
+
+SHARED = ("aims", "falls_short")
+LONGEST_FIGURE = 600
+"""Characters of JSON; what is longer is raw, and stays in ``report.json``."""
+
+
+def publish(name: str, arguments: list[str], report: dict[str, Any], root: Path) -> Path:
+    """Write ``docs/results/NAME.json`` below a folder and return it.
+
+    Raises:
+        ValueError: the report has no aims.
+    """
+    if not set(SHARED) <= set(report):
+        raise ValueError(f"{name}: its report.json has no aims, so there is nothing to publish")
+    target = root / "docs" / "results" / f"{name}.json"
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    text = json.dumps(record(report, commit(), date, arguments), indent=1)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text + "\n")
+    return target
+
+
+def record(report: dict[str, Any], commit: str, date: str, arguments: list[str]) -> dict[str, Any]:
+    """Return what is published of a report. Pure."""
+    figures = {key: value for key, value in report.items() if key not in SHARED}
+    return {
+        "commit": commit,
+        "date": date,
+        "arguments": arguments,
+        **{key: report[key] for key in SHARED},
+        "figures": {key: value for key, value in figures.items() if len(json.dumps(value)) <= LONGEST_FIGURE},
+    }

@@ -1,0 +1,228 @@
+"""Every experiment and bench there is, as data. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Group(Enum):
+    """What kind of experiment it is."""
+
+    SCENARIO = "scenarios"
+    PAPER = "papers"
+    BENCH = "bench"
+
+
+class Place(Enum):
+    """Where it runs."""
+
+    LAB = "lab"
+    """In the lab, in namespaces of its own."""
+    ISOLATED = "here, isolated"
+    """On this machine, in namespaces of its own."""
+    HERE = "here"
+    """On this machine; it needs no namespaces."""
+    ITSELF = "lab, by itself"
+    """It starts what it needs, the lab among it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment.
+
+    Attributes:
+        name: how it is called.
+        group: what kind it is.
+        line: what it shows, in one line.
+        module: what runs it, below ``mininet_tests``; it takes ``--out FOLDER``.
+        place: where that runs.
+        minutes: how long it takes on two idle cores, about; what is left is told by it.
+        dilation: of the lab, where the launcher boots it.
+        arguments: given to it before those of the user.
+        figure: the module that draws what is in the folder, if it does not draw itself.
+        publishes: whether it has a ``--publish`` of its own, that it is to be given too.
+    """
+
+    name: str
+    group: Group
+    line: str
+    module: str
+    place: Place
+    minutes: float
+    dilation: int = 1
+    arguments: tuple[str, ...] = ()
+    figure: str | None = None
+    publishes: bool = False
+
+
+EXPERIMENTS = (
+    Experiment(
+        "figure2",
+        Group.SCENARIO,
+        "an image is announced, sent and released beside a database: Freemon 2013, figure 2 (make demo)",
+        "scenarios.figure2.demo",
+        Place.ITSELF,
+        4,
+    ),
+    Experiment(
+        "failover",
+        Group.SCENARIO,
+        "one of two circuits dies under traffic and comes back",
+        "scenarios.failover.run",
+        Place.LAB,
+        6,
+        dilation=3,
+        figure="scenarios.failover.figure",
+    ),
+    Experiment(
+        "handover",
+        Group.SCENARIO,
+        "how long the circuit is idle when an image comes and goes, our way and the cautious one",
+        "scenarios.handover.run",
+        Place.LAB,
+        12,
+        dilation=6,
+        figure="scenarios.handover.figure",
+    ),
+    Experiment(
+        "layers",
+        Group.SCENARIO,
+        "what each layer lets through against the rate it was set to",
+        "scenarios.layers.run",
+        Place.LAB,
+        20,
+        dilation=3,
+        arguments=("--seconds", "8"),
+    ),
+    Experiment(
+        "floods",
+        Group.SCENARIO,
+        "hosts that misbehave, from both ends of the circuit",
+        "scenarios.floods.run",
+        Place.LAB,
+        15,
+        dilation=2,
+    ),
+    Experiment(
+        "faults",
+        Group.SCENARIO,
+        "what breaks around the plan while traffic runs, case by case",
+        "scenarios.faults.run",
+        Place.LAB,
+        12,
+        dilation=2,
+    ),
+    Experiment(
+        "soak",
+        Group.SCENARIO,
+        "200 random announcements, reservations and faults",
+        "scenarios.soak.run",
+        Place.LAB,
+        60,
+        dilation=2,
+    ),
+    Experiment(
+        "drift",
+        Group.SCENARIO,
+        "what is changed by hand in switches is found and repaired while traffic runs",
+        "scenarios.drift.run",
+        Place.LAB,
+        5,
+        dilation=2,
+    ),
+    Experiment(
+        "ring",
+        Group.SCENARIO,
+        "a ring of sites: a flow over two circuits, a reservation the other way round",
+        "scenarios.ring.run",
+        Place.LAB,
+        4,
+    ),
+    Experiment(
+        "longpath",
+        Group.SCENARIO,
+        "the agent on a long line: connections, plans, routes and losses change",
+        "scenarios.longpath.run",
+        Place.LAB,
+        10,
+    ),
+    Experiment(
+        "freemon",
+        Group.PAPER,
+        "Freemon 2013 and its rivals in numbers (make paper, make paper-quick); --quick, --only REGEX, --list",
+        "papers.freemon.run",
+        Place.ITSELF,
+        900,
+        publishes=True,
+    ),
+    Experiment(
+        "antony",
+        Group.PAPER,
+        "bursts in small buffers at starts: Antony 2003, Freemon 2013; fig2, fig4, freemon, --quick",
+        "papers.antony.run",
+        Place.ITSELF,
+        120,
+    ),
+    Experiment(
+        "reservations",
+        Group.BENCH,
+        "how fast reservations are decided and kept, on both databases",
+        "bench.reservations",
+        Place.HERE,
+        3,
+    ),
+    Experiment(
+        "agent",
+        Group.BENCH,
+        "what the host agent costs, beside cubic and bbr, and how fast a plan reaches it",
+        "bench.agent",
+        Place.ITSELF,
+        8,
+    ),
+    Experiment(
+        "demand",
+        Group.BENCH,
+        "how soon the controller hears that a flow wants its rate, and that its flight has ended",
+        "bench.demand",
+        Place.ISOLATED,
+        1,
+    ),
+)
+
+PARTS = frozenset({"bench.agent_ack", "bench.agent_cpu", "bench.agent_push"})
+"""Modules that are run by another one."""
+TESTS_ONLY = frozenset({"scenarios.database", "scenarios.switches"})
+"""Rooms in which there is nothing but tests and what they use."""
+
+
+def by_name() -> dict[str, Experiment]:
+    """Return every experiment by its name."""
+    return {one.name: one for one in EXPERIMENTS}
+
+
+def listed() -> str:
+    """Return a line for each experiment, grouped."""
+    width = max(len(one.name) for one in EXPERIMENTS)
+    lines: list[str] = []
+    for group in Group:
+        lines += ["", group.value] if lines else [group.value]
+        for one in EXPERIMENTS:
+            if one.group is group:
+                lines.append(f"  {one.name:{width}}  {one.line}")
+                lines.append(f"  {'':{width}}  {where(one)}, about {minutes(one.minutes)}")
+    return "\n".join(lines)
+
+
+def where(one: Experiment) -> str:
+    """Return where an experiment runs, as people read it."""
+    return f"lab, dilation {one.dilation}" if one.place is Place.LAB else one.place.value
+
+
+def minutes(count: float) -> str:
+    """Return how long something takes, as people say it.
+
+    >>> minutes(5), minutes(120), minutes(900)
+    ('5 min', '2 h', '15 h')
+    """
+    return f"{count:g} min" if count < 100 else f"{count / 60:g} h"

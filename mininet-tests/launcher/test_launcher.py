@@ -1,0 +1,183 @@
+"""One launcher for all: every experiment is in it, and says what it has come to."""
+
+import doctest
+import io
+import json
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+from mininet_tests.lab import commands
+from mininet_tests.launcher import cli, progress, published, registry
+from mininet_tests.launcher.children import followed
+from mininet_tests.launcher.progress import Shown
+from mininet_tests.launcher.registry import EXPERIMENTS, PARTS, TESTS_ONLY, Experiment, Group, Place
+from mininet_tests.testing import progress as told
+
+TESTS = commands.ROOT / "mininet-tests"
+
+
+def rooms(kind):
+    """The experiments' folders of a kind, as modules' names."""
+    return {f"{kind}.{folder.name}" for folder in (TESTS / kind).iterdir() if (folder / "__init__.py").exists()}
+
+
+def test_examples_in_the_docstrings_are_true():
+    for module in (progress, registry, told):
+        assert doctest.testmod(module).failed == 0
+
+
+def test_every_scenario_and_paper_is_in_it():
+    known = {one.module.rpartition(".")[0] for one in EXPERIMENTS}
+    assert rooms("scenarios") | rooms("papers") == {room for room in known if room != "bench"} | TESTS_ONLY
+
+
+def test_every_bench_is_in_it():
+    known = {one.module for one in EXPERIMENTS if one.group is Group.BENCH}
+    assert {f"bench.{file.stem}" for file in (TESTS / "bench").glob("[!_]*.py")} == known | PARTS
+
+
+def test_the_list_has_all_of_them_each_with_a_line(capsys):
+    assert cli.main(["--list"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    for one in EXPERIMENTS:
+        assert any(line.split() == [one.name, *one.line.split()] for line in shown)
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out.splitlines() == shown
+
+
+def test_it_starts_from_any_folder_and_without_the_checkouts_packages(tmp_path):
+    command = ["/usr/bin/python3", "-I", str(TESTS / "run"), "--list"]
+    assert "figure2" in subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_name_that_is_nearly_one_is_answered_with_it(capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(["sok"])
+    assert left.value.code == 2
+    assert "is it soak?" in capsys.readouterr().err
+
+
+def test_no_venv_is_answered_with_what_makes_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "VENV", tmp_path)
+    assert cli.main(["soak"]) == 1
+    assert "make install" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)
+def test_each_has_a_help(one, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [one.module, "--help"])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module(f"mininet_tests.{one.module}", run_name="__main__")
+    assert left.value.code == 0
+    assert "--out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("one", [one for one in EXPERIMENTS if one.figure], ids=lambda one: one.name)
+def test_each_figure_takes_a_folder(one, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [one.figure, "--help"])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module(f"mininet_tests.{one.figure}", run_name="__main__")
+    assert left.value.code == 0
+    assert "folder" in capsys.readouterr().out
+
+
+def test_bash_completes_names():
+    script = f"{_completion()}\nCOMP_WORDS=(mininet-tests/run so) COMP_CWORD=1; _headway_run; echo $COMPREPLY"
+    assert subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stdout == "soak\n"
+
+
+def _completion():
+    done = subprocess.run([TESTS / "run", "--completion"], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def test_what_needs_the_lab_is_booted_in_it_at_its_dilation_with_the_users_arguments(tmp_path):
+    asked = cli.request(["faults", "--case", "openflow cut", "--out", str(tmp_path)])
+    command = cli.command(asked)
+    assert command[0] == str(commands.BOOT)
+    assert command[1:5] == ["--dilation", "2", "--out", str(tmp_path)]
+    assert command[-4:] == ["--out", str(tmp_path), "--case", "openflow cut"]
+    assert cli.command(cli.request(["faults", "--dilation", "4"]))[2] == "4"
+
+
+def test_what_starts_the_lab_itself_is_given_all_that_is_not_the_launchers():
+    command = cli.command(cli.request(["figure2", "--publish", "--dilation", "7"]))
+    assert command[3:] == ["--out", str(commands.ROOT / "out/figure2"), "--dilation", "7"]
+    assert cli.command(cli.request(["freemon", "--publish"]))[-1] == "--publish"
+
+
+def experiment(source, tmp_path, monkeypatch):
+    """Run a program as if it were an experiment; return the exit code."""
+    one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1)
+    monkeypatch.setattr(cli, "command", lambda _: [sys.executable, "-c", source, str(tmp_path / "report.json")])
+    return cli.launched(cli.Asked(one, (), tmp_path, None, publish=False))
+
+
+WRITES = "import sys; open(sys.argv[1], 'w').write('''{}''')"
+MISSED = {"aims": {"fast": {"aim": "at most 5", "seen": 7, "ok": False}}, "falls_short": ["fast"]}
+HELD = {"aims": {"fast": {"aim": "at most 5", "seen": 3, "ok": True}}, "falls_short": []}
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "said"),
+    [
+        (WRITES.format(json.dumps(HELD)), 0, ""),
+        (WRITES.format(json.dumps(MISSED)), 3, "falls short: fast: 7, aim: at most 5"),
+        ("raise SystemExit(1)", 1, "ended with 1"),
+        ("raise SystemExit(125)", 1, "ended with 125"),
+        ("raise SystemExit(2)", 2, "ended with 2"),
+    ],
+)
+def test_the_exit_code_says_whether_all_aims_hold(source, code, said, tmp_path, monkeypatch, capsys):
+    assert experiment(source, tmp_path, monkeypatch) == code
+    assert said in capsys.readouterr().err
+
+
+def test_how_long_it_took_is_what_is_expected_the_next_time(tmp_path, monkeypatch, capsys):
+    (tmp_path / cli.TOOK).write_text('{"arguments": [], "seconds": 754}')
+    experiment(WRITES.format("{}"), tmp_path, monkeypatch)
+    assert "about 12:34 left: starting" in capsys.readouterr().out
+    assert json.loads((tmp_path / cli.TOOK).read_text())["seconds"] < 60
+
+
+class Terminal(io.StringIO):
+    """Lines can be written over here."""
+
+    def isatty(self):
+        return True
+
+
+def test_how_far_it_is_is_told_in_lines_of_its_own_output():
+    shown = Shown("tried", 240, Terminal())
+    assert followed([sys.executable, "-c", "print('progress: 0.500 half'); print('a line'); exit(7)"], shown) == 7
+    assert "about 1:00 left: half" in shown.text()
+    seen = shown._stream.getvalue()
+    assert f"{progress.CLEAR}a line\n" in seen
+    assert "progress: " not in seen
+
+
+def test_without_a_terminal_there_is_a_line_at_once_and_then_one_each_15_s():
+    stream = io.StringIO()
+    shown = Shown("tried", 240, stream)
+    for _ in range(10):
+        shown.tick()
+    assert stream.getvalue() == "run: tried: 0:00, about 4:00 left: starting\n"
+
+
+def test_what_is_published_are_aims_key_figures_commit_and_date(tmp_path):
+    report = HELD | {"seconds": 24.7, "raw": list(range(1000))}
+    found = json.loads(published.publish("tried", ["--quick"], report, tmp_path).read_text())
+    assert found["aims"] == HELD["aims"]
+    assert found["falls_short"] == []
+    assert found["figures"] == {"seconds": 24.7}
+    assert found["arguments"] == ["--quick"]
+    assert found["date"].endswith("+00:00")
+    assert len(found["commit"]) >= 7
+
+
+def test_a_report_without_aims_is_not_published(tmp_path):
+    with pytest.raises(ValueError, match="no aims"):
+        published.publish("tried", [], {"seconds": 1}, tmp_path)
