@@ -14,13 +14,13 @@ from controller.plan.failover import carries, crossed, redundant, turned, withou
 from controller.plan.flows import flow_on, standing_by
 from controller.plan.invariant import Layers
 from controller.plan.leases import Leases
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import Lines, LineState
 from controller.plan.paths import circuits
-from controller.plan.plan import Demand, Entry, Flow, Plan, planned
+from controller.plan.plan import Entry, Flow, Plan, PlanInput, planned
 from controller.plan.purchases import Purchase, PurchaseState
 from controller.plan.reservations import MAX_TIME_US, Reservation
-from controller.plan.transitions import Change, Place
+from controller.plan.transitions import Change, Stage
 from controller.site import Site
 from topology.network import Hop
 from topology.protocol import Allocation, Allocations, FlowClass, Telemetry
@@ -56,12 +56,12 @@ class HostState:
     @property
     def sent_epoch(self) -> int:
         """The epoch of what it was told last; 0 if nothing yet."""
-        return self.leases.told[-1].epoch if self.leases.told else 0
+        return self.leases.grants[-1].epoch if self.leases.grants else 0
 
     @property
     def acts_as_told(self) -> tuple[Entry, ...]:
         """What it acts on, or is about to: the last message, stepped down where it said so."""
-        return self.leases.told[-1].acting if self.leases.told else ()
+        return self.leases.grants[-1].acting if self.leases.grants else ()
 
     def waits(self, flow: Flow) -> bool:
         """Return whether a flow of this host has nothing to send yet, or any more; not known of one that is gone."""
@@ -73,7 +73,7 @@ class StepDone:
     """One step of a transition, as it happened; times in Unix microseconds."""
 
     epoch: int
-    place: Place
+    stage: Stage
     started_us: int
     done_us: int
     error: str = ""
@@ -190,7 +190,7 @@ class Book:
         bought = tuple(self.bought_bps(c, now_us) for c in self.purchases)
         return id(self.ledger), self.ledger.moves, self._demands, bought, self.down()
 
-    def demand(self, down: frozenset[str]) -> Demand:
+    def demand(self, down: frozenset[str]) -> PlanInput:
         """Return what a plan is made of while some circuits are down; under the lock."""
         now_us = self.now_us()
         demand = self.ledger.demand(self.site.standing, now_us, lambda known: self._flow(known, down))
@@ -200,7 +200,7 @@ class Book:
             if link.circuit in self.purchases
         }
         flows = tuple(standing_by(f) if self.hosts[f.host].waits(f) else f for f in demand.flows)
-        whole = Demand(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
+        whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
         return without(self.site.network, self.site.policy, whole, down)
 
     def bought_bps(self, circuit: str, now_us: int) -> int:
@@ -234,7 +234,7 @@ class Book:
 
     def lacks(self, known: Reservation) -> str:
         """Return what keeps a reservation whose time it is from being carried; empty if nothing; under the lock."""
-        if known.state is State.ACTIVE and self._starting():
+        if known.state is ReservationState.ACTIVE and self._starting():
             return ""
         if cut := self._cut(known):
             return cut
@@ -280,7 +280,7 @@ class Book:
 
     def unsettled(self) -> bool:
         """Return whether the state of a reservation is not what the layers say; under the lock."""
-        return any(bool(self.lacks(r)) is (r.state is State.ACTIVE) for r in self.ledger.in_plan())
+        return any(bool(self.lacks(r)) is (r.state is ReservationState.ACTIVE) for r in self.ledger.in_plan())
 
     def due_us(self) -> int:
         """Return when the clock has something to do next; under the lock."""

@@ -61,7 +61,7 @@ class Reports:
             # Never less than it was sent before: an agent takes an older epoch for an older controller's.
             if plan is not None and plan.epoch == book.installed.hosts_epoch >= state.sent_epoch:
                 return book.sending(hello.host, plan.epoch, plan.of_host(hello.host))
-            told = state.leases.told[-1].entries if state.leases.told else ()
+            told = state.leases.grants[-1].entries if state.leases.grants else ()
             return book.sending(hello.host, state.sent_epoch, told)
 
     def host_down(self, host: str) -> None:
@@ -77,7 +77,7 @@ class Reports:
         """Note that a host's kernel holds an epoch."""
         with self._book.changed:
             state = self._book.hosts[host]
-            if any(told.epoch == applied.epoch for told in state.leases.told):
+            if any(told.epoch == applied.epoch for told in state.leases.grants):
                 state.confirmed_epoch = max(state.confirmed_epoch, applied.epoch)
                 state.leases = state.leases.confirmed(applied.epoch)
                 if applied.epoch == state.sent_epoch:

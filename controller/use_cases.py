@@ -17,7 +17,7 @@ from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
 from controller.plan.ledger import HOLD_US, Created
-from controller.plan.lifecycle import IN_PLAN, Event, State
+from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.store import Changes, PurchaseRow, Store
@@ -80,9 +80,9 @@ class UseCases:
         with self._book.changed:
             now_us = self._now()
             known = self._known(reservation_id)
-            if known.state in {State.COMMITTED, *IN_PLAN}:
+            if known.state in {ReservationState.COMMITTED, *IN_PLAN}:
                 return self._keep(known)
-            self._book.ledger.happened(reservation_id, Event.COMMIT, now_us)
+            self._book.ledger.happened(reservation_id, LifecycleEvent.COMMIT, now_us)
             self._book.events.publish("reservation.committed", reservation=reservation_id)
             self._tick(now_us)  # its start may be now
             return self._keep(self._known(reservation_id))
@@ -142,9 +142,9 @@ class UseCases:
             known = self._known(reservation_id)
             if version is not None and known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
-            if known.state is State.RELEASED:
+            if known.state is ReservationState.RELEASED:
                 return self._keep(known)
-            released = self._book.ledger.happened(reservation_id, Event.RELEASE, now_us)
+            released = self._book.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
             return self._told("reservation.released", reservation_id, released)
 
     def reservation(self, reservation_id: str) -> Reservation:
@@ -228,7 +228,9 @@ class UseCases:
                 self._restore()
             now_us = self._now()
             for known in book.ledger.overbooked(now_us):
-                book.ledger.happened(known.reservation_id, Event.FAIL, now_us, "the circuit has less than it was")
+                book.ledger.happened(
+                    known.reservation_id, LifecycleEvent.FAIL, now_us, "the circuit has less than it was"
+                )
                 self._book.events.publish(
                     "reservation.failed", level="error", reservation=known.reservation_id, why="the circuit has less"
                 )
@@ -242,11 +244,11 @@ class UseCases:
     def _settle(self, known: Reservation, now_us: int) -> None:
         """Say active of what every layer carries, and why not of what one does not."""
         lacks = self._book.lacks(known)
-        if not lacks and known.state is State.PROVISIONING:
-            self._book.ledger.happened(known.reservation_id, Event.UP, now_us)
+        if not lacks and known.state is ReservationState.PROVISIONING:
+            self._book.ledger.happened(known.reservation_id, LifecycleEvent.UP, now_us)
             self._book.events.publish("reservation.active", reservation=known.reservation_id)
-        elif lacks and known.state is State.ACTIVE:
-            self._book.ledger.happened(known.reservation_id, Event.LOSE, now_us, lacks)
+        elif lacks and known.state is ReservationState.ACTIVE:
+            self._book.ledger.happened(known.reservation_id, LifecycleEvent.LOSE, now_us, lacks)
             self._book.events.publish("reservation.lost", level="error", reservation=known.reservation_id, why=lacks)
         elif lacks:
             self._book.ledger.note(known.reservation_id, lacks, now_us)

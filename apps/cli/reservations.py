@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from apps.cli import base, completion, options, shown, tables
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from topology import units
 from topology.protocol import FlowClass
 
@@ -15,7 +15,7 @@ app = typer.Typer()
 
 @app.command()
 def reservations(
-    state: Annotated[list[State] | None, typer.Option(help="In this state; may be repeated.")] = None,
+    state: Annotated[list[ReservationState] | None, typer.Option(help="In this state; may be repeated.")] = None,
     flow_class: Annotated[list[FlowClass] | None, typer.Option("--class", help="Of this class; repeatable.")] = None,
     a_end: Annotated[str | None, typer.Option("--from", help="From it.", autocompletion=completion.ends)] = None,
     z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.ends)] = None,

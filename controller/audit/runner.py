@@ -200,7 +200,7 @@ class Audits:
             for name, state in book.hosts.items():
                 one = _host_seen(name, state)
                 if one.drift:
-                    self._hosts.send(name, book.sending(name, state.sent_epoch, state.leases.told[-1].entries))
+                    self._hosts.send(name, book.sending(name, state.sent_epoch, state.leases.grants[-1].entries))
                     state.confirmed_us = book.now_us()  # what it says after this is what counts
                     sent += 1
                     one = one.settled(Outcome.REPAIRED)
@@ -221,7 +221,7 @@ def _host_seen(name: str, state: HostState) -> Compared:
     if state.telemetry_us < state.confirmed_us + SETTLED_US:
         return Compared()
     wanted = {"": f"host {name}: epoch {state.confirmed_epoch}"}
-    wanted |= {e.flow.name: f"host {name}: allocation {e.flow.name}" for e in state.leases.told[-1].entries}
+    wanted |= {e.flow.name: f"host {name}: allocation {e.flow.name}" for e in state.leases.grants[-1].entries}
     found = {"": f"host {name}: epoch {told.epoch}"}
     found |= {e.name: f"host {name}: allocation {e.name}" for e in told.entries}
     return compared(Kind.HOST, wanted, found)

@@ -12,7 +12,7 @@ from controller.book import View
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add
 from controller.plan.invariant import violations
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import LineState
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -44,7 +44,7 @@ class SiteCollector:
 def _promises(dependencies: Dependencies) -> Iterator[Metric]:
     states = Tally(known.state for known in dependencies.use_cases.reservations())
     reservations = GaugeMetricFamily("headway_reservations", "Reservations by state.", labels=["state"])
-    for state in State:
+    for state in ReservationState:
         reservations.add_metric([state], states[state])
     yield reservations
     announced = len(dependencies.use_cases.announcements())

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypedDict
 
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
-from controller.plan.paths import Chosen, NoPath, Path, candidates, chosen
+from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
 from controller.plan.resources import need
@@ -93,7 +94,7 @@ class Refused:
 class Granted:
     """The answer yes: where it goes and what it takes."""
 
-    chosen: Chosen
+    chosen: ChosenPath
     need: Need
 
 
@@ -131,7 +132,7 @@ def admitted(
         and shortage((held,)) is None
         and held in candidates(network, *ends, request.constraints)
     ):
-        return Granted(Chosen(held, ()), need(network, (held,), request.flow_class))
+        return Granted(ChosenPath(held, ()), need(network, (held,), request.flow_class))
     answer = chosen(network, ends, request.constraints, shortage)
     if isinstance(answer, NoPath):
         return Refused(Reason.NO_PATH, "", request.rate_bps, 0, request.start_us, (), answer.why)
@@ -148,7 +149,7 @@ def _booking(network: Network, request: Request, paths: tuple[Path, ...]) -> Boo
     return Booking(wanted, request.rate_bps, request.start_us, request.end_us)
 
 
-def ways(network: Network, request: Request) -> tuple[Need, ...]:
+def needs(network: Network, request: Request) -> tuple[Need, ...]:
     """Return what a request would take along each of its candidate paths, the nearest first."""
     ends = node_of(network, request.a_end), node_of(network, request.z_end)
     found = candidates(network, *ends, request.constraints)
@@ -161,17 +162,17 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
         return
     duration_us = request.end_us - request.start_us
     until_us = min(request.start_us + SEARCH_US, MAX_TIME_US - duration_us)
-    needs = ways(network, request)
-    starts = (calendar.earliest_start(n, request.rate_bps, duration_us, request.start_us, until_us) for n in needs)
+    along = needs(network, request)
+    starts = (calendar.earliest_start(n, request.rate_bps, duration_us, request.start_us, until_us) for n in along)
     start_us = min((s for s in starts if s is not None), default=None)
     if start_us is not None:
         yield Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, start_us, start_us + duration_us)
-    rate_bps = max(calendar.most_bps(n, request.start_us, request.end_us) for n in needs)
+    rate_bps = max(calendar.most_bps(n, request.start_us, request.end_us) for n in along)
     if rate_bps:
         yield Offer(OfferKind.HIGHEST_RATE, request.flow_class, rate_bps, request.start_us, request.end_us)
     for flow_class in lower_classes(request.flow_class, policy):
         lower = replace(request, flow_class=flow_class)
-        fitting = (calendar.most_bps(n, request.start_us, request.end_us) for n in ways(network, lower))
+        fitting = (calendar.most_bps(n, request.start_us, request.end_us) for n in needs(network, lower))
         if max(fitting) >= request.rate_bps:
             yield Offer(OfferKind.LOWER_CLASS, flow_class, request.rate_bps, request.start_us, request.end_us)
             return
@@ -185,3 +186,34 @@ def lower_classes(flow_class: FlowClass, policy: Policy) -> tuple[FlowClass, ...
 
 
 RESERVABLE = (FlowClass.PREDICTABLE, FlowClass.URGENT, FlowClass.BACKGROUND)
+
+
+def reserved_fields(request: Request, answer: Granted) -> "ReservedFields":
+    """Return the fields of a reservation that the request and its admission decide."""
+    return {
+        "flow_class": request.flow_class,
+        "a_end": request.a_end,
+        "z_end": request.z_end,
+        "rate_bps": request.rate_bps,
+        "start_us": request.start_us,
+        "end_us": request.end_us,
+        "path": answer.chosen.path,
+        "backup": answer.chosen.backup,
+        "constraints": request.constraints,
+        "description": request.description,
+    }
+
+
+class ReservedFields(TypedDict):
+    """What a request and its admission decide of a reservation; attributes as there."""
+
+    flow_class: FlowClass
+    a_end: str
+    z_end: str
+    rate_bps: int
+    start_us: int
+    end_us: int
+    path: tuple[str, ...]
+    backup: tuple[str, ...]
+    constraints: Constraints
+    description: str

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.plan import Flow
+from controller.plan.routes import Route
 from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
-from controller.plan.ways import Way
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer
 
@@ -86,32 +86,32 @@ class Announcement:
         return next((part.rate_bps for part in self.rates if part.start_us <= now_us < part.end_us), 0)
 
 
-def promised(wish: Wish, ways: Iterable[Way], calendar: Calendar, now_us: int) -> Announcement | None:
-    """Return the soonest promise along any of the ways, on a reservation if that is as soon; None if there is none.
+def promised(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: int) -> Announcement | None:
+    """Return the soonest promise along any of the routes, on a reservation if that is as soon; None if there is none.
 
     With a deadline it is the lowest constant rate that meets it, which leaves most to others; or, if the free rate is
     too uneven for that, all that is free. Without one it is all that is free, from now on.
     """
-    answers = (_along(wish, way, calendar, now_us) for way in ways)
+    answers = (_along(wish, route, calendar, now_us) for route in routes)
     return min((a for a in answers if a is not None), key=lambda a: (a.promised_us, not a.pool), default=None)
 
 
-def _along(wish: Wish, way: Way, calendar: Calendar, now_us: int) -> Announcement | None:
-    start_us, tail_us = now_us + WARM_UP_RTTS * way.rtt_us + HANDOVER_US, TAIL_RTTS * way.rtt_us
-    volume = Volume(part_bits(wish, len(way.flows)), LEAST_BPS, 2**62)
+def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announcement | None:
+    start_us, tail_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, TAIL_RTTS * route.rtt_us
+    volume = Volume(part_bits(wish, len(route.flows)), LEAST_BPS, 2**62)
     rates: tuple[ConstantRate, ...] | None = None
     if wish.deadline_us is None:
         for search_us in SEARCHES_US:
-            rates = rates or earliest_finish(calendar.rates(way.need, start_us, start_us + search_us), volume)
+            rates = rates or earliest_finish(calendar.rates(route.need, start_us, start_us + search_us), volume)
     elif now_us + wish.deadline_us - tail_us > start_us:
-        pieces = tuple(calendar.rates(way.need, start_us, now_us + wish.deadline_us - tail_us))
+        pieces = tuple(calendar.rates(route.need, start_us, now_us + wish.deadline_us - tail_us))
         constant = lowest_constant_rate(pieces, volume)
         rates = earliest_finish(pieces, volume) if constant is None else (constant,)
     if rates is None:
         return None
     promised_us = rates[-1].end_us + tail_us
     return Announcement(
-        wish.announcement_id, wish.size_bytes, way.flows, way.need, rates, way.pool, now_us, promised_us
+        wish.announcement_id, wish.size_bytes, route.flows, route.need, rates, route.pool, now_us, promised_us
     )
 
 
@@ -122,37 +122,37 @@ def part_bits(wish: Wish, senders: int) -> int:
     return 8 * segments * wish.framing.segment_bytes(Layer.WIRE)
 
 
-def refused(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int, below: FlowClass | None) -> Refused:
+def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int, below: FlowClass | None) -> Refused:
     """Return the refusal of a wish: what lacks where, and what would be granted.
 
     Args:
         wish: what is asked.
-        ways: its ways; there is at least one.
+        routes: its routes; there is at least one.
         calendar: what is promised already.
         now_us: Unix time.
         below: a class in which it would be granted, if there is one.
     """
-    way, senders = ways[0], len(ways[0].flows)
+    route, senders = routes[0], len(routes[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
-    overhead_us = (WARM_UP_RTTS + TAIL_RTTS) * way.rtt_us + HANDOVER_US
-    begin_us, sending_us = now_us + WARM_UP_RTTS * way.rtt_us + HANDOVER_US, deadline_us - overhead_us
-    offers = tuple(_soonest(wish, ways, calendar, now_us))
+    overhead_us = (WARM_UP_RTTS + TAIL_RTTS) * route.rtt_us + HANDOVER_US
+    begin_us, sending_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, deadline_us - overhead_us
+    offers = tuple(_soonest(wish, routes, calendar, now_us))
     if sending_us <= 0:  # whatever the rate
         why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {overhead_us / 1e6:g} s alone"
         return Refused(Reason.DEADLINE_UNREACHABLE, "", 0, 0, now_us, offers, why)
     asked_bps = -(-part_bits(wish, senders) * 1_000_000 // sending_us)
-    start_us = calendar.earliest_start(way.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])
+    start_us = calendar.earliest_start(route.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])
     if start_us is not None:
         offers += (
             Offer(OfferKind.EARLIEST_START, wish.flow_class, asked_bps * senders, start_us, start_us + sending_us),
         )
-    highest_bps = max(calendar.most_bps(w.need, begin_us, begin_us + sending_us) for w in ways) * senders
+    highest_bps = max(calendar.most_bps(w.need, begin_us, begin_us + sending_us) for w in routes) * senders
     if highest_bps:
         offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, highest_bps, now_us, now_us + deadline_us),)
     if below is not None:
         offers += (Offer(OfferKind.LOWER_CLASS, below, asked_bps * senders, now_us, now_us + deadline_us),)
     # The rate lacks somewhere, or it would have been promised.
-    lacks = calendar.shortage(Booking(way.need, asked_bps, begin_us, begin_us + sending_us))
+    lacks = calendar.shortage(Booking(route.need, asked_bps, begin_us, begin_us + sending_us))
     if lacks is None:
         return Refused(Reason.DEADLINE_UNREACHABLE, "", asked_bps, 0, now_us, offers, "too slow to be promised")
     return Refused(
@@ -160,9 +160,9 @@ def refused(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int, 
     )
 
 
-def _soonest(wish: Wish, ways: tuple[Way, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:
+def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: int) -> Iterator[Offer]:
     """Yield the offer of the earliest finish."""
-    soonest = promised(replace(wish, deadline_us=None), ways, calendar, now_us)
+    soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us)
     if soonest is not None:
         rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
         yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, soonest.promised_us)

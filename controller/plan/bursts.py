@@ -159,7 +159,7 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class BurstMeasure:
     """What some senders do at a port, and why.
 
     Attributes:
@@ -179,7 +179,7 @@ class Chosen:
     nic_bps: int | None = None
 
 
-def chosen_unpaced(senders: Sequence[Sender], port_bps: int, free_bytes: int) -> Chosen:
+def chosen_unpaced(senders: Sequence[Sender], port_bps: int, free_bytes: int) -> BurstMeasure:
     """Return what senders without an agent must do: nothing, start one after another, or slow their interfaces.
 
     Args:
@@ -193,18 +193,18 @@ def chosen_unpaced(senders: Sequence[Sender], port_bps: int, free_bytes: int) ->
     needs = f"without an agent {named(hosts)} can put {shown_size(at_once_bytes)} at once"
     room = f"into {shown_size(max(0, free_bytes))}"
     if at_once_bytes <= free_bytes:
-        return Chosen(Choice.NOTHING, hosts, at_once_bytes, f"{needs} {room}: it fits")
+        return BurstMeasure(Choice.NOTHING, hosts, at_once_bytes, f"{needs} {room}: it fits")
     staggered = _staggered(sources, port_bps, free_bytes)
     if staggered is not None:
         offsets_us, held_bytes = staggered
         starts = ", ".join(f"{us / 1000:.1f}" for us in offsets_us[:3])
         starts += f" ... {offsets_us[-1] / 1000:.1f}" if len(offsets_us) > 3 else ""
         reason = f"{needs} {room}; started at {starts} ms they need {shown_size(held_bytes)}"
-        return Chosen(Choice.STAGGER, hosts, held_bytes, reason, offsets_us=offsets_us)
+        return BurstMeasure(Choice.STAGGER, hosts, held_bytes, reason, offsets_us=offsets_us)
     nic_bps = _capped_bps(sources, port_bps, free_bytes)
     held_bytes = needed_bytes(_capped(sources, nic_bps), port_bps)
     reason = f"{needs} {room}, even one by one; with {shown_rate(nic_bps)} each they need {shown_size(held_bytes)}"
-    return Chosen(Choice.CAP, hosts, held_bytes, reason, nic_bps=nic_bps)
+    return BurstMeasure(Choice.CAP, hosts, held_bytes, reason, nic_bps=nic_bps)
 
 
 def _staggered(sources: Sequence[Source], port_bps: int, free_bytes: int) -> tuple[tuple[int, ...], int] | None:

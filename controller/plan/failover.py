@@ -8,7 +8,7 @@ import networkx as nx
 from controller.plan.announcements import Announcement
 from controller.plan.keys import ClassShare
 from controller.plan.paths import Path, circuits, way_round
-from controller.plan.plan import Demand, Entry, Flow, Plan
+from controller.plan.plan import Entry, Flow, Plan, PlanInput
 from controller.plan.policy import PPM, Policy
 from controller.plan.resources import need, of_circuit
 from topology.network import Hop, Network
@@ -25,7 +25,7 @@ def redundant(network: Network) -> frozenset[str]:
     return frozenset(found)
 
 
-def without(network: Network, policy: Policy, demand: Demand, down: frozenset[str]) -> Demand:
+def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset[str]) -> PlanInput:
     """Return what a plan is made for while circuits are down: they carry nothing, and their flows go another way.
 
     A flow without any other way waits. What is promised on a circuit that is left is kept before what comes to it: a
@@ -45,7 +45,7 @@ def without(network: Network, policy: Policy, demand: Demand, down: frozenset[st
     return led
 
 
-def _with(network: Network, policy: Policy, demand: Demand, flow: Flow) -> Demand:
+def _with(network: Network, policy: Policy, demand: PlanInput, flow: Flow) -> PlanInput:
     """Return the demand with a flow that comes to other circuits, and what these can promise it."""
     needed = need(network, (flow.path,), flow.flow_class).shares_ppm
     shares = {share: ppm for share, ppm in needed if ppm and isinstance(share, ClassShare)}

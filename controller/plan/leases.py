@@ -12,7 +12,7 @@ from controller.plan.plan import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Grant:
     """One message to a host.
 
     Attributes:
@@ -37,40 +37,42 @@ class Told:
 class Leases:
     """The messages to one host that may still count, oldest first."""
 
-    told: tuple[Told, ...] = ()
+    grants: tuple[Grant, ...] = ()
 
     def acting(self, now_us: int) -> tuple[Entry, ...]:
         """Return, for each flow, the most that the host may be acting on at an instant."""
-        return most(*(t.acting for t in self.told if t.until_us is None or now_us < t.until_us))
+        return most(*(t.acting for t in self.grants if t.until_us is None or now_us < t.until_us))
 
     def changes_us(self, now_us: int) -> int | None:
         """Return when the next message stops to count by itself; None if none does."""
-        return min((t.until_us for t in self.told if t.until_us is not None and now_us < t.until_us), default=None)
+        return min((t.until_us for t in self.grants if t.until_us is not None and now_us < t.until_us), default=None)
 
     def sent(self, epoch: int, entries: tuple[Entry, ...], now_us: int, lease_us: int) -> "Leases":
         """Return them after one more message was sent; what was before is not renewed any more.
 
         The same epoch once more is the same message: what the host has said of it stays said.
         """
-        if self.told and self.told[-1].epoch == epoch:
-            return Leases((*self.told[:-1], replace(self.told[-1], until_us=None)))
-        alive = (t for t in self.told if t.until_us is None or now_us < t.until_us)
+        if self.grants and self.grants[-1].epoch == epoch:
+            return Leases((*self.grants[:-1], replace(self.grants[-1], until_us=None)))
+        alive = (t for t in self.grants if t.until_us is None or now_us < t.until_us)
         before = (t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in alive)
-        return Leases((*before, Told(epoch, entries)))
+        return Leases((*before, Grant(epoch, entries)))
 
     def confirmed(self, epoch: int) -> "Leases":
         """Return them after the host has confirmed an epoch: it acts on nothing that came before."""
-        return Leases(tuple(t for t in self.told if t.epoch >= epoch))
+        return Leases(tuple(t for t in self.grants if t.epoch >= epoch))
 
     def stepped_down(self, epoch: int, name: str) -> "Leases":
         """Return them after the host has said that under an epoch it keeps a flow to its standby rate."""
         return Leases(
-            tuple(replace(t, stepped_down=t.stepped_down | {name}) if t.epoch == epoch else t for t in self.told)
+            tuple(replace(t, stepped_down=t.stepped_down | {name}) if t.epoch == epoch else t for t in self.grants)
         )
 
     def lost(self, now_us: int, lease_us: int) -> "Leases":
         """Return them after the stream has ended: nothing is renewed any more."""
-        return Leases(tuple(t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in self.told))
+        return Leases(
+            tuple(t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in self.grants)
+        )
 
 
 def most(*held: Iterable[Entry]) -> tuple[Entry, ...]:

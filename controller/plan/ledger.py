@@ -8,21 +8,20 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypedDict
 
-from controller.plan.admission import Granted, Reason, Refused, Request, lower_classes
+from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promised, refused
+from controller.plan.booking_lead import Market, admitted_in_time
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.flows import merged
 from controller.plan.keys import ClassShare, Pool
-from controller.plan.lead import Market, admitted_in_time
-from controller.plan.lifecycle import ENDED, IN_PLAN, Event, State, after
-from controller.plan.plan import Demand, Flow
+from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
+from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import PPM, Policy
-from controller.plan.reservations import Constraints, Reservation
+from controller.plan.reservations import Reservation
 from controller.plan.resources import capacities, need, of_circuit
+from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.steps import Steps
-from controller.plan.ways import Hosts, Way, ways
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 
@@ -81,8 +80,8 @@ class Ledger:
             reservation_id=created.reservation_id,
             sequence=self._sequence,
             version=0,
-            state=State.HELD,
-            **_asked(request, answer),
+            state=ReservationState.HELD,
+            **reserved_fields(request, answer),
             hold_until_us=created.now_us + created.hold_us,
             created_us=created.now_us,
             changed_us=created.now_us,
@@ -91,7 +90,7 @@ class Ledger:
         )
         return self._write(new, created.now_us)
 
-    def happened(self, reservation_id: str, event: Event, now_us: int, reason: str = "") -> Reservation:
+    def happened(self, reservation_id: str, event: LifecycleEvent, now_us: int, reason: str = "") -> Reservation:
         """Take a reservation to its next state.
 
         Raises:
@@ -99,7 +98,7 @@ class Ledger:
         """
         known = self.reservations[reservation_id]
         state = after(reservation_id, known.state, event)
-        kept_until = known.hold_until_us if state is State.HELD else None
+        kept_until = known.hold_until_us if state is ReservationState.HELD else None
         return self._write(replace(known, state=state, hold_until_us=kept_until, reason=reason), now_us)
 
     def renew(self, reservation_id: str, now_us: int, hold_us: int = HOLD_US) -> Reservation:
@@ -109,7 +108,7 @@ class Ledger:
             Illegal: it is not held any more.
         """
         known = self.reservations[reservation_id]
-        after(reservation_id, known.state, Event.RENEW)
+        after(reservation_id, known.state, LifecycleEvent.RENEW)
         return self._write(replace(known, hold_until_us=now_us + hold_us), now_us)
 
     def change(self, reservation_id: str, request: Request, now_us: int) -> Reservation | Refused:
@@ -119,23 +118,25 @@ class Ledger:
             Illegal: it has ended.
         """
         known = self.reservations[reservation_id]
-        state = after(reservation_id, known.state, Event.CHANGE)
+        state = after(reservation_id, known.state, LifecycleEvent.CHANGE)
         own = self.calendar.cancel(reservation_id)
         answer = admitted_in_time(request, self._market, now_us, known.path)
         self.calendar.book(reservation_id, own)
         if isinstance(answer, Refused):
             return answer
-        return self._write(replace(known, state=state, **_asked(request, answer)), now_us)
+        return self._write(replace(known, state=state, **reserved_fields(request, answer)), now_us)
 
     def announce(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> Announcement | Refused:
         """Promise bytes that are coming."""
-        ways = self._ways(wish, senders, target)
-        if not ways:
+        routes = self._routes(wish, senders, target)
+        if not routes:
             why = f"no reservation of {wish.flow_class} bandwidth from {senders[0]} to {target} is active: reserve some"
             return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
-        answer = promised(wish, ways, self.calendar, now_us)
+        answer = promised(wish, routes, self.calendar, now_us)
         if answer is None:
-            return refused(wish, ways, self.calendar, now_us, self._class_that_would_do(wish, senders, target, now_us))
+            return refused(
+                wish, routes, self.calendar, now_us, self._class_that_would_do(wish, senders, target, now_us)
+            )
         self._enter(answer)
         self._announced[answer.announcement_id] = answer
         return answer
@@ -144,15 +145,21 @@ class Ledger:
         for flow_class in lower_classes(wish.flow_class, self.policy):
             lower = replace(wish, flow_class=flow_class)
             if flow_class in ANNOUNCEABLE and promised(
-                lower, self._ways(lower, senders, target), self.calendar, now_us
+                lower, self._routes(lower, senders, target), self.calendar, now_us
             ):
                 return flow_class
         return None
 
-    def _ways(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Way, ...]:
+    def _routes(self, wish: Wish, senders: tuple[str, ...], target: str) -> tuple[Route, ...]:
         leased = frozenset(c.name for c in self.network.circuits) - self.lead_us.keys() - self.down
         return tuple(
-            ways(self.network, (wish.announcement_id, wish.flow_class), Hosts(senders, target), self.in_plan(), leased)
+            routes(
+                self.network,
+                (wish.announcement_id, wish.flow_class),
+                TransferEnds(senders, target),
+                self.in_plan(),
+                leased,
+            )
         )
 
     def forget(self, announcement_id: str) -> Announcement:
@@ -187,14 +194,14 @@ class Ledger:
 
     def _tick_reservation(self, known: Reservation, now_us: int) -> Iterator[Reservation]:
         name, state = known.reservation_id, known.state
-        if state is State.HELD and min(known.hold_until_us or 0, known.end_us) <= now_us:
-            yield self.happened(name, Event.EXPIRE, now_us, "the hold was not committed in time")
-        elif state is State.COMMITTED and known.end_us <= now_us:
-            yield self.happened(name, Event.EXPIRE, now_us, "its whole time passed while no controller ran")
+        if state is ReservationState.HELD and min(known.hold_until_us or 0, known.end_us) <= now_us:
+            yield self.happened(name, LifecycleEvent.EXPIRE, now_us, "the hold was not committed in time")
+        elif state is ReservationState.COMMITTED and known.end_us <= now_us:
+            yield self.happened(name, LifecycleEvent.EXPIRE, now_us, "its whole time passed while no controller ran")
         elif state in IN_PLAN and known.end_us <= now_us:
-            yield self.happened(name, Event.EXPIRE, now_us, "its time is over")
-        elif state is State.COMMITTED and known.start_us <= now_us:
-            yield self.happened(name, Event.START, now_us)
+            yield self.happened(name, LifecycleEvent.EXPIRE, now_us, "its time is over")
+        elif state is ReservationState.COMMITTED and known.start_us <= now_us:
+            yield self.happened(name, LifecycleEvent.START, now_us)
 
     def note(self, reservation_id: str, reason: str, now_us: int) -> None:
         """Write down why a reservation is where it is."""
@@ -229,7 +236,7 @@ class Ledger:
         """Return the reservations whose time it is."""
         return tuple(self._running.values())
 
-    def demand(self, standing: Iterable[Flow], now_us: int, flow_of: Callable[[Reservation], Flow | None]) -> Demand:
+    def demand(self, standing: Iterable[Flow], now_us: int, flow_of: Callable[[Reservation], Flow | None]) -> PlanInput:
         """Return what the plan is made of at an instant.
 
         Args:
@@ -254,7 +261,7 @@ class Ledger:
                 if isinstance(resource, ClassShare):
                     reserved[resource] = reserved.get(resource, 0) + bps
         capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
-        return Demand(merged(flows), capacity, reserved)
+        return PlanInput(merged(flows), capacity, reserved)
 
     def _announced_flow(self, announcement: Announcement, flow: Flow, floor_bps: int) -> Flow:
         """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
@@ -286,7 +293,8 @@ class Ledger:
                 self._place(known)
             else:
                 self._write(
-                    replace(known, state=State.FAILED, reason="its path is not in the network any more"), now_us
+                    replace(known, state=ReservationState.FAILED, reason="its path is not in the network any more"),
+                    now_us,
                 )
         for announcement in announcements:
             if self._has(*(flow.path for flow in announcement.flows)):
@@ -362,32 +370,3 @@ class Ledger:
         for name, _ in announcement.bookings():
             if name in self.calendar:
                 self.calendar.cancel(name)
-
-
-def _asked(request: Request, answer: Granted) -> "_Asked":
-    """Return the fields of a reservation that the request and its admission decide."""
-    return {
-        "flow_class": request.flow_class,
-        "a_end": request.a_end,
-        "z_end": request.z_end,
-        "rate_bps": request.rate_bps,
-        "start_us": request.start_us,
-        "end_us": request.end_us,
-        "path": answer.chosen.path,
-        "backup": answer.chosen.backup,
-        "constraints": request.constraints,
-        "description": request.description,
-    }
-
-
-class _Asked(TypedDict):
-    flow_class: FlowClass
-    a_end: str
-    z_end: str
-    rate_bps: int
-    start_us: int
-    end_us: int
-    path: tuple[str, ...]
-    backup: tuple[str, ...]
-    constraints: Constraints
-    description: str

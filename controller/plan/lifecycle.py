@@ -8,7 +8,7 @@ all of them carry it.
 from enum import StrEnum
 
 
-class State(StrEnum):
+class ReservationState(StrEnum):
     """Where a reservation stands."""
 
     HELD = "held"
@@ -20,7 +20,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-class Event(StrEnum):
+class LifecycleEvent(StrEnum):
     """What happens to it. The names follow NSI CS 2.1 (GFD.237) where it has one."""
 
     RENEW = "renew"  # the hold is wanted for longer
@@ -34,49 +34,49 @@ class Event(StrEnum):
     FAIL = "fail"  # it cannot be carried
 
 
-NEXT: dict[State, dict[Event, State]] = {
-    State.HELD: {
-        Event.RENEW: State.HELD,
-        Event.CHANGE: State.HELD,
-        Event.COMMIT: State.COMMITTED,
-        Event.RELEASE: State.RELEASED,
-        Event.EXPIRE: State.EXPIRED,
-        Event.FAIL: State.FAILED,
+NEXT: dict[ReservationState, dict[LifecycleEvent, ReservationState]] = {
+    ReservationState.HELD: {
+        LifecycleEvent.RENEW: ReservationState.HELD,
+        LifecycleEvent.CHANGE: ReservationState.HELD,
+        LifecycleEvent.COMMIT: ReservationState.COMMITTED,
+        LifecycleEvent.RELEASE: ReservationState.RELEASED,
+        LifecycleEvent.EXPIRE: ReservationState.EXPIRED,
+        LifecycleEvent.FAIL: ReservationState.FAILED,
     },
-    State.COMMITTED: {
-        Event.CHANGE: State.COMMITTED,
-        Event.START: State.PROVISIONING,
-        Event.RELEASE: State.RELEASED,
-        Event.EXPIRE: State.EXPIRED,
-        Event.FAIL: State.FAILED,
+    ReservationState.COMMITTED: {
+        LifecycleEvent.CHANGE: ReservationState.COMMITTED,
+        LifecycleEvent.START: ReservationState.PROVISIONING,
+        LifecycleEvent.RELEASE: ReservationState.RELEASED,
+        LifecycleEvent.EXPIRE: ReservationState.EXPIRED,
+        LifecycleEvent.FAIL: ReservationState.FAILED,
     },
-    State.PROVISIONING: {
-        Event.CHANGE: State.PROVISIONING,
-        Event.UP: State.ACTIVE,
-        Event.RELEASE: State.RELEASED,
-        Event.EXPIRE: State.EXPIRED,
-        Event.FAIL: State.FAILED,
+    ReservationState.PROVISIONING: {
+        LifecycleEvent.CHANGE: ReservationState.PROVISIONING,
+        LifecycleEvent.UP: ReservationState.ACTIVE,
+        LifecycleEvent.RELEASE: ReservationState.RELEASED,
+        LifecycleEvent.EXPIRE: ReservationState.EXPIRED,
+        LifecycleEvent.FAIL: ReservationState.FAILED,
     },
-    State.ACTIVE: {
-        Event.CHANGE: State.ACTIVE,
-        Event.LOSE: State.PROVISIONING,
-        Event.RELEASE: State.RELEASED,
-        Event.EXPIRE: State.EXPIRED,
-        Event.FAIL: State.FAILED,
+    ReservationState.ACTIVE: {
+        LifecycleEvent.CHANGE: ReservationState.ACTIVE,
+        LifecycleEvent.LOSE: ReservationState.PROVISIONING,
+        LifecycleEvent.RELEASE: ReservationState.RELEASED,
+        LifecycleEvent.EXPIRE: ReservationState.EXPIRED,
+        LifecycleEvent.FAIL: ReservationState.FAILED,
     },
-    State.RELEASED: {},
-    State.EXPIRED: {},
-    State.FAILED: {},
+    ReservationState.RELEASED: {},
+    ReservationState.EXPIRED: {},
+    ReservationState.FAILED: {},
 }
 
 ENDED = frozenset(state for state, events in NEXT.items() if not events)
-IN_PLAN = frozenset({State.PROVISIONING, State.ACTIVE})
+IN_PLAN = frozenset({ReservationState.PROVISIONING, ReservationState.ACTIVE})
 
 
 class Illegal(Exception):
     """An event that the table does not allow in a state."""
 
-    def __init__(self, reservation_id: str, state: State, event: Event) -> None:
+    def __init__(self, reservation_id: str, state: ReservationState, event: LifecycleEvent) -> None:
         self.reservation_id = reservation_id
         self.state = state
         self.event = event
@@ -84,7 +84,7 @@ class Illegal(Exception):
         super().__init__(f'reservation "{reservation_id}" is {state}: it cannot {event}{allowed}')
 
 
-def after(reservation_id: str, state: State, event: Event) -> State:
+def after(reservation_id: str, state: ReservationState, event: LifecycleEvent) -> ReservationState:
     """Return the state that follows.
 
     Raises:

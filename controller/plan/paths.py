@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenPath:
     """The path to use, and the one in reserve (empty if none was asked for)."""
 
     path: Path
@@ -94,7 +94,7 @@ def chosen(
     ends: tuple[str, str],
     constraints: Constraints,
     shortage: Callable[[tuple[Path, ...]], Shortage | None],
-) -> Chosen | Shortage | NoPath:
+) -> ChosenPath | Shortage | NoPath:
     """Return the first path with room, with a backup that shares no circuit with it if one is asked for.
 
     Where none has room the shortage of the first candidate is the answer: that is the path the asker has in mind.
@@ -117,17 +117,17 @@ def chosen(
     return first_shortage or NoPath(f"no two paths from {ends[0]} to {ends[1]} share no circuit")
 
 
-def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) -> Iterator[Chosen]:
+def _pairs(network: Network, found: tuple[Path, ...], constraints: Constraints) -> Iterator[ChosenPath]:
     for path in found:
         if not constraints.backup:
-            yield Chosen(path, ())
+            yield ChosenPath(path, ())
             continue
         taken = set(circuits(network, path))
         # What the path must include or exclude is not asked of its backup, which may be anywhere else.
         spare = Constraints(exclude=constraints.exclude, max_rtt_us=constraints.max_rtt_us)
         for backup in candidates(network, path[0], path[-1], spare):
             if taken.isdisjoint(circuits(network, backup)):
-                yield Chosen(path, backup)
+                yield ChosenPath(path, backup)
 
 
 def _why_not(network: Network, ends: tuple[str, str], constraints: Constraints) -> str:

@@ -132,7 +132,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class PlanInput:
     """What a plan is made for.
 
     Attributes:
@@ -148,7 +148,7 @@ class Demand:
     down: frozenset[str] = frozenset()
 
 
-def planned(epoch: int, network: Network, policy: Policy, demand: Demand) -> Plan:
+def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> Plan:
     """Return the plan that gives each flow its share.
 
     Every layer's limit is derived from the layer above it and rounded down, so that
@@ -205,7 +205,7 @@ def _answered(
     }
 
 
-def _link_plan(network: Network, hop: Hop, policy: Policy, demand: Demand, carriers: Mapping[str, Flow]) -> LinkPlan:
+def _link_plan(network: Network, hop: Hop, policy: Policy, demand: PlanInput, carriers: Mapping[str, Flow]) -> LinkPlan:
     """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need."""
     capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)

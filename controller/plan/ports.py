@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from controller.plan.bursts import (
+    BurstMeasure,
     Choice,
-    Chosen,
     Sender,
     Source,
     chosen_unpaced,
@@ -41,7 +41,7 @@ class PortBurst:
     hosts: tuple[str, ...]
     window_bytes: int
     unpaced_bytes: int
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[BurstMeasure, ...]
     buffer_bytes: int
 
     @property
@@ -109,7 +109,7 @@ class _Port:
             buffer_bytes=self.buffer_bytes,
         )
 
-    def _paced(self, entries: Sequence[Entry], port_bps: int) -> Chosen:
+    def _paced(self, entries: Sequence[Entry], port_bps: int) -> BurstMeasure:
         hosts = tuple(dict.fromkeys(e.flow.host for e in entries))
         sources = self._sources(entries, self._paced_source)
         if sum(s.then_bps for s in sources) > port_bps:  # on a site's own network: the plan divides circuits
@@ -117,13 +117,13 @@ class _Port:
             why = (
                 f"more than {shown_rate(self.rate_bps)}, so their windows can all wait there: {shown_size(held_bytes)}"
             )
-            return Chosen(Choice.PACE, hosts, held_bytes, f"their shares are together {why}")
+            return BurstMeasure(Choice.PACE, hosts, held_bytes, f"their shares are together {why}")
         held_bytes = needed_bytes(sources, port_bps)
         count = f"{len(entries)} allocation{'s' if len(entries) > 1 else ''}"
         puts = (
             f"{count} of {named(hosts)} can put {shown_size(held_bytes)} at once into {shown_size(self.buffer_bytes)}"
         )
-        return Chosen(Choice.PACE, hosts, held_bytes, f"held at their shares by agents, {puts}")
+        return BurstMeasure(Choice.PACE, hosts, held_bytes, f"held at their shares by agents, {puts}")
 
     def frames_bytes(self, entries: Sequence[Entry]) -> int:
         """Return the windows of some entries, in frames."""

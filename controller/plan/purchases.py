@@ -98,7 +98,7 @@ class Buy:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PurchaseChange:
     """Make of the purchase ``name`` what ``period`` says; one that has begun keeps its start."""
 
     name: str
@@ -112,7 +112,7 @@ class Release:
     name: str
 
 
-Action = Buy | Change | Release
+Action = Buy | PurchaseChange | Release
 
 
 def peak_bps(uses: Iterable[Period]) -> int:
@@ -279,18 +279,18 @@ def _start_us(want: Period, match: Purchase | None, terms: Terms, now_us: int) -
     return start_us if _fixed(match.period, terms, now_us) or late_enough else earliest_us
 
 
-def _in_order(moved: list[tuple[Purchase, Period]], still: list[Period], gap_us: int) -> list[Change]:
+def _in_order(moved: list[tuple[Purchase, Period]], still: list[Period], gap_us: int) -> list[PurchaseChange]:
     """Return the changes so ordered that none comes too near to what another still holds.
 
     Purchases do not overtake each other, so one is always free to move.
     """
-    ordered: list[Change] = []
+    ordered: list[PurchaseChange] = []
     waiting = list(moved)
     while waiting:
         free = next((m for m in waiting if _clear(m, waiting, still, gap_us)), waiting[0])
         waiting.remove(free)
         still = [*still, free[1]]
-        ordered.append(Change(free[0].name, free[1]))
+        ordered.append(PurchaseChange(free[0].name, free[1]))
     return ordered
 
 

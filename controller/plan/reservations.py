@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from topology.protocol import FlowClass
 
 MAX_TIME_US = 253_402_300_800_000_000  # the end of year 9999, where RFC 3339 ends
@@ -58,7 +58,7 @@ class Reservation:
     reservation_id: str
     sequence: int
     version: int
-    state: State
+    state: ReservationState
     flow_class: FlowClass
     a_end: str
     z_end: str

@@ -19,7 +19,7 @@ from topology.network import Hop
 from topology.protocol import FlowClass
 
 
-class Place(Enum):
+class Stage(Enum):
     """The layer a step acts on."""
 
     HOSTS = "hosts"
@@ -34,7 +34,7 @@ class Step:
     ``no_higher``: leave meters that are below what the plan says; nobody knows yet what else the switches hold.
     """
 
-    place: Place
+    stage: Stage
     plan: Plan
     no_higher: bool = False
 
@@ -82,16 +82,16 @@ def next_step(now: InForce, desired: Plan) -> Step:
     turned it over; those that stay there grow after that.
     """
     if now.meters.epoch == desired.epoch:
-        return Step(Place.HOSTS, desired)
+        return Step(Stage.HOSTS, desired)
     lesser = lesser_of(now.meters, desired)
     if not within(now.acting, lesser):
-        return Step(Place.HOSTS, lesser)
+        return Step(Stage.HOSTS, lesser)
     via = _via(now, lesser, desired)
     if _same_queues(now.queues, via):
-        return Step(Place.METERS, via)
+        return Step(Stage.METERS, via)
     if _above_queues(now.meters, via):
-        return Step(Place.METERS, lesser)
-    return Step(Place.QUEUES, via)
+        return Step(Stage.METERS, lesser)
+    return Step(Stage.QUEUES, via)
 
 
 def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
@@ -120,8 +120,8 @@ def _with_meters(queues: LinkPlan, meters: LinkPlan) -> dict[FlowClass, ClassLim
 def next_of_first(installed: Step | None, new: Plan) -> Step:
     """Return the step that brings a first plan into switches which may hold any other, after the one done last."""
     if installed is None or installed.plan is not new:
-        return Step(Place.METERS, new, no_higher=True)
-    return Step(Place.QUEUES, new) if installed.place is Place.METERS else Step(Place.METERS, new)
+        return Step(Stage.METERS, new, no_higher=True)
+    return Step(Stage.QUEUES, new) if installed.stage is Stage.METERS else Step(Stage.METERS, new)
 
 
 def lesser_of(old: Plan, new: Plan) -> Plan:
@@ -184,12 +184,12 @@ def _above_queues(old: Plan, new: Plan) -> bool:
     )
 
 
-def switch_changes(place: Place, old: Plan, new: Plan) -> tuple[Change, ...]:
+def switch_changes(stage: Stage, old: Plan, new: Plan) -> tuple[Change, ...]:
     """Return what bringing the switches' meters or queues from one plan to another changes."""
 
     def bps(plan: Plan, hop: Hop, flow_class: FlowClass) -> int:
         limits = plan.links[hop].classes[flow_class]
-        return limits.meter_bps if place is Place.METERS else limits.queue_bps
+        return limits.meter_bps if stage is Stage.METERS else limits.queue_bps
 
     pairs = ((hop, c) for hop, link in new.links.items() for c in link.classes)
     found = (Change(str(hop), c, bps(old, hop, c), bps(new, hop, c)) for hop, c in pairs)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import RowMapping
 
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Constraints, Reservation
 from topology.protocol import FlowClass
 
@@ -130,7 +130,7 @@ def reservation_of(row: RowMapping) -> Reservation:
         reservation_id=original(row["reservation_id"]),
         sequence=row["sequence"],
         version=row["version"],
-        state=State(row["state"]),
+        state=ReservationState(row["state"]),
         flow_class=FlowClass(row["flow_class"]),
         a_end=original(row["a_end"]),
         z_end=original(row["z_end"]),

@@ -116,7 +116,7 @@ class FakeSite:
     def demand(self, *hosts, wants=True):
         """Let hosts see that their announced flows can send, or that their flights have ended."""
         for host in hosts:
-            told = self.book.hosts[host].leases.told[-1]
+            told = self.book.hosts[host].leases.grants[-1]
             for entry in told.entries:
                 if entry.standby:
                     self.reports.host_demand(host, Demand(told.epoch, entry.flow.name, wants, not wants))

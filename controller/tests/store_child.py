@@ -7,7 +7,7 @@ import threading
 
 import structlog
 
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import NO_CONSTRAINTS, Reservation
 from controller.store import Changes, Store
 from topology.protocol import FlowClass
@@ -21,7 +21,7 @@ def reservation(number: int) -> Reservation:
         reservation_id=f"r{number}",
         sequence=number,
         version=0,
-        state=State.COMMITTED,
+        state=ReservationState.COMMITTED,
         flow_class=FlowClass.PREDICTABLE,
         a_end="base20",
         z_end="archive",

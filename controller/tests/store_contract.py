@@ -17,7 +17,7 @@ from alembic.runtime.migration import MigrationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Constraints, Reservation
 from controller.store import Changes, PurchaseRow, Store, StoreBusy, StoreFailed, StoreNewer
 from controller.store.schema import VERSION_TABLE
@@ -40,7 +40,7 @@ reservations = st.builds(
     reservation_id=texts,
     sequence=integers,
     version=integers,
-    state=st.sampled_from(State),
+    state=st.sampled_from(ReservationState),
     flow_class=st.sampled_from(FlowClass),
     a_end=texts,
     z_end=texts,

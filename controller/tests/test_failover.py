@@ -8,7 +8,7 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.invariant import violations
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
@@ -144,7 +144,10 @@ def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_wil
 
 @pytest.mark.parametrize(
     ("rate_bps", "state", "reason"),
-    [(300_000_000, State.ACTIVE, ""), (600_000_000, State.PROVISIONING, "north: the line is down")],
+    [
+        (300_000_000, ReservationState.ACTIVE, ""),
+        (600_000_000, ReservationState.PROVISIONING, "north: the line is down"),
+    ],
     ids=["carried in full by the other", "more than the other has"],
 )
 def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in_full(site, rate_bps, state, reason):
@@ -154,7 +157,7 @@ def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in
     site.clock.now_us += 1_000_000
     for _ in range(2):
         site.converge()
-    assert site.book.ledger.reservations["r"].state is State.ACTIVE
+    assert site.book.ledger.reservations["r"].state is ReservationState.ACTIVE
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     known = site.book.ledger.reservations["r"]

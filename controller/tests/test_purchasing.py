@@ -6,7 +6,7 @@ import pytest
 
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import PurchaseState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import settings
@@ -46,7 +46,7 @@ class BuyingSite(FakeSite):
         request = Request(*ends, FlowClass.URGENT, rate_bps, start_us, end_us)
         name = f"r{next(numbers)}"
         held = self.use_cases.hold(lambda _: request, lambda now_us: Created(name, now_us))
-        assert held.value.state is State.HELD, held.value
+        assert held.value.state is ReservationState.HELD, held.value
         self.use_cases.commit(name).saved.result()
         return name
 
@@ -101,13 +101,13 @@ def test_a_reservation_is_bought_ahead_and_active_only_once_the_circuit_is_deplo
     (purchase,) = site.bought()
     assert purchase.period.start_us <= START - 150 * S
     assert purchase.period.rate_bps >= 10**9 * 100 // 94
-    assert site.reservation(name).state is State.COMMITTED
+    assert site.reservation(name).state is ReservationState.COMMITTED
     site.pass_to(START - 2 * S)
     assert site.bought()[0].state is PurchaseState.UP
     site.pass_to(START)
-    assert site.reservation(name).state is State.ACTIVE
+    assert site.reservation(name).state is ReservationState.ACTIVE
     site.pass_to(END)
-    assert site.reservation(name).state is State.EXPIRED
+    assert site.reservation(name).state is ReservationState.EXPIRED
 
 
 def test_hosts_may_not_send_before_the_circuit_is_deployed(site, oscars):
@@ -116,10 +116,10 @@ def test_hosts_may_not_send_before_the_circuit_is_deployed(site, oscars):
         name = site.promised(ends=("base20", "arch"))
         site.pass_to(START + 20 * S)
         waiting = site.reservation(name)
-        assert (waiting.state, "chile-illinois: deploying" in waiting.reason) == (State.PROVISIONING, True)
+        assert (waiting.state, "chile-illinois: deploying" in waiting.reason) == (ReservationState.PROVISIONING, True)
         assert not any(state.acts_as_told for state in site.book.hosts.values())
         site.pass_to(START + 300 * S)
-        assert site.reservation(name).state is State.ACTIVE
+        assert site.reservation(name).state is ReservationState.ACTIVE
         assert [e.flow.host for e in site.book.hosts["base20"].acts_as_told] == ["base20"]
     finally:
         oscars.rules.deploy_s = 20
@@ -150,7 +150,7 @@ def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(
         name = site.promised(10**9)
         site.pass_to(START_US + 4 * S)
         failed = site.reservation(name)
-        assert (failed.state, "not available" in failed.reason) == (State.FAILED, True), failed.reason
+        assert (failed.state, "not available" in failed.reason) == (ReservationState.FAILED, True), failed.reason
         site.pass_to(START_US + 8 * S)
         assert site.bought() == []
         assert site.book.ledger.calendar.free_bps(Hop("ls1", "ch1"), START) == 9_388_000_000
@@ -164,8 +164,8 @@ def test_a_refusal_fails_only_what_it_is_about(site, oscars):
         refused = site.promised(5 * 10**9)
         later = site.promised(10**9, start_us=START + 86_400 * S, end_us=END + 86_400 * S)
         site.pass_to(START_US + 8 * S)
-        assert site.reservation(refused).state is State.FAILED
-        assert site.reservation(later).state is State.COMMITTED
+        assert site.reservation(refused).state is ReservationState.FAILED
+        assert site.reservation(later).state is ReservationState.COMMITTED
         assert len(site.bought()) == 1
     finally:
         oscars.rules.ports_mbps = {}
@@ -178,10 +178,10 @@ def test_when_more_is_refused_what_was_bought_before_goes_on(site, oscars):
     try:
         second = site.promised(5 * 10**9)
         site.pass_to(START_US + 12 * S)
-        assert site.reservation(first).state is State.COMMITTED
-        assert site.reservation(second).state is State.FAILED
+        assert site.reservation(first).state is ReservationState.COMMITTED
+        assert site.reservation(second).state is ReservationState.FAILED
         site.pass_to(START)
-        assert site.reservation(first).state is State.ACTIVE
+        assert site.reservation(first).state is ReservationState.ACTIVE
     finally:
         oscars.rules.ports_mbps = {}
 
@@ -191,7 +191,7 @@ def test_a_deployment_that_fails_shows_in_the_reservation(site, oscars):
     site.pass_to(START_US + 4 * S)
     oscars.faults = Faults(fail_deployment=True)
     site.pass_to(START)
-    assert site.reservation(name).state is State.FAILED
+    assert site.reservation(name).state is ReservationState.FAILED
     assert "DEPLOY_FAILED" in site.reservation(name).reason
 
 
@@ -204,7 +204,7 @@ def test_a_provider_that_is_away_is_asked_again_and_the_reservation_says_so(site
     site.pass_to(START_US + 8 * S)
     assert site.reservation(name).reason == ""
     site.pass_to(START)
-    assert site.reservation(name).state is State.ACTIVE
+    assert site.reservation(name).state is ReservationState.ACTIVE
 
 
 def test_a_controller_that_dies_while_it_buys_buys_once(site, oscars):
@@ -216,7 +216,7 @@ def test_a_controller_that_dies_while_it_buys_buys_once(site, oscars):
     oscars.faults = Faults()
     site.pass_to(START)
     assert len(oscars.oscars.kept) == 1
-    assert site.reservation(name).state is State.ACTIVE
+    assert site.reservation(name).state is ReservationState.ACTIVE
 
 
 def test_a_circuit_that_the_provider_loses_before_its_begin_is_bought_again(site, oscars):
@@ -224,13 +224,13 @@ def test_a_circuit_that_the_provider_loses_before_its_begin_is_bought_again(site
     site.pass_to(START_US + 4 * S)
     oscars.oscars.kept.clear()
     site.pass_to(START)
-    assert site.reservation(name).state is State.ACTIVE
+    assert site.reservation(name).state is ReservationState.ACTIVE
 
 
 def test_an_announcement_draws_on_a_circuit_only_while_a_reservation_has_it(site, oscars):
     name = site.promised(ends=("la-serena", "champaign"))
     site.pass_to(START)
-    assert site.reservation(name).state is State.ACTIVE
+    assert site.reservation(name).state is ReservationState.ACTIVE
     assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == site.bought()[0].period.rate_bps
     site.pass_to(END + 2 * S)
     assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 0
@@ -249,7 +249,7 @@ def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
     site.reports.host_down("base20")
     site.converge()
     lost = site.use_cases.reservation("r")
-    assert (lost.state, lost.reason) == (State.PROVISIONING, "base20: its agent is not connected")
+    assert (lost.state, lost.reason) == (ReservationState.PROVISIONING, "base20: its agent is not connected")
     site.attach("base20")
     site.converge()
     seen.append(site.use_cases.reservation("r").state)
@@ -257,4 +257,4 @@ def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
     site.reports.switch_changed()
     site.converge()
     assert "SwitchGone" in site.use_cases.reservation("r").reason
-    assert seen == [State.ACTIVE, State.ACTIVE]
+    assert seen == [ReservationState.ACTIVE, ReservationState.ACTIVE]

@@ -8,7 +8,7 @@ from controller.errors import NotAllowed, NotKnown
 from controller.plan.admission import Refused
 from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
-from controller.plan.transitions import Place
+from controller.plan.transitions import Stage
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
 from topology.network import Hop
 from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, Telemetry
@@ -96,7 +96,7 @@ def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_se
 def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
     site.announce(image())
     site.converge()
-    told = site.book.hosts["base20"].leases.told[-1]
+    told = site.book.hosts["base20"].leases.grants[-1]
     entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True, standing_by=True)
     site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
     site.converge()
@@ -134,8 +134,8 @@ def test_a_release_gives_the_background_everything_back(site):
 
 def test_no_step_of_a_transition_goes_above_a_layer(site):
     under_way(site)
-    steps = [s.place for s in site.reports.steps()[-5:]]
-    assert steps == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
+    steps = [s.stage for s in site.reports.steps()[-5:]]
+    assert steps == [Stage.HOSTS, Stage.METERS, Stage.QUEUES, Stage.METERS, Stage.HOSTS]
 
 
 def test_each_step_says_what_it_has_changed(site):

@@ -10,7 +10,7 @@ from controller.checks import AnnouncementRequest
 from controller.errors import NotAllowed, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import Illegal, State
+from controller.plan.lifecycle import Illegal, ReservationState
 from controller.plan.purchases import Period
 from controller.store import Store, StoreFailed
 from controller.tests.fakes import START_US, FakeSite, image, ready_site
@@ -85,8 +85,8 @@ def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
     site.clock.now_us = START_US + 60 * S
     _, use_cases = after_restart(site)
     use_cases.tick()
-    assert use_cases.reservation("r").state is State.PROVISIONING
-    assert use_cases.reservation("missed").state is State.EXPIRED
+    assert use_cases.reservation("r").state is ReservationState.PROVISIONING
+    assert use_cases.reservation("missed").state is ReservationState.EXPIRED
     assert "no controller" in use_cases.reservation("missed").reason
 
 
@@ -101,7 +101,7 @@ def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_
     assert sent_to_base20() == []
     site.clock.now_us = START_US + 10 * S
     assert sent_to_base20() == [(FlowClass.URGENT, 295_318_000)]  # 300 Mbit/s of wire, less the gaps between frames
-    assert site.use_cases.reservation("r").state is State.ACTIVE
+    assert site.use_cases.reservation("r").state is ReservationState.ACTIVE
     site.clock.now_us = START_US + 110 * S
     assert sent_to_base20() == []
 
@@ -113,10 +113,10 @@ def test_a_controller_that_starts_again_does_not_call_lost_what_goes_on_as_it_wa
     site.converge()
     _, use_cases = after_restart(site)
     use_cases.tick()
-    assert use_cases.reservation("r").state is State.ACTIVE
+    assert use_cases.reservation("r").state is ReservationState.ACTIVE
     site.clock.now_us += 31 * S  # and no switch has called
     use_cases.tick()
-    assert use_cases.reservation("r").state is State.PROVISIONING
+    assert use_cases.reservation("r").state is ReservationState.PROVISIONING
 
 
 # Faults of others, by name (docs/reservations.md).
@@ -130,7 +130,7 @@ def test_atlanticwave_fault_a_schedule_is_not_only_echoed_but_acted_on(site):
         site.clock.now_us = at_us
         site.converge()
         states.append(site.use_cases.reservation("r").state)
-    assert states == [State.COMMITTED, State.ACTIVE, State.EXPIRED]
+    assert states == [ReservationState.COMMITTED, ReservationState.ACTIVE, ReservationState.EXPIRED]
 
 
 def test_nsi_proxy_fault_start_and_end_are_those_asked_for(site):
@@ -215,7 +215,7 @@ def test_times_at_the_edges_are_kept_to_the_microsecond(site, start_us, end_us):
 def test_reservations_that_touch_both_fit_and_two_that_start_in_the_same_second_add_up(site):
     held(site.use_cases, rate_bps=900_000_000)
     after = held(site.use_cases, "after", rate_bps=900_000_000, start_us=START_US + 110 * S, end_us=START_US + 111 * S)
-    assert after.state is State.HELD
+    assert after.state is ReservationState.HELD
     assert isinstance(held(site.use_cases, "beside", start_us=START_US + 110 * S - 1), Refused)
 
 
@@ -244,7 +244,7 @@ def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp
         kept.saved.result()
     site.use_cases.tick()  # brings memory to what is on disk
     assert [r.reservation_id for r in site.use_cases.reservations()] == ["r"]
-    assert held(site.use_cases, "next", rate_bps=1).state is State.HELD
+    assert held(site.use_cases, "next", rate_bps=1).state is ReservationState.HELD
     assert {r.reservation_id for r in site.store.load().reservations} == {"r", "next"}
 
 
@@ -281,7 +281,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     def expired():
         state = use_cases.reservation("r").state
         seen.setdefault(state, time.time_ns() // 1000 - now_us)
-        return state is State.EXPIRED
+        return state is ReservationState.EXPIRED
 
     eventually(expired, within_s=20, what="the reservation is over")
     with site.book.changed:
@@ -290,9 +290,9 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     for worker in workers:
         worker.join(5)
     store.close()
-    assert list(seen)[:1] == [State.COMMITTED]
-    assert State.ACTIVE in seen
-    assert seen[State.ACTIVE] >= 300_000
+    assert list(seen)[:1] == [ReservationState.COMMITTED]
+    assert ReservationState.ACTIVE in seen
+    assert seen[ReservationState.ACTIVE] >= 300_000
 
 
 def told(site):

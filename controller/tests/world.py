@@ -72,9 +72,9 @@ class World:
             self.calls(name)
 
     def _demand(self, _standing, _now_us, _flow_of):
-        from controller.plan.plan import Demand as Wanted
+        from controller.plan.plan import PlanInput
 
-        return Wanted(self.flows, self.capacity_bps)
+        return PlanInput(self.flows, self.capacity_bps)
 
     def wants(self, flows: tuple[Flow, ...], capacity_bps: dict[Hop, int]) -> None:
         """Make another plan the wanted one."""
@@ -86,7 +86,7 @@ class World:
 
     def send(self, host: str, allocations: Allocations) -> None:
         """Put a message on its way."""
-        entries = self.book.hosts[host].leases.told[-1].entries
+        entries = self.book.hosts[host].leases.grants[-1].entries
         self.hosts[host].inbox.append((self.clock.now_us, allocations.epoch, entries))
 
     def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:

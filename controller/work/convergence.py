@@ -10,7 +10,7 @@ from controller.plan.plan import Plan
 from controller.plan.transitions import (
     Change,
     InForce,
-    Place,
+    Stage,
     Step,
     host_changes,
     next_of_first,
@@ -48,7 +48,7 @@ class Convergence:
         self._audits = audits
         self._switches = switches
         self._hosts = hosts
-        self._sure = {Place.QUEUES: -1, Place.METERS: -1}  # the suspicion after which this layer was confirmed
+        self._sure = {Stage.QUEUES: -1, Stage.METERS: -1}  # the suspicion after which this layer was confirmed
         self._first: Step | None = None  # of the first plan, the step that was done last
         self._told: StepDone | None = None  # what hosts were told, and some have not confirmed
         self._drained_us = 0  # when growing may begin
@@ -80,11 +80,11 @@ class Convergence:
         while True:
             with self._book.changed:
                 step = None if self._book.stopping else self._next()
-                if step is not None and step.place is Place.HOSTS:
+                if step is not None and step.stage is Stage.HOSTS:
                     self._tell(step)
             if step is None:
                 return True
-            if step.place is not Place.HOSTS and not self._carried_out(step):
+            if step.stage is not Stage.HOSTS and not self._carried_out(step):
                 return False
 
     def _patience_s(self) -> float:
@@ -106,13 +106,13 @@ class Convergence:
         book, installed = self._book, self._book.installed
         if installed.meters is None or installed.queues is None:
             return next_of_first(self._first, book.desired)
-        if self._sure[Place.METERS] != book.suspicions:  # first: a switch that has lost its rules forwards nothing
-            return Step(Place.METERS, installed.meters)
-        if self._sure[Place.QUEUES] != book.suspicions:
-            return Step(Place.QUEUES, installed.queues)
+        if self._sure[Stage.METERS] != book.suspicions:  # first: a switch that has lost its rules forwards nothing
+            return Step(Stage.METERS, installed.meters)
+        if self._sure[Stage.QUEUES] != book.suspicions:
+            return Step(Stage.QUEUES, installed.queues)
         acting = book.acting()
         step = next_step(InForce(installed.meters, installed.queues, acting), book.desired)
-        if step.place is not Place.HOSTS:
+        if step.stage is not Stage.HOSTS:
             self._note_hosts()
             return step if book.now_us() >= self._not_before_us() else None
         if self._to_tell(step.plan) or (step.plan is book.desired and installed.hosts_epoch != step.plan.epoch):
@@ -127,17 +127,17 @@ class Convergence:
         """Carry out a step of the switches; return False if it failed (logged, and kept in the book)."""
         with self._book.changed:
             suspicion, installed = self._book.suspicions, self._book.installed
-            old = installed.meters if step.place is Place.METERS else installed.queues
-        changes = switch_changes(step.place, old, step.plan) if old else ()
+            old = installed.meters if step.stage is Stage.METERS else installed.queues
+        changes = switch_changes(step.stage, old, step.plan) if old else ()
         started_us, error = self._book.now_us(), ""
         try:
-            if step.place is Place.METERS:
+            if step.stage is Stage.METERS:
                 self._switches.put_meters(step.plan, no_higher=step.no_higher)
             else:
                 self._switches.put_queues(step.plan)
         except SouthboundError as failure:
             error = f"{type(failure).__name__}: {failure}"
-        done = StepDone(step.plan.epoch, step.place, started_us, self._book.now_us(), error, changes)
+        done = StepDone(step.plan.epoch, step.stage, started_us, self._book.now_us(), error, changes)
         with self._book.changed:
             self._note_switches(step, suspicion, done)
         return not error
@@ -150,14 +150,14 @@ class Convergence:
             self._book.installed.steps.append(done)
             if done.error != self._said:  # it is tried again each second; one line is enough for the night
                 self._book.events.publish(
-                    "transition.failed", level="error", epoch=done.epoch, place=done.place.value, error=done.error
+                    "transition.failed", level="error", epoch=done.epoch, place=done.stage.value, error=done.error
                 )
             self._said = done.error
             return
-        self._said, self._sure[step.place], self._first = "", suspicion, step
+        self._said, self._sure[step.stage], self._first = "", suspicion, step
         if step.no_higher:
             pass  # what they hold is known only when the plan is in them
-        elif step.place is Place.METERS:
+        elif step.stage is Stage.METERS:
             self._book.installed.meters = step.plan
         else:
             self._book.installed.queues = step.plan
@@ -167,7 +167,7 @@ class Convergence:
         """Write a step into the book, and check the invariant; under the lock."""
         self._book.installed.steps.append(done)
         self._book.events.publish(
-            "transition.step", epoch=done.epoch, place=done.place.value, us=done.done_us - done.started_us
+            "transition.step", epoch=done.epoch, place=done.stage.value, us=done.done_us - done.started_us
         )
         for violation in violations(self._book.layers()):
             self._book.events.publish("plan.violated", level="error", violation=str(violation))
@@ -201,7 +201,7 @@ class Convergence:
         if self._told is not None and self._told.epoch == plan.epoch:
             self._told = replace(self._told, changes=(*self._told.changes, *changes))
         else:
-            self._told = StepDone(plan.epoch, step.place, now_us, now_us, changes=tuple(changes))
+            self._told = StepDone(plan.epoch, step.stage, now_us, now_us, changes=tuple(changes))
         book.installed.hosts_epoch = plan.epoch
         if plan is book.desired:
             self._note_hosts()

@@ -9,9 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from controller.book import Book
-from controller.plan.lifecycle import ENDED, Event, State
+from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
 from controller.plan.paths import circuits
-from controller.plan.purchases import Action, Buy, Change, Period, Purchase, PurchaseState, Release, actions, periods
+from controller.plan.purchases import (
+    Action,
+    Buy,
+    Period,
+    Purchase,
+    PurchaseChange,
+    PurchaseState,
+    Release,
+    actions,
+    periods,
+)
 from controller.plan.reservations import Reservation
 from controller.plan.resources import circuit_rate_bps
 from controller.plan.steps import Steps
@@ -63,7 +73,7 @@ class Purchasing:
             )
         with self._book.changed:
             for known in self._on(circuit):
-                if known.state is State.COMMITTED:
+                if known.state is ReservationState.COMMITTED:
                     self._book.ledger.note(known.reservation_id, f"{circuit}: {trouble}", self._book.now_us())
 
     def _recovered(self, circuit: str) -> None:
@@ -72,7 +82,7 @@ class Purchasing:
         if said is not None:
             with self._book.changed:
                 for known in self._on(circuit):
-                    if known.state is State.COMMITTED and known.reason == f"{circuit}: {said}":
+                    if known.state is ReservationState.COMMITTED and known.reason == f"{circuit}: {said}":
                         self._book.ledger.note(known.reservation_id, "", self._book.now_us())
 
     def _on(self, circuit: str) -> tuple[Reservation, ...]:
@@ -82,7 +92,7 @@ class Purchasing:
             r
             for r in self._book.ledger.reservations.values()
             if r.state not in ENDED
-            and r.state is not State.HELD
+            and r.state is not ReservationState.HELD
             and any(circuit in circuits(network, path) for path in r.paths)
         )
 
@@ -137,7 +147,7 @@ class Purchasing:
             self._write(circuit, Purchase(step.name, step.period, PurchaseState.ASKED))
             provider.reserve(step.name, step.period)
             self._write(circuit, Purchase(step.name, step.period, PurchaseState.RESERVED))
-        elif isinstance(step, Change):
+        elif isinstance(step, PurchaseChange):
             known = self._book.purchases[circuit][step.name]
             with self._book.changed:  # until it is rebuilt, no more than both rates have is counted on
                 if known.state is PurchaseState.UP:
@@ -189,7 +199,7 @@ class Purchasing:
                 if _covered(self._uses([*kept, known]), bought):
                     kept.append(known)
                     continue
-                self._book.ledger.happened(known.reservation_id, Event.FAIL, self._book.now_us(), why)
+                self._book.ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self._book.now_us(), why)
                 self._book.events.publish(
                     "reservation.failed", level="error", reservation=known.reservation_id, why=why
                 )

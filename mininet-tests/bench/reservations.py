@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 from controller.plan.admission import Refused, Request
 from controller.plan.calendar import Booking
 from controller.plan.ledger import Created, Ledger
-from controller.plan.lifecycle import Event, State
+from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
@@ -61,7 +61,7 @@ def filled(size: int, chance: random.Random, base_us: int) -> Ledger:
     while len(ledger.calendar) < size:
         name = f"r{len(ledger.reservations)}"
         if not isinstance(ledger.hold(request(chance, base_us), Created(name, base_us)), Refused):
-            ledger.happened(name, Event.COMMIT, base_us)
+            ledger.happened(name, LifecycleEvent.COMMIT, base_us)
     ledger.changes()
     gc.collect()
     gc.freeze()  # as the controller does once it has read its books
@@ -83,7 +83,7 @@ def decisions(ledger: Ledger, chance: random.Random, base_us: int) -> list[float
         took_us, answer = timed_us(lambda asked=asked, name=name: ledger.hold(asked, Created(name, base_us)))
         times.append(took_us)
         if not isinstance(answer, Refused):
-            ledger.happened(name, Event.RELEASE, base_us)
+            ledger.happened(name, LifecycleEvent.RELEASE, base_us)
     ledger.changes()
     return times
 
@@ -118,7 +118,7 @@ def compared(ledger: Ledger, chance: random.Random, base_us: int) -> dict[str, f
     bookings = [
         Booking(need(ledger.network, (path,), r.flow_class), r.rate_bps, r.start_us, r.end_us)
         for r in ledger.reservations.values()
-        if r.state is State.COMMITTED
+        if r.state is ReservationState.COMMITTED
     ]
     resources = dict(bookings[0].need.shares_ppm)
     capacity_bps = {resource: ledger.calendar.capacity_bps(resource, base_us) for resource in resources}
@@ -257,7 +257,7 @@ def stores(directory: Path) -> Iterator[dict[str, str]]:
 def over_http(seconds: float, progress: Callable[[str], None]) -> dict[str, Any]:
     """Return what a running controller does, on both databases, with 30,000 reservations on the books."""
     ledger = filled(ON_THE_BOOKS, random.Random(2), time.time_ns() // 1000 + 3600 * S)
-    books = tuple(replace(r, key="") for r in ledger.reservations.values() if r.state is State.COMMITTED)
+    books = tuple(replace(r, key="") for r in ledger.reservations.values() if r.state is ReservationState.COMMITTED)
     result: dict[str, Any] = {"clients": CLIENTS, "rest_pairs_per_s": {}, "rest": {}}
     with tempfile.TemporaryDirectory() as name, stores(Path(name)) as urls:
         for kind, url in urls.items():

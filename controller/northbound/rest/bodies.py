@@ -10,7 +10,7 @@ from controller.plan.admission import Request
 from controller.plan.announcements import Wish, part_bits
 from controller.plan.availability import Question
 from controller.plan.ledger import HOLD_US
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
 from controller.plan.volume import Volume
 from topology import units
@@ -234,7 +234,9 @@ class ReservationQuery(Body):
     cursor: str | None = Field(
         default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
     )
-    state: list[State] = Field(default=[], max_length=len(State), description="In one of these states.")
+    state: list[ReservationState] = Field(
+        default=[], max_length=len(ReservationState), description="In one of these states."
+    )
     flow_class: list[FlowClass] = Field(
         default=[], alias="class", max_length=len(FlowClass), description="Of these classes."
     )

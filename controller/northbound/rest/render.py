@@ -115,7 +115,7 @@ def step(value: StepDone) -> StepOut:
     """Return a step of a transition."""
     return {
         "epoch": value.epoch,
-        "place": value.place.value,
+        "place": value.stage.value,
         "started": shown_time(value.started_us),
         "started_us": value.started_us,
         "done_us": value.done_us,

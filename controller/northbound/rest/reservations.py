@@ -25,7 +25,7 @@ from controller.northbound.rest.conditional import etag, strong_tags
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
 
 Name = Annotated[str, Path(alias="id", description="The reservation's id.", examples=["9f86d081884c7d65"])]
@@ -94,7 +94,7 @@ class Reservations:
         created = partial(_created, name, body, key)
         held = self._decisions.decided("reservation", partial(self._use_cases.hold, body.request, created))
         value, saved = held.value, held.saved
-        if body.commit and isinstance(value, Reservation) and value.state is State.HELD:
+        if body.commit and isinstance(value, Reservation) and value.state is ReservationState.HELD:
             committed = self._use_cases.commit(value.reservation_id)
             value, saved = committed.value, committed.saved  # which is saved after the hold
         await once_saved(saved)

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from controller.plan.admission import OfferKind
 from controller.plan.bursts import Choice
-from controller.plan.lifecycle import State
+from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import LineState
 from topology.protocol import FlowClass
 
@@ -58,7 +58,7 @@ class ReservationOut(_Ends):
 
     id: Annotated[Id, Field(description="Its name.")]
     version: Annotated[int, Field(description="Grows with every change; the entity tag.")]
-    state: Annotated[State, Field(description="Where it stands.")]
+    state: Annotated[ReservationState, Field(description="Where it stands.")]
     reason: Annotated[str, Field(description="Why it is there, when that was not its owner's wish.")]
     rate_bps: Bps
     payload_bps: Annotated[int, Field(description="The TCP payload that fits into it, bit/s.")]

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from controller.plan.flows import flow_on, merged
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Demand, Flow, Plan, planned
+from controller.plan.plan import Flow, Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from topology.named import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Hop, Network, tagged
@@ -27,7 +27,7 @@ IMAGE = (flow(FlowClass.URGENT, "base20"), flow(FlowClass.URGENT, "base21"))
 
 def plan_of(*flows: Flow, epoch: int = 2, network: Network = GIGABIT) -> Plan:
     """The plan for these flows under the default policy."""
-    return planned(epoch, network, DEFAULT_POLICY, Demand(flows))
+    return planned(epoch, network, DEFAULT_POLICY, PlanInput(flows))
 
 
 any_network = st.one_of(
@@ -65,4 +65,6 @@ def demands_in(draw, network: Network):
     capacity = draw(st.dictionaries(st.sampled_from(links), st.integers(0, 10**10), max_size=3))
     capacity = {link: min(bps, 10**8) for link, bps in capacity.items()}
     places = st.builds(ClassShare, st.sampled_from(links), st.sampled_from(PLANNED_CLASSES))
-    return Demand(draw(flows_in(network)), capacity, draw(st.dictionaries(places, st.integers(0, 10**9), max_size=4)))
+    return PlanInput(
+        draw(flows_in(network)), capacity, draw(st.dictionaries(places, st.integers(0, 10**9), max_size=4))
+    )

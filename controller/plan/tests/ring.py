@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from controller.plan.flows import flow_on
 from controller.plan.invariant import Layers
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Demand, Entry, Flow, Plan
+from controller.plan.plan import Entry, Flow, Plan, PlanInput
 from topology.named import asc_ring
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -53,7 +53,7 @@ flow_sets = st.lists(
 
 
 @st.composite
-def any_demand(draw) -> Demand:
+def any_demand(draw) -> PlanInput:
     """Return any demand, sensible or not: it must never break the invariant."""
     flows = []
     for pair, flow_class, way, wanted_bps, floor_bps in draw(flow_sets):
@@ -66,7 +66,7 @@ def any_demand(draw) -> Demand:
             st.builds(ClassShare, st.sampled_from(LINKS), st.sampled_from(PLANNED)), st.integers(0, RATE_BPS)
         )
     )
-    return Demand(tuple(flows), capacity, reserved)
+    return PlanInput(tuple(flows), capacity, reserved)
 
 
 def hosts_bps(entries: tuple[Entry, ...], link: Hop) -> dict[FlowClass, int]:

@@ -10,13 +10,13 @@ from controller.plan.announcements import Announcement
 from controller.plan.failover import carried, late, redundant, without
 from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
-from controller.plan.plan import Demand, Plan, planned
+from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import ClassShare, need
 from controller.plan.tests.factories import PLANNED_CLASSES, RING
 from controller.plan.tests.ring import hosts_bps, layers
 from controller.plan.tests.test_transitions import steps
-from controller.plan.transitions import Place
+from controller.plan.transitions import Stage
 from controller.plan.volume import ConstantRate
 from topology.named import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Hop
@@ -67,7 +67,7 @@ def demands(draw, most_floor_bps=0):
         )
         for host, back in pairs
     )
-    return Demand(flows, {}, reserved(*flows))
+    return PlanInput(flows, {}, reserved(*flows))
 
 
 def dead(demand, down=NORTH) -> Plan:
@@ -80,7 +80,7 @@ def test_the_plan_for_a_death_is_the_plan_of_a_network_that_never_had_the_circui
     alone = chile_illinois_2(10**9)
     alone.graph.remove_node("north")
     flows = tuple(replace(f, path=alone.path(f.host, f.target)) for f in demand.flows)
-    fresh, then = planned(4, alone, DEFAULT_POLICY, Demand(flows)), dead(demand)
+    fresh, then = planned(4, alone, DEFAULT_POLICY, PlanInput(flows)), dead(demand)
     assert then.entries == fresh.entries
     assert {name: then.links[name] for name in fresh.links} == fresh.links
 
@@ -108,7 +108,7 @@ def test_nobody_is_left_without_anything_and_nothing_is_left_over_while_somebody
 def test_a_promise_on_the_circuit_that_is_left_is_kept_before_one_that_comes_to_it(there_bps, comes_bps, moved_class):
     there = flow(BACKGROUND, "base23", "south", floor_bps=there_bps)
     comes = flow(moved_class, "base20", "north", floor_bps=comes_bps)
-    then = dead(Demand((there, comes), {}, reserved(there, comes)))
+    then = dead(PlanInput((there, comes), {}, reserved(there, comes)))
     kept = next(e for e in then.entries if e.flow.host == "base23")
     assert kept.frame_bps >= converted_bps(there_bps, Layer.WIRE, Layer.FRAME, TWO.framing)
 
@@ -116,7 +116,7 @@ def test_a_promise_on_the_circuit_that_is_left_is_kept_before_one_that_comes_to_
 def test_of_what_comes_the_higher_class_keeps_its_promise_first():
     urgent = flow(URGENT, "base20", "north", floor_bps=300_000_000)
     lower = flow(BACKGROUND, "base23", "north", floor_bps=300_000_000)
-    demand = Demand((lower, urgent), {}, reserved(lower, urgent))
+    demand = PlanInput((lower, urgent), {}, reserved(lower, urgent))
     floors = {f.host: f.floor_bps for f in without(TWO, DEFAULT_POLICY, demand, NORTH).flows}
     assert floors["base20"] == 300_000_000
     assert 100_000_000 < floors["base23"] < 200_000_000
@@ -124,13 +124,13 @@ def test_of_what_comes_the_higher_class_keeps_its_promise_first():
 
 def test_a_window_is_that_of_the_other_path():
     one = flow(PREDICTABLE, "base22", "north")
-    before, then = planned(2, TWO, DEFAULT_POLICY, Demand((one,))).entries[0], dead(Demand((one,))).entries[0]
+    before, then = planned(2, TWO, DEFAULT_POLICY, PlanInput((one,))).entries[0], dead(PlanInput((one,))).entries[0]
     per_bit = [e.window_segments / e.payload_bps for e in (before, then)]
     assert per_bit[1] / per_bit[0] == pytest.approx(200 / 180, rel=0.01)
 
 
 def test_with_both_dead_everybody_waits():
-    assert dead(Demand((flow(URGENT, "base20", "north"),)), {"north", "south"}).entries == ()
+    assert dead(PlanInput((flow(URGENT, "base20", "north"),)), {"north", "south"}).entries == ()
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,10 @@ def test_a_circuit_is_redundant_where_there_is_a_way_round_it(network, circuits)
     assert redundant(network) == circuits
 
 
-BEFORE = planned(2, TWO, DEFAULT_POLICY, Demand((flow(URGENT, "base20", "north"), flow(BACKGROUND, "base23", "south"))))
-AFTER = dead(Demand((flow(URGENT, "base20", "north"), flow(BACKGROUND, "base23", "south"))))
+BEFORE = planned(
+    2, TWO, DEFAULT_POLICY, PlanInput((flow(URGENT, "base20", "north"), flow(BACKGROUND, "base23", "south")))
+)
+AFTER = dead(PlanInput((flow(URGENT, "base20", "north"), flow(BACKGROUND, "base23", "south"))))
 
 
 @pytest.mark.parametrize(("old", "new"), [(BEFORE, AFTER), (AFTER, BEFORE)], ids=["it dies", "it returns"])
@@ -155,14 +157,14 @@ def test_a_flow_that_changes_its_circuit_does_not_pause_and_its_meter_has_room_f
     for step in under_way:
         entries = step.plan.of_host("base20")
         assert [e.frame_bps for e in entries] in ([allowed_bps], [e.frame_bps for e in new.of_host("base20")])
-        if step.place is Place.METERS and way in entries[0].flow.links:
+        if step.stage is Stage.METERS and way in entries[0].flow.links:
             assert step.plan.links[way].classes[URGENT].meter_bps >= hosts_bps(step.plan.entries, way)[URGENT] > 0
     assert last.plan is new
 
 
 def test_flows_that_change_places_pause():
     demands_then = [
-        Demand((flow(URGENT, "base20", one), flow(URGENT, "base21", other)))
+        PlanInput((flow(URGENT, "base20", one), flow(URGENT, "base21", other)))
         for one, other in (("north", "south"), ("south", "north"))
     ]
     old, new = (planned(2, TWO, DEFAULT_POLICY, demand) for demand in demands_then)
@@ -178,13 +180,13 @@ def promise(rate_bps, *, until_us):
 
 def test_a_promise_that_the_plan_still_keeps_is_not_late():
     kept = promise(300_000_000, until_us=10_000_000)
-    then = dead(Demand(kept.flows, {}, reserved(*kept.flows)))
+    then = dead(PlanInput(kept.flows, {}, reserved(*kept.flows)))
     assert list(late([kept], then, TWO.framing, 5_000_000)) == []
 
 
 def test_a_promise_that_cannot_be_kept_is_late_by_what_the_plan_lacks():
     broken = promise(900_000_000, until_us=10_000_000)
-    then = dead(Demand(broken.flows, {}, reserved(*broken.flows)))
+    then = dead(PlanInput(broken.flows, {}, reserved(*broken.flows)))
     ((name, promised_us, expected_us),) = late([broken], then, TWO.framing, 5_000_000)
     wire_bps = converted_bps(then.entries[0].frame_bps, Layer.FRAME, Layer.WIRE, TWO.framing)
     assert (name, promised_us) == ("image", 10_000_000)
@@ -193,5 +195,5 @@ def test_a_promise_that_cannot_be_kept_is_late_by_what_the_plan_lacks():
 
 def test_a_promise_that_the_plan_has_nothing_for_has_no_end():
     broken = promise(900_000_000, until_us=10_000_000)
-    then = dead(Demand(broken.flows), {"north", "south"})
+    then = dead(PlanInput(broken.flows), {"north", "south"})
     assert list(late([broken], then, TWO.framing, 0)) == [("image", 10_000_000, None)]

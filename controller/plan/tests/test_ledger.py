@@ -8,17 +8,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from controller.plan.admission import OfferKind, Reason, Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.ledger import Created, Ledger
-from controller.plan.lifecycle import ENDED, Event, Illegal, State
+from controller.plan.lifecycle import ENDED, Illegal, LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY, PPM
 from controller.plan.reservations import Constraints
 from topology.named import asc_ring, chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 
-NOW = 1_767_225_600_000_000
-S = 1_000_000
+NOW, S, WAN = 1_767_225_600_000_000, 1_000_000, Hop("ls1", "ch1")
 BOOKABLE = 938_800_000  # of 1 Gbit/s, after the guarantees of 5, 0.02, 1 and 0.1%
-WAN = Hop("ls1", "ch1")
 
 
 def asked(**changes):
@@ -61,30 +59,30 @@ def test_a_hold_that_nobody_commits_lapses_and_its_bandwidth_is_free_again(ledge
     ledger.hold(asked(rate_bps=BOOKABLE), created("a"))
     assert isinstance(ledger.hold(asked(), created("b")), Refused)
     ledger.tick(ledger.due_us())
-    assert ledger.reservations["a"].state is State.EXPIRED
-    assert ledger.hold(asked(), created("b", NOW + 61 * S)).state is State.HELD
+    assert ledger.reservations["a"].state is ReservationState.EXPIRED
+    assert ledger.hold(asked(), created("b", NOW + 61 * S)).state is ReservationState.HELD
 
 
 def test_a_renewed_hold_lapses_later(ledger):
     ledger.hold(asked(), created("a"))
     ledger.renew("a", NOW + 50 * S)
     ledger.tick(NOW + 61 * S)
-    assert ledger.reservations["a"].state is State.HELD
+    assert ledger.reservations["a"].state is ReservationState.HELD
     ledger.tick(NOW + 110 * S)
-    assert ledger.reservations["a"].state is State.EXPIRED
+    assert ledger.reservations["a"].state is ReservationState.EXPIRED
     with pytest.raises(Illegal):
         ledger.renew("a", NOW + 111 * S)
 
 
 def test_start_and_end_are_acted_on_by_the_clock(ledger):
     ledger.hold(asked(), created("a"))
-    ledger.happened("a", Event.COMMIT, NOW)
+    ledger.happened("a", LifecycleEvent.COMMIT, NOW)
     seen = []
     while ledger.due_us() is not None:
         ledger.tick(now := ledger.due_us())
         seen.append(((now - NOW) // S, ledger.reservations["a"].state))
-    assert (100, State.PROVISIONING) in seen
-    assert seen[-1] == (200, State.EXPIRED)
+    assert (100, ReservationState.PROVISIONING) in seen
+    assert seen[-1] == (200, ReservationState.EXPIRED)
 
 
 def test_a_refusal_names_resource_asked_free_since_when_and_the_nearest_offers(ledger):
@@ -198,7 +196,7 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_the_soonest(ledger):
 def running(ledger, name="night", **changes):
     """A reservation whose time has come."""
     ledger.hold(asked(start_us=NOW, **changes), created(name))
-    ledger.happened(name, Event.COMMIT, NOW)
+    ledger.happened(name, LifecycleEvent.COMMIT, NOW)
     ledger.tick(NOW)
 
 
@@ -213,7 +211,7 @@ def test_an_announcement_draws_on_what_its_site_has_reserved(ledger):
 def test_a_reservation_given_back_leaves_what_drew_on_it_without_a_promise_but_in_the_plan(ledger):
     running(ledger)
     ledger.announce(wish(), ("base20",), "arch", NOW)
-    ledger.happened("night", Event.RELEASE, NOW)
+    ledger.happened("night", LifecycleEvent.RELEASE, NOW)
     assert ledger.announcements["image"].rates == ()
     assert [f.host for f in ledger.demand((), NOW, lambda _: None).flows] == ["base20"]
     ledger.forget("image")
@@ -237,7 +235,7 @@ def test_a_schedule_of_the_provider_is_a_change_of_capacity_and_fails_the_newest
     failed = []
     for known in ledger.overbooked(NOW + 10 * S):
         failed.append(known.reservation_id)
-        ledger.happened(known.reservation_id, Event.FAIL, NOW + 10 * S, "the circuit has less")
+        ledger.happened(known.reservation_id, LifecycleEvent.FAIL, NOW + 10 * S, "the circuit has less")
     assert failed == ["new"]
     assert ledger.demand((), NOW + 10 * S, lambda _: None).capacity_bps[WAN] == 500_000_000
 
@@ -249,7 +247,7 @@ def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     assert isinstance(bought.announce(wish(), ("base20",), "arch", NOW), Refused)
     running_from = asked(start_us=NOW + 150 * S, end_us=NOW + 250 * S)
     bought.hold(running_from, created("a"))
-    bought.happened("a", Event.COMMIT, NOW)
+    bought.happened("a", LifecycleEvent.COMMIT, NOW)
     bought.tick(NOW + 150 * S)
     assert bought.announce(wish(), ("base20",), "arch", NOW + 150 * S).pool == "a"
 
@@ -258,7 +256,7 @@ def test_a_reservation_over_a_link_that_is_gone_is_failed_at_restart(ledger):
     ring = Ledger(asc_ring(), DEFAULT_POLICY)
     ring.hold(asked(a_end="albuquerque", z_end="livermore"), created("a"))
     ledger.restore(ring.reservations.values(), (), NOW)
-    assert ledger.reservations["a"].state is State.FAILED
+    assert ledger.reservations["a"].state is ReservationState.FAILED
 
 
 HOSTS = ["base20", "base21", "la-serena"]
@@ -307,7 +305,7 @@ class Promises(RuleBasedStateMachine):
         self.ledger.hold(self.request(fields), created(f"r{self.number}", self.now_us, hold_us=20 * S))
 
     @precondition(lambda self: self.ledger.reservations)
-    @rule(data=st.data(), event=st.sampled_from([Event.COMMIT, Event.UP, Event.LOSE, Event.RELEASE, Event.FAIL]))
+    @rule(data=st.data(), event=st.sampled_from(["commit", "up", "lose", "release", "fail"]).map(LifecycleEvent))
     def happen(self, data, event):
         try:
             self.ledger.happened(self.known(data), event, self.now_us)
@@ -389,11 +387,11 @@ class Promises(RuleBasedStateMachine):
     def nothing_is_late(self):
         self.ledger.tick(self.now_us)
         for r in self.ledger.reservations.values():
-            if r.state is State.HELD:
+            if r.state is ReservationState.HELD:
                 assert self.now_us < r.hold_until_us
             if r.state not in ENDED:
                 assert self.now_us < r.end_us
-            if r.state is State.COMMITTED:
+            if r.state is ReservationState.COMMITTED:
                 assert self.now_us < r.start_us
 
 

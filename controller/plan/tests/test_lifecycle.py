@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from controller.plan.lifecycle import ENDED, NEXT, Event, Illegal, State, after
+from controller.plan.lifecycle import ENDED, NEXT, Illegal, LifecycleEvent, ReservationState, after
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(ReservationState, LifecycleEvent)))
 def test_each_event_either_moves_by_the_table_or_is_refused(state, event):
     if event in NEXT[state]:
         assert after("r", state, event) is NEXT[state][event]
@@ -19,13 +19,13 @@ def test_each_event_either_moves_by_the_table_or_is_refused(state, event):
 
 
 def test_what_has_ended_has_ended():
-    assert {State.RELEASED, State.EXPIRED, State.FAILED} == ENDED
+    assert {ReservationState.RELEASED, ReservationState.EXPIRED, ReservationState.FAILED} == ENDED
 
 
 def test_every_state_can_be_reached_and_can_end():
-    reached = {State.HELD}
-    for _ in State:
+    reached = {ReservationState.HELD}
+    for _ in ReservationState:
         reached |= {following for state in reached for following in NEXT[state].values()}
-    assert reached == set(State)
-    for state in set(State) - ENDED:
-        assert {Event.RELEASE, Event.EXPIRE, Event.FAIL} <= NEXT[state].keys()
+    assert reached == set(ReservationState)
+    for state in set(ReservationState) - ENDED:
+        assert {LifecycleEvent.RELEASE, LifecycleEvent.EXPIRE, LifecycleEvent.FAIL} <= NEXT[state].keys()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.calendar import Shortage
-from controller.plan.paths import Chosen, NoPath, candidates, chosen, circuits
+from controller.plan.paths import ChosenPath, NoPath, candidates, chosen, circuits
 from controller.plan.reservations import Constraints
 from topology.named import asc_ring, chile_illinois
 
@@ -68,7 +68,7 @@ def test_the_first_path_with_room_is_chosen():
     near, far = candidates(RING, *ends("albuquerque", "livermore"), FREE)
     full = Shortage("x", 2, 1, 0)
     answer = chosen(RING, (near[0], near[-1]), FREE, lambda paths: full if paths == (near,) else None)
-    assert answer == Chosen(far, ())
+    assert answer == ChosenPath(far, ())
     assert chosen(RING, (near[0], near[-1]), FREE, lambda _: full) == full
 
 

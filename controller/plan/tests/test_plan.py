@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.invariant import Layers, Violation, violations
-from controller.plan.plan import Demand, Plan, planned
+from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import (
     DATABASE,
@@ -58,13 +58,15 @@ def test_a_host_paces_at_no_more_than_its_part_of_the_meter(drawn):
 
 @given(flows_in(RING))
 def test_every_flow_gets_something_on_a_ring(flows):
-    assert {e.flow for e in planned(2, RING, DEFAULT_POLICY, Demand(flows)).entries} == set(flows)
+    assert {e.flow for e in planned(2, RING, DEFAULT_POLICY, PlanInput(flows)).entries} == set(flows)
 
 
 @given(any_network.flatmap(lambda n: st.tuples(st.just(n), demands_in(n))), st.randoms())
 def test_the_plan_does_not_depend_on_the_order_of_its_flows(drawn, random):
     network, demand = drawn
-    shuffled = Demand(tuple(random.sample(demand.flows, len(demand.flows))), demand.capacity_bps, demand.reserved_bps)
+    shuffled = PlanInput(
+        tuple(random.sample(demand.flows, len(demand.flows))), demand.capacity_bps, demand.reserved_bps
+    )
     assert planned(2, network, DEFAULT_POLICY, demand) == planned(2, network, DEFAULT_POLICY, shuffled)
 
 
@@ -132,7 +134,7 @@ def test_what_is_reserved_for_a_lower_class_is_not_taken_by_a_higher_one_but_len
     reserved = {(WAN, FlowClass.BACKGROUND): 300_000_000}
 
     def background(*flows):
-        plan = planned(2, GIGABIT, DEFAULT_POLICY, Demand(flows, {}, reserved))
+        plan = planned(2, GIGABIT, DEFAULT_POLICY, PlanInput(flows, {}, reserved))
         return plan.links[WAN].classes[FlowClass.BACKGROUND].wire_bps
 
     assert background(*IMAGE, RAW_IMAGES) == 310_000_000
@@ -140,14 +142,14 @@ def test_what_is_reserved_for_a_lower_class_is_not_taken_by_a_higher_one_but_len
 
 
 def test_a_circuit_that_is_not_there_gives_nobody_anything():
-    plan = planned(2, GIGABIT, DEFAULT_POLICY, Demand((RAW_IMAGES,), {WAN: 0, BACK: 0}))
+    plan = planned(2, GIGABIT, DEFAULT_POLICY, PlanInput((RAW_IMAGES,), {WAN: 0, BACK: 0}))
     assert plan.entries == ()
     assert violations(layers(plan)) == ()
 
 
 def test_a_flow_over_several_circuits_gets_the_least_of_them():
     near, far = flow(FlowClass.URGENT, "albu10", "losa10", RING), flow(FlowClass.URGENT, "albu20", "pop10", RING)
-    plan = planned(2, RING, DEFAULT_POLICY, Demand((near, far)))
+    plan = planned(2, RING, DEFAULT_POLICY, PlanInput((near, far)))
     shares = {e.flow.host: e.frame_bps for e in plan.entries}
     assert shares["albu10"] == shares["albu20"]
     assert plan.links[Hop("losa1", "pop1")].classes[FlowClass.URGENT].meter_bps > shares["albu20"]
@@ -155,5 +157,5 @@ def test_a_flow_over_several_circuits_gets_the_least_of_them():
 
 def test_the_window_follows_the_flows_own_path():
     near, far = (flow(FlowClass.URGENT, "albu10", target, RING) for target in ("losa10", "pop10"))
-    windows = [planned(2, RING, DEFAULT_POLICY, Demand((one,))).entries[0].window_segments for one in (near, far)]
+    windows = [planned(2, RING, DEFAULT_POLICY, PlanInput((one,))).entries[0].window_segments for one in (near, far)]
     assert windows[1] / windows[0] == pytest.approx(5, rel=0.01)

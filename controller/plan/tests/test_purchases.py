@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from controller.plan.purchases import (
     Buy,
-    Change,
     Period,
     Purchase,
+    PurchaseChange,
     PurchaseState,
     Release,
     Terms,
@@ -72,7 +72,7 @@ def after(step, bought):
     match step:
         case Buy(name, period):
             return (*bought, Purchase(name, period, PurchaseState.RESERVED))
-        case Change(name, period):
+        case PurchaseChange(name, period):
             return tuple(replace(p, period=period) if p.name == name else p for p in bought)
         case Release(name):
             return tuple(replace(p, state=PurchaseState.ENDED) if p.name == name else p for p in bought)
@@ -217,7 +217,9 @@ def test_what_is_bought_in_time_covers_every_use(uses, terms, now_us):
 def test_what_has_begun_keeps_its_start(uses, bought, terms, now_us):
     begun = {p.name: p.period.start_us for p in bought if p.period.start_us <= now_us}
     for step in steps(periods(uses, terms), bought, terms, now_us):
-        assert not isinstance(step, Change) or step.period.start_us == begun.get(step.name, step.period.start_us)
+        assert not isinstance(step, PurchaseChange) or step.period.start_us == begun.get(
+            step.name, step.period.start_us
+        )
 
 
 @given(any_uses, any_bought(), any_terms, any_now)
@@ -273,12 +275,12 @@ def test_the_order_of_what_is_wanted_and_bought_does_not_matter(uses, bought, te
 @pytest.mark.parametrize("state", [PurchaseState.ASKED, PurchaseState.RESERVED, PurchaseState.DEPLOYING])
 def test_what_has_not_begun_may_get_another_start(state):
     bought = (Purchase("b", Period(100, 200, 4), state),)
-    assert steps([Period(50, 160, 5)], bought) == (Change("b", Period(50, 160, 5)),)
+    assert steps([Period(50, 160, 5)], bought) == (PurchaseChange("b", Period(50, 160, 5)),)
 
 
 def test_what_is_up_only_changes_its_end_and_rate():
     bought = (Purchase("b", Period(100, 200, 4), PurchaseState.UP),)
-    assert steps([Period(140, 260, 5)], bought, now_us=120) == (Change("b", Period(100, 260, 5)),)
+    assert steps([Period(140, 260, 5)], bought, now_us=120) == (PurchaseChange("b", Period(100, 260, 5)),)
 
 
 def test_what_nobody_wants_is_released():
@@ -319,7 +321,7 @@ def test_an_end_nearer_than_the_notice_is_not_pushed_on_for_ever():
     wanted = (Period(0, now + 10 * SECOND, MEGABIT),)
     bought = (Purchase("b", Period(0, now + 3_600 * SECOND, MEGABIT), PurchaseState.UP),)
     (change,) = steps(wanted, bought, PROVIDER, now)
-    assert change == Change("b", Period(0, now + 60 * SECOND, MEGABIT))
+    assert change == PurchaseChange("b", Period(0, now + 60 * SECOND, MEGABIT))
     bought = after(change, bought)
     assert all(steps(wanted, bought, PROVIDER, now + s * SECOND) == () for s in range(10))
 
@@ -333,7 +335,7 @@ def test_a_late_purchase_that_must_last_its_minimum_joins_with_the_next(next_s):
     joined = Period(630 * SECOND, 3_000 * SECOND, 2 * MEGABIT)
     assert steps(wanted, (), PROVIDER, now) == (Buy("n0", joined),)
     bought = (Purchase("b", wanted[1], PurchaseState.RESERVED),)
-    assert steps(wanted, bought, PROVIDER, now) == (Change("b", joined),)
+    assert steps(wanted, bought, PROVIDER, now) == (PurchaseChange("b", joined),)
 
 
 def test_what_is_about_to_begin_keeps_its_start():
@@ -349,7 +351,7 @@ def test_what_has_begun_is_used_before_what_has_not():
         Purchase("later", Period(100, 200, 4), PurchaseState.RESERVED),
     )
     todo = steps([Period(50, 200, 4)], bought, now_us=55)
-    assert todo == (Release("later"), Change("up", Period(0, 200, 4)))
+    assert todo == (Release("later"), PurchaseChange("up", Period(0, 200, 4)))
 
 
 def test_a_wish_that_is_over_keeps_nothing():
@@ -363,8 +365,8 @@ def test_what_stands_in_the_way_moves_first():
         Purchase("b", Period(160, 200, 4), PurchaseState.RESERVED),
     )
     assert steps([Period(100, 160, 4), Period(170, 200, 4)], bought) == (
-        Change("b", Period(170, 200, 4)),
-        Change("a", Period(100, 160, 4)),
+        PurchaseChange("b", Period(170, 200, 4)),
+        PurchaseChange("a", Period(100, 160, 4)),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from controller.plan.invariant import violations
-from controller.plan.plan import Demand, planned
+from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, RATE_BPS, RING, any_demand, flow, layers, ways
 from controller.plan.transitions import lesser_of
@@ -19,7 +19,7 @@ URGENT, BACKGROUND, PREDICTABLE = FlowClass.URGENT, FlowClass.BACKGROUND, FlowCl
 
 def plan_for(*flows, **more):
     """The plan for some flows on the ring."""
-    return planned(2, RING, DEFAULT_POLICY, Demand(flows, **more))
+    return planned(2, RING, DEFAULT_POLICY, PlanInput(flows, **more))
 
 
 def frames(wire_bps):
@@ -140,12 +140,12 @@ def test_flows_over_a_circuit_that_is_gone_have_no_allocation():
 def test_a_flow_that_moves_to_the_other_way_is_silent_until_that_has_room():
     moving = flow(URGENT, "albu10", "live10")
     moved = replace(moving, path=ways("albu10", "live10")[1])
-    old, new = (planned(e, RING, DEFAULT_POLICY, Demand((f,))) for e, f in ((2, moving), (4, moved)))
+    old, new = (planned(e, RING, DEFAULT_POLICY, PlanInput((f,))) for e, f in ((2, moving), (4, moved)))
     assert lesser_of(old, new).entries == ()
 
 
 def test_a_flow_whose_promise_alone_changes_is_not_interrupted():
     steady = flow(URGENT, "albu10", "live10")
     raised = replace(steady, floor_bps=500_000_000)
-    old, new = (planned(e, RING, DEFAULT_POLICY, Demand((f,))) for e, f in ((2, steady), (4, raised)))
+    old, new = (planned(e, RING, DEFAULT_POLICY, PlanInput((f,))) for e, f in ((2, steady), (4, raised)))
     assert [e.frame_bps for e in lesser_of(old, new).entries] == [e.frame_bps for e in old.entries]

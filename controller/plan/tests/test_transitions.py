@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 
-from controller.plan.plan import Demand, planned
+from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, flows_in, plan_of
 from controller.plan.transitions import (
     Change,
     InForce,
-    Place,
+    Stage,
     Step,
     host_changes,
     lesser_of,
@@ -27,20 +27,20 @@ IMAGED = plan_of(DATABASE, RAW_IMAGES, *IMAGE, epoch=4)
 def steps(old, new):
     """All steps from one plan to another, if everybody confirms at once."""
     now, found = InForce(old, old, old.entries), []
-    while not (found and found[-1] == Step(Place.HOSTS, new)):
+    while not (found and found[-1] == Step(Stage.HOSTS, new)):
         step = next_step(now, new)
         found.append(step)
         now = InForce(
-            step.plan if step.place is Place.METERS else now.meters,
-            step.plan if step.place is Place.QUEUES else now.queues,
-            step.plan.entries if step.place is Place.HOSTS else now.acting,
+            step.plan if step.stage is Stage.METERS else now.meters,
+            step.plan if step.stage is Stage.QUEUES else now.queues,
+            step.plan.entries if step.stage is Stage.HOSTS else now.acting,
         )
     return found
 
 
 def test_what_is_taken_from_one_class_for_another_takes_all_five_steps():
-    places = [s.place for s in steps(BEFORE, IMAGED)]
-    assert places == [Place.HOSTS, Place.METERS, Place.QUEUES, Place.METERS, Place.HOSTS]
+    places = [s.stage for s in steps(BEFORE, IMAGED)]
+    assert places == [Stage.HOSTS, Stage.METERS, Stage.QUEUES, Stage.METERS, Stage.HOSTS]
 
 
 def test_the_background_shrinks_before_the_image_starts():
@@ -52,26 +52,26 @@ def test_the_background_shrinks_before_the_image_starts():
 
 def test_where_no_queue_changes_rules_and_meters_change_at_once():
     other = plan_of(DATABASE, RAW_IMAGES, IMAGE[0], epoch=6)
-    assert [s.place for s in steps(IMAGED, other)] == [Place.HOSTS, Place.METERS, Place.HOSTS]
+    assert [s.stage for s in steps(IMAGED, other)] == [Stage.HOSTS, Stage.METERS, Stage.HOSTS]
 
 
 def test_the_same_plan_again_leaves_only_the_hosts_to_be_told():
-    assert steps(BEFORE, BEFORE) == [Step(Place.HOSTS, BEFORE)]
+    assert steps(BEFORE, BEFORE) == [Step(Stage.HOSTS, BEFORE)]
 
 
 def test_a_change_of_mind_in_the_middle_goes_on_from_where_it_is():
     between = lesser_of(BEFORE, IMAGED)
     now = InForce(between, IMAGED, between.entries)  # queues have grown for the image, nothing else has
     back = plan_of(DATABASE, RAW_IMAGES, epoch=6)
-    assert next_step(now, back) == Step(Place.QUEUES, back)
+    assert next_step(now, back) == Step(Stage.QUEUES, back)
 
 
 @given(flows_in(GIGABIT), flows_in(GIGABIT))
 def test_growing_waits_until_nobody_acts_on_more_than_the_lesser(before, after):
-    old, new = (planned(e, GIGABIT, DEFAULT_POLICY, Demand(f)) for e, f in ((2, before), (4, after)))
+    old, new = (planned(e, GIGABIT, DEFAULT_POLICY, PlanInput(f)) for e, f in ((2, before), (4, after)))
     lesser = lesser_of(old, new)
     step = next_step(InForce(old, old, old.entries), new)
-    assert (step.place is Place.HOSTS) is not within(old.entries, lesser)
+    assert (step.stage is Stage.HOSTS) is not within(old.entries, lesser)
     assert within(lesser.entries, old)
     assert within(lesser.entries, new)
 
@@ -80,16 +80,16 @@ def test_a_first_plan_raises_no_meter_before_its_queue():
     steps, done = [], None
     for _ in range(3):
         done = next_of_first(done, BEFORE)
-        steps.append((done.place, done.no_higher))
-    assert steps == [(Place.METERS, True), (Place.QUEUES, False), (Place.METERS, False)]
+        steps.append((done.stage, done.no_higher))
+    assert steps == [(Stage.METERS, True), (Stage.QUEUES, False), (Stage.METERS, False)]
 
 
 def test_another_first_plan_begins_again():
-    assert next_of_first(Step(Place.QUEUES, BEFORE), IMAGED).no_higher
+    assert next_of_first(Step(Stage.QUEUES, BEFORE), IMAGED).no_higher
 
 
 def test_what_a_step_changes_is_told_in_frames():
-    changes = switch_changes(Place.METERS, BEFORE, IMAGED)
+    changes = switch_changes(Stage.METERS, BEFORE, IMAGED)
     urgent = next(c for c in changes if (c.where, c.what) == ("ls1->ch1", FlowClass.URGENT))
     assert (urgent.from_bps, urgent.to_bps) == (196_000, pytest.approx(923_000_000, rel=0.01))
     assert not [c for c in changes if c.what is FlowClass.PREDICTABLE]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.plan.purchases import Buy, Change, Period, Purchase, PurchaseState, actions, periods
+from controller.plan.purchases import Buy, Period, Purchase, PurchaseChange, PurchaseState, actions, periods
 from controller.providers.tests.buying import GIGABIT, SECOND, START
 
 NAMES = ("CXA5", "CXA6", "CXA7", "CXA9")
@@ -38,7 +38,7 @@ class Buyer:
             if isinstance(step, Buy):
                 self.provider.reserve(step.name, step.period)
                 self.bought[step.name] = Purchase(step.name, step.period, PurchaseState.RESERVED)
-            elif isinstance(step, Change):
+            elif isinstance(step, PurchaseChange):
                 found = self.provider.change(step.name, step.period)
                 self.bought[step.name] = replace(self.bought[step.name], period=found)
             else:

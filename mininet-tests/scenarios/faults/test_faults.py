@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from controller.plan.plan import Demand, planned
+from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import DatabaseGone, NoSuchPort
 from controller.southbound.openflow.desired import switch_state
@@ -31,7 +31,7 @@ CASES = (
     "database and openflow",
 )
 FORWARDING_STAYS = [case for case in CASES if case != "vswitchd killed"]
-_PLAN = planned(2, chile_illinois(), DEFAULT_POLICY, Demand(()))
+_PLAN = planned(2, chile_illinois(), DEFAULT_POLICY, PlanInput(()))
 _STATES = [switch_state(chile_illinois(), s, _PLAN, DEFAULT_POLICY) for s in chile_illinois().switches]
 RULES, METERS = sum(len(s.rules) for s in _STATES), sum(len(s.meters) for s in _STATES)  # of both switches
 RESTART_GAP_MS = 800  # seen: 80; an attempt a second later would make it 1,600 to 2,100

@@ -13,7 +13,7 @@ from pyroute2 import netns
 from apps.openflow import OpenFlowApp
 from controller.audit.drift import Compared, Kind, Outcome, Shape
 from controller.audit.switches import Part
-from controller.plan.plan import Demand, Plan, planned
+from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.site import Site
@@ -113,7 +113,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, gone: list[int]) -> Iterator[Rig]:
     standing = (DATABASE, RAW_IMAGES)
     site = Site(NETWORK, DEFAULT_POLICY, standing, 3000)
-    plan = planned(2, NETWORK, DEFAULT_POLICY, Demand(standing))
+    plan = planned(2, NETWORK, DEFAULT_POLICY, PlanInput(standing))
     with QueueWriter(ovs.remote) as writer:
         switches = SiteSwitches(site, sessions, {SWITCH.name: writer}, IGNORED)
         rig = Rig(ovs, sessions, writer, switches, plan, namespace, gone)

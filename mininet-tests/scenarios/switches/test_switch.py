@@ -13,7 +13,7 @@ from pyroute2 import netns
 
 from apps.openflow import OpenFlowApp
 from controller.plan.flows import flow_on
-from controller.plan.plan import Demand, planned
+from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
 from controller.southbound.openflow import osken_hub
@@ -219,7 +219,7 @@ def test_it_is_told_at_once_of_a_port_that_goes_down_and_comes_up(rig):
 def test_a_protected_packet_leaves_by_the_other_port_in_its_queue_while_its_own_is_down(rig):
     network = chile_illinois_2()
     urgent = flow_on(network, "urgent", FlowClass.URGENT, network.path("base20", "arch"))
-    plan = planned(2, network, DEFAULT_POLICY, Demand((urgent,)))
+    plan = planned(2, network, DEFAULT_POLICY, PlanInput((urgent,)))
     for number in (1, 8, 9):
         name = f"p{number}"
         rig.ovs.vsctl(
@@ -331,7 +331,7 @@ def test_a_change_of_meters_is_confirmed_within_milliseconds(rig):
 def test_where_circuits_meet_a_packet_leaves_in_the_next_ones_vlan_and_its_class_s_queue(rig):
     ring = tagged(asc_ring(), {"albuquerque-los-alamos": 301, "los-alamos-pop": 302})
     wanted = flow_on(ring, "images", FlowClass.URGENT, ring.path("albu10", "pop10"))
-    plan = planned(2, ring, DEFAULT_POLICY, Demand((wanted,)))
+    plan = planned(2, ring, DEFAULT_POLICY, PlanInput((wanted,)))
     for port_no in (1, 2, 8, 9):
         port = ["add-port", "s1", f"p{port_no}", "--", "set", "interface", f"p{port_no}", "type=internal"]
         rig.ovs.vsctl(*port, f"ofport_request={port_no}")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.plan import Demand, planned
+from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, PAIRS, RATE_BPS, RING, any_demand, flow, ways
 from controller.southbound.openflow.desired import QUEUE_ID, meter_id, port_queues, switch_state
@@ -79,7 +79,7 @@ class Ring:
 
 def own_meters():
     """The number of each pair of hosts' own meter, at the switch of the first of them."""
-    plan = planned(2, RING, DEFAULT_POLICY, Demand(()))
+    plan = planned(2, RING, DEFAULT_POLICY, PlanInput(()))
     known = (pair for switch in RING.switches for pair in pairs(RING, switch, plan))
     return {(pair.near.name, pair.far.name): pair.meter_id for pair in known}
 
@@ -96,7 +96,7 @@ def circuits_of(path):
 @pytest.mark.parametrize("pair", [("albu10", "live10"), ("albu10", "pop10"), ("losa20", "live20")], ids="-".join)
 def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, way):
     wanted = flow(URGENT, *pair, way=way)
-    ring = Ring(Demand((wanted,)))
+    ring = Ring(PlanInput((wanted,)))
     for ends, path in ((pair, wanted.path), (pair[::-1], wanted.path[::-1])):
         hops = ring.crossed(*ends)
         assert [hop.link for hop in hops] == circuits_of(path)
@@ -126,20 +126,20 @@ def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_ot
 
 def test_flows_of_one_pair_by_different_ways_there_and_back_do_not_contradict_each_other():
     there, back = flow(URGENT, "albu10", "live10", way=1), flow(BACKGROUND, "live10", "albu10", way=0)
-    ring = Ring(Demand((there, back)))
+    ring = Ring(PlanInput((there, back)))
     assert [hop.link for hop in ring.crossed("albu10", "live10")] == circuits_of(there.path)
     assert [hop.link for hop in ring.crossed("live10", "albu10")] == circuits_of(back.path)
 
 
 def test_a_stranger_is_policed_by_the_unplanned_meter_of_the_circuit_it_takes():
-    ring = Ring(Demand(()))
+    ring = Ring(PlanInput(()))
     for target in ("losa10", "live10"):
         (hop, *_) = ring.crossed(STRANGER, target)
         assert hop.meter_ids == (meter_id(RING, hop.link, UNPLANNED),), target
 
 
 def test_a_dscp_that_a_host_sets_itself_buys_nothing_on_any_circuit():
-    hops = Ring(Demand(())).crossed("albu10", "pop10", dscp=46)
+    hops = Ring(PlanInput(())).crossed("albu10", "pop10", dscp=46)
     assert len(hops) == 2
     assert {hop.queue_id for hop in hops} == {QUEUE_ID[UNPLANNED]}
 
@@ -155,7 +155,7 @@ def test_a_flow_that_changes_its_way_changes_its_classification_rule_in_place(wa
         switch_state(
             RING,
             RING.edge_switch("albuquerque"),
-            planned(2, RING, DEFAULT_POLICY, Demand((flow(URGENT, "albu10", "live10", way=way),))),
+            planned(2, RING, DEFAULT_POLICY, PlanInput((flow(URGENT, "albu10", "live10", way=way),))),
             DEFAULT_POLICY,
         )
         for way in ways_now
@@ -178,7 +178,7 @@ def test_the_queues_of_every_port_can_be_set_whatever_the_plan(demand):
 def test_a_circuit_cut_to_anything_can_be_told_to_a_switch(cut_bps):
     wanted = flow(BACKGROUND, "albu10", "live10")
     (link,) = circuits_of(wanted.path)
-    plan = planned(2, RING, DEFAULT_POLICY, Demand((wanted,), {link: cut_bps}))
+    plan = planned(2, RING, DEFAULT_POLICY, PlanInput((wanted,), {link: cut_bps}))
     switch = RING.edge_switch("albuquerque")
     switch_state(RING, switch, plan, DEFAULT_POLICY)
     for port in port_queues(RING, switch, plan).values():

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.plan.failover import carried, without
-from controller.plan.plan import Demand, planned
+from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.test_failover import AFTER, BEFORE, NORTH, TWO, flow
 from controller.plan.transitions import InForce, lesser_of, next_step
@@ -44,7 +44,7 @@ def packet(source, target, port=None):
 
 def plan_of(*flows):
     """The plan for some flows, all circuits up."""
-    return planned(2, TWO, DEFAULT_POLICY, Demand(flows))
+    return planned(2, TWO, DEFAULT_POLICY, PlanInput(flows))
 
 
 @pytest.mark.parametrize("flow_class", [URGENT, PREDICTABLE], ids=str)
@@ -87,7 +87,7 @@ def test_addresses_are_still_asked_for_when_a_port_is_dead():
 
 def test_the_plan_for_a_death_needs_no_dead_port_for_anybody():
     flows = flow(URGENT, "base20", "north"), flow(BACKGROUND, "base23", "north")
-    plan = planned(4, TWO, DEFAULT_POLICY, without(TWO, DEFAULT_POLICY, Demand(flows), NORTH))
+    plan = planned(4, TWO, DEFAULT_POLICY, without(TWO, DEFAULT_POLICY, PlanInput(flows), NORTH))
     for which, known in ((CHILE, [("base20", "arch"), ("base23", "arch")]), (ILLINOIS, [("arch", "base21")])):
         fake = switch(plan, which)
         for ends in known:
@@ -147,7 +147,7 @@ def test_each_circuit_has_its_own_vlan_whichever_way_a_packet_has_come_to_it():
 
 
 def test_with_both_lines_down_every_rule_has_its_meter():
-    plan = planned(4, TWO, DEFAULT_POLICY, without(TWO, DEFAULT_POLICY, Demand(()), frozenset({"north", "south"})))
+    plan = planned(4, TWO, DEFAULT_POLICY, without(TWO, DEFAULT_POLICY, PlanInput(()), frozenset({"north", "south"})))
     assert set(switch(plan).meters) >= {meter_id(TWO, ("ls1", "north"), c) for c in FlowClass}
 
 

@@ -1,4 +1,4 @@
-"""The ways an announcement's bytes can go: on what its sites have reserved, and on what is free. Pure."""
+"""The routes an announcement's bytes can go: on what its sites have reserved, and on what is free. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from topology.protocol import FlowClass
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class TransferEnds:
     """Who sends, each an equal part, and to whom."""
 
     senders: tuple[str, ...]
@@ -24,8 +24,8 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way for an announcement's bytes.
+class Route:
+    """A route for an announcement's bytes.
 
     Attributes:
         need: what one bit/s of each sender takes.
@@ -40,41 +40,45 @@ class Way:
     pool: str = ""
 
 
-def ways(
-    network: Network, named: tuple[str, FlowClass], hosts: Hosts, running: Iterable[Reservation], leased: frozenset[str]
-) -> Iterator[Way]:
-    """Yield the ways for bytes that are announced now.
+def routes(
+    network: Network,
+    named: tuple[str, FlowClass],
+    ends: TransferEnds,
+    running: Iterable[Reservation],
+    leased: frozenset[str],
+) -> Iterator[Route]:
+    """Yield the routes for bytes that are announced now.
 
     Args:
         network: where.
         named: the announcement's name, and its class.
-        hosts: the ends.
+        ends: who sends, and to whom.
         running: the reservations whose time it is.
         leased: circuits that are there at all times and up; on one that is bought only a reservation can be used.
     """
     for known in running:
-        if known.flow_class is named[1] and _serves(network, known, hosts):
-            paths = [(sender, *known.path, hosts.target) for sender in hosts.senders]
-            yield _way(network, named, paths, known.reservation_id)
+        if known.flow_class is named[1] and _serves(network, known, ends):
+            paths = [(sender, *known.path, ends.target) for sender in ends.senders]
+            yield _route(network, named, paths, known.reservation_id)
     gone = frozenset(circuit.name for circuit in network.circuits) - leased
-    paths = [default_path(network, sender, hosts.target, gone) for sender in hosts.senders]
+    paths = [default_path(network, sender, ends.target, gone) for sender in ends.senders]
     if all(circuit in leased for path in paths for circuit in circuits(network, path)):
-        yield _way(network, named, paths)
+        yield _route(network, named, paths)
 
 
-def _serves(network: Network, known: Reservation, hosts: Hosts) -> bool:
+def _serves(network: Network, known: Reservation, ends: TransferEnds) -> bool:
     """Return whether a reservation between sites is there for these hosts."""
-    sites = {network.host(sender).site for sender in hosts.senders}
-    return sites == {known.a_end} and network.host(hosts.target).site == known.z_end
+    sites = {network.host(sender).site for sender in ends.senders}
+    return sites == {known.a_end} and network.host(ends.target).site == known.z_end
 
 
-def _way(network: Network, named: tuple[str, FlowClass], paths: list[tuple[str, ...]], drawn_on: str = "") -> Way:
+def _route(network: Network, named: tuple[str, FlowClass], paths: list[tuple[str, ...]], drawn_on: str = "") -> Route:
     name, flow_class = named
     needs = [need(network, (path,), flow_class) for path in paths]
     if drawn_on:
         needs = [_local(one, path, Pool(drawn_on)) for one, path in zip(needs, paths, strict=True)]
     flows = (flow_on(network, f"{name}/{path[0]}", flow_class, path) for path in paths)
-    return Way(joint(needs), tuple(flows), max(network.path_rtt_us(path) for path in paths), drawn_on)
+    return Route(joint(needs), tuple(flows), max(network.path_rtt_us(path) for path in paths), drawn_on)
 
 
 def _local(one: Need, path: tuple[str, ...], drawn_on: Pool) -> Need:
