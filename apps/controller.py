@@ -40,9 +40,7 @@ def run(settings: ControllerSettings) -> int:
     reports = Reports(book)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
     ignored = settings.audit.ignored
-    sessions = SwitchSessions(
-        reports.switch_back, lambda _: reports.switch_changed(), ignored, reports.rule_gone, reports.port_said
-    )
+    sessions = SwitchSessions(reports, ignored)
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
     switches = SiteSwitches(settings.site, sessions, by_switch, ignored)

@@ -16,7 +16,7 @@ _ANSWERS = [
 ]
 
 
-class SwitchListener(Protocol):
+class OpenFlowListener(Protocol):
     """What the application calls: ``controller.southbound.openflow.session.SwitchSessions``, or a recorder in tests."""
 
     def connected(self, datapath: Any) -> None:
@@ -40,7 +40,7 @@ class OpenFlowApp(OSKenApp):  # type: ignore[misc]  # os-ken has no types
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]  # noqa: RUF012 - os-ken reads a list of the class
 
-    def __init__(self, *args: Any, listener: SwitchListener, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, listener: OpenFlowListener, **kwargs: Any) -> None:
         """Report to ``listener``."""
         super().__init__(*args, **kwargs)
         self.listener = listener

@@ -138,11 +138,11 @@ class Reports:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
 
-    def switch_back(self, dpid: int) -> None:
+    def switch_up(self, dpid: int) -> None:
         """Note that a switch came: what it holds must be compared again, and what it has lost is drift."""
         with self._book.changed:
             self._book.switches_back.add(dpid)
-        self.switch_changed()
+        self._suspect()
 
     def rule_gone(self, dpid: int) -> None:
         """Note that somebody has deleted a rule of ours: that switch is audited at once."""
@@ -150,8 +150,11 @@ class Reports:
             self._book.switches_back.add(dpid)
             self._book.changed.notify_all()
 
-    def switch_changed(self) -> None:
-        """Note that a switch came or went: what it holds must be compared again."""
+    def switch_down(self, _dpid: int) -> None:
+        """Note that a switch went: what it holds must be compared again."""
+        self._suspect()
+
+    def _suspect(self) -> None:
         with self._book.changed:
             self._book.suspicions += 1
             self._book.changed.notify_all()

@@ -12,9 +12,10 @@ from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape, co
 from controller.plan.plan import Plan
 from controller.site import Site
 from controller.southbound.errors import ForeignQos, SouthboundError
+from controller.southbound.openflow.connection import ReadBack
 from controller.southbound.openflow.desired import port_queues, switch_state
 from controller.southbound.openflow.foreign import Ignored, Shadow, shadows, without_ignored
-from controller.southbound.openflow.session import ReadBack, SwitchSessions
+from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.ovsdb import htb
 from controller.southbound.ovsdb.queues import PortQueues, shapers

@@ -50,7 +50,7 @@ def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
 
 def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
     site = ready_site()
-    site.reports.switch_back(2)
+    site.reports.switch_up(2)
     site.switches.log.clear()
     site.convergence.step()
     assert [name for name, _, _ in site.switches.audited_with] == ["ch1"]
@@ -71,7 +71,7 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
 def test_there_is_no_audit_while_a_transition_is_under_way():
     site = ready_site()
     site.switches.gone = True
-    site.reports.switch_back(1)
+    site.reports.switch_up(1)
     site.book.installed.hosts_epoch -= 1
     site.clock.now_us += INTERVAL_US
     site.convergence.step()

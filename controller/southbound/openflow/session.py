@@ -9,19 +9,20 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Protocol
 
 import structlog
 
-from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTimeout
+from controller.southbound.errors import SwitchGone, SwitchTimeout
 from controller.southbound.openflow import wire
+from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection
 from controller.southbound.openflow.foreign import Ignored, without_ignored
-from controller.southbound.openflow.messages import Barrier, Message, PutRule, messages
-from controller.southbound.openflow.state import Rule, SwitchState, is_ours
+from controller.southbound.openflow.messages import Barrier, messages
+from controller.southbound.openflow.state import SwitchState, is_ours
 
 # How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
 # a second after its connection was cut.
@@ -30,104 +31,37 @@ BACK_WITHIN_S = 2.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class _Deadline:
-    """The instant by which a call must have ended, and the time it was given for that."""
+class SwitchListener(Protocol):
+    """Who hears of switches: the reports. Called by one thread of ours, and free to call the sessions at once."""
 
-    timeout_s: float
-    at_s: float  # of time.monotonic()
+    def switch_up(self, dpid: int) -> None:
+        """A switch has connected."""
 
-    @classmethod
-    def after(cls, timeout_s: float) -> Self:
-        """Return the deadline ``timeout_s`` from now."""
-        return cls(timeout_s, time.monotonic() + timeout_s)
+    def switch_down(self, dpid: int) -> None:
+        """A switch has gone."""
 
-    def left_s(self) -> float:
-        """Return the seconds that are left, never below 0."""
-        return max(0.0, self.at_s - time.monotonic())
+    def rule_gone(self, dpid: int) -> None:
+        """Somebody else has deleted a rule of ours on a switch; said once until that switch is read back."""
 
-
-@dataclass(frozen=True, slots=True)
-class ReadBack:
-    """What a switch has shown.
-
-    Attributes:
-        ours: all that is ours.
-        foreign: the rules that are not.
-    """
-
-    ours: SwitchState
-    foreign: frozenset[Rule]
-
-
-class _Batch:
-    """Requests under way on one connection, and what the switch has answered to them so far."""
-
-    def __init__(self) -> None:
-        self.sent: dict[int, Message | None] = {}  # by transaction id
-        self.refusals: list[tuple[Message | None, Any]] = []
-        self.parts: dict[int, list[Any]] = {}  # bodies of multipart replies, by transaction id
-        self.open: set[int] = set()  # transaction ids whose answer ends the batch
-        self.ended = threading.Event()
-
-    def answered(self, msg: Any) -> bool:
-        """Take in a barrier reply, a part of a multipart reply or an error; return whether it is one of ours."""
-        if msg.xid not in self.sent:
-            return False
-        is_last = True
-        if wire.is_error(msg):
-            self.refusals.append((self.sent[msg.xid], msg))
-        elif wire.is_multipart(msg):
-            self.parts.setdefault(msg.xid, []).extend(msg.body)
-            is_last = not wire.has_more(msg)
-        if is_last:
-            self.open.discard(msg.xid)
-        if not self.open:
-            self.ended.set()
-        return True
-
-
-@dataclass(eq=False, slots=True)
-class _Connection:
-    """One connection of one switch; a reconnected switch gets a new one."""
-
-    datapath: Any
-    calls: threading.Lock = field(default_factory=threading.Lock)  # held for the length of one apply or read
-    confirmed: SwitchState | None = None  # what the switch has confirmed; None: not known, read it back
-    batch: _Batch | None = None
-    gone: bool = False
+    def port_said(self, dpid: int, port_no: int, is_live: bool) -> None:
+        """A port is live, or is not: said of each when its switch connects, and whenever one changes."""
 
 
 class SwitchSessions:
     """The connected switches."""
 
-    def __init__(
-        self,
-        switch_up: Callable[[int], None],
-        switch_down: Callable[[int], None],
-        ignored: tuple[Ignored, ...] = (),
-        rule_gone: Callable[[int], None] = lambda _: None,
-        port_said: Callable[[int, int, bool], None] = lambda _dpid, _port_no, _is_live: None,
-    ) -> None:
+    def __init__(self, listener: SwitchListener, ignored: tuple[Ignored, ...] = ()) -> None:
         """Start with no switch.
 
         Args:
-            switch_up: told the dpid of a switch that has connected; may call ``apply`` at once.
-            switch_down: told the dpid of a switch that has gone.
+            listener: who hears of switches.
             ignored: the rules that are left alone although they have our cookie.
-            rule_gone: told the dpid of a switch on which somebody else has deleted a rule of ours; once until that
-                switch is read back.
-            port_said: told the dpid, the number of a port and whether it is live: of each when the switch connects, and
-                whenever one changes.
         """
-        self._rule_gone = rule_gone
+        self._listener = listener
         self._ignored = ignored
-        self._switch_up = switch_up
-        self._switch_down = switch_down
-        self._port_said = port_said
-        self._connections: dict[int, _Connection] = {}
+        self._connections: dict[int, SwitchConnection] = {}
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
-        self._lock = threading.Lock()  # guards these, and each connection's batch and gone
+        self._lock = threading.Lock()  # guards these
         self._arrived = threading.Condition(self._lock)
         # Changes are told in a thread of their own: told in os-ken's, a callback that waits for an answer of the
         # switch would wait for ever, since that very thread delivers the answers.
@@ -141,14 +75,14 @@ class SwitchSessions:
         """Take in a switch that has finished the OpenFlow handshake; a newer connection replaces an older."""
         with self._lock:
             older = self._connections.get(datapath.id)
-            self._connections[datapath.id] = _Connection(datapath)
+            self._connections[datapath.id] = SwitchConnection(datapath)
             if older is not None:
-                self._end(older)
+                older.end()
             self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
-        self._changes.put(partial(self._switch_up, datapath.id))
+        self._changes.put(partial(self._listener.switch_up, datapath.id))
         for port_no, is_live in wire.live_ports(datapath).items():
-            self._changes.put(partial(self._port_said, datapath.id, port_no, is_live))
+            self._changes.put(partial(self._listener.port_said, datapath.id, port_no, is_live))
 
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
@@ -158,23 +92,22 @@ class SwitchSessions:
                 return  # it never finished the handshake, or a newer connection has replaced it
             del self._connections[datapath.id]
             self._gone_s[datapath.id] = time.monotonic()
-            self._end(connection)
+            connection.end()
         _log.warning("switch.down", dpid=f"{datapath.id:#018x}")
-        self._changes.put(partial(self._switch_down, datapath.id))
+        self._changes.put(partial(self._listener.switch_down, datapath.id))
 
     def port_changed(self, msg: Any) -> None:
         """Take in that a port has come, gone, or changed its state."""
         port_no, is_live = wire.changed_port(msg)
         _log.info("switch.port", dpid=f"{msg.datapath.id:#018x}", port_no=port_no, is_live=is_live)
-        self._changes.put(partial(self._port_said, msg.datapath.id, port_no, is_live))
+        self._changes.put(partial(self._listener.port_said, msg.datapath.id, port_no, is_live))
 
     def answered(self, msg: Any) -> None:
         """Take in a barrier reply, a multipart reply or an error from a switch."""
         with self._lock:
             connection = self._connections.get(msg.datapath.id)
-            batch = connection.batch if connection is not None and connection.datapath is msg.datapath else None
-            if batch is not None and batch.answered(msg):
-                return
+        if connection is not None and connection.datapath is msg.datapath and connection.answered(msg):
+            return
         if wire.is_error(msg):  # nobody waits for it any more, or it was never ours
             _log.warning("switch.late_error", dpid=f"{msg.datapath.id:#018x}", xid=msg.xid, error=wire.error_of(msg)[2])
 
@@ -189,7 +122,7 @@ class SwitchSessions:
         if any(rule.key == key for rule in confirmed.rules):
             connection.confirmed = None  # one is enough to look at all
             _log.warning("switch.rule_gone", dpid=f"{msg.datapath.id:#018x}", table=msg.table_id, priority=msg.priority)
-            self._changes.put(partial(self._rule_gone, msg.datapath.id))
+            self._changes.put(partial(self._listener.rule_gone, msg.datapath.id))
 
     # ---- called by the service ----
 
@@ -213,21 +146,21 @@ class SwitchSessions:
             RuleTaken: a rule that is not ours stands where one of ours should; nothing was sent.
             NotSettable: the state is not ours to set.
         """
-        deadline = _Deadline.after(timeout_s)
+        deadline = Deadline.after(timeout_s)
         with self._call(dpid, deadline) as connection:
             shown = connection.confirmed  # os-ken's thread may take it away: a rule has gone
             if shown is None:
-                shown = self._read(connection, deadline, wire.our_flows_request(connection.datapath)).ours
+                shown = connection.read(deadline, wire.our_flows_request(connection.datapath)).ours
                 connection.confirmed = shown
             spared = shown.rules - without_ignored(desired, shown, self._ignored).rules if self._ignored else None
             difference = messages(desired, replace(shown, rules=shown.rules - spared) if spared else shown)
-            self._check_free(connection, shown, difference, deadline)
+            connection.check_free(shown, difference, deadline)
             if not difference:
                 return 0
             connection.confirmed = None  # unknown until the last barrier
             for is_barrier, phase in itertools.groupby(difference, lambda message: isinstance(message, Barrier)):
                 if not is_barrier:
-                    self._send_phase(connection, list(phase), deadline)
+                    connection.send_phase(list(phase), deadline)
             # the very same rules where nothing is spared: then they need not be looked at again
             connection.confirmed = replace(desired, rules=desired.rules | spared) if spared else desired
         sent = sum(not isinstance(message, Barrier) for message in difference)
@@ -250,10 +183,10 @@ class SwitchSessions:
             SwitchGone: it is not connected, or went away before it had answered.
             SwitchTimeout: it did not answer in time.
         """
-        deadline = _Deadline.after(timeout_s)
+        deadline = Deadline.after(timeout_s)
         with self._call(dpid, deadline) as connection:
             connection.confirmed = None
-            seen = self._read(connection, deadline, wire.flows_request(connection.datapath))
+            seen = connection.read(deadline, wire.flows_request(connection.datapath))
             connection.confirmed = seen.ours
             return seen
 
@@ -272,15 +205,8 @@ class SwitchSessions:
             except Exception:  # noqa: BLE001 - a thread's top: one failed callback must not end the telling of others
                 _log.exception("switch.callback_failed", callback=repr(tell))
 
-    @staticmethod
-    def _end(connection: _Connection) -> None:
-        """Mark a connection gone and wake whoever waits on it; the caller holds the lock."""
-        connection.gone = True
-        if connection.batch is not None:
-            connection.batch.ended.set()
-
     @contextmanager
-    def _call(self, dpid: int, deadline: _Deadline) -> Iterator[_Connection]:
+    def _call(self, dpid: int, deadline: Deadline) -> Iterator[SwitchConnection]:
         """Hold the connection of ``dpid`` for one call; a switch that has just gone is waited for."""
         with self._arrived:
             back_s = self._gone_s.get(dpid, -BACK_WITHIN_S) + BACK_WITHIN_S - time.monotonic()
@@ -294,96 +220,3 @@ class SwitchSessions:
             yield connection
         finally:
             connection.calls.release()
-
-    def _exchange(
-        self, connection: _Connection, asked: Sequence[tuple[Message | None, Any]], deadline: _Deadline
-    ) -> _Batch:
-        """Send wire messages; return once each that has an answer of its own is answered.
-
-        Raises:
-            SwitchGone: before all answers were there.
-            SwitchTimeout: the deadline passed.
-        """
-        datapath, batch = connection.datapath, _Batch()
-        for message, wired in asked:
-            xid = datapath.set_xid(wired)
-            batch.sent[xid] = message
-            if wire.has_answer(wired):
-                batch.open.add(xid)
-        with self._lock:
-            if connection.gone:
-                raise SwitchGone(datapath.id)
-            connection.batch = batch
-        try:
-            for _, wired in asked:
-                if not datapath.send_msg(wired):
-                    raise SwitchGone(datapath.id)
-            if not batch.ended.wait(deadline.left_s()):
-                raise SwitchTimeout(datapath.id, deadline.timeout_s)
-            if batch.open:  # woken by the end of the connection, not by the last answer
-                raise SwitchGone(datapath.id)
-        finally:
-            with self._lock:
-                connection.batch = None
-        return batch
-
-    def _send_phase(self, connection: _Connection, phase: Sequence[Message], deadline: _Deadline) -> None:
-        """Send messages and a barrier; return once the switch has confirmed them.
-
-        Raises:
-            SwitchRefused: it answered one of them with an error.
-        """
-        datapath = connection.datapath
-        asked = [(message, wire.to_wire(datapath, message)) for message in phase]
-        batch = self._exchange(connection, [*asked, (None, wire.barrier(datapath))], deadline)
-        if batch.refusals:
-            self._refuse(datapath.id, batch)
-
-    @staticmethod
-    def _refuse(dpid: int, batch: _Batch) -> None:
-        """Raise the first refusal of a batch.
-
-        Raises:
-            SwitchRefused: always.
-        """
-        message, error = batch.refusals[0]
-        refused = SwitchRefused(dpid, *wire.error_of(error), message, len(batch.refusals))
-        _log.error(
-            "switch.refused", dpid=f"{dpid:#018x}", xid=error.xid, error=refused.error_name, refused=str(message)
-        )
-        raise refused
-
-    def _read(self, connection: _Connection, deadline: _Deadline, flows: Any) -> ReadBack:
-        """Return what a question for flows, one for meters and one for groups, asked at once, are answered."""
-        datapath = connection.datapath
-        meters, groups = wire.meters_request(datapath), wire.groups_request(datapath)
-        batch = self._exchange(connection, [(None, flows), (None, meters), (None, groups)], deadline)
-        if batch.refusals:
-            self._refuse(datapath.id, batch)
-        rules = [wire.to_rule(datapath, entry) for entry in batch.parts.get(flows.xid, ())]
-        ours = SwitchState(
-            rules=frozenset(rule for rule in rules if is_ours(rule.cookie)),
-            meters=wire.to_meters(datapath, batch.parts.get(meters.xid, ())),
-            groups=wire.to_groups(datapath, batch.parts.get(groups.xid, ())),
-        )
-        return ReadBack(ours, frozenset(rule for rule in rules if not is_ours(rule.cookie)))
-
-    def _check_free(
-        self, connection: _Connection, shown: SwitchState, difference: Sequence[Message], deadline: _Deadline
-    ) -> None:
-        """Refuse to overwrite a rule that is not ours: an ADD would replace it without a word.
-
-        Raises:
-            RuleTaken: one stands where a rule to be put should.
-        """
-        datapath = connection.datapath
-        wanted = {message.rule.key: message.rule for message in difference if isinstance(message, PutRule)}
-        known = {rule.key for rule in shown.rules}
-        asked = [(None, wire.flows_like_request(datapath, rule)) for key, rule in wanted.items() if key not in known]
-        if not asked:
-            return
-        batch = self._exchange(connection, asked, deadline)
-        for entry in itertools.chain.from_iterable(batch.parts.values()):
-            rule = wire.to_rule(datapath, entry)
-            if rule.key in wanted and not is_ours(rule.cookie):
-                raise RuleTaken(datapath.id, wanted[rule.key], rule.cookie)

@@ -22,6 +22,7 @@ from controller.southbound.openflow.desired import switch_meters
 from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import Rule, cookie, match
+from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
@@ -52,7 +53,7 @@ class Rig:
     switches: SiteSwitches
     plan: Plan
     namespace: str
-    gone: list[int]
+    lost_rules: list[int]
 
     def audit(self) -> Part:
         """All parts of one audit as one."""
@@ -87,9 +88,8 @@ class Rig:
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A connected switch with its circuit port, brought to a plan."""
-    told: list[int] = []
-    gone: list[int] = []
-    sessions = SwitchSessions(told.append, lambda dpid: told.append(-dpid), IGNORED, gone.append)
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener, IGNORED)
     with network_namespace(f"headway-{os.getpid()}") as namespace:
         subprocess.run(["ip", "-n", namespace, "link", "add", PORT, "type", "veth", "peer", "name", "far"], check=True)
         netns.pushns(namespace)  # a socket stays in the namespace it was made in
@@ -103,20 +103,20 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
                 bridge = ["set", "bridge", "s1", *like, f"other-config:datapath-id={SWITCH.dpid:016x}"]
                 ovs.vsctl("add-br", "s1", "--", *bridge, "--", "add-port", "s1", PORT)
                 ovs.vsctl("set-controller", "s1", f"tcp:127.0.0.1:{framework.port}")
-                eventually(lambda: told, within_s=10, what="the switch connects")
-                yield from _in_force(ovs, sessions, namespace, gone)
+                eventually(lambda: listener.told, within_s=10, what="the switch connects")
+                yield from _in_force(ovs, sessions, namespace, listener.lost_rules)
         finally:
             framework.stop()
             sessions.close()
 
 
-def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, gone: list[int]) -> Iterator[Rig]:
+def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, lost_rules: list[int]) -> Iterator[Rig]:
     standing = (DATABASE, RAW_IMAGES)
     site = Site(NETWORK, DEFAULT_POLICY, standing, 3000)
     plan = planned(2, NETWORK, DEFAULT_POLICY, PlanInput(standing))
     with QueueWriter(ovs.remote) as writer:
         switches = SiteSwitches(site, sessions, {SWITCH.name: writer}, IGNORED)
-        rig = Rig(ovs, sessions, writer, switches, plan, namespace, gone)
+        rig = Rig(ovs, sessions, writer, switches, plan, namespace, lost_rules)
         rig.audit()  # a switch that holds nothing is drift like any other
         yield rig
 
@@ -151,22 +151,22 @@ def test_a_deleted_rule_comes_back_alone(rig):
 
 
 def test_who_deletes_rules_of_ours_is_noticed_at_once_and_told_of_once(rig):
-    rig.gone.clear()
+    rig.lost_rules.clear()
     rig.ovs.ofctl("del-flows", "s1", "table=0")
-    eventually(lambda: rig.gone, within_s=1, what="told that a rule has gone")
+    eventually(lambda: rig.lost_rules, within_s=1, what="told that a rule has gone")
     rig.drift()
-    assert rig.gone == [SWITCH.dpid]
+    assert rig.lost_rules == [SWITCH.dpid]
 
 
 def test_what_we_delete_ourselves_is_not_told(rig):
-    rig.gone.clear()
+    rig.lost_rules.clear()
     installed = rig.sessions.installed(SWITCH.dpid)
     fewer = replace(installed, rules=frozenset(rule for rule in installed.rules if rule.priority != 400))
     assert rig.sessions.apply(SWITCH.dpid, fewer, timeout_s=5) > 5
     assert rig.sessions.apply(SWITCH.dpid, installed, timeout_s=5) > 5
     rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
-    eventually(lambda: rig.gone, within_s=1, what="told that a rule has gone")
-    assert rig.gone == [SWITCH.dpid]
+    eventually(lambda: rig.lost_rules, within_s=1, what="told that a rule has gone")
+    assert rig.lost_rules == [SWITCH.dpid]
 
 
 def test_a_rule_with_other_actions_is_put_right_alone(rig):

@@ -30,6 +30,7 @@ from controller.southbound.openflow.state import (
     drop_meter,
     match,
 )
+from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
 from mininet_tests.testing.eventually import eventually
 from topology.named import asc_ring, chile_illinois_2
@@ -54,14 +55,12 @@ class Rig:
     Attributes:
         ovs: the switch.
         sessions: ours.
-        told: +dpid for each time it came up, -dpid for each time it went, in order.
-        ports: by number, whether what was said last of a port is that it is live.
+        listener: what it has told of.
     """
 
     ovs: PrivateOvs
     sessions: SwitchSessions
-    told: list[int]
-    ports: dict[int, bool]
+    listener: RecordedSwitches
 
     def flows(self) -> str:
         """The switch's own list of its flows."""
@@ -82,13 +81,8 @@ def add_bridge(ovs: PrivateOvs, target: str) -> None:
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
     """A connected switch."""
-    told: list[int] = []
-    ports: dict[int, bool] = {}
-    sessions = SwitchSessions(
-        told.append,
-        lambda dpid: told.append(-dpid),
-        port_said=lambda _dpid, port_no, is_live: ports.update({port_no: is_live}),
-    )
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
     with network_namespace(f"headway-{os.getpid()}") as namespace:
         netns.pushns(namespace)  # a socket stays in the namespace it was made in
         try:
@@ -98,8 +92,8 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         try:
             with PrivateOvs(Directories.under(tmp_path), namespace) as ovs:
                 add_bridge(ovs, f"tcp:127.0.0.1:{framework.port}")
-                eventually(lambda: told, within_s=10, what="the switch connects")
-                yield Rig(ovs, sessions, told, ports)
+                eventually(lambda: listener.told, within_s=10, what="the switch connects")
+                yield Rig(ovs, sessions, listener)
         finally:
             framework.stop()
             sessions.close()
@@ -208,12 +202,12 @@ def test_a_group_that_is_taken_away_behind_our_back_comes_again_with_the_rules_t
 
 def test_it_is_told_at_once_of_a_port_that_goes_down_and_comes_up(rig):
     rig.ovs.vsctl("add-port", "s1", "p8", "--", "set", "interface", "p8", "type=internal", "ofport_request=8")
-    eventually(lambda: 8 in rig.ports, within_s=5, what="told of the new port")
+    eventually(lambda: 8 in rig.listener.live, within_s=5, what="told of the new port")
     for config, is_live in (("up", True), ("down", False), ("up", True)):
         rig.ovs.ofctl("mod-port", "s1", "p8", config)
-        eventually(lambda live=is_live: rig.ports[8] is live, within_s=1, what=f"told that the port is {config}")
+        eventually(lambda live=is_live: rig.listener.live[8] is live, within_s=1, what=f"told that it is {config}")
     rig.ovs.vsctl("del-port", "s1", "p8")
-    eventually(lambda: rig.ports[8] is False, within_s=1, what="told that the port is gone")
+    eventually(lambda: rig.listener.live[8] is False, within_s=1, what="told that the port is gone")
 
 
 def test_a_protected_packet_leaves_by_the_other_port_in_its_queue_while_its_own_is_down(rig):
@@ -226,7 +220,9 @@ def test_a_protected_packet_leaves_by_the_other_port_in_its_queue_while_its_own_
             "add-port", "s1", name, "--", "set", "interface", name, "type=internal", f"ofport_request={number}"
         )
         rig.ovs.ofctl("mod-port", "s1", name, "up")
-    eventually(lambda: all(rig.ports.get(number) for number in (1, 8, 9)), within_s=5, what="all ports are live")
+    eventually(
+        lambda: all(rig.listener.live.get(number) for number in (1, 8, 9)), within_s=5, what="all ports are live"
+    )
     rig.sessions.apply(DPID, switch_state(network, network.switches[0], plan, DEFAULT_POLICY), timeout_s=5)
     packets = {
         host: f"in_port=1,tcp,nw_src={network.host(host).ip},nw_dst=10.20.20.100" for host in ("base20", "base21")
@@ -278,7 +274,7 @@ def test_a_rule_is_not_put_over_somebody_else_s(rig):
 def test_a_switch_that_dies_is_noticed_within_a_second(rig):
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     rig.ovs.kill_switch()
-    eventually(lambda: rig.told == [DPID, -DPID], within_s=1, what="told that the switch has gone")
+    eventually(lambda: rig.listener.told == [DPID, -DPID], within_s=1, what="told that the switch has gone")
     with pytest.raises(SwitchGone):
         rig.sessions.apply(DPID, desired(), timeout_s=5)
 
@@ -287,17 +283,17 @@ def test_a_switch_that_hangs_is_noticed_by_its_silence(rig):
     pid = int((rig.ovs.directories.run / "ovs-vswitchd.pid").read_text())
     os.kill(pid, signal.SIGSTOP)
     try:
-        eventually(lambda: rig.told == [DPID, -DPID], within_s=5, what="told that the switch has gone")
+        eventually(lambda: rig.listener.told == [DPID, -DPID], within_s=5, what="told that the switch has gone")
     finally:
         os.kill(pid, signal.SIGCONT)
-    eventually(lambda: rig.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
+    eventually(lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
 
 
 def test_a_switch_that_comes_back_empty_gets_all_of_it(rig):
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     rig.ovs.kill_switch()
     rig.ovs.start_switch()
-    eventually(lambda: rig.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
+    eventually(lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     assert rig.sessions.installed(DPID) == desired()
 
@@ -306,9 +302,9 @@ def test_after_a_lost_connection_only_the_difference_is_sent(rig):
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     target = rig.ovs.vsctl("get-controller", "s1").strip()
     rig.ovs.vsctl("set-controller", "s1", "tcp:127.0.0.1:1")  # another, not none: with none OVS would flush
-    eventually(lambda: rig.told == [DPID, -DPID], within_s=5, what="told that the switch has gone")
+    eventually(lambda: rig.listener.told == [DPID, -DPID], within_s=5, what="told that the switch has gone")
     rig.ovs.vsctl("set-controller", "s1", target)
-    eventually(lambda: rig.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
+    eventually(lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
     age_s = youngest_rule_s(rig)
     rig.sessions.apply(DPID, desired(), timeout_s=5)
     assert youngest_rule_s(rig) > age_s

@@ -15,6 +15,7 @@ from apps.openflow import OpenFlowApp
 from controller.security.tls import ServerTls
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
@@ -81,8 +82,8 @@ def use(ovs: PrivateOvs, tls: ServerTls, target: str) -> None:
 
 
 def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_under_load(ovs, namespace, tmp_path):
-    told: list[int] = []
-    sessions = SwitchSessions(told.append, lambda dpid: told.append(-dpid))
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
     framework = listening(namespace, signed(tmp_path, "controller", "ca"), sessions)
     target = f"ssl:127.0.0.1:{framework.port}"
     try:
@@ -94,15 +95,15 @@ def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_und
                 within_s=10,
                 what="the stranger has tried",
             )
-        assert told == []
+        assert listener.told == []
         use(ovs, signed(tmp_path, "switch", "ca"), target)
-        eventually(lambda: told, within_s=20, what="our switch connects")
+        eventually(lambda: listener.told, within_s=20, what="our switch connects")
         deadline_s, reads = time.monotonic() + 3, 0
         while time.monotonic() < deadline_s:
             sessions.installed(DPID)
             reads += 1
         print(f"{reads} read-backs over TLS in 3 s")
-        assert told == [DPID]
+        assert listener.told == [DPID]
     finally:
         framework.stop()
         sessions.close()

@@ -14,6 +14,7 @@ from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow.session import BACK_WITHIN_S, SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
+from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from mininet_tests.testing.eventually import eventually
 
 DPID = 1
@@ -75,7 +76,7 @@ class PlayedDatapath:
 @pytest.fixture
 def sessions() -> Iterator[SwitchSessions]:
     """Sessions that nobody listens to."""
-    sessions = SwitchSessions(lambda _dpid: None, lambda _dpid: None)
+    sessions = SwitchSessions(RecordedSwitches())
     yield sessions
     sessions.close()
 
@@ -210,8 +211,8 @@ def test_an_answer_on_an_older_connection_does_not_count(sessions):
 
 def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_when_it_does():
     ofp, parser = ofproto_v1_3, ofproto_v1_3_parser
-    told: list[tuple[int, int, bool]] = []
-    sessions = SwitchSessions(lambda _: None, lambda _: None, port_said=lambda *said: told.append(said))
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
 
     def port(number: int, state: int, config: int = 0) -> Any:
         return parser.OFPPort(number, "", b"", config, state, 0, 0, 0, 0, 0, 0)
@@ -226,7 +227,7 @@ def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_whe
     ):
         sessions.port_changed(parser.OFPPortStatus(datapath, reason, now))
     sessions.close()
-    assert told == [
+    assert listener.said == [
         (DPID, 8, True),
         (DPID, 9, False),
         (DPID, 7, False),
@@ -237,16 +238,16 @@ def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_whe
 
 
 def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling():
-    told: list[int] = []
+    class Applying(RecordedSwitches):
+        def switch_up(self, dpid: int) -> None:
+            sessions.apply(dpid, SMALL, timeout_s=1)
+            super().switch_up(dpid)
+            raise ValueError("a bug in the reports")
 
-    def up(dpid: int) -> None:
-        sessions.apply(dpid, SMALL, timeout_s=1)
-        told.append(dpid)
-        raise ValueError("a bug in the service")
-
-    sessions = SwitchSessions(up, lambda dpid: told.append(-dpid))
+    listener = Applying()
+    sessions = SwitchSessions(listener)
     datapath = connected(sessions)
-    eventually(lambda: told == [DPID], within_s=5, what="told of the switch")
+    eventually(lambda: listener.told == [DPID], within_s=5, what="told of the switch")
     sessions.disconnected(datapath)
-    eventually(lambda: told == [DPID, -DPID], within_s=5, what="told of its end")
+    eventually(lambda: listener.told == [DPID, -DPID], within_s=5, what="told of its end")
     sessions.close()

@@ -1,0 +1,197 @@
+"""One connection of one switch: what is sent on it, and what the switch has answered to that.
+
+A request is over when each message of it that has an answer of its own is answered; a barrier stands for those that
+have none.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import structlog
+
+from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTimeout
+from controller.southbound.openflow import wire
+from controller.southbound.openflow.messages import Message, PutRule
+from controller.southbound.openflow.state import Rule, SwitchState, is_ours
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The instant by which a call must have ended, and the time it was given for that."""
+
+    timeout_s: float
+    at_s: float  # of time.monotonic()
+
+    @classmethod
+    def after(cls, timeout_s: float) -> Self:
+        """Return the deadline ``timeout_s`` from now."""
+        return cls(timeout_s, time.monotonic() + timeout_s)
+
+    def left_s(self) -> float:
+        """Return the seconds that are left, never below 0."""
+        return max(0.0, self.at_s - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What a switch has shown.
+
+    Attributes:
+        ours: all that is ours.
+        foreign: the rules that are not.
+    """
+
+    ours: SwitchState
+    foreign: frozenset[Rule]
+
+
+class _Batch:
+    """Requests under way on one connection, and what the switch has answered to them so far."""
+
+    def __init__(self) -> None:
+        self.sent: dict[int, Message | None] = {}  # by transaction id
+        self.refusals: list[tuple[Message | None, Any]] = []
+        self.parts: dict[int, list[Any]] = {}  # bodies of multipart replies, by transaction id
+        self.open: set[int] = set()  # transaction ids whose answer ends the batch
+        self.ended = threading.Event()
+
+    def answered(self, msg: Any) -> bool:
+        """Take in a barrier reply, a part of a multipart reply or an error; return whether it is one of ours."""
+        if msg.xid not in self.sent:
+            return False
+        is_last = True
+        if wire.is_error(msg):
+            self.refusals.append((self.sent[msg.xid], msg))
+        elif wire.is_multipart(msg):
+            self.parts.setdefault(msg.xid, []).extend(msg.body)
+            is_last = not wire.has_more(msg)
+        if is_last:
+            self.open.discard(msg.xid)
+        if not self.open:
+            self.ended.set()
+        return True
+
+
+class SwitchConnection:
+    """One connection; a reconnected switch gets a new one.
+
+    Attributes:
+        datapath: os-ken's.
+        calls: held for the length of one apply or read.
+        confirmed: what the switch has confirmed; None: not known, read it back.
+    """
+
+    def __init__(self, datapath: Any) -> None:
+        self.datapath = datapath
+        self.calls = threading.Lock()
+        self.confirmed: SwitchState | None = None
+        self._lock = threading.Lock()  # guards these
+        self._batch: _Batch | None = None
+        self._gone = False
+
+    def answered(self, msg: Any) -> bool:
+        """Take in an answer; return whether somebody waits for it."""
+        with self._lock:
+            return self._batch is not None and self._batch.answered(msg)
+
+    def end(self) -> None:
+        """Mark it gone, and wake whoever waits on it."""
+        with self._lock:
+            self._gone = True
+            if self._batch is not None:
+                self._batch.ended.set()
+
+    def send_phase(self, phase: Sequence[Message], deadline: Deadline) -> None:
+        """Send messages and a barrier; return once the switch has confirmed them.
+
+        Raises:
+            SwitchRefused: it answered one of them with an error.
+        """
+        datapath = self.datapath
+        asked = [(message, wire.to_wire(datapath, message)) for message in phase]
+        batch = self._exchange([*asked, (None, wire.barrier(datapath))], deadline)
+        if batch.refusals:
+            self._refuse(datapath.id, batch)
+
+    def read(self, deadline: Deadline, flows: Any) -> ReadBack:
+        """Return what a question for flows, one for meters and one for groups, asked at once, are answered."""
+        datapath = self.datapath
+        meters, groups = wire.meters_request(datapath), wire.groups_request(datapath)
+        batch = self._exchange([(None, flows), (None, meters), (None, groups)], deadline)
+        if batch.refusals:
+            self._refuse(datapath.id, batch)
+        rules = [wire.to_rule(datapath, entry) for entry in batch.parts.get(flows.xid, ())]
+        ours = SwitchState(
+            rules=frozenset(rule for rule in rules if is_ours(rule.cookie)),
+            meters=wire.to_meters(datapath, batch.parts.get(meters.xid, ())),
+            groups=wire.to_groups(datapath, batch.parts.get(groups.xid, ())),
+        )
+        return ReadBack(ours, frozenset(rule for rule in rules if not is_ours(rule.cookie)))
+
+    def check_free(self, shown: SwitchState, difference: Sequence[Message], deadline: Deadline) -> None:
+        """Refuse to overwrite a rule that is not ours: an ADD would replace it without a word.
+
+        Raises:
+            RuleTaken: one stands where a rule to be put should.
+        """
+        datapath = self.datapath
+        wanted = {message.rule.key: message.rule for message in difference if isinstance(message, PutRule)}
+        known = {rule.key for rule in shown.rules}
+        asked = [(None, wire.flows_like_request(datapath, rule)) for key, rule in wanted.items() if key not in known]
+        if not asked:
+            return
+        batch = self._exchange(asked, deadline)
+        for entry in itertools.chain.from_iterable(batch.parts.values()):
+            rule = wire.to_rule(datapath, entry)
+            if rule.key in wanted and not is_ours(rule.cookie):
+                raise RuleTaken(datapath.id, wanted[rule.key], rule.cookie)
+
+    def _exchange(self, asked: Sequence[tuple[Message | None, Any]], deadline: Deadline) -> _Batch:
+        """Send wire messages; return once each that has an answer of its own is answered.
+
+        Raises:
+            SwitchGone: before all answers were there.
+            SwitchTimeout: the deadline passed.
+        """
+        datapath, batch = self.datapath, _Batch()
+        for message, wired in asked:
+            xid = datapath.set_xid(wired)
+            batch.sent[xid] = message
+            if wire.has_answer(wired):
+                batch.open.add(xid)
+        with self._lock:
+            if self._gone:
+                raise SwitchGone(datapath.id)
+            self._batch = batch
+        try:
+            for _, wired in asked:
+                if not datapath.send_msg(wired):
+                    raise SwitchGone(datapath.id)
+            if not batch.ended.wait(deadline.left_s()):
+                raise SwitchTimeout(datapath.id, deadline.timeout_s)
+            if batch.open:  # woken by the end of the connection, not by the last answer
+                raise SwitchGone(datapath.id)
+        finally:
+            with self._lock:
+                self._batch = None
+        return batch
+
+    @staticmethod
+    def _refuse(dpid: int, batch: _Batch) -> None:
+        """Raise the first refusal of a batch.
+
+        Raises:
+            SwitchRefused: always.
+        """
+        message, error = batch.refusals[0]
+        refused = SwitchRefused(dpid, *wire.error_of(error), message, len(batch.refusals))
+        _log.error(
+            "switch.refused", dpid=f"{dpid:#018x}", xid=error.xid, error=refused.error_name, refused=str(message)
+        )
+        raise refused
