@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from statistics import median
 
@@ -132,8 +133,8 @@ def _measured(sender: Host, over_s: float) -> Cost:
 
 def _sent_bytes(host: Host) -> int:
     """Return the payload that a namespace has sent in full segments, those sent again aside."""
-    names, values = DATA_SENT.search(host.inside(Path("/proc/thread-self/net/netstat").read_text)).groups()
-    counted = dict(zip(names.split(), map(int, values.split()), strict=True))
+    ((names, values),) = DATA_SENT.findall(host.inside(Path("/proc/thread-self/net/netstat").read_text))
+    counted: dict[str, int] = dict(zip(names.split(), map(int, values.split()), strict=True))
     return counted["TCPOrigDataSent"] * Framing().mss_bytes
 
 
@@ -156,7 +157,7 @@ def _costs(folder: Path, load: Load) -> dict[str, list[Cost]]:
     sender, receiver = two_hosts()
     tuned(sender, receiver, load)
     window = cwnd_segments(load.plan_bps, RTT_MS * 1000, Framing().mss_bytes) * 102 // 100
-    plan = Allocation("bench", FlowClass.URGENT, f"{receiver.address}/32", load.plan_bps, window)
+    plan = Allocation("bench", FlowClass.URGENT, ip_network(f"{receiver.address}/32"), load.plan_bps, window)
     agent = RunningAgent(sender, folder / f"agent{load.connections}")
     costs: dict[str, list[Cost]] = {name: [] for name in CONTESTANTS}
     try:

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 from statistics import quantiles
@@ -201,7 +202,7 @@ def simulate(folder: Path, port: int) -> None:
             print(json.dumps({host: agent.received_ns for host, agent in agents.items()}))
 
 
-def run(folder: Path) -> dict[str, object]:
+def run(folder: Path) -> dict[str, float]:
     """Return the percentiles of both, milliseconds."""
     port, now = free_port(), pki_files.now()
     pki_files.init(folder, "bench", now, pki.AUTHORITY_DAYS)
@@ -218,7 +219,7 @@ def run(folder: Path) -> dict[str, object]:
             if hosts > 1:
                 command = commands.module("bench.agent_push", "--simulate", str(folder), "--port", str(port))
                 simulator = subprocess.Popen(command, stdout=subprocess.PIPE)
-            eventually(lambda n=hosts: len(controller.up) == n, within_s=60, what=f"{hosts} agents")
+            eventually(partial(_are_up, controller, hosts), within_s=60, what=f"{hosts} agents")
             times[hosts] = [_pushed(controller, next(epochs)) for _ in range(pushes)]
     finally:
         controller.sessions.stop()
@@ -248,6 +249,10 @@ def _pushed(controller: Controller, epoch: int) -> int:
     time.sleep(BETWEEN_S)
     controller.push(epoch, sorted(controller.up))
     return epoch
+
+
+def _are_up(controller: Controller, count: int) -> bool:
+    return len(controller.up) == count
 
 
 def _percentile_ms(times_ns: list[int], which: str) -> float:

@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from controller.plan.admission import Refused, Request
 from controller.plan.calendar import Booking
+from controller.plan.keys import Resource
 from controller.plan.ledger import Created, Ledger
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
@@ -37,6 +39,8 @@ from mininet_tests.site.running import running
 from topology.named import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
+
+T = TypeVar("T")
 
 S = 1_000_000
 YEAR_US = 365 * 86_400 * S
@@ -68,7 +72,7 @@ def filled(size: int, chance: random.Random, base_us: int) -> Ledger:
     return ledger
 
 
-def timed_us(work: Callable[[], object]) -> tuple[float, object]:
+def timed_us(work: Callable[[], T]) -> tuple[float, T]:
     """Return how long it takes, and what it returns."""
     began = time.perf_counter()
     answer = work()
@@ -80,7 +84,7 @@ def decisions(ledger: Ledger, chance: random.Random, base_us: int) -> list[float
     times = []
     for number in range(DECISIONS):
         asked, name = request(chance, base_us), f"bench{number}"
-        took_us, answer = timed_us(lambda asked=asked, name=name: ledger.hold(asked, Created(name, base_us)))
+        took_us, answer = timed_us(partial(ledger.hold, asked, Created(name, base_us)))
         times.append(took_us)
         if not isinstance(answer, Refused):
             ledger.happened(name, LifecycleEvent.RELEASE, base_us)
@@ -93,7 +97,7 @@ def overlapping(bookings: list[Booking], asked: Booking) -> list[Booking]:
     return [b for b in bookings if b.start_us < asked.end_us and asked.start_us < b.end_us]
 
 
-def sweep(meeting: list[Booking], asked: Booking, capacity_bps: dict[str, int]) -> bool:
+def sweep(meeting: list[Booking], asked: Booking, capacity_bps: dict[Resource, int]) -> bool:
     """Return whether a booking fits, by a sweep over all that meet it; the decision OSCARS makes, made right."""
     for resource, wanted_bps in asked.need.claims(asked.rate_bps):
         steps = []
@@ -126,9 +130,9 @@ def compared(ledger: Ledger, chance: random.Random, base_us: int) -> dict[str, f
     for _ in range(SWEEPS):
         asked = request(chance, base_us)
         booking = Booking(bookings[0].need, asked.rate_bps, asked.start_us, asked.end_us)
-        our_us, shortage = timed_us(lambda booking=booking: ledger.calendar.shortage(booking))
-        search_us, meeting = timed_us(lambda booking=booking: overlapping(bookings, booking))
-        sweep_us, fits = timed_us(lambda booking=booking, meeting=meeting: sweep(meeting, booking, capacity_bps))
+        our_us, shortage = timed_us(partial(ledger.calendar.shortage, booking))
+        search_us, meeting = timed_us(partial(overlapping, bookings, booking))
+        sweep_us, fits = timed_us(partial(sweep, meeting, booking, capacity_bps))
         if fits != (shortage is None):
             raise AssertionError(f"the calendar and the sweep differ on {asked}")
         ours.append(our_us)

@@ -140,23 +140,23 @@ class _Boots:
         self._kept, self._facts, self._progress, self._say = kept, facts, progress, say
         self._lock = threading.Lock()
         self._running: list[subprocess.Popen[str]] = []
-        self._ended = False
+        self._ended = threading.Event()
 
     def end(self) -> None:
         """End all labs, and start none any more."""
         with self._lock:
-            self._ended = True
+            self._ended.set()
             for process in self._running:
                 process.terminate()
 
     def batch(self, number: int, batch: Batch) -> int:
         """Measure a batch, in a boot more for each cell that fails; return an exit code."""
         left = list(batch.cells)
-        while left and not self._ended:
+        while left and not self._ended.is_set():
             before = len(left)
             code = self._boot(self._kept.folder / f"boot-{number}", batch, left)
             if code not in (EXIT_OK, EXIT_AGAIN) or len(left) == before:
-                if not self._ended and code not in (EXIT_INTERRUPTED, -signal.SIGINT):
+                if not self._ended.is_set() and code not in (EXIT_INTERRUPTED, -signal.SIGINT):
                     self._say(f"the lab ended with {code}")
                 self.end()
                 return code or EXIT_FAILED
@@ -169,7 +169,7 @@ class _Boots:
         options = "--dilation", str(batch.dilation), "--memory", batch.memory, "--out", str(folder)
         command = commands.in_lab(*options, command=[*batch.command, "--out", str(folder)])
         with self._lock:
-            if self._ended:
+            if self._ended.is_set():
                 return EXIT_INTERRUPTED
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             self._running.append(process)

@@ -65,7 +65,7 @@ def dropped_planned(realised: Realised) -> dict[str, int]:
     A meter's count begins anew with its switch; one whose switch does not answer is not there.
     """
     planned = [c for c in FlowClass if c is not FlowClass.UNPLANNED]
-    found = {}
+    found: dict[str, int] = {}
     for tail, head, link in realised.network.circuit_links:
         classes = _said("tc", "-s", "class", "show", "dev", link.port_name)
         dropped = dict(re.findall(r"class htb 1:([0-9a-f]+) .*?\(dropped (\d+)", classes, re.DOTALL))

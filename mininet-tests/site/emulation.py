@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,7 +161,7 @@ def emulation(
     *,
     single_packets: bool,
     without_agent: frozenset[str] = frozenset(),
-    settings: dict[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Iterator[Emulation]:
     """Give a running site; end all of it afterwards.
 
@@ -175,8 +175,8 @@ def emulation(
         without_agent: hosts that no flow of the plan begins or ends at; to start an agent takes seconds.
         settings: more of the controller's configuration.
     """
-    for folder in ("logs", "config"):
-        (directory / folder).mkdir(parents=True, exist_ok=True)
+    for name in ("logs", "config"):
+        (directory / name).mkdir(parents=True, exist_ok=True)
     with ExitStack() as parts:
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         realised = realise(network, single_packets=single_packets)
@@ -186,7 +186,7 @@ def emulation(
         parts.callback(_end_all, site)
         folder = certified(network, directory.absolute() / "pki")
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
-        _start(site, "controller", controller_config(network, flows) | own | (settings or {}), None)
+        _start(site, "controller", {**controller_config(network, flows), **own, **(settings or {})}, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         for host in (h.name for h in network.hosts if h.name not in without_agent):
             _start(site, "agent", agent_config(host, folder), host)

@@ -5,13 +5,15 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 from mininet_tests.site.emulation import Emulation, started_again
 from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
 from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
 from topology.network import Hop
 from topology.wire import Layer
+
+T = TypeVar("T")
 
 SEGMENT_BYTES = 1448
 SILENT_OPENFLOW = f"""table inet openflow {{
@@ -26,18 +28,11 @@ class Place:
 
     pid: int
     address: str
+    address6: str = ""
 
-    def inside(self, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` returns in the host's namespace."""
-        return in_namespace(self.pid, make)
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Two hosts, as ``longpath_flows.opened`` wants them of a line."""
-
-    sender: Place
-    receiver: Place
+    def inside(self, act: Callable[[], T]) -> T:
+        """Return what ``act`` returns in the host's namespace."""
+        return in_namespace(self.pid, act)
 
 
 @dataclass(slots=True)
@@ -63,7 +58,7 @@ class Traffic:
 
     def open(self, name: str, sender: str, receiver: str, port: int) -> Stream:
         """Return a new connection that nobody uses yet."""
-        (stream,) = opened(Ends(self.place(sender), self.place(receiver)), port, 1)
+        (stream,) = opened((self.place(sender), self.place(receiver)), port, 1)
         self.drain.add([stream])
         path = self.site.realised.network.path(sender, receiver)
         self.links[name] = tuple(str(Hop(*hop)) for hop in pairwise(path))

@@ -9,6 +9,7 @@ are permanent: a request for an address would wait on the line like everything e
 import json
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 
 from hostagent.tests.rig import Host
 from mininet_tests.site.qdiscs import seeded
@@ -130,7 +131,7 @@ class Line:
     def seed(self, seed: int) -> None:
         """Begin the random numbers of both directions anew; ``change`` gives them a seed of the kernel's choice."""
         for number, device in enumerate(FAR_ENDS):
-            self.far.inside(lambda device=device, seed=seed + number: seeded(device, seed))
+            self.far.inside(partial(seeded, device, seed + number))
         if self._shuffles:
             self.near.inside(lambda: seeded("up1", seed + len(FAR_ENDS)))
 

@@ -5,10 +5,12 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Self
 
-from hostagent.tests.rig import RunningAgent
+from hostagent.tests.rig import Host, RunningAgent
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.site.long_line import Line
 from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
@@ -36,7 +38,7 @@ def window_segments(rate_bps: int, rtt_ms: float) -> int:
 class Agent(RunningAgent):
     """An agent with settings of its own."""
 
-    def __init__(self, host: object, folder: Path, settings: dict[str, object]) -> None:
+    def __init__(self, host: Host, folder: Path, settings: dict[str, object]) -> None:
         """Start it.
 
         Args:
@@ -114,9 +116,9 @@ class Site:
     ) -> Allocation:
         """Return the plan's entry for what goes to, or with ``local`` from, a port."""
         window = window_segments(rate_bps, self.rtt_s * 1000 if rtt_ms is None else rtt_ms)
-        dest = self.line.receiver.address6 + "/128" if ipv6 else self.line.receiver.address + "/32"
-        ports = {"local_port": port} if local else {"dest_port": port}
-        return Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window, **ports)
+        dest = self.line.receiver.address6 if ipv6 else self.line.receiver.address
+        entry = Allocation(f"port{port}", FlowClass.URGENT, ip_network(dest), rate_bps, window)
+        return replace(entry, local_port=port) if local else replace(entry, dest_port=port)
 
     def plan(self, *entries: Allocation) -> float:
         """Bring a plan into force; return when the agent said so."""
@@ -132,7 +134,9 @@ class Site:
 
     def opened(self, port: int, count: int = 1, *, ipv6: bool = False, sender_connects: bool = True) -> list[Stream]:
         """Return connections that nobody uses yet; what arrives on them is drained."""
-        streams = opened(self.line, port, count, ipv6=ipv6, sender_connects=sender_connects)
+        streams = opened(
+            (self.line.sender, self.line.receiver), port, count, ipv6=ipv6, sender_connects=sender_connects
+        )
         self.drain.add(streams)
         return streams
 

@@ -8,6 +8,7 @@ import errno
 import socket
 import struct
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hostagent.errors import BpfError
@@ -77,7 +78,7 @@ class SegmentLoss:
         for end, program in ((device, "lose"), (DROPPER, "drop")):
             fd = self._object.program_fd(program)
             index = _index(place, end)
-            place.inside(lambda fd=fd, index=index: _attached(lib, index, fd))
+            place.inside(partial(_attached, lib, index, fd))
         self._models: BpfMap = self._object.map("models")
         self._ends = [_index(place, end) for end in (CUTTER, DROPPER)]
         self.set(0.0, 1)

@@ -9,12 +9,15 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from mininet_tests.probes.counters import HEADERS_BYTES, Counters
 from mininet_tests.site.long_line import Line
 from mininet_tests.testing.eventually import eventually
+
+T = TypeVar("T")
 
 BLOCK = bytes(1 << 18)
 DRAIN_EVERY_S, DRAIN_EACH_S = 0.02, 0.001  # at least so often; so seldom for each connection, which costs a call
@@ -56,7 +59,7 @@ class Told:
     def of(cls, end: socket.socket) -> Self:
         """Return what is told of one end now."""
         data = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-        words = struct.unpack_from("=24I", data, 8)
+        words: tuple[int, ...] = struct.unpack_from("=24I", data, 8)
         pacing, _, acked, received = struct.unpack_from("=4Q", data, 104)
         window_us, buffer_us = struct.unpack_from("=2Q", data, 176)
         notsent, _, arrived_segments, sent = struct.unpack_from("=4I", data, 144)
@@ -64,7 +67,9 @@ class Told:
         return cls(
             time.monotonic(),
             words[0],
-            *words[4:7],
+            words[4],
+            words[5],
+            words[6],
             words[15],
             words[18],
             pacing,
@@ -106,7 +111,8 @@ class Stream:
     @property
     def unconfirmed_bytes(self) -> int:
         """What was written, or is still to be, and is not confirmed."""
-        return struct.unpack("=i", fcntl.ioctl(self.sender, SIOCOUTQ, b"\0" * 4))[0] + (self.left_bytes or 0)
+        unconfirmed: int = struct.unpack("=i", fcntl.ioctl(self.sender, SIOCOUTQ, b"\0" * 4))[0]
+        return unconfirmed + (self.left_bytes or 0)
 
     def ask_for(self, rate_bytes_per_s: int) -> None:
         """Let the application ask for no more than a rate."""
@@ -118,16 +124,37 @@ class Stream:
         self.receiver.close()
 
 
+class Reachable(Protocol):
+    """A host as the opener of connections sees it: its addresses, and a way into its network namespace."""
+
+    @property
+    def address(self) -> str:
+        """Its IPv4 address."""
+
+    @property
+    def address6(self) -> str:
+        """Its IPv6 address; empty if it has none."""
+
+    def inside(self, act: Callable[[], T]) -> T:
+        """Return what ``act`` returns there."""
+
+
 def opened(
-    line: Line, port: int, count: int, *, address: str = "", ipv6: bool = False, sender_connects: bool = True
+    ends: tuple[Reachable, Reachable],
+    port: int,
+    count: int,
+    *,
+    address: str = "",
+    ipv6: bool = False,
+    sender_connects: bool = True,
 ) -> list[Stream]:
-    """Return new connections, their ends not blocking; the listener has ``port``.
+    """Return new connections from a sender to a receiver, their ends not blocking; the listener has ``port``.
 
     Raises:
         TimeoutError: one was not established within many round trips.
     """
     family = socket.AF_INET6 if ipv6 else socket.AF_INET
-    connecting, listening = (line.sender, line.receiver) if sender_connects else (line.receiver, line.sender)
+    connecting, listening = ends if sender_connects else ends[::-1]
     address = address or (listening.address6 if ipv6 else listening.address)
     listener = listening.inside(lambda: socket.create_server((address, port), family=family, backlog=512))
     connected = connecting.inside(lambda: [socket.socket(family) for _ in range(count)])

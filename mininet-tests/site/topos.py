@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from mininet.log import setLogLevel
 from mininet.net import Mininet
@@ -24,7 +24,10 @@ from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 from controller.southbound.openflow.desired import QUEUE_ID, meter_id
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
 from topology.network import Hop, Host, Line, Link, Network
+from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
+
+T = TypeVar("T")
 
 MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
 CONTROLLER_ADDRESS = f"{MANAGEMENT}.1"
@@ -225,14 +228,14 @@ def seed_lines(realised: Realised, seed: int) -> int | None:
     return seed if all(taken) else None
 
 
-def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
+def in_namespace(pid: int, make: Callable[[], T]) -> T:
     """Return what ``make`` returns in the network namespace of a process; a socket it makes stays there.
 
     Raises:
         OSError: the namespace cannot be entered.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    made: list[Any] = []
+    made: list[T] = []
 
     def enter() -> None:
         with Path(f"/proc/{pid}/ns/net").open() as namespace:
@@ -246,7 +249,7 @@ def in_namespace(pid: int, make: Callable[[], Any]) -> Any:
     return made[0]
 
 
-def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
+def read_back(realised: Realised) -> dict[str, dict[str, dict[FlowClass, int]]]:
     """Return, by circuit link, the rate of each class's meter and queue as the switch and the kernel show it.
 
     Meters from the switch by ``ovs-ofctl``, queues from the kernel by ``tc``, not from the database; bit/s of frames.
@@ -264,7 +267,7 @@ def read_back(realised: Realised) -> dict[str, dict[str, dict[str, int]]]:
     return {name: {"meters_bps": bps, "queues_bps": queues_bps[name]} for name, bps in meters_bps.items()}
 
 
-def queue_rates_bps(realised: Realised) -> dict[str, dict[str, int]]:
+def queue_rates_bps(realised: Realised) -> dict[str, dict[FlowClass, int]]:
     """Return, by circuit link, the rate of each class's queue as the kernel has it, bit/s of frames.
 
     Open vSwitch makes queue N the class 1:N+1, and the port's own class 1:fffe.

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(probe: Callable[[], T], *, within_s: float, what: str) -> T:
+def eventually(probe: Callable[[], T | None], *, within_s: float, what: str) -> T:
     """Return the first truthy ``probe()``; fail, showing the last answer, once ``within_s`` has passed.
 
     Raises:

@@ -286,5 +286,6 @@ def units(cell: Cell) -> float:
     """Return what a cell costs, about, in transfers of the image's slice at 1 Gbit/s."""
     if cell["experiment"] == "night":  # it lasts
         return float(cell["runs"] * cell["cycle_us"]) / 500_000
-    transfers = cell["runs"] + (1 if cell.get("algorithm", "headway") != "headway" else 0.1)
-    return transfers * cell["size_bytes"] / IMAGE_SLICE_BYTES * (SINGLE if cell.get("single_packets") else 1)
+    transfers: float = cell["runs"] + (1 if cell.get("algorithm", "headway") != "headway" else 0.1)
+    size_bytes: int = cell["size_bytes"]
+    return transfers * size_bytes / IMAGE_SLICE_BYTES * (SINGLE if cell.get("single_packets") else 1)

@@ -11,6 +11,8 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 
 from controller.plan.policy import DEFAULT_POLICY, PPM
@@ -220,12 +222,12 @@ class Measuring:
 
     def _plan(self, way: Way, rates_bps: dict[int, int], *, local: bool = False) -> None:
         """Bring a plan into force: each port with a rate, and the window that the controller's policy gives it."""
-        dest, rtt_us = self._site.line.receiver.address + "/32", max(LEAST_RTT_US, round(way.rtt_ms * 1000))
+        dest, rtt_us = ip_network(self._site.line.receiver.address), max(LEAST_RTT_US, round(way.rtt_ms * 1000))
         entries = []
         for port, rate_bps in rates_bps.items():
             window = DEFAULT_POLICY.window_segments(rate_bps, rtt_us, way.framing.mss_bytes)
-            ports = {"local_port" if local else "dest_port": port}
-            entries.append(Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window, **ports))
+            entry = Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window)
+            entries.append(replace(entry, local_port=port) if local else replace(entry, dest_port=port))
         self._site.plan(*entries)
 
 

@@ -70,13 +70,15 @@ class Result:
 
     def over_limit_rtts(self, time_s: float) -> float:
         """Return how far a time is above the limit, in round trips."""
-        return (time_s - self.limit_s) / (self.cell["rtt_ms"] / 1000)
+        rtt_s: float = self.cell["rtt_ms"] / 1000
+        return (time_s - self.limit_s) / rtt_s
 
     @property
     def again_share(self) -> float:
         """Which part of the segments was sent again."""
         runs = self.cell["runs_seen"]
-        return sum(run["again_segments"] for run in runs) / sum(run["sent_segments"] for run in runs)
+        again, sent = (sum(int(run[of]) for run in runs) for of in ("again_segments", "sent_segments"))
+        return again / sent
 
     @property
     def again_bytes(self) -> float:
@@ -330,7 +332,8 @@ def database_share_kept(cell: Cell) -> float:
     0.5
     """
     payload_bps = way_of(cell).payload_bps
-    return min(run["database_bps"] * 1_000_000 / (payload_bps * run["database_ppm"]) for run in cell["runs_seen"])
+    runs = cell["runs_seen"]
+    return min(float(run["database_bps"] * 1_000_000 / (payload_bps * run["database_ppm"])) for run in runs)
 
 
 def _sensitivity(found: dict[str, Result]) -> dict[str, Any] | None:

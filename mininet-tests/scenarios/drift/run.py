@@ -127,7 +127,7 @@ def _all_seen(site: Emulation) -> bool:
 
 def _audits(site: Emulation) -> int:
     """Return how often the place that was audited least was audited."""
-    return min(place["audits"] for place in site.get("/v1/drift")["places"])
+    return min(int(place["audits"]) for place in site.get("/v1/drift")["places"])
 
 
 def _others_rules() -> None:

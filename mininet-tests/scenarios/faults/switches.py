@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,14 @@ def run(directory: Path) -> dict[str, Any]:
     ):
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         _add_switches(ovs, port)
-        faults: dict[str, Callable[[], object]] = {
-            "openflow cut": lambda: subprocess.run(["ss", "-K", "dport", "=", port], check=True, stdout=-3),
-            "vswitchd killed": lambda: (ovs.kill_switch(), ovs.start_switch()),
-            "vswitchd restarted": lambda: (ovs.end_switch(), ovs.start_switch()),
-            "database away": lambda: (ovs.stop_database(), time.sleep(AWAY_S), ovs.start_database()),
+        faults: dict[str, tuple[Callable[[], object], ...]] = {
+            "openflow cut": (partial(subprocess.run, ["ss", "-K", "dport", "=", port], check=True, stdout=-3),),
+            "vswitchd killed": (ovs.kill_switch, ovs.start_switch),
+            "vswitchd restarted": (ovs.end_switch, ovs.start_switch),
+            "database away": (ovs.stop_database, partial(time.sleep, AWAY_S), ovs.start_database),
         }
         _wait_for(controller, 2)
-        return {name: _played(controller, act) for name, act in faults.items()}
+        return {name: _played(controller, acts) for name, acts in faults.items()}
 
 
 def _add_switches(ovs: PrivateOvs, port: str) -> None:
@@ -64,10 +65,11 @@ def _add_switches(ovs: PrivateOvs, port: str) -> None:
         )
 
 
-def _played(controller: Running, act: Callable[[], object]) -> dict[str, Any]:
+def _played(controller: Running, acts: Sequence[Callable[[], object]]) -> dict[str, Any]:
     log, realised = controller.config.with_suffix(".log"), Realised(None, chile_illinois(), {})
     before, log_bytes, ups = SwitchesSeen.now(realised), log.stat().st_size, _ups(controller)
-    act()
+    for act in acts:
+        act()
     _wait_for(controller, ups + 2)
     after = SwitchesSeen.now(realised)
     return {

@@ -9,6 +9,7 @@ from typing import Any
 
 from controller.plan.invariant import Layers, violations
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE, verdict
+from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer, converted_bps, transfer_us
 
@@ -214,13 +215,13 @@ def _plan(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_violations(run: dict[str, Any], at_us: int, link: str, layers: dict[str, dict[str, int]]) -> list[str]:
+def _read_violations(run: dict[str, Any], at_us: int, link: str, layers: dict[str, dict[FlowClass, int]]) -> list[str]:
     """Return what is wrong with the meters and queues of a link, read back, under the hosts of that moment."""
     _, plan = min(((t, p) for t, p in run["plan"] if p), key=lambda sample: abs(sample[0] - at_us))
     meters, queues, then = layers["meters_bps"], layers["queues_bps"], plan["layers"][link]
     held = Layers(then["hosts_frame_bps"], meters, queues, then["circuit_frame_bps"])
     missing = [f"{link}: {c} has no meter or no queue" for c in FlowClass if c not in meters or c not in queues]
-    return [*missing, *(str(violation) for violation in violations({link: held}))]
+    return [*missing, *(str(violation) for violation in violations({Hop(*link.split("->")): held}))]
 
 
 def _loss(run: dict[str, Any], loss_set: float) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def _prepared(site: Emulation, sampler: Sampler) -> dict[str, int]:
     address = str(site.realised.network.host(RECEIVER).ip)
     for host, port in STANDING_PORTS.items():
         command = ["iperf3", "--client", address, "--port", str(port), "--time", "3600", "--json"]
-        _until_connected(site, sampler, host, port, lambda h=host, c=command: site.spawn(f"iperf3-{h}", c, host=h))
+        _until_connected(site, sampler, host, port, partial(site.spawn, f"iperf3-{host}", command, host=host))
     say("background and database run; waiting until they fill the circuit")
     eventually(lambda: _full(sampler, site), within_s=60, what="the standing flows reach 97% of the circuit")
     return {host: _mover(site, sampler, host, port, address) for host, port in IMAGE_PORTS.items()}

@@ -21,6 +21,7 @@ from mininet_tests.scenarios.floods.site import TCP_PORTS, Rogue, arrived_bytes,
 from mininet_tests.site.emulation import Emulation, emulation
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
+from topology.network import Network
 
 RATE_BPS = 100_000_000
 FLOOD_BPS = 2 * RATE_BPS  # a rogue's interface is that fast; a planned host's has the circuit's rate
@@ -200,11 +201,12 @@ def _start(site: Emulation, case: Case) -> None:
     eventually(lambda: "flooding" in site.tail("flood"), within_s=30, what="the flood begins")
 
 
-def _limit_s(plan: dict[str, Any], network: Any) -> float:
+def _limit_s(plan: dict[str, Any], network: Network) -> float:
     """Return the least time that a part can take at the sender's rate on a warm connection."""
     (entry,) = (a for a in plan["installed"]["allocations"] if a["path"][0] == SENDER)
     rtt_s = network.path_rtt_us(network.path(SENDER, RECEIVER)) / 1e6
-    return PART_BYTES * 8 / entry["payload_bps"] + rtt_s
+    payload_bps: int = entry["payload_bps"]
+    return PART_BYTES * 8 / payload_bps + rtt_s
 
 
 def main() -> int:

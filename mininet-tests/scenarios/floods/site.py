@@ -5,10 +5,9 @@ import re
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from mininet_tests.lab.saturation import PROC_STAT, CpuTimes, cpu_times
-from mininet_tests.probes.sockets import Connections
+from mininet_tests.probes.sockets import Connection, Connections
 from mininet_tests.scenarios.floods.frames import FLOOD_MAC
 from mininet_tests.site.emulation import Emulation
 from mininet_tests.site.topos import in_namespace
@@ -111,13 +110,13 @@ def look(site: Emulation, planned: dict[str, int]) -> Seen:
     """
     network = site.realised.network
     shown = run("ovs-dpctl", "show")
-    numbers = {name: int(re.search(rf"{name}:\s*(\d+)", shown)[1]) for name in ("missed", "flows")}
+    (missed,), (cached,) = (re.findall(rf"{name}:\s*(\d+)", shown) for name in ("missed", "flows"))
     return Seen(
         meters=_meter_drops(network),
         queues=_queue_drops(network),
         retransmitted={host: _retransmitted(site, host, port) for host, port in planned.items()},
-        misses=numbers["missed"],
-        cached=numbers["flows"],
+        misses=int(missed),
+        cached=int(cached),
         said=int(run("ovs-appctl", "coverage/read-counter", "vconn_sent")),
         cpu=cpu_times(PROC_STAT.read_text()),
     )
@@ -144,11 +143,11 @@ def _queue_drops(network: Network) -> dict[str, int]:
 
 
 def _retransmitted(site: Emulation, host: str, port: int) -> int:
-    connections = in_namespace(site.realised.net[host].pid, partial(_read_connections))
+    connections = in_namespace(site.realised.net[host].pid, _read_connections)
     return sum(c.retransmitted_segments for c in connections if c.remote_port == port)
 
 
-def _read_connections() -> list:
+def _read_connections() -> list[Connection]:
     return Connections().read()
 
 

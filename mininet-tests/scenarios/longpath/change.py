@@ -39,7 +39,7 @@ def _while_sending(site: Site) -> list[dict[str, Any]]:
     meter = Meter(site.line, (PORT,))
     site.feeder.feed(streams)
     until(time.monotonic() + 1.5)
-    changes = []
+    changes: list[dict[str, Any]] = []
     with Watch(streams, 0.005) as watch:
         for rate_bps in RATES_BPS[1:]:
             asked_s = time.monotonic()
@@ -109,7 +109,7 @@ def _sent(site: Site) -> dict[str, Any]:
     until(time.monotonic() + SETTLE_S)  # an agent that has just started uses the CPU
     took_s, algorithms = [], set()
     for _ in range(REPEATS):
-        streams = opened(site.line, OTHER_PORT, 1, address=OTHER_ADDRESS)
+        streams = opened((site.line.sender, site.line.receiver), OTHER_PORT, 1, address=OTHER_ADDRESS)
         site.drain.add(streams)
         began_s = time.monotonic()
         site.feeder.feed(streams, UNPLANNED_BYTES)

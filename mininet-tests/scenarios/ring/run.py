@@ -21,6 +21,7 @@ from mininet_tests.site.topos import read_back
 from mininet_tests.testing.eventually import eventually
 from topology.named import asc_ring
 from topology.network import tagged
+from topology.protocol import FlowClass
 
 RATE_BPS, DELAY_US = 100_000_000, 20_000
 SENDER, RECEIVER = "albu10", "pop10"  # the shorter way is by Los Alamos: two circuits
@@ -96,7 +97,7 @@ def _reserved(site: Emulation) -> dict[str, Any]:
 
     def active() -> bool:
         states.append(site.get(path)["state"])
-        return states[-1] == "active"
+        return bool(states[-1] == "active")
 
     eventually(active, within_s=60, what="the reservation is active")
     active_after_s = time.time() - now
@@ -142,7 +143,8 @@ def _transfer(site: Emulation, sender: str, receiver: str) -> int:
     if "error" in seen:
         raise RuntimeError(f"iperf3: {seen['error']}")
     under_way = [one["sum"] for one in seen["intervals"][1:4]]  # by the receiver: the sender counts its buffer
-    return round(sum(one["bytes"] for one in under_way) * 8 / sum(one["seconds"] for one in under_way))
+    took_s: float = sum(one["seconds"] for one in under_way)
+    return round(sum(int(one["bytes"]) for one in under_way) * 8 / took_s)
 
 
 def _sent_bytes(port: str) -> dict[int, int]:
@@ -152,7 +154,7 @@ def _sent_bytes(port: str) -> dict[int, int]:
     return {int(minor, 16) - 1: int(count) for minor, count in classes}
 
 
-def _violated(plan: dict[str, Any], layers: dict[str, dict[str, dict[str, int]]]) -> list[str]:
+def _violated(plan: dict[str, Any], layers: dict[str, dict[str, dict[FlowClass, int]]]) -> list[str]:
     """Return where the hosts of the plan, or meters and queues as read back, let through too much."""
     held = {
         link: Layers(

@@ -4,7 +4,7 @@ import heapq
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -176,11 +176,13 @@ class Soak:
         self._count(f"{path.rpartition('/')[2]} {'granted' if answer.status_code == 201 else 'refused'}")
         return answer
 
+    def _sending(self, senders: Sequence[str]) -> bool:
+        return any(not t.confirmed_us and {*t.streams} & {*senders} for t in self.transfers)
+
     def _announce(self, event: Event) -> None:
         """Announce an image and send it; a host sends one at a time."""
         senders = tuple(event.what["from"])
-        busy = lambda: any(not t.confirmed_us and {*t.streams} & {*senders} for t in self.transfers)  # noqa: E731
-        if not self.wait_for(lambda: not busy(), STUCK_AFTER_S):
+        if not self.wait_for(lambda: not self._sending(senders), STUCK_AFTER_S):
             self._count("sender stuck")
             return
         began_us, name = now_us(), f"image-{event.number}"

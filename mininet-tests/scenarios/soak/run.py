@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, directory: Path) -> None:
                 done = event.number + 1
                 _say(args, soak, watch, done, time.monotonic() - began_s)
                 if done % KEPT_EVERY == 0:
-                    beside.submit(lambda n=done: _keep(args, report(args, soak, watch, n) | {"complete": False}))
+                    beside.submit(_keep_so_far, args, soak, watch, done)
             soak.finish()
         seen = report(args, soak, watch, args.count)
         seen |= {"complete": True, "line_drops_packets": line_drops(site.realised, "chile-illinois")}
@@ -153,6 +153,10 @@ def _say(args: argparse.Namespace, soak: Soak, watch: Watch, done: int, passed_s
         f"{len(watch.found)} violations; about {left_s:.0f} s of its own time left",
         flush=True,
     )
+
+
+def _keep_so_far(args: argparse.Namespace, soak: Soak, watch: Watch, done: int) -> None:
+    _keep(args, report(args, soak, watch, done) | {"complete": False})
 
 
 def _keep(args: argparse.Namespace, seen: dict[str, Any]) -> None:
