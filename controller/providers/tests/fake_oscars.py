@@ -1,26 +1,24 @@
 """An OSCARS 1.2 to test against: real HTTP on this machine, a clock that is set by hand, faults on demand.
 
-Inside a test: ``with running(FakeOscars(clock)) as url``. As a process of its own: ``serve(FakeOscars(), port)``, then
-``POST /fake/faults``, ``/fake/clock``, ``/fake/restart``, ``/fake/lose-holds`` and ``GET /fake/circuits`` from outside.
+``with running(FakeOscars(clock)) as url``.
 """
 
 import asyncio
 import json
-import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from controller.providers.tests.oscars_json import connection, l2vpn, moment, of_l2vpn, of_simple, simple
+from controller.providers.tests.oscars_json import connection, l2vpn, of_l2vpn
 from controller.providers.tests.oscars_rules import Asked, Bare500, Circuit, Empty400, NotThere, Oscars, Rules
 
 TOKEN = "a-token-of-nobody"  # noqa: S105 - it opens nothing
@@ -106,7 +104,7 @@ class _Wire:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or do not."""
-        if scope["type"] != "http" or scope["path"].startswith("/fake/"):
+        if scope["type"] != "http":
             return await self._routes(scope, receive, send)
         request = f"{scope['method']} {scope['path']}"
         self._fake.requests.append(request)
@@ -161,7 +159,7 @@ def _routes(fake: FakeOscars) -> FastAPI:
     app.add_exception_handler(Bare500, lambda request, _: _bare_500(request.url.path))
     app.add_exception_handler(NotThere, lambda *_: Response(status_code=404))
     app.add_exception_handler(Empty400, lambda *_: Response(status_code=400))
-    for add in (_l2vpn_api, _classic_api, _modify_api, _controls):
+    for add in (_l2vpn_api, _holds_api, _modify_api):
         add(app, fake)
     return app
 
@@ -180,11 +178,6 @@ def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
     @app.get("/api/l2vpn/get/{name}")
     async def get(name: str) -> Any:
         return l2vpn(fake.oscars.find(name), fake.times_as)
-
-    @app.post("/api/l2vpn/list")
-    async def listed(request: Request) -> Any:
-        page = _filtered(fake.oscars, await _json(request))
-        return {"page": 1, "sizePerPage": 0, "totalSize": 0, "l2vpns": [l2vpn(c, fake.times_as) for c in page]}
 
     @app.post("/api/l2vpn/validate")
     async def validate_new(request: Request) -> Any:
@@ -207,85 +200,19 @@ def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
         return Response()
 
 
-def _validity(oscars: Oscars, asked: Asked, *, modify: bool) -> dict[str, Any]:
-    """The only place where a reason is given."""
-    problems = oscars.problems(asked, modify=modify)
-    return {"valid": not problems, "message": "".join(f"{problem}\n" for problem in problems)}
-
-
-def _filtered(oscars: Oscars, wanted: dict[str, Any]) -> list[Circuit]:
-    """The circuits that a ConnectionFilter lets through: VLANs by substring, ports and users by expression."""
-    oscars.now_s()
-    vlans, ports = [str(v) for v in wanted.get("vlans") or ()], wanted.get("ports") or ()
-    return [
-        circuit
-        for circuit in oscars.kept.values()
-        if wanted.get("phase") in {None, "ANY", circuit.phase}
-        and wanted.get("connectionId", "") in circuit.asked.name
-        and re.search(wanted.get("username") or "", circuit.asked.username or "")
-        and all(any(v in str(f.vlan) for f in circuit.asked.fixtures) for v in vlans)
-        and all(any(re.search(p, f.port) for f in circuit.asked.fixtures) for p in ports)
-    ]
-
-
-def _classic_api(app: FastAPI, fake: FakeOscars) -> None:
-    """Hold, commit, release and what looks at them; bodies that are one id are bare text."""
-
-    @app.get("/api/ping")
-    @app.get("/protected/ping")
-    async def ping() -> Any:
-        return PlainTextResponse("pong")
-
-    @app.get("/protected/conn/generateId")
-    async def generated() -> Any:
-        return PlainTextResponse(fake.oscars.new_name())
-
-    @app.post("/protected/hold")
-    async def hold(request: Request) -> Any:
-        asked = of_simple(await _json(request))
-        asked.username = "headway"
-        if fake.oscars.problems(asked, modify=False):
-            raise Bare500
-        return simple(fake.oscars.hold(asked))
-
-    @app.get("/protected/extend_hold/{name}")
-    async def extend(name: str) -> Any:
-        now_s = fake.oscars.now_s()
-        if name not in fake.oscars.held:
-            raise NotThere
-        fake.oscars.held[name].held_until_s = now_s + fake.rules.hold_s
-        return moment(now_s + fake.rules.hold_s, fake.times_as)
-
-    @app.get("/protected/held/current")
-    async def held() -> Any:
-        return []
+def _holds_api(app: FastAPI, fake: FakeOscars) -> None:
+    """The one call of the classic API that there must be: holds are in the way of what is reserved."""
 
     @app.get("/protected/held/clear/{name}")
     async def clear(name: str) -> Any:
         fake.oscars.held.pop(name, None)
         return Response()
 
-    @app.post("/protected/conn/commit")
-    async def commit(request: Request) -> Any:
-        fake.oscars.commit((await request.body()).decode())
-        when = moment(fake.oscars.now_s(), fake.times_as)
-        return {"what": "COMMITTED", "phase": "RESERVED", "when": when}
 
-    @app.post("/protected/conn/release")
-    async def release(request: Request) -> Any:
-        name = (await request.body()).decode()
-        if fake.oscars.find(name).phase == "ARCHIVED":
-            raise Empty400
-        return {"what": fake.oscars.release(name), "when": moment(fake.oscars.now_s(), fake.times_as)}
-
-    @app.get("/api/conn/info/{name}")
-    async def info(name: str) -> Any:
-        return connection(fake.oscars.find(name), fake.times_as)
-
-    @app.post("/api/conn/list")
-    async def listed(request: Request) -> Any:
-        page = [connection(c, fake.times_as) for c in _filtered(fake.oscars, await _json(request))]
-        return {"page": 1, "sizePerPage": len(page), "totalSize": len(page), "connections": page}
+def _validity(oscars: Oscars, asked: Asked, *, modify: bool) -> dict[str, Any]:
+    """The only place where a reason is given."""
+    problems = oscars.problems(asked, modify=modify)
+    return {"valid": not problems, "message": "".join(f"{problem}\n" for problem in problems)}
 
 
 def _modify_api(app: FastAPI, fake: FakeOscars) -> None:
@@ -309,44 +236,9 @@ def _modify_api(app: FastAPI, fake: FakeOscars) -> None:
         return {"success": not why, "explanation": why or "Modification successful", "connection": shown}
 
 
-def _controls(app: FastAPI, fake: FakeOscars) -> None:
-    """What a test in another process does to the server."""
-
-    @app.post("/fake/faults")
-    async def faults(request: Request) -> Any:
-        fake.faults = Faults(**await _json(request))
-        return asdict(fake.faults)
-
-    @app.post("/fake/clock")
-    async def clock(request: Request) -> Any:
-        fake.ahead_s = (await _json(request))["ahead_s"]
-        return {"now_s": fake.oscars.now_s()}
-
-    @app.post("/fake/restart")
-    async def restart() -> Any:
-        fake.oscars.restart()
-        return {}
-
-    @app.post("/fake/lose-holds")
-    async def lose() -> Any:
-        fake.oscars.held.clear()
-        return {}
-
-    @app.get("/fake/circuits")
-    async def circuits() -> Any:
-        fake.oscars.now_s()
-        return [connection(circuit, fake.times_as) for circuit in fake.oscars.kept.values()]
-
-
 def _server(fake: FakeOscars) -> uvicorn.Server:
     """The HTTP server, quiet."""
     return uvicorn.Server(uvicorn.Config(fake.app(), log_level="critical", lifespan="off", timeout_graceful_shutdown=0))
-
-
-def serve(fake: FakeOscars, port: int, host: str = "127.0.0.1") -> None:
-    """Serve until SIGINT or SIGTERM."""
-    with socket.create_server((host, port)) as listening:
-        _server(fake).run(sockets=[listening])
 
 
 @contextmanager

@@ -42,28 +42,6 @@ def of_l2vpn(body: dict[str, Any]) -> Asked:
         raise Bare500 from None
 
 
-def of_simple(body: dict[str, Any]) -> Asked:
-    """A request of the classic API; what is missing is a NullPointerException, so a bare 500."""
-    try:
-        return Asked(
-            name=body["connectionId"],
-            begin_s=_int32(body["begin"]),
-            end_s=_int32(body["end"]),
-            mtu=body.get("connection_mtu"),
-            description=body.get("description"),
-            junctions=tuple(j["device"] for j in body.get("junctions") or ()),
-            fixtures=tuple(
-                Fixture(f["junction"], f["port"], f["vlan"], bool(f.get("strict")), f.get("mbps") or f["inMbps"])
-                for f in body.get("fixtures") or ()
-            ),
-            pipes=tuple((p["a"], p["z"], p.get("mbps") or p["azMbps"]) for p in body.get("pipes") or ()),
-            mode=body.get("mode") or "AUTOMATIC",
-            service_id=body.get("serviceId"),
-        )
-    except (KeyError, TypeError, AttributeError):
-        raise Bare500 from None
-
-
 def _int32(seconds: float) -> int:
     """What is left of a time in a Java int."""
     return (int(seconds) + 2**31) % 2**32 - 2**31
@@ -160,28 +138,4 @@ def connection(circuit: Circuit, style: str) -> dict[str, Any]:
         "held": part if circuit.phase == "HELD" else None,
         "reserved": part if circuit.phase == "RESERVED" else None,
         "archived": {**part, "schedule": part["schedule"]["refId"]} if circuit.phase != "HELD" else None,
-    }
-
-
-def simple(circuit: Circuit) -> dict[str, Any]:
-    """A circuit as ``hold`` answers with it."""
-    asked = circuit.asked
-    return {
-        "connectionId": asked.name,
-        "begin": min(asked.begin_s, CAPPED_S),
-        "end": min(asked.end_s, CAPPED_S),
-        "connection_mtu": asked.mtu,
-        "description": asked.description,
-        "username": asked.username,
-        "phase": circuit.phase,
-        "state": circuit.state,
-        "mode": asked.mode,
-        "heldUntil": int(circuit.held_until_s),
-        "junctions": [{"device": device} for device in asked.junctions],
-        "fixtures": [
-            {"junction": f.device, "port": f.port, "vlan": f.vlan, "strict": f.strict, "mbps": f.mbps}
-            for f in asked.fixtures
-        ],
-        "pipes": [{"a": a, "z": z, "mbps": mbps} for a, z, mbps in asked.pipes],
-        "validity": {"valid": True, "message": ""},
     }
