@@ -1,15 +1,15 @@
 """What can go wrong on the host.
 
 - AgentError: everything an operator can read in one line
-    - ConfigError: the configuration file; all its problems together
+    - AgentConfigError: the configuration file; all its problems together
     - EnvironmentLacking: the host lacks something the agent needs
     - AlreadyRunning: another agent holds this network namespace
-    - NotExpressible: a plan that the kernel part cannot hold
+    - NotEncodable: a plan that the kernel part cannot hold
     - BpfError: the kernel or libbpf refused a call
     - LayoutDiffers: the kernel part's structs are not what this daemon writes and reads
     - Unregistered: somebody has taken our congestion control out of the kernel's list
     - NotAttached: a controller that does not serve us
-        - Refused: one end does not trust the other, or the controller does not want this host
+        - AttachmentRefused: one end does not trust the other, or the controller does not want this host
         - Lost: it could not be reached, or the stream broke off
 """
 
@@ -21,7 +21,7 @@ class AgentError(Exception):
     """Base of all errors of the agent."""
 
 
-class ConfigError(AgentError):
+class AgentConfigError(AgentError):
     """The configuration has problems; nothing was started."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -46,7 +46,7 @@ class AlreadyRunning(AgentError):
         self.evidence = evidence
 
 
-class NotExpressible(AgentError):
+class NotEncodable(AgentError):
     """Allocations that the kernel part cannot hold as they are; what was in force stays."""
 
     def __init__(self, names: tuple[str, ...], why: str) -> None:
@@ -97,7 +97,7 @@ class NotAttached(AgentError):
         self.why = why
 
 
-class Refused(NotAttached):
+class AttachmentRefused(NotAttached):
     """One end does not trust the other, or the controller does not want this host; somebody must do something."""
 
 

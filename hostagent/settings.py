@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hostagent.errors import ConfigError
+from hostagent.errors import AgentConfigError
 from hostagent.kernel.plan import Tuning
-from hostagent.trust import Tls
+from hostagent.trust import ClientTls
 from topology import units
 from topology.yaml_text import NotYaml, values_of
 
@@ -76,7 +76,7 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
-class Settings:
+class AgentSettings:
     """How one agent runs.
 
     Attributes:
@@ -99,7 +99,7 @@ class Settings:
     receive_window: bool = True
     metrics: Annotated[str, AfterValidator(_checked_endpoint)] | None = None
     fallback: Fallback = Fallback()
-    tls: Tls | None = None
+    tls: ClientTls | None = None
     insecure: bool = False
     rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
 
@@ -110,20 +110,20 @@ class Settings:
         return Tuning(loss.loss, loss.over, loss.clear, loss.hold, self.rto_min)
 
 
-def loaded(path: Path) -> Settings:
+def loaded(path: Path) -> AgentSettings:
     """Return the configuration in a file.
 
     Raises:
-        ConfigError: with all the problems.
+        AgentConfigError: with all the problems.
     """
     try:
         text = path.read_text()
     except OSError as error:
-        raise ConfigError((f"{path}: {error.strerror}",)) from error
-    return parsed(text, path.absolute().parent)
+        raise AgentConfigError((f"{path}: {error.strerror}",)) from error
+    return parsed_settings(text, path.absolute().parent)
 
 
-def parsed(text: str, folder: Path = Path()) -> Settings:
+def parsed_settings(text: str, folder: Path = Path()) -> AgentSettings:
     """Return the configuration in a YAML text.
 
     Args:
@@ -131,22 +131,22 @@ def parsed(text: str, folder: Path = Path()) -> Settings:
         folder: where relative paths in it begin.
 
     Raises:
-        ConfigError: with all the problems.
+        AgentConfigError: with all the problems.
     """
     try:
         tree = values_of(text)
     except NotYaml as error:
-        raise ConfigError((str(error),)) from error
+        raise AgentConfigError((str(error),)) from error
     if not isinstance(tree, dict):
-        raise ConfigError(('expected keys and values, try "host: dtn1"',))
+        raise AgentConfigError(('expected keys and values, try "host: dtn1"',))
     try:
-        settings = TypeAdapter(Settings).validate_python(tree | {"tls": _below(folder, tree.get("tls"))})
+        settings = TypeAdapter(AgentSettings).validate_python(tree | {"tls": _below(folder, tree.get("tls"))})
     except ValidationError as error:
         problems = (f"{_path(e['loc'])}: {_words(e['type'], e['msg'])}" for e in error.errors())
-        raise ConfigError(tuple(problems)) from error
+        raise AgentConfigError(tuple(problems)) from error
     untrusted = _untrusted(settings)
     if untrusted:
-        raise ConfigError(untrusted)
+        raise AgentConfigError(untrusted)
     return settings
 
 
@@ -157,7 +157,7 @@ def _below(folder: Path, section: object) -> object:
     return {key: str(folder / value) if isinstance(value, str) else value for key, value in section.items()}
 
 
-def _untrusted(settings: Settings) -> tuple[str, ...]:
+def _untrusted(settings: AgentSettings) -> tuple[str, ...]:
     """Return what is wrong with how controllers are trusted."""
     if settings.tls is not None:
         both = ("insecure: says that TLS is not wanted, and there is a tls section: take one of them away",)

@@ -9,13 +9,13 @@ from cryptography import x509
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from hostagent.errors import Refused
+from hostagent.errors import AttachmentRefused
 from topology.certificates import Kind, Pems, names, problems
 from topology.handshake import why_failed, why_untrusted
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
-class Tls:
+class ClientTls:
     """The files of mutual TLS, PEM; a relative path is relative to the configuration.
 
     Attributes:
@@ -53,19 +53,19 @@ class Tls:
         """Return when our certificate expires, Unix seconds.
 
         Raises:
-            Refused: there is none.
+            AttachmentRefused: there is none.
         """
         try:
             certificate = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
         except (OSError, ValueError) as error:
-            raise Refused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
+            raise AttachmentRefused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
         return int(certificate.not_valid_after_utc.timestamp())
 
     def context(self) -> ssl.SSLContext:
         """Return the client's side of it, as the files are now.
 
         Raises:
-            Refused: a file cannot be read, or does not fit the others.
+            AttachmentRefused: a file cannot be read, or does not fit the others.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate, and for its name
         context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -77,7 +77,9 @@ class Tls:
                 context.load_verify_locations(self.revoked)
                 context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
         except OSError as error:
-            raise Refused(f"the files of tls cannot be used: {error.strerror or error}: {self.certificate}") from error
+            raise AttachmentRefused(
+                f"the files of tls cannot be used: {error.strerror or error}: {self.certificate}"
+            ) from error
         return context
 
 
@@ -87,7 +89,7 @@ def _of_another(certificate: bytes, host: str) -> Iterator[str]:
         yield f"tls.certificate: is for {', '.join(for_names)}, not for {host}"
 
 
-def why(error: OSError, dialled: str) -> str | None:
+def tls_failure(error: OSError, dialled: str) -> str | None:
     """Return why TLS with a controller failed, in an operator's words; None if it is not TLS that failed.
 
     Args:

@@ -6,12 +6,12 @@ from pathlib import Path
 import typer
 
 from hostagent.agent import status_socket
-from hostagent.agent.status import Status
+from hostagent.agent.status import AgentStatus
 from hostagent.doctor.buffers import Wanted
 from hostagent.doctor.survey import Survey, survey
-from hostagent.errors import ConfigError
+from hostagent.errors import AgentConfigError
 from hostagent.kernel.leftovers import Namespace
-from hostagent.settings import Settings, loaded
+from hostagent.settings import AgentSettings, loaded
 from hostagent.systemd import units
 from topology.units import duration_us, rate_bps
 from topology.wire import Framing
@@ -28,11 +28,11 @@ def failed(message: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
-def settings_in(config: Path) -> Settings:
+def settings_in(config: Path) -> AgentSettings:
     """Return the agent's configuration."""
     try:
         return loaded(config)
-    except ConfigError as error:
+    except AgentConfigError as error:
         raise failed("\n".join(f"{config}: {problem}" for problem in error.problems), EXIT_USAGE) from error
 
 
@@ -61,13 +61,13 @@ def surveyed(
     return found, Wanted(wanted_bps, rtt_us, framing, connections)
 
 
-def asker(run_dir: Path, namespace: str | None) -> Callable[[], Status]:
+def asker(run_dir: Path, namespace: str | None) -> Callable[[], AgentStatus]:
     """Return what asks the agent of a network namespace, of this one if none is named, how it stands."""
     path = status_socket.path_of(run_dir, namespace or Namespace.of_this_process().id)
 
-    def ask() -> Status:
+    def ask() -> AgentStatus:
         try:
-            return status_socket.asked(path)
+            return status_socket.asked_status(path)
         except PermissionError as error:
             raise failed(f"{path}: only its group may ask; try sudo", EXIT_FAILED) from error
         except OSError as error:

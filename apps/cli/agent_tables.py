@@ -15,14 +15,14 @@ from rich.text import Text
 
 from apps.cli import shown
 from hostagent.agent import status
-from hostagent.agent.status import Entry, State, Status
+from hostagent.agent.status import AgentState, AgentStatus, EntryStatus
 from hostagent.doctor import check
 from hostagent.doctor.buffers import Wanted
-from hostagent.doctor.check import Verdict
+from hostagent.doctor.check import FitnessVerdict
 from hostagent.doctor.survey import Survey
 from topology.units import shown_rate, shown_size
 
-COLOURS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
+COLOURS = {FitnessVerdict.OK: "green", FitnessVerdict.WARN: "yellow", FitnessVerdict.FAIL: "red"}
 BAR_CELLS = 10
 
 
@@ -32,7 +32,9 @@ def show_check(survey: Survey, wanted: Wanted, *, as_json: bool, sysctl: bool) -
         typer.echo(check.sysctl_file(survey, wanted), nl=False)
         return 0
     rows = check.rows(survey, wanted)
-    fails, warns = (sum(row.verdict is verdict for row in rows) for verdict in (Verdict.FAIL, Verdict.WARN))
+    fails, warns = (
+        sum(row.verdict is verdict for row in rows) for verdict in (FitnessVerdict.FAIL, FitnessVerdict.WARN)
+    )
     if as_json:
         needs = {"rate_bps": wanted.rate_bps, "rtt_us": wanted.rtt_us, "window_bytes": wanted.window_bytes}
         typer.echo(json.dumps({"fit": not fails, **needs, "rows": [asdict(row) for row in rows]}))
@@ -50,11 +52,11 @@ def show_check(survey: Survey, wanted: Wanted, *, as_json: bool, sysctl: bool) -
     return int(bool(fails))
 
 
-def show_status(ask: Callable[[], Status], *, watch: bool, as_json: bool) -> int:
+def show_status(ask: Callable[[], AgentStatus], *, watch: bool, as_json: bool) -> int:
     """Print how the agent stands, once or until it is interrupted; return the exit code."""
     now = ask()
     if as_json:
-        typer.echo(status.to_bytes(now))
+        typer.echo(status.status_bytes(now))
     elif watch:
         live = Live(_shown(now), console=shown.console(), auto_refresh=False)
         with contextlib.suppress(KeyboardInterrupt), live:
@@ -64,14 +66,14 @@ def show_status(ask: Callable[[], Status], *, watch: bool, as_json: bool) -> int
                 now = ask()
     else:
         shown.console().print(_shown(now))
-    return int(now.state is not State.HOLDING)
+    return int(now.state is not AgentState.HOLDING)
 
 
-def _shown(now: Status) -> Group:
+def _shown(now: AgentStatus) -> Group:
     return Group(_head(now), _table(now)) if now.entries else Group(_head(now))
 
 
-def _table(now: Status) -> Table:
+def _table(now: AgentStatus) -> Table:
     table = Table()
     for name in ("allocation", "class", "to", "active", "delivered", "of plan", "RTT", "loss", "fallback"):
         table.add_column(name, justify="right" if name in {"active", "delivered", "RTT", "loss"} else "left")
@@ -90,11 +92,11 @@ def _table(now: Status) -> Table:
     return table
 
 
-def _head(now: Status) -> str:
+def _head(now: AgentStatus) -> str:
     who = now.identity
     since = time.strftime("%H:%M:%S", time.localtime(now.attached_s))
     to = f"attached to {now.controller} since {since}" if now.controller else "no controller attached"
-    state = now.state if now.state is State.HOLDING else f"[red]{now.state}[/red]"
+    state = now.state if now.state is AgentState.HOLDING else f"[red]{now.state}[/red]"
     lease = f"lease {now.lease_left_ms / 1000:.1f} s of {now.lease_ms / 1000:g} s left"
     buffers = f"windows may take {shown_size(now.buffers_may_take_bytes)} of memory at most"
     plan = f"\nepoch {now.epoch}, {lease}; {buffers}" if now.lease_ms else ""
@@ -102,7 +104,7 @@ def _head(now: Status) -> str:
     return f"{who.host}: {state}; {to}; namespace {who.namespace}{plan}{repairs}"
 
 
-def _where(entry: Entry) -> str:
+def _where(entry: EntryStatus) -> str:
     ports = [("port", entry.dest_port), ("from port", entry.local_port)]
     return " ".join([entry.dest, *(f"{word} {port}" for word, port in ports if port)])
 

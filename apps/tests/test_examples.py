@@ -16,7 +16,7 @@ from controller.northbound.tests.site import api_of
 from controller.security import pki_files
 from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.tests.serving import served
-from hostagent.settings import parsed as parsed_agent
+from hostagent.settings import parsed_settings
 from topology.certificates import Kind
 from topology.named import chile_illinois
 
@@ -151,7 +151,7 @@ def test_the_ignore_list_in_the_document_is_right():
 
 def test_the_agents_configuration_in_the_document_is_right(tmp_path):
     (text,) = blocks("agent.md", "yaml")
-    assert parsed_agent(text, certified(tmp_path)).host == "base20"
+    assert parsed_settings(text, certified(tmp_path)).host == "base20"
 
 
 def test_plan_and_hosts_are_tables_for_people_and_json_for_scripts(url):

@@ -15,11 +15,11 @@ from controller.security import pki, pki_files
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from hostagent.agent.agent import Agent
-from hostagent.agent.stream import Stream
+from hostagent.agent.stream import ControllerStream
 from hostagent.errors import NotAttached
-from hostagent.kernel.layout import Counters
-from hostagent.settings import Settings
-from hostagent.trust import Tls
+from hostagent.kernel.layout import EntryCounters
+from hostagent.settings import AgentSettings
+from hostagent.trust import ClientTls
 from topology.certificates import Kind
 from topology.protocol import Allocations, Hello, parsed_allocations, to_bytes
 
@@ -49,7 +49,7 @@ class Pki:
     def agent(self, host="base20", days=1000, revoked=None):
         """An agent's files."""
         made = pki_files.make(self.folder, Kind.AGENT, (host,), BEFORE, days, force=True)
-        return Tls(self.folder / "ca.pem", made.certificate, made.key, revoked)
+        return ClientTls(self.folder / "ca.pem", made.certificate, made.key, revoked)
 
     def revoke(self, name):
         pki_files.revoke(self.folder, name, TODAY)
@@ -57,7 +57,7 @@ class Pki:
 
 def agents_of(tls):
     """A controller's files as if they were an agent's."""
-    return Tls(Path(tls.authority), Path(tls.certificate), Path(tls.key))
+    return ClientTls(Path(tls.authority), Path(tls.certificate), Path(tls.key))
 
 
 def controllers_of(tls):
@@ -114,7 +114,7 @@ def controlled(tls, listener=None, port=None):
 
 def attached(address, tls, host="base20"):
     """Call a controller; return why it did not work, or nothing."""
-    stream = Stream(address, tls)
+    stream = ControllerStream(address, tls)
     stream.send(to_bytes(Hello(host, "0", "6.12")))
     try:
         for heard in stream.messages():
@@ -148,7 +148,7 @@ class FakeKernel:
         return ()
 
     def counters(self, slots):
-        return [Counters(*(0 for _ in Counters.__dataclass_fields__)) for _ in slots]
+        return [EntryCounters(*(0 for _ in EntryCounters.__dataclass_fields__)) for _ in slots]
 
     def walk(self):
         pass
@@ -157,7 +157,7 @@ class FakeKernel:
 @contextlib.contextmanager
 def agent_running(*controllers, tls=None, host="base20"):
     """A real agent over a fake kernel part; yield it."""
-    agent = Agent(Settings(host, controllers, tls=tls, insecure=True), FakeKernel(), None)
+    agent = Agent(AgentSettings(host, controllers, tls=tls, insecure=True), FakeKernel(), None)
     thread = threading.Thread(target=agent.serve)
     thread.start()
     try:

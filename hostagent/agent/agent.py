@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import structlog
 
 from hostagent.agent.status import Sight
-from hostagent.agent.stream import Bell, Heard, Stream
+from hostagent.agent.stream import Bell, ControllerStream, Received
 from hostagent.doctor import survey
 from hostagent.doctor.receive_window import TcpBuffers, Windows
-from hostagent.errors import AgentError, NotAttached, NotExpressible, Refused
+from hostagent.errors import AgentError, AttachmentRefused, NotAttached, NotEncodable
 from hostagent.kernel import plan
 from hostagent.kernel.kernel import Kernel
-from hostagent.kernel.layout import Counters
+from hostagent.kernel.layout import EntryCounters
 from hostagent.kernel.plan import KernelPlan
-from hostagent.settings import Settings
+from hostagent.settings import AgentSettings
 from topology import __version__
 from topology.protocol import (
     Allocation,
@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class HeldPlan:
     """The plan the kernel holds, and until when."""
 
     plan: KernelPlan
@@ -83,12 +83,12 @@ def backoff_s(failures: int, jitter: float) -> float:
 class Agent:
     """One host's agent."""
 
-    def __init__(self, settings: Settings, kernel: Kernel, buffers: TcpBuffers | None) -> None:
+    def __init__(self, settings: AgentSettings, kernel: Kernel, buffers: TcpBuffers | None) -> None:
         self._settings = settings
         self._kernel = kernel
         self._buffers = buffers
         self._mss_bytes = Framing(survey.largest_mtu_bytes()).mss_bytes
-        self._in_force = InForce(KernelPlan())
+        self._in_force = HeldPlan(KernelPlan())
         self._highest_epoch = 0  # that was ever obeyed; a lower one is an older controller's
         self._declined: Declined | None = None  # what was declined last
         self._lost_said: dict[str, tuple[str, float]] = {}  # by controller, why it was lost, and when that was said
@@ -98,7 +98,7 @@ class Agent:
         self._repairs = 0
         self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
         self._stopping = threading.Event()
-        self._stream: Stream | None = None
+        self._stream: ControllerStream | None = None
 
     def serve(self) -> None:
         """Stay attached to one of the controllers until ``stop``.
@@ -125,7 +125,8 @@ class Agent:
 
     def _attach(self, controller: str) -> bool:
         """Serve one stream until it ends; return whether the controller said something that is not from the past."""
-        self._stream = stream = Stream(controller, self._settings.tls, Bell(self._kernel.flips.fd, self._flipped))
+        bell = Bell(self._kernel.flips.fd, self._flipped)
+        self._stream = stream = ControllerStream(controller, self._settings.tls, bell)
         self._demand_said = {}
         stream.send(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
         if self._stopping.is_set():
@@ -158,7 +159,7 @@ class Agent:
         if self._stopping.is_set() or again:
             return
         self._lost_said[controller] = error.why, time.monotonic()
-        event = "agent.refused" if isinstance(error, Refused) else "agent.lost"
+        event = "agent.refused" if isinstance(error, AttachmentRefused) else "agent.lost"
         log.warning(event, controller=controller, why=error.why)
 
     def _flipped(self) -> None:
@@ -178,7 +179,7 @@ class Agent:
                     self._demand_said[name] = demand
                     stream.send(to_bytes(demand))
 
-    def _answer(self, heard: Heard) -> Applied | Declined | None:
+    def _answer(self, heard: Received) -> Applied | Declined | None:
         """Bring one message into force and return what the controller is told of it, if anything."""
         began_ns = time.monotonic_ns()
         try:
@@ -199,12 +200,12 @@ class Agent:
             return None
         try:
             change = plan.change_to(told.entries, before.plan)
-        except NotExpressible as error:
+        except NotEncodable as error:
             return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)
         with self._lock:
             self._kernel.apply(change, expires_ns, told.epoch)
-            self._in_force = InForce(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
+            self._in_force = HeldPlan(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
         self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
         if told.epoch != before.epoch:
@@ -220,7 +221,7 @@ class Agent:
         )
         return self._noted(Declined(epoch, self._highest_epoch, why), "agent.old_epoch")
 
-    def _not_expressible(self, epoch: int, error: NotExpressible) -> Declined:
+    def _not_expressible(self, epoch: int, error: NotEncodable) -> Declined:
         """Decline a plan that the kernel part cannot hold; what is in force stays until its lease ends."""
         declined = Declined(epoch, self._in_force.epoch, str(error))
         return self._noted(declined, "agent.not_expressible", names=error.names)
@@ -279,7 +280,7 @@ class Agent:
             buffers_may_take_bytes=self._buffers.may_take_bytes if self._buffers else 0,
         )
 
-    def _repair(self, stream: Stream | None) -> None:
+    def _repair(self, stream: ControllerStream | None) -> None:
         """Put right what is not in the kernel as it should be, and say so; under the lock."""
         for one in self._kernel.repaired():
             self._repairs += 1
@@ -311,7 +312,7 @@ class Agent:
         )
         return Telemetry(in_force.epoch, in_force.lease_left_ms(now_ns), entries)
 
-    def _watch_fallback(self, held: KernelPlan, counters: Iterable[Counters]) -> None:
+    def _watch_fallback(self, held: KernelPlan, counters: Iterable[EntryCounters]) -> None:
         """Say which allocations have fallen back or returned, and look at their sockets; under the lock.
 
         The kernel part falls back by itself. That the loss is gone shows only on sockets it does not run any more.
@@ -333,7 +334,7 @@ class Agent:
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
 
 
-def _note_endings(stream: Stream) -> None:
+def _note_endings(stream: ControllerStream) -> None:
     """Say which of the certificates ends soon."""
     for whose, ends_s in stream.ends_s.items():
         days_left = int(ends_s - time.time()) // 86_400

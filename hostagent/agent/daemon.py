@@ -15,7 +15,7 @@ from collections.abc import Callable
 import structlog
 
 from hostagent.agent.agent import REPORT_S, Agent
-from hostagent.agent.status import LOSS_SIGHTS, Identity, Sight, Status, status
+from hostagent.agent.status import LOSS_SIGHTS, AgentStatus, Identity, Sight, status_from
 from hostagent.agent.status_socket import StatusSocket, path_of
 from hostagent.agent.supervisor import Supervisor
 from hostagent.doctor.receive_window import TcpBuffers
@@ -23,7 +23,7 @@ from hostagent.errors import AgentError, EnvironmentLacking, Unregistered
 from hostagent.kernel import probe
 from hostagent.kernel.kernel import Kernel
 from hostagent.kernel.leftovers import Namespace
-from hostagent.settings import Settings
+from hostagent.settings import AgentSettings
 from topology import __version__
 
 EXIT_OK, EXIT_ENVIRONMENT = 0, 1
@@ -32,7 +32,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 log = structlog.get_logger()
 
 
-class Watch:
+class Watchdog:
     """Looks at the agent once a second, and keeps what it saw for those who ask."""
 
     def __init__(self, look: Callable[[], Sight], identity: Identity) -> None:
@@ -47,9 +47,9 @@ class Watch:
         self._ended = threading.Event()
 
     @property
-    def current(self) -> Status:
+    def current(self) -> AgentStatus:
         """How things stand by what was seen last."""
-        return status(self._identity, self._sights, time.monotonic_ns())
+        return status_from(self._identity, self._sights, time.monotonic_ns())
 
     def run(self, tell: Callable[[str], None], others: tuple[threading.Thread, ...]) -> None:
         """Look once a second until ``end``; tell the status in one line while that works and the other threads live."""
@@ -70,7 +70,7 @@ class Watch:
         self._ended.set()
 
 
-def run(settings: Settings) -> int:
+def run(settings: AgentSettings) -> int:
     """Run the agent until SIGTERM or SIGINT; return the exit code: 0, or 1 with the reasons on stderr."""
     # Blocked before any thread starts, so that the signal waits for the main thread.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
@@ -79,7 +79,7 @@ def run(settings: Settings) -> int:
         with contextlib.ExitStack() as undo:
             namespace = Namespace.of_this_process()
             agent = _started(settings, namespace, supervisor, undo)
-            watch = Watch(agent.report, _identity(settings, namespace))
+            watch = Watchdog(agent.report, _identity(settings, namespace))
             answering = _answering(settings, namespace, watch, undo)
             return _served(agent, watch, supervisor, answering)
     except EnvironmentLacking as error:
@@ -89,7 +89,9 @@ def run(settings: Settings) -> int:
     return EXIT_ENVIRONMENT
 
 
-def _started(settings: Settings, namespace: Namespace, supervisor: Supervisor, undo: contextlib.ExitStack) -> Agent:
+def _started(
+    settings: AgentSettings, namespace: Namespace, supervisor: Supervisor, undo: contextlib.ExitStack
+) -> Agent:
     """Return an agent with its kernel part loaded.
 
     Raises:
@@ -112,13 +114,13 @@ def _started(settings: Settings, namespace: Namespace, supervisor: Supervisor, u
     return Agent(settings, kernel, buffers)
 
 
-def _identity(settings: Settings, namespace: Namespace) -> Identity:
+def _identity(settings: AgentSettings, namespace: Namespace) -> Identity:
     kernel = os.uname().release
     return Identity(settings.host, __version__, kernel, namespace.id, namespace.algorithm, int(time.time()))
 
 
 def _answering(
-    settings: Settings, namespace: Namespace, watch: Watch, undo: contextlib.ExitStack
+    settings: AgentSettings, namespace: Namespace, watch: Watchdog, undo: contextlib.ExitStack
 ) -> tuple[threading.Thread, ...]:
     """Answer for the agent on its socket, and to Prometheus if that is wanted; return the threads that do.
 
@@ -129,14 +131,14 @@ def _answering(
     undo.callback(socket.close)
     if settings.metrics is None:
         return (socket.thread,)
-    from hostagent.agent.metrics import served  # its library is loaded only where it is wanted
+    from hostagent.agent.metrics import metrics_server  # its library is loaded only where it is wanted
 
-    thread, end = served(settings.metrics, lambda: watch.current)
+    thread, end = metrics_server(settings.metrics, lambda: watch.current)
     undo.callback(end)
     return socket.thread, thread
 
 
-def _served(agent: Agent, watch: Watch, supervisor: Supervisor, answering: tuple[threading.Thread, ...]) -> int:
+def _served(agent: Agent, watch: Watchdog, supervisor: Supervisor, answering: tuple[threading.Thread, ...]) -> int:
     """Serve until a signal comes or the agent fails; return the exit code."""
     failed = threading.Event()
     serving = threading.Thread(target=_guarded, args=(agent.serve, failed), name="agent")

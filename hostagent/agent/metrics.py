@@ -7,7 +7,7 @@ from threading import Thread
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hostagent.agent.status import Entry, Status
+from hostagent.agent.status import AgentStatus, EntryStatus
 
 _NAMED = ["entry", "class", "dest"]
 
@@ -15,7 +15,7 @@ _NAMED = ["entry", "class", "dest"]
 class StatusCollector:
     """Gives the status out at each scrape."""
 
-    def __init__(self, current: Callable[[], Status]) -> None:
+    def __init__(self, current: Callable[[], AgentStatus]) -> None:
         self._current = current
 
     def collect(self) -> Iterator[Metric]:
@@ -25,7 +25,7 @@ class StatusCollector:
         yield from _of_entries(status.entries)
 
 
-def _of_agent(status: Status) -> Iterator[Metric]:
+def _of_agent(status: AgentStatus) -> Iterator[Metric]:
     who = status.identity
     info = GaugeMetricFamily("headway_agent_info", "Who the agent is.", labels=["host", "version", "kernel"])
     info.add_metric([who.host, who.version, who.kernel], 1)
@@ -43,14 +43,14 @@ def _of_agent(status: Status) -> Iterator[Metric]:
     yield CounterMetricFamily("headway_agent_repairs", about, value=status.repairs)
 
 
-def _of_entries(entries: tuple[Entry, ...]) -> Iterator[Metric]:
-    gauges: dict[str, tuple[str, Callable[[Entry], float]]] = {
+def _of_entries(entries: tuple[EntryStatus, ...]) -> Iterator[Metric]:
+    gauges: dict[str, tuple[str, Callable[[EntryStatus], float]]] = {
         "planned_bytes_per_second": ("Payload that the plan allows.", lambda e: e.planned_bps / 8),
         "connections": ("Matching connections that are open.", lambda e: e.connections),
         "active_connections": ("Of these, those that share the rate now.", lambda e: e.active),
         "rtt_seconds": ("Smoothed round trip.", lambda e: e.rtt_us / 1e6),
     }
-    counters: dict[str, tuple[str, Callable[[Entry], float]]] = {
+    counters: dict[str, tuple[str, Callable[[EntryStatus], float]]] = {
         "delivered_bytes": ("Payload confirmed by the receiver.", lambda e: e.delivered_bytes),
         "sent_segments": ("Segments sent, all of them.", lambda e: e.sent_segments),
         "retransmitted_segments": ("Segments sent again.", lambda e: e.retransmitted_segments),
@@ -68,11 +68,11 @@ def _of_entries(entries: tuple[Entry, ...]) -> Iterator[Metric]:
     yield fallback
 
 
-def _labels(entry: Entry) -> list[str]:
+def _labels(entry: EntryStatus) -> list[str]:
     return [entry.name, entry.flow_class, entry.dest]
 
 
-def served(address: str, current: Callable[[], Status]) -> tuple[Thread, Callable[[], None]]:
+def metrics_server(address: str, current: Callable[[], AgentStatus]) -> tuple[Thread, Callable[[], None]]:
     """Serve ``/metrics`` on ``host:port`` from now on; return the thread that does, and what ends it.
 
     Raises:

@@ -15,7 +15,7 @@ STALE_MS = 5_000
 _STRICT = ConfigDict(extra="forbid")
 
 
-class State(StrEnum):
+class AgentState(StrEnum):
     """What an operator wants to know first."""
 
     HOLDING = "holding"
@@ -74,7 +74,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
-class Entry:
+class EntryStatus:
     """One allocation: what was planned, and what its connections do.
 
     Attributes:
@@ -103,7 +103,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
-class Status:
+class AgentStatus:
     """How the agent stands; the fields of ``Identity`` and ``Sight``.
 
     Attributes:
@@ -111,7 +111,7 @@ class Status:
     """
 
     identity: Identity
-    state: State
+    state: AgentState
     controller: str
     attached_s: int
     epoch: int
@@ -120,7 +120,7 @@ class Status:
     buffers: dict[str, str]
     buffers_may_take_bytes: int
     age_ms: int
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryStatus, ...]
     repairs: int = 0
 
     @property
@@ -130,15 +130,15 @@ class Status:
         return f"{self.state}: epoch {self.epoch}, {len(self.entries)} allocations; {to}"
 
 
-_STATUS: TypeAdapter[Status] = TypeAdapter(Status)
+_STATUS: TypeAdapter[AgentStatus] = TypeAdapter(AgentStatus)
 
 
-def to_bytes(status: Status) -> bytes:
+def status_bytes(status: AgentStatus) -> bytes:
     """Return the status as JSON."""
     return _STATUS.dump_json(status)
 
 
-def parsed(data: bytes) -> Status:
+def parsed_status(data: bytes) -> AgentStatus:
     """Return the status from JSON.
 
     Raises:
@@ -147,7 +147,7 @@ def parsed(data: bytes) -> Status:
     return _STATUS.validate_json(data)
 
 
-def status(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Status:
+def status_from(identity: Identity, sights: Sequence[Sight], now_ns: int) -> AgentStatus:
     """Return how things stand, from the newest sights, the oldest first.
 
     Args:
@@ -164,7 +164,7 @@ def status(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Status:
         for one in newest.allocations
     )
     lease_left_ms = max(0, newest.telemetry.lease_left_ms - age_ms)
-    return Status(
+    return AgentStatus(
         identity=identity,
         state=_state(newest, entries, lease_left_ms, age_ms),
         controller=newest.controller,
@@ -180,25 +180,25 @@ def status(identity: Identity, sights: Sequence[Sight], now_ns: int) -> Status:
     )
 
 
-def _state(newest: Sight, entries: tuple[Entry, ...], lease_left_ms: int, age_ms: int) -> State:
+def _state(newest: Sight, entries: tuple[EntryStatus, ...], lease_left_ms: int, age_ms: int) -> AgentState:
     """Return the state; the worst that holds."""
     if age_ms > STALE_MS:
-        return State.STUCK
+        return AgentState.STUCK
     if not newest.lease_ms:
-        return State.NO_PLAN
+        return AgentState.NO_PLAN
     if not lease_left_ms:
-        return State.LEASE_OVER
-    return State.FALLBACK if any(entry.fallback for entry in entries) else State.HOLDING
+        return AgentState.LEASE_OVER
+    return AgentState.FALLBACK if any(entry.fallback for entry in entries) else AgentState.HOLDING
 
 
 def _entry(
     allocation: Allocation, now: EntryTelemetry, last: EntryTelemetry, first: EntryTelemetry, took_ns: int
-) -> Entry:
+) -> EntryStatus:
     """Return an allocation with its counters: as they are now, ``took_ns`` ago, and when it was first looked at."""
     moved_bytes = max(0, now.delivered_bytes - last.delivered_bytes)
     sent = now.sent_segments - first.sent_segments
     again = now.retransmitted_segments - first.retransmitted_segments
-    return Entry(
+    return EntryStatus(
         name=allocation.name,
         flow_class=allocation.flow_class.value,
         dest=str(allocation.dest),

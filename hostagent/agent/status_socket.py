@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from hostagent.agent import status
-from hostagent.agent.status import Status
+from hostagent.agent.status import AgentStatus
 
 MODE = 0o660  # the agent's user and group
 PATIENCE_S = 1.0
@@ -26,7 +26,7 @@ def path_of(run_dir: Path, namespace_id: str) -> Path:
 class StatusSocket:
     """The answering end."""
 
-    def __init__(self, path: Path, current: Callable[[], Status]) -> None:
+    def __init__(self, path: Path, current: Callable[[], AgentStatus]) -> None:
         """Listen; a socket that a killed agent has left is replaced. The caller holds the namespace's lock.
 
         Raises:
@@ -51,7 +51,7 @@ class StatusSocket:
                 return
             with asking, contextlib.suppress(OSError):
                 asking.settimeout(PATIENCE_S)
-                asking.sendall(status.to_bytes(self._current()))
+                asking.sendall(status.status_bytes(self._current()))
 
     def close(self) -> None:
         """Stop answering."""
@@ -62,7 +62,7 @@ class StatusSocket:
         self._path.unlink(missing_ok=True)
 
 
-def asked(path: Path) -> Status:
+def asked_status(path: Path) -> AgentStatus:
     """Return the status of the agent that answers at a path.
 
     Raises:
@@ -73,4 +73,4 @@ def asked(path: Path) -> Status:
         asking.settimeout(5)
         asking.connect(os.fspath(path))
         with asking.makefile("rb") as answer:
-            return status.parsed(answer.read())
+            return status.parsed_status(answer.read())

@@ -22,8 +22,8 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from hostagent import trust
-from hostagent.errors import Lost, NotAttached, Refused
-from hostagent.trust import Tls
+from hostagent.errors import AttachmentRefused, Lost, NotAttached
+from hostagent.trust import ClientTls
 from topology.protocol import ATTACH_PATH, LONGEST_BYTES, PING_S, SILENT_S
 
 DIAL_WITHIN_S = 5.0  # for each address, and again for the handshakes
@@ -43,14 +43,14 @@ class Bell:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Received:
     """The newest of the messages that have come, and since when it may have waited to be read, CLOCK_MONOTONIC."""
 
     data: bytes
     since_ns: int
 
 
-class Stream:
+class ControllerStream:
     """A connection to a controller, from before it is dialled until it is over.
 
     Attributes:
@@ -60,7 +60,7 @@ class Stream:
         ends_s: when each of the two certificates expires, by whose it is, Unix seconds; empty without TLS.
     """
 
-    def __init__(self, controller: str, tls: Tls | None, bell: Bell | None = None) -> None:
+    def __init__(self, controller: str, tls: ClientTls | None, bell: Bell | None = None) -> None:
         self.controller = controller
         self._bell = bell
         self.opened_ns = time.monotonic_ns()
@@ -95,13 +95,13 @@ class Stream:
             if not self._over:
                 os.write(self._wake, b"x")
 
-    def messages(self) -> Iterator[Heard]:
+    def messages(self) -> Iterator[Received]:
         """Dial, and yield what the controller says until the stream is over or cancelled.
 
         Each message replaces the one before, so of several that have come only the newest is yielded.
 
         Raises:
-            Refused: one end does not trust the other, or the controller does not want this host.
+            AttachmentRefused: one end does not trust the other, or the controller does not want this host.
             Lost: it could not be reached, or the stream broke off.
         """
         try:
@@ -191,14 +191,18 @@ class Stream:
                 pass  # nothing but the answer comes before our first message
         failure = self._protocol.handshake_exc
         if isinstance(failure, InvalidStatus):
-            raise Refused(f"the controller answers {failure.response.status_code}: is it a Headway controller?")
+            raise AttachmentRefused(
+                f"the controller answers {failure.response.status_code}: is it a Headway controller?"
+            )
         if failure is not None and isinstance(failure.__cause__, EOFError):
             hint = "" if self._tls is not None else "; if it speaks TLS, say tls in the configuration"
             raise Lost(f"the controller hung up without an answer{hint}")
         if failure is not None:
-            raise Refused("answers, but not as a controller: does it speak TLS? then say tls in the configuration")
+            raise AttachmentRefused(
+                "answers, but not as a controller: does it speak TLS? then say tls in the configuration"
+            )
 
-    def _conversation(self) -> Iterator[Heard]:
+    def _conversation(self) -> Iterator[Received]:
         """Send what is left for it, and yield the newest of what comes."""
         self._heard_s = self._asked_s = time.monotonic()
         self._empty_ns = time.monotonic_ns()
@@ -215,7 +219,7 @@ class Stream:
             self._wait(time.monotonic() + LOOK_S, "")
             since_ns, heard = self._empty_ns, tuple(self._read())
             if heard:
-                yield Heard(heard[-1], since_ns)
+                yield Received(heard[-1], since_ns)
             self._ask()
 
     def _take_outbox(self) -> None:
@@ -303,9 +307,9 @@ class Stream:
         if said is None or not said.reason:
             return Lost("the controller hung up")
         why = f"the controller says: {said.reason}"
-        return Refused(why) if said.code == CloseCode.POLICY_VIOLATION else Lost(why)
+        return AttachmentRefused(why) if said.code == CloseCode.POLICY_VIOLATION else Lost(why)
 
     def _failure(self, error: OSError) -> NotAttached:
         host = self.controller.rpartition(":")[0].strip("[]")
-        words = trust.why(error, host)
-        return Refused(words) if words else Lost(error.strerror or str(error))
+        words = trust.tls_failure(error, host)
+        return AttachmentRefused(words) if words else Lost(error.strerror or str(error))

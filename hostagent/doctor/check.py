@@ -17,7 +17,7 @@ SHAPING = ("htb", "tbf", "hfsc", "cake", "netem")
 FIRST_ONLY = "seen and set only in the host's first network namespace"
 
 
-class Verdict(StrEnum):
+class FitnessVerdict(StrEnum):
     """What a row says: all is well; it will be slower or less sure; it does not reach the rate or does not run."""
 
     OK = "ok"
@@ -41,7 +41,7 @@ class Row:
     what: str
     now: str
     needed: str
-    verdict: Verdict
+    verdict: FitnessVerdict
     why: str = ""
     fix: str = ""
 
@@ -56,7 +56,7 @@ def rows(survey: Survey, wanted: Wanted) -> tuple[Row, ...]:
         *_interface(survey, wanted),
         *_surroundings(survey),
     )
-    return tuple(replace(row, fix="") if row.verdict is Verdict.OK else row for row in found)
+    return tuple(replace(row, fix="") if row.verdict is FitnessVerdict.OK else row for row in found)
 
 
 def settings_for(survey: Survey, wanted: Wanted) -> dict[str, Numbers]:
@@ -86,8 +86,8 @@ def sysctl_file(survey: Survey, wanted: Wanted) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _verdict(good: bool, otherwise: Verdict = Verdict.FAIL) -> Verdict:
-    return Verdict.OK if good else otherwise
+def _verdict(good: bool, otherwise: FitnessVerdict = FitnessVerdict.FAIL) -> FitnessVerdict:
+    return FitnessVerdict.OK if good else otherwise
 
 
 def _prerequisites(survey: Survey) -> Iterator[Row]:
@@ -102,9 +102,9 @@ def _prerequisites(survey: Survey) -> Iterator[Row]:
     for need, (wanted, now) in needed.items():
         lack = lacks.get(need)
         if lack is None:
-            yield Row(need, now, wanted, Verdict.OK)
+            yield Row(need, now, wanted, FitnessVerdict.OK)
         else:
-            yield Row(need, lack.what, wanted, Verdict.FAIL, lack.where, lack.remedy)
+            yield Row(need, lack.what, wanted, FitnessVerdict.FAIL, lack.where, lack.remedy)
     fine = _verdict(survey.timer_ns <= LEAST_TIMER_NS)
     fix = "boot a kernel with CONFIG_HIGH_RES_TIMERS=y, without highres=off"
     now, least = f"{survey.timer_ns} ns", f"{LEAST_TIMER_NS} ns or finer"
@@ -123,7 +123,7 @@ def _buffers(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     why = f"a new connection's window opens in {trips} round trips, {trips * wanted.rtt_us / 1000:g} ms"
     opened = command("tcp_rmem", buffers.receiving(receive, wanted.window_bytes))
     fix = f"the agent sets it while a plan asks (`receive_window: true`); or for every socket: {opened}"
-    yield Row("tcp_rmem[1]", first, needed, _verdict(not trips, Verdict.WARN), why, fix)
+    yield Row("tcp_rmem[1]", first, needed, _verdict(not trips, FitnessVerdict.WARN), why, fix)
     why = "twice the widest window, which is three times rate x round trip, to cover recovery"
     wide = _verdict(receive.of[2] >= wanted.receive_buffer_bytes)
     yield Row("tcp_rmem[2]", largest, needed, wide, why, command("tcp_rmem", must["tcp_rmem"]))
@@ -158,7 +158,7 @@ def _open(survey: Survey, wanted: Wanted) -> Row:
         what="open connections",
         now=f"{len(narrow)} of {len(survey.connections)} narrower" + (f": {seen}" if seen else ""),
         needed="those of the path wide",
-        verdict=_verdict(not narrow, Verdict.WARN),
+        verdict=_verdict(not narrow, FitnessVerdict.WARN),
         why="opened with a smaller window scale; only a new SYN changes it. No matter if they are not of this path",
         fix=f"restart what keeps them: ss -tnp dst {peers[0]}" if peers else "",
     )
@@ -173,7 +173,7 @@ def _limits(survey: Survey, wanted: Wanted) -> Iterator[Row]:
         if name not in survey.settings:  # kernels before 6.12 show them in the first namespace only
             continue
         now_bytes = survey.settings[name].of[0]
-        wide = _verdict(now_bytes >= needed_bytes, Verdict.WARN)
+        wide = _verdict(now_bytes >= needed_bytes, FitnessVerdict.WARN)
         why = f"matters only to applications that set {option}"
         fix = command(name, must[name]) if name in must else FIRST_ONLY
         yield Row(name, shown_size(now_bytes), shown_size(needed_bytes), wide, why, fix)
@@ -182,7 +182,7 @@ def _limits(survey: Survey, wanted: Wanted) -> Iterator[Row]:
 def _memory(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     yield _all_connections(survey, wanted)
     room_bytes = min(survey.memory_bytes // 2, survey.available_bytes)
-    short = Verdict.FAIL if wanted.flowing_bytes > room_bytes else Verdict.WARN
+    short = FitnessVerdict.FAIL if wanted.flowing_bytes > room_bytes else FitnessVerdict.WARN
     send, receive = shown_size(wanted.send_buffer_bytes), shown_size(wanted.receive_buffer_bytes)
     yield Row(
         what="memory",
@@ -204,7 +204,12 @@ def _all_connections(survey: Survey, wanted: Wanted) -> Row:
     if now is None or needed is None:
         pages = buffers.pages_for(Numbers((0, 0, 0)), wanted.worst_bytes, survey.memory_bytes)
         return Row(
-            "tcp_mem", "not visible here", str(pages), Verdict.WARN, FIRST_ONLY, f"there: {command('tcp_mem', pages)}"
+            "tcp_mem",
+            "not visible here",
+            str(pages),
+            FitnessVerdict.WARN,
+            FIRST_ONLY,
+            f"there: {command('tcp_mem', pages)}",
         )
     return Row("tcp_mem", str(now), str(needed), _verdict(now == needed), why, command("tcp_mem", needed))
 
@@ -214,21 +219,22 @@ class _Switch:
     """What a setting must be: one of ``good``, the first if it is to be set, any if there are none."""
 
     good: tuple[int, ...]
-    otherwise: Verdict
+    otherwise: FitnessVerdict
     why: str
 
 
+_FAIL, _WARN = FitnessVerdict.FAIL, FitnessVerdict.WARN
 _SWITCHES = {
-    "tcp_window_scaling": _Switch((1,), Verdict.FAIL, "without it a window ends at 64 KiB"),
-    "tcp_timestamps": _Switch((1, 2), Verdict.FAIL, "tells sequence numbers that wrap within seconds from old ones"),
-    "tcp_sack": _Switch((1,), Verdict.FAIL, "without it one loss is repeated in each round trip"),
-    "tcp_moderate_rcvbuf": _Switch((1,), Verdict.WARN, "without it a receive window does not grow"),
-    "tcp_no_metrics_save": _Switch((1,), Verdict.WARN, "otherwise a bad transfer slows later ones that are not held"),
-    "tcp_early_retrans": _Switch((3, 4), Verdict.WARN, "tail loss probes: a lost last segment costs no timeout"),
-    "tcp_recovery": _Switch((1, 3, 5, 7), Verdict.WARN, "RACK finds lost repetitions without a timeout"),
-    "tcp_retries2": _Switch((15, *range(8, 256)), Verdict.WARN, "a connection outlives an outage (RFC 1122: 100 s)"),
-    "tcp_mtu_probing": _Switch((0, 1), Verdict.WARN, "2 tries larger segments all the time, beside the plan's window"),
-    "tcp_slow_start_after_idle": _Switch((), Verdict.OK, "no matter for held connections; 0 helps the others"),
+    "tcp_window_scaling": _Switch((1,), _FAIL, "without it a window ends at 64 KiB"),
+    "tcp_timestamps": _Switch((1, 2), _FAIL, "tells sequence numbers that wrap within seconds from old ones"),
+    "tcp_sack": _Switch((1,), _FAIL, "without it one loss is repeated in each round trip"),
+    "tcp_moderate_rcvbuf": _Switch((1,), _WARN, "without it a receive window does not grow"),
+    "tcp_no_metrics_save": _Switch((1,), _WARN, "otherwise a bad transfer slows later ones that are not held"),
+    "tcp_early_retrans": _Switch((3, 4), _WARN, "tail loss probes: a lost last segment costs no timeout"),
+    "tcp_recovery": _Switch((1, 3, 5, 7), _WARN, "RACK finds lost repetitions without a timeout"),
+    "tcp_retries2": _Switch((15, *range(8, 256)), _WARN, "a connection outlives an outage (RFC 1122: 100 s)"),
+    "tcp_mtu_probing": _Switch((0, 1), _WARN, "2 tries larger segments all the time, beside the plan's window"),
+    "tcp_slow_start_after_idle": _Switch((), FitnessVerdict.OK, "no matter for held connections; 0 helps the others"),
 }
 
 
@@ -252,7 +258,9 @@ def _behaviour(survey: Survey) -> Iterator[Row]:
 def _interface(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     link = survey.interface
     if link is None:
-        yield Row("interface", "no route", "a route to the other end", Verdict.WARN, "nothing is known of the way out")
+        yield Row(
+            "interface", "no route", "a route to the other end", FitnessVerdict.WARN, "nothing is known of the way out"
+        )
         return
     mtu, rate, speed_bps = wanted.framing.mtu_bytes, shown_rate(wanted.rate_bps), link.speed_bps
     wide = _verdict(link.mtu_bytes >= mtu)
@@ -261,12 +269,12 @@ def _interface(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     shown = "does not say" if speed_bps is None else shown_rate(speed_bps)
     fast = _verdict(speed_bps is None or speed_bps >= wanted.rate_bps)
     yield Row(f"{link.name} speed", shown, rate, fast, "", "a faster interface, or a lower rate")
-    free = _verdict(link.qdisc not in SHAPING, Verdict.WARN)
+    free = _verdict(link.qdisc not in SHAPING, FitnessVerdict.WARN)
     why = f"{'fq paces' if link.qdisc == 'fq' else 'TCP paces itself'}; with fq or without, both are right"
     fix = f"see that it lets {rate} pass: tc -s qdisc show dev {link.name}"
     yield Row(f"{link.name} qdisc", link.qdisc, "none that shapes", free, why, fix)
     why = f"largest burst; for a switch with small buffers: ip link set {link.name} gso_max_size 16384"
-    yield Row(f"{link.name} gso_max_size", str(link.gso_max_bytes), "any", Verdict.OK, why)
+    yield Row(f"{link.name} gso_max_size", str(link.gso_max_bytes), "any", FitnessVerdict.OK, why)
 
 
 def _surroundings(survey: Survey) -> Iterator[Row]:
@@ -276,7 +284,7 @@ def _surroundings(survey: Survey) -> Iterator[Row]:
         what="other namespaces",
         now=f"{len(others)}: {seen}" if others else "none seen",
         needed="an agent in each that sends",
-        verdict=_verdict(not others, Verdict.WARN),
+        verdict=_verdict(not others, FitnessVerdict.WARN),
         why="an agent holds the connections of its own network namespace only",
         fix=f"nsenter --net=/proc/{others[0].pid}/ns/net headway agent --config FILE" if others else "",
     )
@@ -284,9 +292,9 @@ def _surroundings(survey: Survey) -> Iterator[Row]:
         what="container",
         now=survey.container or "no",
         needed="no, or on purpose",
-        verdict=_verdict(not survey.container, Verdict.WARN),
+        verdict=_verdict(not survey.container, FitnessVerdict.WARN),
         why="in one the agent holds that container's connections only, and cannot raise the kernel's limits",
         fix="run the agent on the host, or see what a container must be given: docs/agent.md",
     )
     runs = "runs" if survey.agent_runs else "does not run"
-    yield Row("agent", runs, "any", Verdict.OK, "in this network namespace; see: headway agent status")
+    yield Row("agent", runs, "any", FitnessVerdict.OK, "in this network namespace; see: headway agent status")

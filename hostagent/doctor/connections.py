@@ -17,7 +17,7 @@ _SCALES_AT = 6  # in struct tcp_info: two fields of four bits
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class OpenConnection:
     """One that is established: the other end, and the scale of the window we announce to it."""
 
     peer: IPv4Address | IPv6Address
@@ -25,19 +25,19 @@ class Connection:
     scale: int
 
 
-def established() -> tuple[Connection, ...]:
+def established() -> tuple[OpenConnection, ...]:
     """Return the connections of this network namespace, those with itself aside.
 
     Raises:
         OSError: the kernel does not answer.
     """
-    found: list[Connection] = []
+    found: list[OpenConnection] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
         netlink.settimeout(5)
         for family in (socket.AF_INET, socket.AF_INET6):
             wanted = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, _ESTABLISHED)
             netlink.send(_HEADER.pack(_HEADER.size + len(wanted), _BY_FAMILY, _REQUEST_DUMP, 0, 0) + wanted)
-            found += [parsed(message) for message in _answers(netlink)]
+            found += [parsed_connection(message) for message in _answers(netlink)]
     return tuple(connection for connection in found if not connection.peer.is_loopback)
 
 
@@ -59,7 +59,7 @@ def _answers(netlink: socket.socket) -> Iterator[bytes]:
             data = data[(length + 3) & ~3 :]
 
 
-def parsed(message: bytes) -> Connection:
+def parsed_connection(message: bytes) -> OpenConnection:
     """Return the connection in one message: ``struct inet_diag_msg``, then attributes."""
     (port,) = struct.unpack_from(">H", message, 6)
     address = message[24:40] if message[0] == socket.AF_INET6 else message[24:28]
@@ -72,4 +72,4 @@ def parsed(message: bytes) -> Connection:
             both = message[at + _ATTRIBUTE.size + _SCALES_AT]
             scale = both >> 4 if sys.byteorder == "little" else both & 0xF  # the one we send follows the one we take
         at += max(_ATTRIBUTE.size, (length + 3) & ~3)
-    return Connection(mapped or peer, port, scale)
+    return OpenConnection(mapped or peer, port, scale)

@@ -50,7 +50,7 @@ class Windows:
         return send_bytes + buffers.PAUSED_READERS * receive_bytes
 
 
-def wanted(was: Mapping[str, Numbers], windows: Windows, host_bytes: int) -> dict[str, Numbers]:
+def wanted_sysctls(was: Mapping[str, Numbers], windows: Windows, host_bytes: int) -> dict[str, Numbers]:
     """Return the settings for a plan, none of them less than it was. Pure.
 
     Args:
@@ -97,7 +97,7 @@ class TcpBuffers:
             OSError: a sysctl of the namespace's own, or the state file, cannot be written.
         """
         self.may_take_bytes = windows.may_take_bytes
-        ours = wanted(self._was, windows, self._host_bytes)
+        ours = wanted_sysctls(self._was, windows, self._host_bytes)
         changed = {name: to for name, to in ours.items() if to != (self._was | self._set)[name]}
         if changed.keys() <= self._refused:
             return

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hostagent.doctor import receive_window
 from hostagent.doctor.buffers import Numbers
-from hostagent.doctor.connections import Connection, established
+from hostagent.doctor.connections import OpenConnection, established
 from hostagent.kernel import leftovers, probe
 from hostagent.kernel.leftovers import Namespace
 
@@ -86,7 +86,7 @@ class Survey:
     others: tuple[OtherNamespace, ...] = ()
     container: str = ""
     agent_runs: bool = False
-    connections: tuple[Connection, ...] = ()
+    connections: tuple[OpenConnection, ...] = ()
 
 
 def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
@@ -104,7 +104,7 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
     memory = receive_window.memory_bytes(receive_window.MEMORY.read_text())
     return Survey(
         facts=probe.facts(cgroup_dir),
-        settings=settings(receive_window.SYSCTL, receive_window.CORE),
+        settings=sysctls(receive_window.SYSCTL, receive_window.CORE),
         interface=interface(to),
         memory_bytes=memory["MemTotal"],
         available_bytes=memory["MemAvailable"],
@@ -116,7 +116,7 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
     )
 
 
-def settings(sysctl: Path, core: Path) -> dict[str, Numbers]:
+def sysctls(sysctl: Path, core: Path) -> dict[str, Numbers]:
     """Return the settings that can be seen in this namespace."""
     paths = [sysctl / name for name in TCP_SETTINGS] + [core / name for name in CORE_SETTINGS]
     return {path.name: Numbers.parsed(path.read_text()) for path in paths if path.exists()}

@@ -44,7 +44,7 @@ class Difference:
     name: str
 
 
-def wanted(layout: Layout, plan: KernelPlan, grants: Mapping[int, int], control: bytes) -> Contents:
+def wanted_contents(layout: Layout, plan: KernelPlan, grants: Mapping[int, int], control: bytes) -> Contents:
     """Return what the maps should hold for a plan.
 
     Args:

@@ -11,7 +11,7 @@ _FSCONFIG_CMD_CREATE = 6  # include/uapi/linux/mount.h
 _CLOEXEC = 1  # FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC
 
 
-def opened(configured: Path | None) -> int:
+def opened_cgroup(configured: Path | None) -> int:
     """Return a descriptor of the directory; the caller closes it.
 
     A container or a Mininet host may have a /sys of its own that hides every mount; the root cgroup is then mounted

@@ -13,10 +13,10 @@ from hostagent.errors import AlreadyRunning, BpfError, Unregistered
 from hostagent.kernel import audit, cgroup, leftovers
 from hostagent.kernel.audit import Difference
 from hostagent.kernel.image import named_image, object_image
-from hostagent.kernel.layout import SLOT, Counters, Demanded, layout_of
+from hostagent.kernel.layout import SLOT, Demanded, EntryCounters, layout_of
 from hostagent.kernel.leftovers import Namespace, RunLock
-from hostagent.kernel.loader import BpfObject, Libbpf, Ring
-from hostagent.kernel.plan import Change, Entry, KernelPlan, Tuning
+from hostagent.kernel.loader import BpfObject, Libbpf, RingBuffer
+from hostagent.kernel.plan import KernelEntry, KernelPlan, MapChange, Tuning
 from topology.protocol import Fault
 
 LAPSE_MARGIN_NS = 50_000_000  # a lease with less left counts as over: sockets may fall back while we renew it
@@ -40,7 +40,7 @@ class Kernel:
 
         Args:
             namespace: this process's network namespace.
-            cgroup_dir: see :func:`hostagent.kernel.cgroup.opened`.
+            cgroup_dir: see :func:`hostagent.kernel.cgroup.opened_cgroup`.
             run_dir: where the lock is.
             tuning: what the kernel part is told once.
             inherited: ``descriptors`` of the agent that ran here before, as far as a supervisor has kept them; closed
@@ -80,7 +80,7 @@ class Kernel:
             self._entries = self._object.map("hw_entries")
             self._counters = self._object.map("hw_counters")
             self._demand = self._object.map("hw_demand")
-            self.flips = Ring(lib, self._object.map("hw_events"))
+            self.flips = RingBuffer(lib, self._object.map("hw_events"))
             undo.callback(self.flips.close)
             self.descriptors = {
                 "ops": self._object.map("hw_ops").fd,
@@ -106,7 +106,7 @@ class Kernel:
 
     def _attached_program(self) -> int:
         """Attach the program that takes new connections; return its link's descriptor."""
-        cgroup_fd = cgroup.opened(self._cgroup_dir)
+        cgroup_fd = cgroup.opened_cgroup(self._cgroup_dir)
         try:
             return self._object.attach_cgroup("headway_established", cgroup_fd)
         finally:
@@ -117,7 +117,7 @@ class Kernel:
         """When the lease ends, CLOCK_MONOTONIC, 0 if there was none yet."""
         return self._expires_ns
 
-    def apply(self, change: Change, expires_ns: int, epoch: int) -> None:
+    def apply(self, change: MapChange, expires_ns: int, epoch: int) -> None:
         """Bring a change and its lease into force; on return every matching socket obeys from its next ACK on.
 
         A new epoch gives a watched entry its rate if it wants it now; see docs/decisions/0012.
@@ -180,7 +180,7 @@ class Kernel:
             raise Unregistered
         maps = {"matches": self._plan, "entries": self._entries, "control": self._control}
         lease = self._layout.control_bytes(self._generation, self._expires_ns)
-        should = audit.wanted(self._layout, self._held, self._grants, lease)
+        should = audit.wanted_contents(self._layout, self._held, self._grants, lease)
         found = audit.Contents(
             {key: self._plan.value(key) for key in self._plan.every_key()},
             {key: self._entries.value(key) for key in should.entries},
@@ -204,10 +204,10 @@ class Kernel:
     def _demanded(self, slot: int) -> Demanded:
         return self._layout.demanded(self._demand.value(SLOT.pack(slot)))
 
-    def _write(self, slot: int, entry: Entry) -> None:
+    def _write(self, slot: int, entry: KernelEntry) -> None:
         self._entries.put(SLOT.pack(slot), self._layout.entry_bytes(entry, self._grants.get(slot, 0)))
 
-    def counters(self, slots: Iterable[int]) -> tuple[Counters, ...]:
+    def counters(self, slots: Iterable[int]) -> tuple[EntryCounters, ...]:
         """Return the counters of some slots.
 
         Raises:
@@ -251,7 +251,7 @@ def _cleaned(lib: Libbpf, namespace: Namespace, run_dir: Path, had_predecessor: 
     adopted: int | None = None
     for registration in leftovers.registrations(lib):
         own = registration.namespace_id == namespace.id
-        if not (had_predecessor if own else leftovers.is_dead(run_dir, registration.namespace_id)):
+        if not (had_predecessor if own else leftovers.agent_is_dead(run_dir, registration.namespace_id)):
             continue
         if own and adopted is None:
             adopted = leftovers.connections_fd(lib, registration)

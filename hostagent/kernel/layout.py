@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from hostagent.kernel.btf import Btf, MapDefinition, Record
-from hostagent.kernel.plan import Entry, Match, Tuning
+from hostagent.kernel.plan import KernelEntry, Match, Tuning
 
 NO_DSCP = 255  # HEADWAY_NO_DSCP
 SLOT = struct.Struct("=I")  # the key of all arrays
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class EntryCounters:
     """What the connections of one allocation have done and do now; ``struct counters``."""
 
     delivered_bytes: int
@@ -57,7 +57,7 @@ class Demanded:
     timer_made: int
 
 
-_COUNTERS, _DEMANDED = (tuple(field.name for field in fields(kind)) for kind in (Counters, Demanded))
+_COUNTERS, _DEMANDED = (tuple(field.name for field in fields(kind)) for kind in (EntryCounters, Demanded))
 
 
 class Layout:
@@ -108,7 +108,7 @@ class Layout:
         """Return ``struct control``; ``expires_ns`` by CLOCK_MONOTONIC."""
         return self._control.packed({"generation": generation, "expires_ns": expires_ns})
 
-    def entry_bytes(self, entry: Entry, grant: int) -> bytes:
+    def entry_bytes(self, entry: KernelEntry, grant: int) -> bytes:
         """Return ``struct entry``; ``grant`` is the epoch under which a watched entry has its rate, 0 if under none."""
         return self._entry.packed(
             {
@@ -122,9 +122,9 @@ class Layout:
             }
         )
 
-    def counters(self, data: bytes) -> Counters:
+    def counters(self, data: bytes) -> EntryCounters:
         """Return ``struct counters`` as a value."""
-        return Counters(*self._counters.read(data, _COUNTERS))
+        return EntryCounters(*self._counters.read(data, _COUNTERS))
 
     def demanded(self, data: bytes) -> Demanded:
         """Return ``struct demanded`` as a value, from ``struct demand``."""

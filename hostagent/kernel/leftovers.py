@@ -115,7 +115,7 @@ def lock_path(run_dir: Path, namespace_id: str) -> Path:
     return run_dir / f"agent-{namespace_id}.lock"
 
 
-def is_dead(run_dir: Path, namespace_id: str) -> bool:
+def agent_is_dead(run_dir: Path, namespace_id: str) -> bool:
     """Return whether an agent with this run directory once ran in the namespace and does no more."""
     try:
         with lock_path(run_dir, namespace_id).open() as lock:

@@ -206,7 +206,7 @@ class BpfMap:
         self.lib.number("bpf_map_delete_elem", self.fd, key, doing=f"deleting from map {self.name}")
 
 
-class Ring:
+class RingBuffer:
     """A ring buffer whose events only say that something has changed."""
 
     def __init__(self, lib: Libbpf, ring_map: BpfMap) -> None:

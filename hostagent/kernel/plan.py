@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from zlib import crc32
 
-from hostagent.errors import NotExpressible
+from hostagent.errors import NotEncodable
 from topology.protocol import Allocation
 
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
@@ -47,7 +47,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KernelEntry:
     """What all connections of one allocation may do together; the rates are payload; ``dscp`` None: not marked.
 
     ``standby_bytes_per_s`` 0: what they want is not watched; ``size_bytes`` 0: not known. ``way``: a number for the
@@ -68,7 +68,7 @@ class Held:
 
     slot: int
     match: Match
-    entry: Entry
+    entry: KernelEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class KernelPlan:
     held: dict[str, Held] = field(default_factory=dict)
 
     @property
-    def watched(self) -> dict[int, Entry]:
+    def watched(self) -> dict[int, KernelEntry]:
         """The entries whose demand is watched, by slot."""
         return {held.slot: held.entry for held in self.held.values() if held.entry.standby_bytes_per_s}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MapChange:
     """The steps from one kernel plan to the next, in the order of the fields.
 
     Attributes:
@@ -98,7 +98,7 @@ class Change:
 
     plan: KernelPlan
     fresh_slots: tuple[int, ...] = ()
-    entries: tuple[tuple[int, Entry], ...] = ()
+    entries: tuple[tuple[int, KernelEntry], ...] = ()
     puts: tuple[tuple[Match, int], ...] = ()
     deletes: tuple[Match, ...] = ()
     rescan: bool = False
@@ -117,20 +117,20 @@ def match_of(allocation: Allocation) -> Match:
     return Match(dest, allocation.dest_port, allocation.local_port)
 
 
-def entry_of(allocation: Allocation) -> Entry:
+def entry_of(allocation: Allocation) -> KernelEntry:
     """Return the kernel's entry; the rates are rounded down to whole bytes per second, never up.
 
     Raises:
-        NotExpressible: less than one byte per second.
+        NotEncodable: less than one byte per second.
     """
     standby_bps = allocation.standby_bps
     if standby_bps is not None and standby_bps < 8:
-        raise NotExpressible((allocation.name,), f"a standby of {standby_bps} bit/s is less than one byte per second")
+        raise NotEncodable((allocation.name,), f"a standby of {standby_bps} bit/s is less than one byte per second")
     if allocation.rate_bps < 8:
-        raise NotExpressible((allocation.name,), f"{allocation.rate_bps} bit/s is less than one byte per second")
+        raise NotEncodable((allocation.name,), f"{allocation.rate_bps} bit/s is less than one byte per second")
     standby_bytes_per_s = (standby_bps or 0) // 8
     rate_bytes_per_s = allocation.rate_bps // 8
-    return Entry(
+    return KernelEntry(
         rate_bytes_per_s,
         allocation.window_segments,
         allocation.dscp,
@@ -140,13 +140,13 @@ def entry_of(allocation: Allocation) -> Entry:
     )
 
 
-def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> Change:
+def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> MapChange:
     """Return the steps from ``old`` to exactly ``allocations``. Without a difference there are none.
 
     A slot that becomes free is not given away in the same change: sockets may use it until the last step.
 
     Raises:
-        NotExpressible: two allocations with one name or one match, too many, or a rate that rounds to nothing.
+        NotEncodable: two allocations with one name or one match, too many, or a rate that rounds to nothing.
     """
     wanted = tuple(allocations)
     _check(wanted)
@@ -157,7 +157,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> Change:
         before = old.held.get(allocation.name)
         slot = before.slot if before else next(free, None)
         if slot is None:
-            raise NotExpressible((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
+            raise NotEncodable((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
         held[allocation.name] = Held(slot, match_of(allocation), entry_of(allocation))
     return _difference(old, KernelPlan(held))
 
@@ -166,30 +166,30 @@ def _check(allocations: tuple[Allocation, ...]) -> None:
     """Refuse what has no single meaning.
 
     Raises:
-        NotExpressible: two allocations with one name or one match.
+        NotEncodable: two allocations with one name or one match.
     """
     names: set[str] = set()
     by_match: dict[Match, str] = {}
     for allocation in allocations:
         if allocation.name in names:
-            raise NotExpressible((allocation.name,), "the name occurs twice")
+            raise NotEncodable((allocation.name,), "the name occurs twice")
         names.add(allocation.name)
         other = by_match.setdefault(match_of(allocation), allocation.name)
         if other != allocation.name:
-            raise NotExpressible((other, allocation.name), "the same destination and ports; which one holds?")
+            raise NotEncodable((other, allocation.name), "the same destination and ports; which one holds?")
 
 
-def _difference(old: KernelPlan, new: KernelPlan) -> Change:
+def _difference(old: KernelPlan, new: KernelPlan) -> MapChange:
     old_slots = {held.match: held.slot for held in old.held.values()}
     new_slots = {held.match: held.slot for held in new.held.values()}
     old_entries = {held.slot: held.entry for held in old.held.values()}
     changed = [(h.slot, h.entry) for h in new.held.values() if old_entries.get(h.slot) != h.entry]
-    nothing = Entry(0, 0, None)
+    nothing = KernelEntry(0, 0, None)
     changed.sort(key=lambda item: item[1].rate_bytes_per_s > old_entries.get(item[0], nothing).rate_bytes_per_s)
     puts = tuple((match, slot) for match, slot in new_slots.items() if old_slots.get(match) != slot)
     deletes = tuple(match for match in old_slots if match not in new_slots)
     marked_anew = any(slot in old_entries and old_entries[slot].dscp != entry.dscp for slot, entry in changed)
-    return Change(
+    return MapChange(
         plan=new,
         fresh_slots=tuple(held.slot for held in new.held.values() if held.slot not in old_entries),
         entries=tuple(changed),

@@ -90,7 +90,7 @@ def facts(cgroup_dir: Path | None) -> Facts:
 
 def _opens_cgroup(configured: Path | None) -> bool:
     try:
-        os.close(cgroup.opened(configured))
+        os.close(cgroup.opened_cgroup(configured))
     except OSError:
         return False
     return True

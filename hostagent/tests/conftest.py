@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hostagent.tests.rig import Host, RunningAgent, two_hosts
+from hostagent.tests.rig import NamespaceHost, RunningAgent, two_hosts
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def cleanup() -> Iterator[ExitStack]:
 
 
 @pytest.fixture
-def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
+def hosts(cleanup: ExitStack) -> tuple[NamespaceHost, NamespaceHost]:
     """Two network namespaces joined by a cable."""
     left, right = two_hosts()
     cleanup.callback(left.remove)
@@ -26,7 +26,7 @@ def hosts(cleanup: ExitStack) -> tuple[Host, Host]:
 
 
 @pytest.fixture
-def agent(hosts: tuple[Host, Host], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
+def agent(hosts: tuple[NamespaceHost, NamespaceHost], tmp_path: Path, cleanup: ExitStack) -> RunningAgent:
     """An agent on the left host, with a controller of the test's."""
     running = RunningAgent(hosts[0], tmp_path / "agent")
     cleanup.callback(running.close)

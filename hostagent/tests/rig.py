@@ -46,7 +46,7 @@ class TcpInfo:
     bytes_acked: int
 
 
-class Host:
+class NamespaceHost:
     """A network namespace with one address of each family on a veth."""
 
     def __init__(self, name: str, number: int) -> None:
@@ -95,7 +95,7 @@ class Host:
 
 
 def connected(
-    connecting: Host, listening: Host, *, family: int = socket.AF_INET, mapped: bool = False
+    connecting: NamespaceHost, listening: NamespaceHost, *, family: int = socket.AF_INET, mapped: bool = False
 ) -> tuple[socket.socket, socket.socket]:
     """Return both ends of a new connection, that of the connecting host first.
 
@@ -123,8 +123,8 @@ class Bulk:
 
     def __init__(
         self,
-        source: Host,
-        sink: Host,
+        source: NamespaceHost,
+        sink: NamespaceHost,
         *,
         sender_connects: bool = True,
         family: int = socket.AF_INET,
@@ -205,7 +205,7 @@ class Bulk:
 class RunningAgent:
     """An agent as a process of its own in a host's namespace, with its controller."""
 
-    def __init__(self, host: Host, folder: Path) -> None:
+    def __init__(self, host: NamespaceHost, folder: Path) -> None:
         self.host = host
         self.folder = folder
         folder.mkdir(exist_ok=True)
@@ -256,10 +256,10 @@ class RunningAgent:
         self.controller.stop()
 
 
-def two_hosts() -> tuple[Host, Host]:
+def two_hosts() -> tuple[NamespaceHost, NamespaceHost]:
     """Return two new hosts joined by a veth."""
     number = next(_numbers)
-    left, right = Host(f"hw{os.getpid()}l{number}", 1), Host(f"hw{os.getpid()}r{number}", 2)
+    left, right = NamespaceHost(f"hw{os.getpid()}l{number}", 1), NamespaceHost(f"hw{os.getpid()}r{number}", 2)
     _ip("link", "add", left.interface, "netns", left.name, "type", "veth", "peer", right.interface, "netns", right.name)
     left.set_up()
     right.set_up()

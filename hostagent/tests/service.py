@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from hostagent.agent.supervisor import FIRST_DESCRIPTOR
 from hostagent.systemd import units
-from hostagent.tests.rig import REPOSITORY, START, Host
+from hostagent.tests.rig import REPOSITORY, START, NamespaceHost
 
 NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
@@ -39,7 +39,7 @@ def unit(name: str) -> dict[str, str]:
 class Manager:
     """Starts the agent in a host's network namespace as its unit says, hears it, and keeps its descriptors."""
 
-    def __init__(self, host: Host, folder: Path, config: Path) -> None:
+    def __init__(self, host: NamespaceHost, folder: Path, config: Path) -> None:
         self._host = host
         self._config = config
         self._log = folder / "log"

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, allocation, measured_bps
+from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations, Applied, Hello, Telemetry
 
@@ -170,7 +170,7 @@ def test_a_new_rate_is_in_force_on_a_live_connection(hosts, agent, cleanup):
     assert bulks[0].info.cwnd_segments == 500
 
 
-def lose_all_in_flight(receiver: Host, bulk: Bulk, window_segments: int) -> None:
+def lose_all_in_flight(receiver: NamespaceHost, bulk: Bulk, window_segments: int) -> None:
     """Let all that fills a window die, and TCP's one probe with it; the peer is there again afterwards."""
     eventually(lambda: bulk.info.bytes_acked > 10_000_000, within_s=5, what="data flows")
     receiver.ip("address", "delete", f"{receiver.address}/24", "dev", receiver.interface)
@@ -179,7 +179,7 @@ def lose_all_in_flight(receiver: Host, bulk: Bulk, window_segments: int) -> None
     receiver.ip("address", "add", f"{receiver.address}/24", "dev", receiver.interface)
 
 
-def left_alone(sender: Host, receiver: Host) -> None:
+def left_alone(sender: NamespaceHost, receiver: NamespaceHost) -> None:
     """Keep the retransmission timer from helping, and the receive window from hindering: a late reader's is small."""
     sender.ip("route", "change", "10.77.0.0/24", "dev", sender.interface, "rto_min", "30s")
     receiver.set({"net.ipv4.tcp_rmem": "4096 16777216 16777216"})

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from hostagent.kernel.audit import CONTROL, Contents, Difference, differences, wanted
+from hostagent.kernel.audit import CONTROL, Contents, Difference, differences, wanted_contents
 from hostagent.kernel.image import object_image
 from hostagent.kernel.layout import layout_of
 from hostagent.kernel.plan import KernelPlan, change_to
@@ -20,7 +20,7 @@ def a_plan() -> KernelPlan:
     return change_to(entries, KernelPlan()).plan
 
 
-SHOULD = wanted(LAYOUT, a_plan(), {}, LEASE)
+SHOULD = wanted_contents(LAYOUT, a_plan(), {}, LEASE)
 
 
 def found(where: str, key: bytes, value: bytes | None) -> Contents:

@@ -6,8 +6,8 @@ from ipaddress import ip_address
 import pytest
 
 from hostagent.doctor.buffers import Numbers, Wanted
-from hostagent.doctor.check import Verdict, rows, settings_for, sysctl_file
-from hostagent.doctor.connections import Connection
+from hostagent.doctor.check import FitnessVerdict, rows, settings_for, sysctl_file
+from hostagent.doctor.connections import OpenConnection
 from hostagent.doctor.survey import Interface, OtherNamespace, Survey
 from hostagent.kernel.probe import Facts
 from topology.wire import Framing
@@ -47,7 +47,9 @@ def set_up(survey: Survey = AS_IT_COMES, wanted: Wanted = WANTED, **settings: st
 RIGHT = set_up()
 
 
-def verdicts(survey: Survey, wanted: Wanted = WANTED, *, but: Verdict = Verdict.OK) -> dict[str, Verdict]:
+def verdicts(
+    survey: Survey, wanted: Wanted = WANTED, *, but: FitnessVerdict = FitnessVerdict.OK
+) -> dict[str, FitnessVerdict]:
     return {row.what: row.verdict for row in rows(survey, wanted) if row.verdict is not but}
 
 
@@ -62,33 +64,33 @@ def test_a_host_that_is_set_up_has_nothing_to_cure():
 
 def test_debian_as_it_comes_does_not_carry_ten_gigabit_over_180_ms():
     bad = verdicts(AS_IT_COMES)
-    failing = {what for what, verdict in bad.items() if verdict is Verdict.FAIL}
+    failing = {what for what, verdict in bad.items() if verdict is FitnessVerdict.FAIL}
     assert failing == {"tcp_rmem[2]", "window scale", "tcp_wmem[2]", "tcp_mem"}
-    assert bad["rmem_max"] is Verdict.WARN, "it matters only to applications that set SO_RCVBUF"
+    assert bad["rmem_max"] is FitnessVerdict.WARN, "it matters only to applications that set SO_RCVBUF"
 
 
 def test_debian_as_it_comes_carries_100_megabit_over_10_ms():
     small = Wanted(10**8, 10_000, Framing())
-    assert Verdict.FAIL not in verdicts(AS_IT_COMES, small).values()
+    assert FitnessVerdict.FAIL not in verdicts(AS_IT_COMES, small).values()
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "row_name", "verdict"),
     [
-        ("tcp_rmem", "4096 131072 2000000000", "tcp_rmem[1]", Verdict.WARN),
-        ("tcp_rmem", "4096 1300000000 1000000", "tcp_rmem[2]", Verdict.FAIL),
-        ("tcp_wmem", "4096 16384 4194304", "tcp_wmem[2]", Verdict.FAIL),
-        ("tcp_mem", "287901 383869 575802", "tcp_mem", Verdict.FAIL),
-        ("rmem_max", "212992", "rmem_max", Verdict.WARN),
-        ("wmem_max", "212992", "wmem_max", Verdict.WARN),
-        ("tcp_window_scaling", "0", "tcp_window_scaling", Verdict.FAIL),
-        ("tcp_timestamps", "0", "tcp_timestamps", Verdict.FAIL),
-        ("tcp_sack", "0", "tcp_sack", Verdict.FAIL),
-        ("tcp_no_metrics_save", "0", "tcp_no_metrics_save", Verdict.WARN),
-        ("tcp_mtu_probing", "2", "tcp_mtu_probing", Verdict.WARN),
-        ("tcp_early_retrans", "0", "tcp_early_retrans", Verdict.WARN),
-        ("tcp_recovery", "0", "tcp_recovery", Verdict.WARN),
-        ("tcp_retries2", "3", "tcp_retries2", Verdict.WARN),
+        ("tcp_rmem", "4096 131072 2000000000", "tcp_rmem[1]", FitnessVerdict.WARN),
+        ("tcp_rmem", "4096 1300000000 1000000", "tcp_rmem[2]", FitnessVerdict.FAIL),
+        ("tcp_wmem", "4096 16384 4194304", "tcp_wmem[2]", FitnessVerdict.FAIL),
+        ("tcp_mem", "287901 383869 575802", "tcp_mem", FitnessVerdict.FAIL),
+        ("rmem_max", "212992", "rmem_max", FitnessVerdict.WARN),
+        ("wmem_max", "212992", "wmem_max", FitnessVerdict.WARN),
+        ("tcp_window_scaling", "0", "tcp_window_scaling", FitnessVerdict.FAIL),
+        ("tcp_timestamps", "0", "tcp_timestamps", FitnessVerdict.FAIL),
+        ("tcp_sack", "0", "tcp_sack", FitnessVerdict.FAIL),
+        ("tcp_no_metrics_save", "0", "tcp_no_metrics_save", FitnessVerdict.WARN),
+        ("tcp_mtu_probing", "2", "tcp_mtu_probing", FitnessVerdict.WARN),
+        ("tcp_early_retrans", "0", "tcp_early_retrans", FitnessVerdict.WARN),
+        ("tcp_recovery", "0", "tcp_recovery", FitnessVerdict.WARN),
+        ("tcp_retries2", "3", "tcp_retries2", FitnessVerdict.WARN),
     ],
 )
 def test_each_setting_that_is_wrong_has_the_command_that_sets_it_right(setting, value, row_name, verdict):
@@ -123,14 +125,14 @@ def test_a_setting_that_is_right_in_another_way_stays(setting, value):
 )
 def test_what_makes_the_rate_impossible_fails(survey, what, words):
     found = row(survey, what)
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is FitnessVerdict.FAIL
     assert words in found.fix
 
 
 def test_open_connections_that_cannot_announce_the_window_are_named():
-    narrow, wide = Connection(ip_address("192.0.2.7"), 443, 7), Connection(ip_address("192.0.2.8"), 443, 14)
+    narrow, wide = OpenConnection(ip_address("192.0.2.7"), 443, 7), OpenConnection(ip_address("192.0.2.8"), 443, 14)
     found = row(replace(RIGHT, connections=(narrow, wide)), "open connections")
-    assert (found.verdict, found.now) == (Verdict.WARN, "1 of 2 narrower: 192.0.2.7")
+    assert (found.verdict, found.now) == (FitnessVerdict.WARN, "1 of 2 narrower: 192.0.2.7")
     assert found.fix == "restart what keeps them: ss -tnp dst 192.0.2.7"
 
 
@@ -140,13 +142,13 @@ def test_more_than_a_window_can_hold_needs_more_connections():
 
 
 def test_memory_that_only_paused_readers_would_take_is_a_warning():
-    assert row(RIGHT, "memory", replace(WANTED, connections=20)).verdict is Verdict.WARN
+    assert row(RIGHT, "memory", replace(WANTED, connections=20)).verdict is FitnessVerdict.WARN
 
 
 def test_in_another_namespace_the_kernels_limit_is_said_to_be_hidden():
     hidden = {name: value for name, value in RIGHT.settings.items() if name != "tcp_mem"}
     found = row(replace(RIGHT, settings=hidden), "tcp_mem")
-    assert (found.verdict, found.now) == (Verdict.WARN, "not visible here")
+    assert (found.verdict, found.now) == (FitnessVerdict.WARN, "not visible here")
     assert found.fix.startswith('there: sysctl -w net.ipv4.tcp_mem="')
     assert "tcp_mem" not in sysctl_file(replace(RIGHT, settings=hidden), WANTED)
     assert "rmem_max" not in sysctl_file(replace(RIGHT, settings=hidden), WANTED), "nor may it be written there"
@@ -159,18 +161,18 @@ def test_an_older_kernel_that_hides_rmem_max_in_a_namespace_is_no_trouble():
 
 def test_containers_whose_connections_are_not_held_are_named_with_the_command():
     found = row(replace(RIGHT, others=(OtherNamespace(4711, "nginx", 3),)), "other namespaces")
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is FitnessVerdict.WARN
     assert "nginx (pid 4711)" in found.now
     assert "nsenter --net=/proc/4711/ns/net headway agent" in found.fix
 
 
 def test_a_container_and_a_missing_route_are_warnings():
     survey = replace(RIGHT, container="/.dockerenv", interface=None)
-    assert verdicts(survey) == {"container": Verdict.WARN, "interface": Verdict.WARN}
+    assert verdicts(survey) == {"container": FitnessVerdict.WARN, "interface": FitnessVerdict.WARN}
 
 
 def test_a_shaping_qdisc_is_a_warning_and_fq_is_said_to_pace():
-    assert row(replace(RIGHT, interface=replace(LINK, qdisc="htb")), "eth0 qdisc").verdict is Verdict.WARN
+    assert row(replace(RIGHT, interface=replace(LINK, qdisc="htb")), "eth0 qdisc").verdict is FitnessVerdict.WARN
     assert "fq paces" in row(RIGHT, "eth0 qdisc").why
     assert "TCP paces" in row(replace(RIGHT, interface=replace(LINK, qdisc="fq_codel")), "eth0 qdisc").why
 

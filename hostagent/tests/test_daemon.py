@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hostagent.agent import daemon
-from hostagent.agent.daemon import Watch
+from hostagent.agent.daemon import Watchdog
 from hostagent.agent.status import Identity, Sight
 from hostagent.errors import BpfError
 from mininet_tests.testing.eventually import eventually
@@ -17,7 +17,7 @@ from topology.protocol import Telemetry
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
 
 
-class Agent:
+class FakeAgent:
     """Something to look at; its kernel may refuse."""
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class Agent:
 def watched(monkeypatch):
     """Runs a watch with short seconds; returns (agent, what was told, the watch)."""
     monkeypatch.setattr(daemon, "REPORT_S", 0.01)
-    agent, told = Agent(), []
-    watch = Watch(agent.report, WHO)
+    agent, told = FakeAgent(), []
+    watch = Watchdog(agent.report, WHO)
     threads: list[threading.Thread] = []
 
     def run(*others: threading.Thread):

@@ -11,7 +11,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent
+from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, Applied, Demand, FlowClass
 
@@ -25,7 +25,7 @@ WANTS, WANTS_AGAIN, ENDED = (True, False), (True, True), (False, True)  # wants,
 
 
 @pytest.fixture
-def hosts(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
+def hosts(hosts: tuple[NamespaceHost, NamespaceHost]) -> tuple[NamespaceHost, NamespaceHost]:
     # departures as on a long path: here they would be of 64 kB at any rate, because the round trip is so short
     hosts[0].set({"net.ipv4.tcp_tso_rtt_log": "0"})
     return hosts
@@ -37,7 +37,7 @@ def plan(epoch: int, rate_bps: int, size_bytes: int = 0) -> Allocations:
     return Allocations(epoch, LEASE_MS, (Allocation(NAME, FlowClass.URGENT, dest, rate_bps, 2000, **rest),))
 
 
-def opened(cleanup: ExitStack, *hosts: Host, **how) -> Bulk:
+def opened(cleanup: ExitStack, *hosts: NamespaceHost, **how) -> Bulk:
     bulk = Bulk(*hosts, **how)
     cleanup.callback(bulk.close)
     return bulk
@@ -72,7 +72,7 @@ def sent_bps(bulk: Bulk, count: int) -> float:
     return count * 8 / (time.monotonic() - began_s)
 
 
-def warm(agent: RunningAgent, hosts: tuple[Host, Host], cleanup: ExitStack, **how) -> Bulk:
+def warm(agent: RunningAgent, hosts: tuple[NamespaceHost, NamespaceHost], cleanup: ExitStack, **how) -> Bulk:
     """A connection that waits at the standby rate, as epoch 1 has it, its window open."""
     agent.obey(plan(1, STANDBY_BPS))
     said(agent, 1, ENDED)

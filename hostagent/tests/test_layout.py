@@ -15,7 +15,7 @@ from hostagent.kernel.btf import Btf, Member
 from hostagent.kernel.image import named_image, object_image
 from hostagent.kernel.layout import NO_DSCP, SLOT, Layout, layout_of
 from hostagent.kernel.leftovers import CONNECTIONS_MAP
-from hostagent.kernel.plan import MAX_ENTRIES, Entry, Match, Tuning
+from hostagent.kernel.plan import MAX_ENTRIES, KernelEntry, Match, Tuning
 from hostagent.tests.rig import REPOSITORY
 
 BPF = REPOSITORY / "hostagent/bpf"
@@ -23,7 +23,7 @@ HEADER = (BPF / "headway.h").read_text()
 TYPES = Btf(object_image())
 MAPS = TYPES.maps()
 LAYOUT = layout_of(object_image())
-ENTRY = Entry(1, 2, 3, 4, 5, 7)
+ENTRY = KernelEntry(1, 2, 3, 4, 5, 7)
 MATCH = Match(IPv6Network("::ffff:10.1.2.0/120"), dest_port=443, local_port=1)
 SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters")
 ADOPTED = {"hw_conns_4": "e48b"}  # the map that a new agent takes over from a dead one, and its struct's digest

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hostagent.agent import status_socket
-from hostagent.agent.status import State, Status
+from hostagent.agent.status import AgentState, AgentStatus
 from hostagent.tests.rig import Bulk, FakeController, allocation
 from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
 from mininet_tests.testing.eventually import eventually
@@ -71,9 +71,9 @@ def ready(manager: Manager) -> bool:
     return any(message.startswith("READY=1") for message in manager.heard)
 
 
-def stands(folder: Path) -> Status:
+def stands(folder: Path) -> AgentStatus:
     (path,) = folder.glob("status-*.sock")
-    return status_socket.asked(path)
+    return status_socket.asked_status(path)
 
 
 def obey(controller: FakeController, message: Allocations) -> None:
@@ -145,12 +145,12 @@ def test_the_operator_and_prometheus_see_the_rate_that_is_delivered(hosts, servi
     cleanup.callback(bulk.close)
     planned_bps = PLAN.rate_bps
 
-    def full() -> Status | None:
+    def full() -> AgentStatus | None:
         now = stands(folder)
         return now if now.entries and now.entries[0].delivered_bps > 0.9 * planned_bps else None
 
     now = eventually(full, within_s=15, what="the planned rate in the status")
-    assert now.state is State.HOLDING
+    assert now.state is AgentState.HOLDING
     assert now.entries[0].delivered_bps < 1.1 * planned_bps
     assert (now.entries[0].connections, now.entries[0].active) == (1, 1)
     assert now.entries[0].rtt_us > 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostagent.errors import NotExpressible
-from hostagent.kernel.plan import MAX_ENTRIES, Change, Entry, KernelPlan, Match, change_to
+from hostagent.errors import NotEncodable
+from hostagent.kernel.plan import MAX_ENTRIES, KernelEntry, KernelPlan, MapChange, Match, change_to
 from topology.protocol import Allocation, FlowClass
 
 EMPTY = KernelPlan()
@@ -42,10 +42,10 @@ class FakeMaps:
     """The kernel's maps, after each single step of a change."""
 
     def __init__(self) -> None:
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, KernelEntry] = {}
         self.matches: dict[Match, int] = {}
 
-    def steps(self, change: Change):
+    def steps(self, change: MapChange):
         for slot, entry in change.entries:
             self.entries[slot] = entry
             yield
@@ -56,11 +56,11 @@ class FakeMaps:
             del self.matches[match]
             yield
 
-    def held(self) -> dict[Match, Entry]:
+    def held(self) -> dict[Match, KernelEntry]:
         return {match: self.entries[slot] for match, slot in self.matches.items()}
 
 
-def meaning(plan: KernelPlan) -> dict[Match, Entry]:
+def meaning(plan: KernelPlan) -> dict[Match, KernelEntry]:
     return {held.match: held.entry for held in plan.held.values()}
 
 
@@ -94,7 +94,7 @@ def test_at_no_step_is_a_match_of_both_plans_without_an_entry_of_either(first, s
 @given(plans)
 def test_the_same_plan_again_changes_nothing(wanted):
     once = change_to(wanted, EMPTY)
-    assert change_to(wanted, once.plan) == Change(once.plan)
+    assert change_to(wanted, once.plan) == MapChange(once.plan)
 
 
 @given(plans, plans)
@@ -122,8 +122,8 @@ def test_what_shrinks_is_written_before_what_grows(first, second):
 def test_a_new_rate_alone_needs_no_walk_over_the_sockets():
     old = change_to([an_allocation()], EMPTY).plan
     change = change_to([an_allocation(rate_bps=16_000)], old)
-    assert change.entries == ((0, Entry(2_000, 10, None)),)
-    assert change == Change(change.plan, entries=change.entries)
+    assert change.entries == ((0, KernelEntry(2_000, 10, None)),)
+    assert change == MapChange(change.plan, entries=change.entries)
 
 
 def test_another_way_makes_another_entry_and_the_same_one_has_its_number_with_every_agent():
@@ -160,5 +160,5 @@ def test_ipv4_is_held_as_mapped_ipv6():
     ids=["name", "match", "rate", "number"],
 )
 def test_what_cannot_be_held_is_refused(wanted, why):
-    with pytest.raises(NotExpressible, match=why):
+    with pytest.raises(NotEncodable, match=why):
         change_to(wanted, EMPTY)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from hostagent.doctor.buffers import LARGEST_BYTES, Numbers, receiving, sending
-from hostagent.doctor.receive_window import TcpBuffers, Windows, wanted
+from hostagent.doctor.receive_window import TcpBuffers, Windows, wanted_sysctls
 
 USUAL = Numbers((4096, 131072, 6291456))
 NOTHING = Windows(0, (), 1448)
@@ -96,7 +96,7 @@ def test_another_boots_state_is_not_put_back(sysctl):
 
 
 def test_the_kernels_limit_makes_room_for_what_all_windows_may_take():
-    ours = wanted(
+    ours = wanted_sysctls(
         {"tcp_rmem": USUAL, "tcp_wmem": USUAL, "tcp_mem": Numbers((1, 2, 3))}, windows(10**8, 500), GIGABYTE * 9
     )
     assert ours["tcp_mem"].of[1] * 4096 >= 4 * 2 * 10**8 + 2_304_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hostagent.agent import metrics, status_socket
-from hostagent.agent.status import Identity, Sight, State, Status, parsed, status, to_bytes
+from hostagent.agent.status import AgentState, AgentStatus, Identity, Sight, parsed_status, status_bytes, status_from
 from hostagent.agent.status_socket import StatusSocket
 from topology.protocol import Allocation, EntryTelemetry, FlowClass, Telemetry
 
@@ -27,9 +27,9 @@ def sight(at_s: float, *, delivered: int = 0, sent: int = 0, again: int = 0, **m
     return Sight(round(at_s * SECOND_NS), counters, **seen)
 
 
-def stands(*sights: Sight, at_s: float | None = None) -> Status:
+def stands(*sights: Sight, at_s: float | None = None) -> AgentStatus:
     at_ns = sights[-1].at_ns if at_s is None else round(at_s * SECOND_NS)
-    return status(WHO, sights, at_ns)
+    return status_from(WHO, sights, at_ns)
 
 
 def test_the_rate_is_of_the_last_second_and_the_loss_of_all_that_was_seen():
@@ -56,12 +56,12 @@ def test_the_lease_runs_on_between_two_looks():
 @pytest.mark.parametrize(
     ("seen", "at_s", "state"),
     [
-        (sight(1), 1, State.HOLDING),
-        (sight(1, fallback="loss"), 1, State.FALLBACK),
-        (sight(2), 3.5, State.LEASE_OVER),
-        (sight(1, lease_ms=0, allocations=()), 1, State.NO_PLAN),
-        (sight(1), 9, State.STUCK),
-        (sight(1, allocations=()), 1, State.HOLDING),
+        (sight(1), 1, AgentState.HOLDING),
+        (sight(1, fallback="loss"), 1, AgentState.FALLBACK),
+        (sight(2), 3.5, AgentState.LEASE_OVER),
+        (sight(1, lease_ms=0, allocations=()), 1, AgentState.NO_PLAN),
+        (sight(1), 9, AgentState.STUCK),
+        (sight(1, allocations=()), 1, AgentState.HOLDING),
     ],
     ids=["holding", "fallback", "lease over", "no plan", "stuck", "holding a plan that has nothing for this host"],
 )
@@ -71,7 +71,7 @@ def test_the_state_is_the_worst_that_holds(seen, at_s, state):
 
 def test_a_status_survives_its_json():
     now = stands(sight(0), sight(1, delivered=5))
-    assert parsed(to_bytes(now)) == now
+    assert parsed_status(status_bytes(now)) == now
 
 
 def test_whoever_may_ask_gets_the_status_and_a_killed_agents_socket_is_replaced(tmp_path: Path):
@@ -80,7 +80,7 @@ def test_whoever_may_ask_gets_the_status_and_a_killed_agents_socket_is_replaced(
         killed.bind(str(path))
     now = stands(sight(1))
     answering = StatusSocket(path, lambda: now)
-    assert status_socket.asked(path) == now
+    assert status_socket.asked_status(path) == now
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
     answering.close()
     assert not path.exists()
@@ -89,11 +89,11 @@ def test_whoever_may_ask_gets_the_status_and_a_killed_agents_socket_is_replaced(
 def test_one_that_asks_and_does_not_read_does_not_stop_the_others(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(status_socket, "PATIENCE_S", 0.05)
     entries = tuple(stands(sight(1)).entries * 2000)
-    now = Status(WHO, State.HOLDING, "", 0, 1, 1, 1, {}, 0, 0, entries)
+    now = AgentStatus(WHO, AgentState.HOLDING, "", 0, 1, 1, 1, {}, 0, 0, entries)
     answering = StatusSocket(tmp_path / "s", lambda: now)
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(os.fspath(tmp_path / "s"))
-        assert len(status_socket.asked(tmp_path / "s").entries) == 2000
+        assert len(status_socket.asked_status(tmp_path / "s").entries) == 2000
     answering.close()
 
 
@@ -107,7 +107,7 @@ def test_prometheus_gets_the_same(tmp_path: Path):
         port = free.getsockname()[1]
     more = {"fallback": "loss", "buffers_may_take_bytes": 10**9, "repairs": 2}
     now = stands(sight(0), sight(1, delivered=7, sent=9, again=1, **more))
-    _, end = metrics.served(f"127.0.0.1:{port}", lambda: now)
+    _, end = metrics.metrics_server(f"127.0.0.1:{port}", lambda: now)
     lines = set(scraped(port).splitlines())
     end()
     labels = '{class="urgent",dest="192.0.2.0/24",entry="urgent/base20"}'

@@ -27,7 +27,7 @@ def test_other_namespaces_are_found_by_their_processes(tmp_path):
 
 def test_what_this_namespace_does_not_show_is_left_out(tmp_path):
     (tmp_path / "tcp_rmem").write_text("4096\t131072\t6291456\n")
-    assert survey.settings(tmp_path, tmp_path) == {"tcp_rmem": Numbers((4096, 131072, 6291456))}
+    assert survey.sysctls(tmp_path, tmp_path) == {"tcp_rmem": Numbers((4096, 131072, 6291456))}
 
 
 def test_an_agent_is_found_by_its_lock(tmp_path):

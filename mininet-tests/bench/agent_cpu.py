@@ -18,7 +18,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from statistics import median
 
-from hostagent.tests.rig import Host, RunningAgent, two_hosts
+from hostagent.tests.rig import NamespaceHost, RunningAgent, two_hosts
 from mininet_tests.lab.saturation import PROC_STAT, cpu_times
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, FlowClass
@@ -60,7 +60,7 @@ class Cost:
     idle_share: float
 
 
-def tuned(sender: Host, receiver: Host, load: Load) -> None:
+def tuned(sender: NamespaceHost, receiver: NamespaceHost, load: Load) -> None:
     """Give the line its rate and its delay, and the hosts room for the windows."""
     frames = converted_bps(load.wire_bps, Layer.WIRE, Layer.FRAME, Framing())
     for host, commands in (
@@ -84,7 +84,7 @@ def tuned(sender: Host, receiver: Host, load: Load) -> None:
             subprocess.run(["ip", "netns", "exec", host.name, *words], check=True)
 
 
-def cost(sender: Host, receiver: Host, algorithm: str, load: Load) -> Cost:
+def cost(sender: NamespaceHost, receiver: NamespaceHost, algorithm: str, load: Load) -> Cost:
     """Return what one round costs while the transfers run steadily.
 
     Raises:
@@ -122,7 +122,7 @@ def cost(sender: Host, receiver: Host, algorithm: str, load: Load) -> Cost:
             process.wait()
 
 
-def _measured(sender: Host, over_s: float) -> Cost:
+def _measured(sender: NamespaceHost, over_s: float) -> Cost:
     began_s, bytes_before, cpu_before = time.monotonic(), _sent_bytes(sender), cpu_times(PROC_STAT.read_text())
     time.sleep(over_s)
     took_s, moved = time.monotonic() - began_s, _sent_bytes(sender) - bytes_before
@@ -131,7 +131,7 @@ def _measured(sender: Host, over_s: float) -> Cost:
     return Cost((took_s - idle_s) / (moved / 1e9), moved * 8 / took_s, idle_s / took_s)
 
 
-def _sent_bytes(host: Host) -> int:
+def _sent_bytes(host: NamespaceHost) -> int:
     """Return the payload that a namespace has sent in full segments, those sent again aside."""
     ((names, values),) = DATA_SENT.findall(host.inside(Path("/proc/thread-self/net/netstat").read_text))
     counted: dict[str, int] = dict(zip(names.split(), map(int, values.split()), strict=True))

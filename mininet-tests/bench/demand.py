@@ -17,7 +17,7 @@ from statistics import median, quantiles
 
 import structlog
 
-from hostagent.tests.rig import MBIT, Bulk, Host, RunningAgent, two_hosts
+from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, two_hosts
 from topology.protocol import Allocation, Allocations, Demand, FlowClass
 
 ROUNDS, LEASE_MS, NAME = 100, 3000, "urgent/left"
@@ -27,7 +27,7 @@ RATE_BPS, STANDBY_BPS, WRITE_BYTES = 400 * MBIT, 20 * MBIT, 400_000
 class Rig:
     """A sender with its agent, a receiver that notes when the last byte has come."""
 
-    def __init__(self, left: Host, right: Host, folder: Path) -> None:
+    def __init__(self, left: NamespaceHost, right: NamespaceHost, folder: Path) -> None:
         left.set({"net.ipv4.tcp_tso_rtt_log": "0"})
         self.agent = RunningAgent(left, folder)
         self.epoch = 0

@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import partial
 
-from hostagent.tests.rig import Host
+from hostagent.tests.rig import NamespaceHost
 from mininet_tests.site.qdiscs import seeded
 
 QUEUE_PACKETS = 400_000  # netem's limit: more than any rate x delay here
@@ -61,7 +61,7 @@ ROUTES = {
 }
 
 
-class Place(Host):
+class Place(NamespaceHost):
     """A namespace on the line."""
 
     def __init__(self, port: Port) -> None:

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Self
 
-from hostagent.tests.rig import Host, RunningAgent
+from hostagent.tests.rig import NamespaceHost, RunningAgent
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.site.long_line import Line
 from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
@@ -38,7 +38,7 @@ def window_segments(rate_bps: int, rtt_ms: float) -> int:
 class Agent(RunningAgent):
     """An agent with settings of its own."""
 
-    def __init__(self, host: Host, folder: Path, settings: dict[str, object]) -> None:
+    def __init__(self, host: NamespaceHost, folder: Path, settings: dict[str, object]) -> None:
         """Start it.
 
         Args:

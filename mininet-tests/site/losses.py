@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hostagent.errors import BpfError
 from hostagent.kernel.loader import BpfMap, BpfObject, Libbpf
-from hostagent.tests.rig import Host
+from hostagent.tests.rig import NamespaceHost
 from mininet_tests.site.long_line import run
 
 OBJECT = Path(__file__).parent / "bpf" / "losses.bpf.o"
@@ -57,7 +57,7 @@ class Counts:
 class SegmentLoss:
     """Loses segments that arrive at an interface of a place; nothing before ``set``."""
 
-    def __init__(self, place: Host, device: str, mac: str) -> None:
+    def __init__(self, place: NamespaceHost, device: str, mac: str) -> None:
         """Attach it.
 
         Args:
@@ -104,7 +104,7 @@ class SegmentLoss:
         return Counts(*_MODEL.unpack(self._models.value(_KEY))[-4:])
 
 
-def _index(place: Host, device: str) -> int:
+def _index(place: NamespaceHost, device: str) -> int:
     return place.inside(lambda: socket.if_nametoindex(device))
 
 

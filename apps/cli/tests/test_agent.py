@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from apps.main import app
 from hostagent.agent import status
-from hostagent.agent.status import Entry, Identity, State, Status
+from hostagent.agent.status import AgentState, AgentStatus, EntryStatus, Identity
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
-ENTRY = Entry(
+ENTRY = EntryStatus(
     name="urgent/base20",
     flow_class="urgent",
     dest="192.0.2.0/24",
@@ -43,7 +43,7 @@ def run(*arguments, exit_code, environment=None):
 def answering(tmp_path):
     """Has a status answered once on the socket of namespace 1a; returns the run directory."""
 
-    def answer(state=State.HOLDING, **changed):
+    def answer(state=AgentState.HOLDING, **changed):
         said = {"controller": "192.0.2.9:50051", "attached_s": 1, "epoch": 7, "lease_ms": 3000, "lease_left_ms": 2400}
         said |= {"buffers": {}, "buffers_may_take_bytes": 2_000_000_000, "age_ms": 10, "entries": (ENTRY,)} | changed
         listener = socket.socket(socket.AF_UNIX)
@@ -52,7 +52,7 @@ def answering(tmp_path):
 
         def serve():
             with listener, listener.accept()[0] as asking:
-                asking.sendall(status.to_bytes(Status(identity=WHO, state=state, **said)))
+                asking.sendall(status.status_bytes(AgentStatus(identity=WHO, state=state, **said)))
 
         threading.Thread(target=serve).start()
         return ("status", "--run-dir", str(tmp_path), "--namespace", "1a")
@@ -75,7 +75,7 @@ def test_the_status_shows_the_rate_against_the_plan(answering):
         assert words in told
 
 
-@pytest.mark.parametrize("state", [one for one in State if one is not State.HOLDING])
+@pytest.mark.parametrize("state", [one for one in AgentState if one is not AgentState.HOLDING])
 def test_a_plan_that_is_not_held_is_exit_code_1(answering, state):
     told, _ = run(*answering(state), exit_code=1)
     assert f"base20: {state}" in told

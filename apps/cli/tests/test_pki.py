@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.cli import pki
-from hostagent.errors import ConfigError
-from hostagent.settings import loaded, parsed
+from hostagent.errors import AgentConfigError
+from hostagent.settings import loaded, parsed_settings
 
 CONFIG = "network: {name: chile-illinois}\ntls: {authority: ca.pem, certificate: not-yet.pem, key: not-yet.key}\n"
 AGENT = """\
@@ -93,8 +93,8 @@ def test_all_makes_those_that_are_missing(run, made):
 
 
 def problems_of(text, folder):
-    with pytest.raises(ConfigError) as caught:
-        parsed(text, folder)
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings(text, folder)
     return caught.value.problems
 
 
@@ -124,7 +124,7 @@ def test_a_controller_on_another_machine_needs_tls_or_a_word(address, tmp_path):
     (problem,) = problems_of(text, tmp_path)
     assert problem.startswith(f"controllers[2]: {address} is on another machine")
     assert "headway pki agent DIR base20" in problem
-    assert parsed(f"{text}insecure: true\n", tmp_path).insecure
+    assert parsed_settings(f"{text}insecure: true\n", tmp_path).insecure
 
 
 def test_tls_and_insecure_together_cannot_be_meant(made):
