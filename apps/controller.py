@@ -10,7 +10,6 @@ from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
 from controller.audit.runner import Audits
-from controller.book import Book
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
@@ -20,6 +19,7 @@ from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
+from controller.state.guard import GuardedState
 from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
@@ -36,34 +36,34 @@ def run(settings: ControllerSettings) -> int:
         OSError: a port is taken, or an address is not ours.
         StoreError: the database cannot be used.
     """
-    book = Book(settings.site, lambda: time.time_ns() // 1000)
-    reports = Reports(book)
+    state = GuardedState(settings.site, lambda: time.time_ns() // 1000)
+    reports = Reports(state)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
     ignored = settings.audit.ignored
     sessions = SwitchSessions(reports, ignored)
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
     switches = SiteSwitches(settings.site, sessions, by_switch, ignored)
-    audits = Audits(book, switches, hosts, settings.audit.interval_s)
+    audits = Audits(state, switches, hosts, settings.audit.interval_s)
     address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
     stop = stop_signal()
     with contextlib.ExitStack() as parts:
         store = Store(settings.store)
         parts.callback(store.close)
         store.open()
-        use_cases = UseCases(book, store)
+        use_cases = UseCases(state, store)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         network = settings.site.network
-        behind = Dependencies(reports, use_cases, book.events, network, book.now_us, sessions.dpids, audits.view)
+        behind = Dependencies(reports, use_cases, state.events, network, state.now_us, sessions.dpids, audits.view)
         parts.enter_context(web(api(behind), settings.rest))
-        parts.callback(book.events.close)
+        parts.callback(state.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(working(Convergence(book, switches, hosts, audits).run, "convergence", book, stop))
-        parts.enter_context(working(Timekeeper(book, use_cases).run, "clock", book, stop))
-        parts.enter_context(working(Purchasing(book, use_cases, providers).run, "providers", book, stop))
+        parts.enter_context(working(Convergence(state, switches, hosts, audits).run, "convergence", state, stop))
+        parts.enter_context(working(Timekeeper(state, use_cases).run, "clock", state, stop))
+        parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         stop.wait()
         log.info("controller.stopping")

@@ -10,8 +10,8 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from controller.book import Book
 from controller.settings.listen import ListenAddress
+from controller.state.guard import GuardedState
 
 log = structlog.get_logger()
 
@@ -46,7 +46,7 @@ def web(app: FastAPI, address: ListenAddress) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def working(work: Callable[[], None], name: str, book: Book, stop: Stop) -> Iterator[None]:
+def working(work: Callable[[], None], name: str, state: GuardedState, stop: Stop) -> Iterator[None]:
     """Do some work in a thread until the end; one that fails ends the process, which its supervisor starts again."""
 
     def guarded() -> None:
@@ -62,7 +62,5 @@ def working(work: Callable[[], None], name: str, book: Book, stop: Stop) -> Iter
     try:
         yield
     finally:
-        with book.changed:
-            book.stopping = True
-            book.changed.notify_all()
+        state.stop()
         thread.join(timeout=5)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from controller.book import Book
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.admission import RESERVABLE, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE
@@ -10,6 +9,7 @@ from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
 from controller.plan.reservations import MAX_TIME_US, Constraints
 from controller.site import Site, flow_between
+from controller.state.value import SiteState, flows
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 
@@ -35,11 +35,12 @@ class AnnouncementRequest:
     deadline_us: int | None = None
 
 
-def check_request(book: Book, request: Request, now_us: int, reservation_id: str = "") -> None:
+def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, reservation_id: str = "") -> None:
     """Refuse a request for a reservation that cannot be meant.
 
     Args:
-        book: the site and its promises.
+        site: where.
+        ledger: what is promised there.
         request: what is asked.
         now_us: Unix time.
         reservation_id: the reservation that is to change; empty for a new one.
@@ -53,14 +54,14 @@ def check_request(book: Book, request: Request, now_us: int, reservation_id: str
     if request.rate_bps <= 0:
         raise NotAllowed("rate_bps", f"need at least 1, got {request.rate_bps}")
     check_times(request.start_us, request.end_us, now_us)
-    known = book.ledger.reservations.get(reservation_id)
+    known = ledger.reservations.get(reservation_id)
     if request.start_us < now_us and (known is None or request.start_us != known.start_us):
         late_s = (now_us - request.start_us) / 1e6
         raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
-    check_ends(book.site.network, request.a_end, request.z_end)
-    _check_constraints(book.site.network, request.constraints)
-    if request.a_end not in book.site.network.sites:
-        _check_pair(book.site, book.ledger, request, reservation_id)
+    check_ends(site.network, request.a_end, request.z_end)
+    _check_constraints(site.network, request.constraints)
+    if request.a_end not in site.network.sites:
+        _check_pair(site, ledger, request, reservation_id)
 
 
 def check_times(start_us: int, end_us: int, now_us: int) -> None:
@@ -124,8 +125,8 @@ def _check_pair(site: Site, ledger: Ledger, request: Request, reservation_id: st
             raise NotAllowed("class", why)
 
 
-def check_announcement(book: Book, asked: AnnouncementRequest) -> None:
-    """Refuse an announcement that cannot be meant; under the lock.
+def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest, now_us: int) -> None:
+    """Refuse an announcement that cannot be meant.
 
     Raises:
         NotAllowed: a class that is not announced, a host that already sends in the plan, no bytes.
@@ -137,11 +138,11 @@ def check_announcement(book: Book, asked: AnnouncementRequest) -> None:
         raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
     if not asked.senders or len(set(asked.senders)) < len(asked.senders):
         raise NotAllowed("from", "need at least one host, each once")
-    if asked.announcement_id in book.ledger.announcements:
+    if asked.announcement_id in state.wished.ledger.announcements:
         raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
-    sending = {(flow.host, flow.target): flow.name for flow in book.flows()}
+    sending = {(flow.host, flow.target): flow.name for flow in flows(site, state, now_us)}
     for sender in asked.senders:
-        flow_between(book.site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
+        flow_between(site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
         busy = sending.get((sender, asked.target))
         if busy is not None:
             raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")

@@ -1,45 +1,81 @@
 """What agents and switches report, and a look at the plan. The use cases are in :mod:`controller.use_cases`."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from controller.book import Book, StepDone, View
 from controller.plan.failover import late
+from controller.plan.invariant import Layers
+from controller.plan.lines import LineState
+from controller.plan.plan import Plan
 from controller.plan.ports import PortBurst
 from controller.start_bursts import start_bursts
+from controller.state.guard import GuardedState
+from controller.state.installed import StepDone
+from controller.state.layers import layers
+from controller.state.reported import HostState
+from controller.state.value import flows
+from topology.network import Hop
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 from topology.units import shown_time
 
 
-class Reports:
-    """What comes from below, written into one book."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """The plan at every layer, at one moment.
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
+    Attributes:
+        desired: the plan that is wanted.
+        installed: the plan whose meters are in force, None before the first.
+        layers: by link, what each layer lets through at this moment.
+        hosts: every host's agent.
+        error: why the last step failed, empty if it did not.
+        lines: by circuit, how its line is.
+        prepared: by circuit, the plan that is held ready for the case that it dies.
+    """
+
+    desired: Plan
+    installed: Plan | None
+    layers: Mapping[Hop, Layers]
+    hosts: Mapping[str, HostState]
+    error: str
+    lines: Mapping[str, LineState]
+    prepared: Mapping[str, Plan]
+
+
+class Reports:
+    """What comes from below, written into the state."""
+
+    def __init__(self, state: GuardedState) -> None:
+        self._state = state
         self._declined: dict[str, Declined] = {}  # by host, what was said of it last
-        dpids = {switch.name: switch.dpid for switch in book.site.network.switches}
+        dpids = {switch.name: switch.dpid for switch in state.site.network.switches}
         self._circuits = {
-            (dpids[tail], link.port_no): link.circuit for tail, _, link in book.site.network.circuit_links
+            (dpids[tail], link.port_no): link.circuit for tail, _, link in state.site.network.circuit_links
         }
 
     def view(self) -> View:
         """Return the plan at every layer, now."""
-        book = self._book
-        with book.changed:
-            last = book.installed.steps[-1] if book.installed.steps else None
-            hosts = {name: replace(state) for name, state in book.hosts.items()}
-            error = book.store_error or (last.error if last else "")
-            now_us = book.now_us()
-            lines = {c.name: book.lines.state(c.name, now_us) for c in book.site.network.circuits}
-            return View(book.desired, book.installed.meters, book.layers(), hosts, error, lines, dict(book.prepared))
+        with self._state.changed:
+            now, now_us = self._state.value, self._state.now_us()
+        site, reported = self._state.site, now.reported
+        return View(
+            now.desired.plan,
+            now.installed.meters,
+            layers(site, now, now_us),
+            reported.hosts,
+            reported.store_error or now.installed.error,
+            {c.name: reported.lines.state(c.name, now_us) for c in site.network.circuits},
+            now.desired.prepared,
+        )
 
     def steps(self) -> tuple[StepDone, ...]:
         """Return the latest steps of transitions, oldest first."""
-        with self._book.changed:
-            return tuple(self._book.installed.steps)
+        with self._state.changed:
+            return self._state.installed.steps
 
     def bursts(self) -> tuple[PortBurst, ...]:
         """Return what a start of all senders at one instant needs at each port, and what they do about it."""
-        return start_bursts(self._book)
+        return start_bursts(self._state)
 
     def host_up(self, hello: Hello) -> Allocations | None:
         """Return what a host may do now that its agent is here; None if there is no such host.
@@ -47,68 +83,78 @@ class Reports:
         In the middle of a transition that is what it was sent last, if anything: it takes part in the next step. A host
         that was sent nothing yet is told so by epoch 0, and goes on with what it has until its lease ends.
         """
-        book = self._book
-        with book.changed:
-            state = book.hosts.get(hello.host)
-            if state is None:
+        state, name = self._state, hello.host
+        with state.changed:
+            host = state.reported.hosts.get(name)
+            if host is None:
                 return None
-            plan = book.installed.meters
-            state.connected, state.kernel = True, hello.kernel
-            for flow in book.flows():  # what was under way goes on until the host says what it knows of it
-                if flow.host == hello.host and flow.standby_bps:
-                    state.wants.setdefault(flow.name, True)
-            book.demanded()
+            # What was under way goes on until the host says what it knows of it.
+            known = flows(state.site, state.value, state.now_us())
+            watched = {flow.name: True for flow in known if flow.host == name and flow.standby_bps}
+            wants = {**watched, **host.wants}
+            state.put_host(name, replace(host, connected=True, kernel=hello.kernel, wants=wants))
+            plan = state.installed.meters
+            state.demand_changed()
             # Never less than it was sent before: an agent takes an older epoch for an older controller's.
-            if plan is not None and plan.epoch == book.installed.hosts_epoch >= state.sent_epoch:
-                return book.sending(hello.host, plan.epoch, plan.of_host(hello.host))
-            told = state.leases.grants[-1].entries if state.leases.grants else ()
-            return book.sending(hello.host, state.sent_epoch, told)
+            if plan is not None and plan.epoch == state.installed.hosts_epoch >= host.sent_epoch:
+                return state.grant(name, plan.epoch, plan.of_host(name))
+            return state.grant(name, host.sent_epoch, host.sent)
 
     def host_down(self, host: str) -> None:
         """Note that a host's stream has ended; what it was allowed counts until its lease is over."""
-        with self._book.changed:
-            state = self._book.hosts[host]
-            state.connected = False
-            state.leases = state.leases.lost(self._book.now_us(), self._book.site.lease_ms * 1000)
-            self._book.demanded()
-            self._book.changed.notify_all()
+        state = self._state
+        with state.changed:
+            known = state.reported.hosts[host]
+            leases = known.leases.lost(state.now_us(), state.site.lease_ms * 1000)
+            state.put_host(host, replace(known, connected=False, leases=leases))
+            state.demand_changed()
+            state.changed.notify_all()
 
     def host_applied(self, host: str, applied: Applied) -> None:
         """Note that a host's kernel holds an epoch."""
-        with self._book.changed:
-            state = self._book.hosts[host]
-            if any(told.epoch == applied.epoch for told in state.leases.grants):
-                state.confirmed_epoch = max(state.confirmed_epoch, applied.epoch)
-                state.leases = state.leases.confirmed(applied.epoch)
-                if applied.epoch == state.sent_epoch:
-                    state.confirmed_us = self._book.now_us()
-                self._book.changed.notify_all()
+        state = self._state
+        with state.changed:
+            known, epoch = state.reported.hosts[host], applied.epoch
+            if any(grant.epoch == epoch for grant in known.leases.grants):
+                now = replace(
+                    known,
+                    confirmed_epoch=max(known.confirmed_epoch, epoch),
+                    leases=known.leases.confirmed(epoch),
+                    confirmed_us=state.now_us() if epoch == known.sent_epoch else known.confirmed_us,
+                )
+                state.put_host(host, now)
+                state.changed.notify_all()
 
     def host_demand(self, host: str, demand: Demand) -> None:
         """Take in that a flow has more to send than its standby rate carries; or that it has not, and keeps to that."""
-        with self._book.changed:
+        with self._state.changed:
             self._demanded(host, demand)
 
     def _demanded(self, host: str, demand: Demand) -> None:
-        book, state = self._book, self._book.hosts[host]
+        """Take in a demand; under the lock."""
+        state, known = self._state, self._state.reported.hosts[host]
         if demand.standing_by:
-            state.leases = state.leases.stepped_down(demand.epoch, demand.name)
-        if state.wants.get(demand.name) is not demand.wants:
-            state.wants[demand.name] = demand.wants
-            book.events.publish("host.demand", host=host, flow=demand.name, epoch=demand.epoch, wants=demand.wants)
-            book.demanded()
+            known = replace(known, leases=known.leases.stepped_down(demand.epoch, demand.name))
+        is_news = known.wants.get(demand.name) is not demand.wants
+        if is_news:
+            known = replace(known, wants={**known.wants, demand.name: demand.wants})
+        state.put_host(host, known)
+        if is_news:
+            state.events.publish("host.demand", host=host, flow=demand.name, epoch=demand.epoch, wants=demand.wants)
+            state.demand_changed()
         # Its flight has ended and another has begun before we heard of it.
-        needs_newer = demand.wants and demand.standing_by and demand.epoch == state.sent_epoch == book.desired.epoch
-        if needs_newer and state.acts_as_told != book.desired.of_host(host):
-            book.grant_anew()
-        book.changed.notify_all()
+        plan = state.desired.plan
+        needs_newer = demand.wants and demand.standing_by and demand.epoch == known.sent_epoch == plan.epoch
+        if needs_newer and known.acts_as_granted != plan.of_host(host):
+            state.grant_anew()
+        state.changed.notify_all()
 
     def host_declined(self, host: str, declined: Declined) -> None:
         """Say that a host does not act on what it was sent, and why; once, although it is sent again and again."""
         if self._declined.get(host) == declined:
             return
         self._declined[host] = declined
-        self._book.events.publish(
+        self._state.events.publish(
             "host.declined",
             level="error",
             host=host,
@@ -119,7 +165,7 @@ class Reports:
 
     def host_repaired(self, host: str, repaired: Repaired) -> None:
         """Say what a host's agent has put right in its kernel."""
-        self._book.events.publish(
+        self._state.events.publish(
             "host.repaired",
             level="warning",
             host=host,
@@ -131,54 +177,61 @@ class Reports:
 
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
         """Keep a host's counters; they also say what a message about demand that was lost would have said."""
-        with self._book.changed:
-            state = self._book.hosts[host]
-            state.telemetry, state.telemetry_us = telemetry, self._book.now_us()
+        state = self._state
+        with state.changed:
+            known = state.reported.hosts[host]
+            state.put_host(host, replace(known, telemetry=telemetry, telemetry_us=state.now_us()))
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
 
     def switch_up(self, dpid: int) -> None:
         """Note that a switch came: what it holds must be compared again, and what it has lost is drift."""
-        with self._book.changed:
-            self._book.switches_back.add(dpid)
-        self._suspect()
+        self._audit_at_once(dpid)
+        self._doubt()
 
     def rule_gone(self, dpid: int) -> None:
         """Note that somebody has deleted a rule of ours: that switch is audited at once."""
-        with self._book.changed:
-            self._book.switches_back.add(dpid)
-            self._book.changed.notify_all()
+        self._audit_at_once(dpid)
+
+    def _audit_at_once(self, dpid: int) -> None:
+        with self._state.changed:
+            reported = self._state.reported
+            self._state.put(reported=replace(reported, switches_back=reported.switches_back | {dpid}))
+            self._state.changed.notify_all()
 
     def switch_down(self, _dpid: int) -> None:
         """Note that a switch went: what it holds must be compared again."""
-        self._suspect()
+        self._doubt()
 
-    def _suspect(self) -> None:
-        with self._book.changed:
-            self._book.suspicions += 1
-            self._book.changed.notify_all()
+    def _doubt(self) -> None:
+        """Note that switches may not hold any more what was installed."""
+        with self._state.changed:
+            reported = self._state.reported
+            self._state.put(reported=replace(reported, doubts=reported.doubts + 1))
+            self._state.changed.notify_all()
 
     def port_said(self, dpid: int, port_no: int, is_live: bool) -> None:
         """Note whether a switch's port is live; a circuit whose line ends there lives and dies with it."""
-        book = self._book
-        with book.changed:
+        state = self._state
+        with state.changed:
             circuit = self._circuits.get((dpid, port_no))
             if circuit is None:
                 return
-            before = book.desired
-            book.lines.said(circuit, (dpid, port_no), book.now_us(), is_live=is_live)
-            book.note_lines()
-            book.changed.notify_all()
-            if book.desired is not before:
+            before, reported = state.desired.plan, state.reported
+            lines = reported.lines.said(circuit, (dpid, port_no), state.now_us(), is_live=is_live)
+            state.put(reported=replace(reported, lines=lines))
+            state.note_lines()
+            state.changed.notify_all()
+            if state.desired.plan is not before:
                 self._say_late()
 
     def _say_late(self) -> None:
         """Say of the promises that are not kept any more, and when they will be done now; under the lock."""
-        book = self._book
-        announcements, framing = book.ledger.announcements.values(), book.site.network.framing
-        for name, promised_us, expected_us in late(announcements, book.desired, framing, book.now_us()):
-            book.events.publish(
+        state = self._state
+        announcements, framing = state.wished.ledger.announcements.values(), state.site.network.framing
+        for name, promised_us, expected_us in late(announcements, state.desired.plan, framing, state.now_us()):
+            state.events.publish(
                 "announcement.late",
                 level="error",
                 announcement=name,

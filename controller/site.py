@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from controller.errors import NotAllowed, NotKnown
+from controller.plan.failover import redundant
 from controller.plan.flows import flow_on
 from controller.plan.ledger import Ledger
 from controller.plan.lines import RETURN_AFTER_US
@@ -18,7 +20,7 @@ from topology.wire import Layer, converted_bps
 RECEIVE_WINDOW_BDPS = 3  # with loss, two to three bandwidth-delay products of selectively confirmed data wait
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """What does not change while the controller runs.
 
@@ -60,8 +62,14 @@ class Site:
         paths = (self.network.path(a.name, z.name) for a in self.network.hosts for z in self.network.hosts)
         return max(self.network.path_rtt_us(path) for path in paths)
 
+    @cached_property
+    def redundant(self) -> frozenset[str]:
+        """The circuits whose two ends are joined without them too."""
+        return redundant(self.network)
+
+    @cached_property
     def receive_window_bytes(self) -> int:
-        """Return the window a receiver must be able to open: the longest path at the highest rate, with recovery."""
+        """The window a receiver must be able to open: the longest path at the highest rate, with recovery."""
         wire_bps = max(circuit.rate_bps for circuit in self.network.circuits)
         payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
         return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000

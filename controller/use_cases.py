@@ -7,10 +7,9 @@ plan only after it.
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from controller.book import Book
 from controller.checks import AnnouncementRequest, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.plan.admission import Refused, Request
@@ -20,6 +19,8 @@ from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
+from controller.state.carried import lacks
+from controller.state.guard import GuardedState
 from controller.store import Changes, PurchaseRow, Store
 from controller.store.announcements import announcement_of, announcement_text
 
@@ -35,13 +36,13 @@ class Saved(Generic[T]):
 
 
 class UseCases:
-    """The use cases over one book and one store."""
+    """The use cases over one state and one store."""
 
-    def __init__(self, book: Book, store: Store) -> None:
+    def __init__(self, state: GuardedState, store: Store) -> None:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
-        self._book = book
+        self._state = state
         self._store = store
-        with book.changed:
+        with state.changed:
             self._restore()
 
     # Reservations.
@@ -57,17 +58,17 @@ class UseCases:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: a request that makes no sense, or a key that was used for another one.
         """
-        with self._book.changed:
+        with self._state.changed:
             now_us = self._now()
             new = created(now_us)
-            known = self._book.ledger.by_key(new.key) if new.key else None
+            known = self._state.wished.ledger.by_key(new.key) if new.key else None
             if known is not None:
                 if known.fingerprint != new.fingerprint:
                     raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
                 return self._keep(known)
             request = asked(now_us)
-            check_request(self._book, request, now_us)
-            answer = self._book.ledger.hold(request, new)
+            check_request(self._state.site, self._state.wished.ledger, request, now_us)
+            answer = self._state.wished.ledger.hold(request, new)
             return self._told("reservation.held", new.reservation_id, answer)
 
     def commit(self, reservation_id: str) -> Saved[Reservation]:
@@ -77,13 +78,13 @@ class UseCases:
             NotKnown: there is none of this name.
             Illegal: the hold has lapsed, or it has ended.
         """
-        with self._book.changed:
+        with self._state.changed:
             now_us = self._now()
             known = self._known(reservation_id)
             if known.state in {ReservationState.COMMITTED, *IN_PLAN}:
                 return self._keep(known)
-            self._book.ledger.happened(reservation_id, LifecycleEvent.COMMIT, now_us)
-            self._book.events.publish("reservation.committed", reservation=reservation_id)
+            self._state.wished.ledger.happened(reservation_id, LifecycleEvent.COMMIT, now_us)
+            self._state.events.publish("reservation.committed", reservation=reservation_id)
             self._tick(now_us)  # its start may be now
             return self._keep(self._known(reservation_id))
 
@@ -94,10 +95,10 @@ class UseCases:
             NotKnown: there is none of this name.
             Illegal: it is not held any more.
         """
-        with self._book.changed:
+        with self._state.changed:
             now_us = self._now()
             self._known(reservation_id)
-            return self._keep(self._book.ledger.renew(reservation_id, now_us, hold_us))
+            return self._keep(self._state.wished.ledger.renew(reservation_id, now_us, hold_us))
 
     def change(
         self, reservation_id: str, changed: Callable[[Reservation], Request], version: int
@@ -115,7 +116,7 @@ class UseCases:
             NotAllowed: a change that makes no sense.
             Illegal: it has ended.
         """
-        with self._book.changed:
+        with self._state.changed:
             now_us = self._now()
             known = self._known(reservation_id)
             if known.version != version:
@@ -124,9 +125,9 @@ class UseCases:
             started = known.state in IN_PLAN
             if started and request.start_us != known.start_us:
                 raise NotAllowed("start", "it has begun, so its start cannot change any more")
-            check_request(self._book, request, now_us, reservation_id)
+            check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
             return self._told(
-                "reservation.changed", reservation_id, self._book.ledger.change(reservation_id, request, now_us)
+                "reservation.changed", reservation_id, self._state.wished.ledger.change(reservation_id, request, now_us)
             )
 
     def release(self, reservation_id: str, version: int | None = None) -> Saved[Reservation]:
@@ -137,14 +138,14 @@ class UseCases:
             Outdated: it has changed since the client saw it.
             Illegal: it has ended otherwise.
         """
-        with self._book.changed:
+        with self._state.changed:
             now_us = self._now()
             known = self._known(reservation_id)
             if version is not None and known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
             if known.state is ReservationState.RELEASED:
                 return self._keep(known)
-            released = self._book.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
+            released = self._state.wished.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
             return self._told("reservation.released", reservation_id, released)
 
     def reservation(self, reservation_id: str) -> Reservation:
@@ -153,15 +154,15 @@ class UseCases:
         Raises:
             NotKnown: there is none of this name.
         """
-        with self._book.changed:
+        with self._state.changed:
             self._now()
             return self._known(reservation_id)
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return all, in order of creation."""
-        with self._book.changed:
+        with self._state.changed:
             self._now()
-            return tuple(self._book.ledger.reservations.values())
+            return tuple(self._state.wished.ledger.reservations.values())
 
     def availability(self, question: Question) -> tuple[Availability, ...]:
         """Return what is free along each path.
@@ -170,11 +171,11 @@ class UseCases:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: the time is empty, or over.
         """
-        with self._book.changed:
+        with self._state.changed:
             now_us = self._now()
-            check_ends(self._book.site.network, question.a_end, question.z_end)
+            check_ends(self._state.site.network, question.a_end, question.z_end)
             check_times(question.start_us, question.end_us, now_us)
-            return availability(question, self._book.site.network, self._book.ledger.calendar)
+            return availability(question, self._state.site.network, self._state.wished.ledger.calendar)
 
     # Announcements.
 
@@ -185,14 +186,14 @@ class UseCases:
             NotAllowed: a class that is not announced, a host that already sends in the plan, or no bytes.
             NotKnown: a host that is not in the network.
         """
-        book = self._book
-        with book.changed:
+        state = self._state
+        with state.changed:
             now_us = self._now()
-            check_announcement(book, asked)
+            check_announcement(state.site, state.value, asked, now_us)
             wish = Wish(
-                asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, book.site.network.framing
+                asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, state.site.network.framing
             )
-            answer = book.ledger.announce(wish, asked.senders, asked.target, now_us)
+            answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
             return self._told("announcement.promised", asked.announcement_id, answer)
 
     def forget(self, announcement_id: str) -> Saved[Announcement]:
@@ -201,18 +202,18 @@ class UseCases:
         Raises:
             NotKnown: there is none of this name.
         """
-        with self._book.changed:
+        with self._state.changed:
             self._now()
-            known = self._book.ledger.announcements
-            if announcement_id not in known:
-                raise NotKnown("announcement", announcement_id, tuple(known))
-            return self._told("announcement.released", announcement_id, self._book.ledger.forget(announcement_id))
+            ledger = self._state.wished.ledger
+            if announcement_id not in ledger.announcements:
+                raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
+            return self._told("announcement.released", announcement_id, ledger.forget(announcement_id))
 
     def announcements(self) -> tuple[Announcement, ...]:
         """Return those in the plan now."""
-        with self._book.changed:
+        with self._state.changed:
             self._now()
-            return tuple(self._book.ledger.announcements.values())
+            return tuple(self._state.wished.ledger.announcements.values())
 
     # The clock.
 
@@ -222,55 +223,54 @@ class UseCases:
         Raises:
             StoreFailed: nothing was acted on; it is tried again at the next tick.
         """
-        book = self._book
-        with book.changed:
-            if book.store_error:
+        state = self._state
+        with state.changed:
+            if state.reported.store_error:
                 self._restore()
-            now_us = self._now()
-            for known in book.ledger.overbooked(now_us):
-                book.ledger.happened(
-                    known.reservation_id, LifecycleEvent.FAIL, now_us, "the circuit has less than it was"
-                )
-                self._book.events.publish(
+            now_us, ledger = self._now(), state.wished.ledger
+            for known in ledger.overbooked(now_us):
+                ledger.happened(known.reservation_id, LifecycleEvent.FAIL, now_us, "the circuit has less than it was")
+                state.events.publish(
                     "reservation.failed", level="error", reservation=known.reservation_id, why="the circuit has less"
                 )
-            for known in book.ledger.in_plan():
+            for known in ledger.in_plan():
                 self._settle(known, now_us)
             saved = self._keep(None).saved
         saved.result()
-        with book.changed:
-            book.replan()
+        with state.changed:
+            state.replan()
 
     def _settle(self, known: Reservation, now_us: int) -> None:
         """Say active of what every layer carries, and why not of what one does not."""
-        lacks = self._book.lacks(known)
-        if not lacks and known.state is ReservationState.PROVISIONING:
-            self._book.ledger.happened(known.reservation_id, LifecycleEvent.UP, now_us)
-            self._book.events.publish("reservation.active", reservation=known.reservation_id)
-        elif lacks and known.state is ReservationState.ACTIVE:
-            self._book.ledger.happened(known.reservation_id, LifecycleEvent.LOSE, now_us, lacks)
-            self._book.events.publish("reservation.lost", level="error", reservation=known.reservation_id, why=lacks)
-        elif lacks:
-            self._book.ledger.note(known.reservation_id, lacks, now_us)
+        name, state, ledger = known.reservation_id, self._state, self._state.wished.ledger
+        lacking = lacks(state.site, state.value, known, now_us)
+        if not lacking and known.state is ReservationState.PROVISIONING:
+            ledger.happened(name, LifecycleEvent.UP, now_us)
+            state.events.publish("reservation.active", reservation=name)
+        elif lacking and known.state is ReservationState.ACTIVE:
+            ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
+            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking)
+        elif lacking:
+            ledger.note(name, lacking, now_us)
 
     # Under the lock.
 
     def _now(self) -> int:
         """Return the time, with all that is due by now done: an answer never counts on a hold that has lapsed."""
-        now_us = self._book.now_us()
+        now_us = self._state.now_us()
         self._tick(now_us)
         return now_us
 
     def _tick(self, now_us: int) -> None:
-        for moved in self._book.ledger.tick(now_us):
+        for moved in self._state.wished.ledger.tick(now_us):
             if isinstance(moved, Reservation):
                 why = {"why": moved.reason} if moved.reason else {}
-                self._book.events.publish(f"reservation.{moved.state}", reservation=moved.reservation_id, **why)
+                self._state.events.publish(f"reservation.{moved.state}", reservation=moved.reservation_id, **why)
             else:
-                self._book.events.publish("announcement.lapsed", announcement=moved.announcement_id)
+                self._state.events.publish("announcement.lapsed", announcement=moved.announcement_id)
 
     def _known(self, reservation_id: str) -> Reservation:
-        known = self._book.ledger.reservations.get(reservation_id)
+        known = self._state.wished.ledger.reservations.get(reservation_id)
         if known is None:
             raise NotKnown("reservation", reservation_id, ())
         return known
@@ -278,55 +278,55 @@ class UseCases:
     def _told(self, event: str, name: str, answer: T) -> Saved[T]:
         kind, _, _ = event.partition(".")
         if isinstance(answer, Refused):
-            self._book.events.publish(f"{kind}.refused", why=str(answer), **{kind: name})
+            self._state.events.publish(f"{kind}.refused", why=str(answer), **{kind: name})
         else:
-            self._book.events.publish(event, **{kind: name})
+            self._state.events.publish(event, **{kind: name})
         return self._keep(answer)
 
     def _keep(self, answer: T) -> Saved[T]:
         """Hand what has changed to the store."""
-        book = self._book
-        reservations, announced = book.ledger.changes()
+        state = self._state
+        reservations, announced = state.wished.ledger.changes()
         bodies = tuple((name, None if a is None else announcement_text(a)) for name, a in announced.items())
         saved = self._store.save(Changes(reservations=reservations, announcements=bodies))
         saved.add_done_callback(self._look_after)
-        if book.must_replan() or book.due_us() < book.sleeping_until_us:
-            book.changed.notify_all()  # for the clock, which acts when this is saved
+        if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
+            state.changed.notify_all()  # for the clock, which acts when this is saved
         return Saved(answer, saved)
 
     def _look_after(self, saved: Future[None]) -> None:
         """Take in that the store has failed: memory may be ahead of it."""
         failure = saved.exception()
         if failure is not None:
-            with self._book.changed:
-                self._book.store_error = str(failure)
+            with self._state.changed:
+                self._state.put(reported=replace(self._state.reported, store_error=str(failure)))
 
     def _restore(self) -> None:
         """Bring memory to what is on disk."""
-        saved = self._store.load()
-        book = self._book
-        book.ledger = book.site.ledger()
+        saved, state = self._store.load(), self._state
+        ledger = state.site.ledger()
         announcements = (announcement_of(body) for body in saved.announcements.values())
-        book.ledger.restore(saved.reservations, announcements, book.now_us())
+        ledger.restore(saved.reservations, announcements, state.now_us())
+        wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
         for row in saved.purchases:
-            if row.circuit in book.purchases:
+            if row.circuit in wished.purchases:
                 period = Period(row.start_us, row.end_us, row.rate_bps)
                 known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
-                book.purchases[row.circuit][row.name] = known
-        book.store_error = ""
-        book.replan()
+                wished = wished.with_purchase(row.circuit, known)
+        state.put(wished=wished, reported=replace(state.reported, store_error=""))
+        state.replan()
 
     def keep_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
         """Save what is bought of a provider; under the lock."""
-        self._book.purchases[circuit][purchase.name] = purchase
+        self._state.put(wished=self._state.wished.with_purchase(circuit, purchase))
         period = purchase.period
         row = PurchaseRow(
             circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
         )
-        self._book.changed.notify_all()  # the plan follows what is up
+        self._state.changed.notify_all()  # the plan follows what is up
         return self._store.save(Changes(purchases=(row,)))
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:
         """Forget what was bought; under the lock."""
-        del self._book.purchases[circuit][name]
+        self._state.put(wished=self._state.wished.without_purchase(circuit, name))
         return self._store.save(Changes(purchases_gone=(name,)))

@@ -13,8 +13,9 @@ from typing import Protocol
 
 from controller.audit.drift import DRIFT, Audit, Compared, Deviation, Kind, Outcome, Shape, compared, counts
 from controller.audit.switches import Part
-from controller.book import Book, HostState
 from controller.plan.plan import Plan
+from controller.state.guard import GuardedState
+from controller.state.reported import HostState
 from topology.network import Switch
 from topology.protocol import Allocations
 
@@ -70,18 +71,18 @@ class Audits:
 
     def __init__(
         self,
-        book: Book,
+        state: GuardedState,
         switches: Auditing,
         hosts: Sending,
         interval_s: float = INTERVAL_S,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._book = book
+        self._state = state
         self._switches = switches
         self._hosts = hosts
         self._interval_s = interval_s
         self._now_s = now_s
-        self._by_name = {s.name: s for s in book.site.network.switches}
+        self._by_name = {s.name: s for s in state.site.network.switches}
         self._due_s = dict.fromkeys((*self._by_name, HOSTS), now_s() + interval_s)
         self._latest: dict[str, Audit] = {}
         self._drifted: dict[str, Audit] = {}
@@ -92,7 +93,7 @@ class Audits:
 
     def view(self) -> DriftView:
         """Return what audits have seen so far."""
-        with self._book.changed:
+        with self._state.changed:
             return DriftView(
                 interval_s=self._interval_s,
                 latest=dict(self._latest),
@@ -105,7 +106,7 @@ class Audits:
 
     def is_due(self) -> bool:
         """Return whether a place is to be audited now, and can be; under the lock."""
-        due = bool(self._book.switches_back) or min(self._due_s.values()) <= self._now_s()
+        due = bool(self._state.reported.switches_back) or min(self._due_s.values()) <= self._now_s()
         return due and self._at_rest() is not None
 
     def wait_s(self) -> float:
@@ -114,15 +115,15 @@ class Audits:
 
     def next(self) -> None:
         """Audit the place that is due longest, if one is, and no transition is under way or wanted."""
-        book = self._book
-        with book.changed:
+        state = self._state
+        with state.changed:
             plans = self._at_rest()
             if plans is None:
                 return
             for switch in self._by_name.values():
-                if switch.dpid in book.switches_back:
+                if switch.dpid in state.reported.switches_back:
                     self._due_s[switch.name] = self._now_s()
-            book.switches_back.clear()
+            state.put(reported=replace(state.reported, switches_back=frozenset()))
             place = min(self._due_s, key=lambda name: self._due_s[name])
             if self._due_s[place] > self._now_s():
                 return
@@ -134,14 +135,14 @@ class Audits:
 
         Queues that are the same under both plans keep the older epoch.
         """
-        installed, epoch = self._book.installed, self._book.desired.epoch
+        installed, epoch = self._state.installed, self._state.desired.plan.epoch
         if installed.meters is None or installed.queues is None:
             return None
         rests = epoch == installed.meters.epoch == installed.hosts_epoch
         return (installed.meters, installed.queues) if rests else None
 
     def _audited(self, place: str, meters: Plan, queues: Plan) -> None:
-        began_us, began_s = self._book.now_us(), time.monotonic()
+        began_us, began_s = self._state.now_us(), time.monotonic()
         if place == HOSTS:
             parts: tuple[Part, ...] = (self._hosts_audited(),)
         else:
@@ -153,7 +154,7 @@ class Audits:
 
     def _note(self, audit: Audit) -> None:
         """Keep an audit, count what is new in it, and tell of it."""
-        with self._book.changed:
+        with self._state.changed:
             before = self._latest.get(audit.place, Audit(audit.place, 0))
             known = {_same(d) for d in before.seen.deviations if d.outcome is not Outcome.REPAIRED}
             new = [d for d in audit.seen.deviations if _same(d) not in known]
@@ -169,7 +170,7 @@ class Audits:
 
     def _tell(self, audit: Audit, before: Audit, new: list[Deviation], repaired: int) -> None:
         """Publish what is new: one event for each kind and shape, one for the repair, one for each alarm."""
-        publish = self._book.events.publish
+        publish = self._state.events.publish
         for (kind, shape), count in counts(new).items():
             first = next(d for d in new if (d.kind, d.shape) == (kind, shape))
             level = "warning" if shape in (*DRIFT, Shape.SHADOWED) else "info"
@@ -195,13 +196,14 @@ class Audits:
 
     def _hosts_audited(self) -> Part:
         """Return what hosts say they hold against what they confirmed; who differs is sent it again."""
-        book, seen, sent = self._book, Compared(), 0
-        with book.changed:
-            for name, state in book.hosts.items():
-                one = _host_seen(name, state)
+        state, seen, sent = self._state, Compared(), 0
+        with state.changed:
+            for name, host in state.reported.hosts.items():
+                one = _host_seen(name, host)
                 if one.drift:
-                    self._hosts.send(name, book.sending(name, state.sent_epoch, state.leases.grants[-1].entries))
-                    state.confirmed_us = book.now_us()  # what it says after this is what counts
+                    self._hosts.send(name, state.grant(name, host.sent_epoch, host.sent))
+                    # What it says after this is what counts.
+                    state.put_host(name, replace(state.reported.hosts[name], confirmed_us=state.now_us()))
                     sent += 1
                     one = one.settled(Outcome.REPAIRED)
                 seen += one

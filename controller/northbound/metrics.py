@@ -8,12 +8,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controller.audit.runner import DriftView
-from controller.book import View
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import LineState
+from controller.reports import View
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -3,7 +3,6 @@
 from controller.audit.drift import Compared
 from controller.audit.runner import Audits
 from controller.audit.switches import Part
-from controller.book import Book
 from controller.checks import AnnouncementRequest
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
@@ -11,6 +10,8 @@ from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.errors import SwitchGone
+from controller.state.guard import GuardedState
+from controller.state.value import SiteState
 from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
@@ -31,6 +32,12 @@ class Clock:
     def __call__(self):
         """Return the time."""
         return self.now_us
+
+
+def value_of(state: GuardedState) -> SiteState:
+    """Return the state as it is now."""
+    with state.changed:
+        return state.value
 
 
 class FakeSwitches:
@@ -85,15 +92,20 @@ class FakeSite:
     ):
         self.clock = clock or Clock()
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
-        self.book = Book(site, self.clock)
-        self.reports = Reports(self.book)
+        self.state = GuardedState(site, self.clock)
+        self.reports = Reports(self.state)
         self.store = Store(store)
         self.store.open()
-        self.use_cases = UseCases(self.book, self.store)
+        self.use_cases = UseCases(self.state, self.store)
         self.switches = FakeSwitches()
         self.hosts = FakeHosts(self.reports)
-        self.audits = Audits(self.book, self.switches, self.hosts, now_s=lambda: self.clock() / 1e6)
-        self.convergence = Convergence(self.book, self.switches, self.hosts, self.audits)
+        self.audits = Audits(self.state, self.switches, self.hosts, now_s=lambda: self.clock() / 1e6)
+        self.convergence = Convergence(self.state, self.switches, self.hosts, self.audits)
+
+    @property
+    def value(self) -> SiteState:
+        """The state as it is now."""
+        return value_of(self.state)
 
     def attach(self, *hosts):
         """Let agents say hello and confirm what they are told."""
@@ -103,20 +115,20 @@ class FakeSite:
 
     def attach_all(self):
         """Let every agent of the network say hello."""
-        self.attach(*(h.name for h in self.book.site.network.hosts))
+        self.attach(*(h.name for h in self.state.site.network.hosts))
 
     def converge(self):
         """Let the clock act, carry out what is to do, and let the clock take note of it."""
         self.use_cases.tick()
-        prepare(self.book)
+        prepare(self.state)
         self.convergence.step()
         self.use_cases.tick()
-        prepare(self.book)
+        prepare(self.state)
 
     def demand(self, *hosts, wants=True):
         """Let hosts see that their announced flows can send, or that their flights have ended."""
         for host in hosts:
-            told = self.book.hosts[host].leases.grants[-1]
+            told = self.value.reported.hosts[host].leases.grants[-1]
             for entry in told.entries:
                 if entry.standby:
                     self.reports.host_demand(host, Demand(told.epoch, entry.flow.name, wants, not wants))
@@ -126,7 +138,7 @@ class FakeSite:
         kept = self.use_cases.announce(asked)
         kept.saved.result()
         self.use_cases.tick()
-        prepare(self.book)
+        prepare(self.state)
         return kept.value
 
 

@@ -12,6 +12,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
+from controller.state.desired import plan_input
 from controller.tests.fakes import START_US, FakeSite, image
 from topology.named import chile_illinois, chile_illinois_2
 from topology.protocol import FlowClass
@@ -33,7 +34,7 @@ def site():
 
 def names(site, since):
     """The events since one, without those of each step."""
-    happened = site.book.events.since(since).events
+    happened = site.state.events.since(since).events
     return [(e.name, dict(e.fields)) for e in happened if not e.name.startswith("transition.")]
 
 
@@ -43,9 +44,9 @@ def ways(site):
 
 
 def test_when_a_circuit_dies_the_plan_that_was_ready_is_wanted_before_anything_is_computed(site):
-    ready = site.book.prepared["north"]
+    ready = site.value.desired.prepared["north"]
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
-    assert replace(site.book.desired, epoch=ready.epoch) == ready
+    assert replace(site.value.desired.plan, epoch=ready.epoch) == ready
     assert ways(site) == {"base22": "south", "base23": "south"}
 
 
@@ -55,23 +56,27 @@ def test_the_plan_that_was_ready_is_what_is_planned_afterwards(site):
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     view = site.reports.view()
-    fresh = planned(view.desired.epoch, TWO, DEFAULT_POLICY, site.book.demand(frozenset({"north"})))
+    with site.state.changed:
+        wished, reported = site.state.wished, site.state.reported
+        made_of = plan_input(site.state.site, wished, reported, frozenset({"north"}), site.clock.now_us)
+    fresh = planned(view.desired.epoch, TWO, DEFAULT_POLICY, made_of)
     assert view.installed == view.desired == fresh
     assert not violations(view.layers)
 
 
 def test_each_new_plan_has_its_own_ready_for_each_death(site):
     site.announce(image())
-    assert {e.flow.host for e in site.book.prepared["north"].entries} == {"base20", "base21", "base22", "base23"}
-    assert site.book.prepared.keys() == {"north", "south"}
+    prepared = site.value.desired.prepared
+    assert {e.flow.host for e in prepared["north"].entries} == {"base20", "base21", "base22", "base23"}
+    assert prepared.keys() == {"north", "south"}
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    assert site.book.prepared.keys() == {"south"}
-    assert site.book.prepared["south"].entries == ()
+    assert site.value.desired.prepared.keys() == {"south"}
+    assert site.value.desired.prepared["south"].entries == ()
 
 
 def test_both_ends_of_a_cut_line_are_one_death_and_it_is_said_once(site):
-    seen = site.book.events.last
+    seen = site.state.events.last
     for port in (NORTH_AT_LS1, NORTH_AT_CH1):
         site.reports.port_said(*port, is_live=False)
         site.converge()
@@ -82,12 +87,13 @@ def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enoug
     before = ways(site)
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    seen = site.book.events.last
+    seen = site.state.events.last
     site.reports.port_said(*NORTH_AT_LS1, is_live=True)
     site.converge()
     assert ways(site) == {"base22": "south", "base23": "south"}
     assert site.reports.view().lines["north"] == "returning"
-    assert site.book.due_us() == START_US + RETURN_AFTER_US
+    with site.state.changed:
+        assert site.state.due_us() == START_US + RETURN_AFTER_US
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     assert ways(site) == before
@@ -114,19 +120,19 @@ def test_a_host_is_told_which_circuits_its_packets_cross_already_while_it_shrink
 
 
 def test_a_port_that_belongs_to_no_circuit_changes_nothing(site):
-    before = site.book.desired
+    before = site.value.desired.plan
     site.reports.port_said(1, 3, is_live=False)
-    assert site.book.desired is before
+    assert site.value.desired.plan is before
 
 
 def test_where_there_is_no_other_circuit_the_flows_wait_for_the_one_there_is():
     site = FakeSite(chile_illinois())
     site.attach_all()
     site.converge()
-    before, seen = site.book.desired, site.book.events.last
+    before, seen = site.value.desired.plan, site.state.events.last
     site.reports.port_said(1, 9, is_live=False)
     site.converge()
-    assert site.book.desired == before
+    assert site.value.desired.plan == before
     assert names(site, seen) == [("circuit.down", {"circuit": "chile-illinois"})]
 
 
@@ -134,7 +140,7 @@ def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_wil
     site.announce(image())
     site.converge()
     site.clock.now_us += 500_000
-    seen = site.book.events.last
+    seen = site.state.events.last
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     (_, late) = names(site, seen)
     assert late[0] == "announcement.late"
@@ -157,10 +163,10 @@ def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in
     site.clock.now_us += 1_000_000
     for _ in range(2):
         site.converge()
-    assert site.book.ledger.reservations["r"].state is ReservationState.ACTIVE
+    assert site.value.wished.ledger.reservations["r"].state is ReservationState.ACTIVE
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    known = site.book.ledger.reservations["r"]
+    known = site.value.wished.ledger.reservations["r"]
     assert (known.state, known.reason) == (state, reason)
 
 
@@ -172,7 +178,7 @@ def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_o
 
 
 def test_no_layer_lets_through_more_than_the_next_while_a_circuit_dies_and_returns(site):
-    seen = site.book.events.last
+    seen = site.state.events.last
     site.reports.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     site.reports.port_said(*NORTH_AT_LS1, is_live=True)

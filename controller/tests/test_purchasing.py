@@ -1,6 +1,7 @@
 """From a reservation to a circuit that carries it: the whole controller on a stand-in for OSCARS, over real HTTP."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -37,9 +38,10 @@ class BuyingSite(FakeSite):
 
     def restart(self):
         """Another process on the same database: nothing is known that was not saved."""
-        self.book.purchases = {CIRCUIT: {}}
-        self.use_cases = UseCases(self.book, self.store)
-        self.purchasing = Purchasing(self.book, self.use_cases, {CIRCUIT: self.provider})
+        with self.state.changed:
+            self.state.put(wished=replace(self.state.wished, purchases={CIRCUIT: {}}))
+        self.use_cases = UseCases(self.state, self.store)
+        self.purchasing = Purchasing(self.state, self.use_cases, {CIRCUIT: self.provider})
 
     def promised(self, rate_bps=10**9, start_us=START, end_us=END, ends=("la-serena", "champaign")):
         """A committed reservation's name."""
@@ -63,7 +65,7 @@ class BuyingSite(FakeSite):
 
     def bought(self):
         """What is bought and not over."""
-        return [p for p in self.book.purchases[CIRCUIT].values() if p.state is not PurchaseState.ENDED]
+        return [p for p in self.value.wished.purchases[CIRCUIT].values() if p.state is not PurchaseState.ENDED]
 
 
 class _Clock:
@@ -117,10 +119,10 @@ def test_hosts_may_not_send_before_the_circuit_is_deployed(site, oscars):
         site.pass_to(START + 20 * S)
         waiting = site.reservation(name)
         assert (waiting.state, "chile-illinois: deploying" in waiting.reason) == (ReservationState.PROVISIONING, True)
-        assert not any(state.acts_as_told for state in site.book.hosts.values())
+        assert not any(state.acts_as_granted for state in site.value.reported.hosts.values())
         site.pass_to(START + 300 * S)
         assert site.reservation(name).state is ReservationState.ACTIVE
-        assert [e.flow.host for e in site.book.hosts["base20"].acts_as_told] == ["base20"]
+        assert [e.flow.host for e in site.value.reported.hosts["base20"].acts_as_granted] == ["base20"]
     finally:
         oscars.rules.deploy_s = 20
 
@@ -153,7 +155,7 @@ def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(
         assert (failed.state, "not available" in failed.reason) == (ReservationState.FAILED, True), failed.reason
         site.pass_to(START_US + 8 * S)
         assert site.bought() == []
-        assert site.book.ledger.calendar.free_bps(Hop("ls1", "ch1"), START) == 9_388_000_000
+        assert site.value.wished.ledger.calendar.free_bps(Hop("ls1", "ch1"), START) == 9_388_000_000
     finally:
         oscars.rules.ports_mbps = {}
 
@@ -231,9 +233,9 @@ def test_an_announcement_draws_on_a_circuit_only_while_a_reservation_has_it(site
     name = site.promised(ends=("la-serena", "champaign"))
     site.pass_to(START)
     assert site.reservation(name).state is ReservationState.ACTIVE
-    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == site.bought()[0].period.rate_bps
+    assert site.value.desired.plan.links[Hop("ls1", "ch1")].wire_bps == site.bought()[0].period.rate_bps
     site.pass_to(END + 2 * S)
-    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 0
+    assert site.value.desired.plan.links[Hop("ls1", "ch1")].wire_bps == 0
 
 
 def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():

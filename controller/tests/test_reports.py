@@ -77,30 +77,31 @@ def test_who_gains_most_is_told_first(site):
 
 def test_a_host_that_is_gone_keeps_the_share_of_its_announcement(site):
     under_way(site)
-    before = site.book.desired.entries
+    before = site.value.desired.plan.entries
     site.demand("base20", wants=False)
-    assert site.book.desired.entries != before
+    assert site.value.desired.plan.entries != before
     site.reports.host_down("base20")
-    assert [e.frame_bps for e in site.book.desired.entries] == [e.frame_bps for e in before]
+    assert [e.frame_bps for e in site.value.desired.plan.entries] == [e.frame_bps for e in before]
 
 
 def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_send(site):
     under_way(site)
-    before = site.book.desired.entries
+    before = site.value.desired.plan.entries
     site.reports.host_down("base20")
-    site.book.hosts["base20"].wants.clear()  # as for a controller that has started again
+    with site.state.changed:  # as for a controller that has started again
+        site.state.put_host("base20", replace(site.state.reported.hosts["base20"], wants={}))
     site.attach("base20")
-    assert site.book.desired.entries == before
+    assert site.value.desired.plan.entries == before
 
 
 def test_a_lost_word_of_demand_is_made_good_by_the_telemetry(site):
     site.announce(image())
     site.converge()
-    told = site.book.hosts["base20"].leases.grants[-1]
+    told = site.value.reported.hosts["base20"].leases.grants[-1]
     entry = EntryTelemetry("image/base20", 1, 1, 0, 0, 0, 0, wants=True, standing_by=True)
     site.reports.host_telemetry("base20", Telemetry(told.epoch, 1_000, (entry,)))
     site.converge()
-    assert site.book.hosts["base20"].acts_as_told[0].frame_bps > 400_000_000
+    assert site.value.reported.hosts["base20"].acts_as_granted[0].frame_bps > 400_000_000
 
 
 def test_switches_are_told_once_of_hosts_that_end_together():
@@ -116,12 +117,12 @@ def test_switches_are_told_once_of_hosts_that_end_together():
 
 def test_a_flight_that_begins_again_before_its_end_was_heard_of_gets_a_newer_epoch(site):
     under_way(site)
-    before = site.book.hosts["base20"].sent_epoch
+    before = site.value.reported.hosts["base20"].sent_epoch
     site.reports.host_demand("base20", Demand(before, "image/base20", wants=True, standing_by=True))
     site.converge()
-    state = site.book.hosts["base20"]
+    state = site.value.reported.hosts["base20"]
     assert state.sent_epoch > before
-    assert state.acts_as_told == site.book.desired.of_host("base20")
+    assert state.acts_as_granted == site.value.desired.plan.of_host("base20")
 
 
 def test_a_release_gives_the_background_everything_back(site):
@@ -174,12 +175,13 @@ def test_a_host_that_comes_back_gets_its_allocation_again(site):
 
 @pytest.mark.parametrize(("hosts_mark", "dscp"), [(False, None), (True, 1)])
 def test_a_host_is_told_its_class_mark_if_the_site_says_so(site, hosts_mark, dscp):
-    site.book.site = replace(site.book.site, hosts_mark=hosts_mark)
+    site.state.site = replace(site.state.site, hosts_mark=hosts_mark)
     assert [e.dscp for e in site.reports.host_up(Hello("base23", "0", "6.12")).entries] == [dscp]
 
 
 def test_a_host_that_calls_in_the_middle_of_a_step_is_not_sent_an_older_epoch(site):
-    shrunk = site.book.sending("base23", site.book.desired.epoch + 1, ())
+    with site.state.changed:
+        shrunk = site.state.grant("base23", site.state.desired.plan.epoch + 1, ())
     assert site.reports.host_up(Hello("base23", "0", "6.12")) == shrunk
 
 
@@ -190,16 +192,16 @@ def test_a_host_that_calls_before_there_is_a_plan_is_told_so_by_epoch_0():
 
 def test_a_controller_that_changed_its_plan_500_times_a_second_is_outrun_by_the_next_one():
     site = FakeSite()
-    reached = site.book.desired.epoch + 2 * 500
+    reached = site.value.desired.plan.epoch + 2 * 500
     site.clock.now_us += 1_000_000
-    assert FakeSite(clock=site.clock).book.desired.epoch > reached
+    assert FakeSite(clock=site.clock).value.desired.plan.epoch > reached
 
 
 def test_what_a_host_declines_is_said_once_although_it_is_sent_again_and_again(site):
-    seen = site.book.events.last
+    seen = site.state.events.last
     for declined in (Declined(8, 10, "older"), Declined(8, 10, "older"), Declined(12, 10, "too many entries")):
         site.reports.host_declined("base23", declined)
-    said = [(event.name, event.fields) for event in site.book.events.since(seen).events]
+    said = [(event.name, event.fields) for event in site.state.events.since(seen).events]
     assert said == [
         ("host.declined", {"host": "base23", "epoch": 8, "in_force": 10, "why": "older"}),
         ("host.declined", {"host": "base23", "epoch": 12, "in_force": 10, "why": "too many entries"}),

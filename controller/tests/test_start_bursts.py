@@ -19,7 +19,7 @@ def small_buffer(buffer_bytes):
 
 
 def said(site):
-    return [e.fields for e in site.book.events.since(0).events if e.name == "burst.too_large"]
+    return [e.fields for e in site.state.events.since(0).events if e.name == "burst.too_large"]
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def tight():
 def test_a_start_that_fits_is_not_spoken_of():
     site = ready_site()
     sending_image(site)
-    StartBurstWatch(site.book).look()
+    StartBurstWatch(site.state).look()
     assert said(site) == []
 
 
 def test_the_clocks_thread_says_what_does_not_fit(tight):
     sending_image(tight)
-    Timekeeper(tight.book, tight.use_cases).step()
+    Timekeeper(tight.state, tight.use_cases).step()
     (fields,) = said(tight)
     assert (fields["link"], fields["buffer_bytes"]) == ("ls1->ch1", 60_000)
     assert fields["needed_bytes"] > 60_000
@@ -49,7 +49,7 @@ def test_the_clocks_thread_says_what_does_not_fit(tight):
 
 
 def test_it_is_said_once_and_again_when_it_has_fitted_in_between(tight):
-    watch = StartBurstWatch(tight.book)
+    watch = StartBurstWatch(tight.state)
     sending_image(tight)
     for gone in ("base22", "base23"):  # other agents, and still too large
         watch.look()

@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-from controller.book import Book
 from controller.checks import AnnouncementRequest
 from controller.errors import NotAllowed, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import Illegal, ReservationState
 from controller.plan.purchases import Period
+from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed
-from controller.tests.fakes import START_US, FakeSite, image, ready_site
+from controller.tests.fakes import START_US, FakeSite, image, ready_site, value_of
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
 from controller.work.timekeeper import Timekeeper
@@ -53,8 +53,8 @@ def site():
 
 def after_restart(site):
     """The same database read by a new process, at this moment."""
-    book = Book(site.book.site, site.clock)
-    return book, UseCases(book, site.store)
+    state = GuardedState(site.state.site, site.clock)
+    return state, UseCases(state, site.store)
 
 
 def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are_the_same(site):
@@ -62,19 +62,19 @@ def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are
     site.use_cases.commit("r")
     held(site.use_cases, "brief", rate_bps=1_000_000)
     site.announce(AnnouncementRequest("image", FlowClass.URGENT, 10**8, ("base20", "base21"), "arch"))
-    for host in site.book.hosts:
+    for host in site.value.reported.hosts:
         site.reports.host_down(host)  # as the new process sees them
-    book, use_cases = after_restart(site)
-    assert book.ledger.reservations == site.book.ledger.reservations
-    assert book.ledger.announcements == site.book.ledger.announcements
-    assert book.ledger.calendar == site.book.ledger.calendar
-    assert book.desired.links == site.book.desired.links
-    assert book.desired.entries == site.book.desired.entries
-    while site.book.ledger.due_us() is not None:
-        site.clock.now_us = site.book.ledger.due_us()
+    after, use_cases = after_restart(site)
+    assert value_of(after).wished.ledger.reservations == site.value.wished.ledger.reservations
+    assert value_of(after).wished.ledger.announcements == site.value.wished.ledger.announcements
+    assert value_of(after).wished.ledger.calendar == site.value.wished.ledger.calendar
+    assert value_of(after).desired.plan.links == site.value.desired.plan.links
+    assert value_of(after).desired.plan.entries == site.value.desired.plan.entries
+    while site.value.wished.ledger.due_us() is not None:
+        site.clock.now_us = site.value.wished.ledger.due_us()
         site.use_cases.tick()
         use_cases.tick()
-        assert book.ledger.reservations == site.book.ledger.reservations
+        assert value_of(after).wished.ledger.reservations == site.value.wished.ledger.reservations
 
 
 def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
@@ -96,7 +96,7 @@ def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_
 
     def sent_to_base20():
         site.converge()
-        return [(e.flow.flow_class, e.frame_bps) for e in site.book.hosts["base20"].acts_as_told]
+        return [(e.flow.flow_class, e.frame_bps) for e in site.value.reported.hosts["base20"].acts_as_granted]
 
     assert sent_to_base20() == []
     site.clock.now_us = START_US + 10 * S
@@ -229,10 +229,10 @@ def test_when_a_provider_takes_capacity_away_the_plan_shrinks_first_and_the_newe
     site.use_cases.commit("r")
     site.clock.now_us = START_US + 46 * S
     site.converge()
-    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 500_000_000
+    assert site.value.desired.plan.links[Hop("ls1", "ch1")].wire_bps == 500_000_000
     site.clock.now_us = START_US + 61 * S
     site.converge()
-    assert site.book.desired.links[Hop("ls1", "ch1")].wire_bps == 10**9
+    assert site.value.desired.plan.links[Hop("ls1", "ch1")].wire_bps == 10**9
 
 
 def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp_path):
@@ -249,14 +249,14 @@ def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp
 
 
 def test_the_plan_does_not_change_before_the_store_has_it(site):
-    before = site.book.desired
+    before = site.value.desired.plan
     held(site.use_cases, a_end="base20", z_end="arch")
     site.use_cases.commit("r")
     site.clock.now_us = START_US + 10 * S
     site.store._refuse("the disk is full")
     with pytest.raises(StoreFailed):
         site.use_cases.tick()
-    assert site.book.desired == before
+    assert site.value.desired.plan == before
 
 
 def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
@@ -264,12 +264,12 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     site = FakeSite(standing=())
     store = Store(f"sqlite:///{tmp_path}/headway.db")
     store.open()
-    site.book.now_us = site.clock = lambda: time.time_ns() // 1000
-    use_cases = UseCases(site.book, store)
+    site.state.now_us = site.clock = lambda: time.time_ns() // 1000
+    use_cases = UseCases(site.state, store)
     site.attach_all()
     workers = [
         threading.Thread(target=work, daemon=True)
-        for work in (Timekeeper(site.book, use_cases).run, Convergence(site.book, site.switches, site.hosts).run)
+        for work in (Timekeeper(site.state, use_cases).run, Convergence(site.state, site.switches, site.hosts).run)
     ]
     for worker in workers:
         worker.start()
@@ -284,9 +284,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
         return state is ReservationState.EXPIRED
 
     eventually(expired, within_s=20, what="the reservation is over")
-    with site.book.changed:
-        site.book.stopping = True
-        site.book.changed.notify_all()
+    site.state.stop()
     for worker in workers:
         worker.join(5)
     store.close()
@@ -297,7 +295,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
 
 def told(site):
     """The names of all events about use_cases, in order."""
-    happened = site.book.events.since(0).events
+    happened = site.state.events.since(0).events
     return [event.name for event in happened if event.name.startswith(("reservation.", "announcement."))]
 
 

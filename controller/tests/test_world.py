@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, RING, flows_in
 from controller.tests.world import LEASE_US, World
+from controller.work import next_work
 from topology.network import Hop
 
 STANDBY_BPS = 10_000_000
@@ -124,7 +125,7 @@ def test_a_change_in_the_middle_does_not_wait_for_the_one_before_it():
     world.convergence.step()
     world.wants((DATABASE, RAW_IMAGES), {})
     world.convergence.step()
-    assert world.book.installed.meters.epoch == world.book.desired.epoch
+    assert world.value.installed.meters.epoch == world.value.desired.plan.epoch
 
 
 def flying():
@@ -163,7 +164,7 @@ def test_the_world_sees_a_controller_that_counts_wrong(broken, monkeypatch):
     """What the tests above rest on can fail: a share given away too early is seen."""
     world = settled(DATABASE, RAW_IMAGES)
     if broken == "late":
-        monkeypatch.setattr(type(world.book), "acting", lambda _: ())
+        monkeypatch.setattr(next_work, "acting", lambda *_: ())
         world.wants((DATABASE, RAW_IMAGES, *IMAGE), {})
     else:
         world = flying()

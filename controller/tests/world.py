@@ -1,4 +1,4 @@
-"""A world around the real book and its convergence: hosts that are slow, hang, step down or go; switches that fail.
+"""A world around the real state and its convergence: hosts that are slow, hang, step down or go; switches that fail.
 
 It keeps what every layer really does, apart from what the controller believes of it. Messages of one stream arrive in
 order, at any time; a stream that breaks loses what is in it.
@@ -7,14 +7,15 @@ order, at any time; a stream that breaks loses what is in it.
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from controller.book import Book
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.errors import SwitchGone
-from controller.tests.fakes import Clock
+from controller.state.guard import GuardedState
+from controller.state.value import SiteState
+from controller.tests.fakes import Clock, value_of
 from controller.work.convergence import Convergence
 from topology.network import Hop, Network
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
@@ -57,12 +58,13 @@ class World:
         self.clock = Clock()
         self.flows: tuple[Flow, ...] = ()
         self.capacity_bps: dict[Hop, int] = {}
-        self.book = Book(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock)
-        self.book.ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
-        self.reports = Reports(self.book)
-        self.convergence = Convergence(self.book, self, self)
+        self.state = GuardedState(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock)
+        ledger = self.value.wished.ledger
+        ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
+        self.reports = Reports(self.state)
+        self.convergence = Convergence(self.state, self, self)
         self.hosts = {host.name: Host() for host in network.hosts}
-        nothing = self.book.desired
+        nothing = self.value.desired.plan
         self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.circuits = {n: link.circuit_bps for n, link in nothing.links.items()}
@@ -70,6 +72,11 @@ class World:
         self.fails_after: int | None = None  # so many parts of a switch's step
         for name in self.hosts:
             self.calls(name)
+
+    @property
+    def value(self) -> SiteState:
+        """The state as it is now."""
+        return value_of(self.state)
 
     def _demand(self, _standing, _now_us, _flow_of):
         from controller.plan.plan import PlanInput
@@ -79,14 +86,14 @@ class World:
     def wants(self, flows: tuple[Flow, ...], capacity_bps: dict[Hop, int]) -> None:
         """Make another plan the wanted one."""
         self.flows, self.capacity_bps = flows, capacity_bps
-        with self.book.changed:
-            self.book.demanded()
+        with self.state.changed:
+            self.state.demand_changed()
 
     # The layers below, as the convergence knows them.
 
     def send(self, host: str, allocations: Allocations) -> None:
         """Put a message on its way."""
-        entries = self.book.hosts[host].leases.grants[-1].entries
+        entries = self.value.reported.hosts[host].sent
         self.hosts[host].inbox.append((self.clock.now_us, allocations.epoch, entries))
 
     def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
@@ -151,7 +158,7 @@ class World:
         """A host's kernel sees that its watched flows want to send, or that their flight has ended."""
         it = self.hosts[host]
         epoch, entries = it.in_force
-        if it.hangs or not self.book.hosts[host].connected or self.clock.now_us >= it.until_us:
+        if it.hangs or not self.value.reported.hosts[host].connected or self.clock.now_us >= it.until_us:
             return
         for entry in entries:
             if entry.standby:
@@ -165,12 +172,12 @@ class World:
         it = self.hosts[host]
         it.inbox.clear()
         it.outbox.clear()
-        if self.book.hosts[host].connected:
+        if self.value.reported.hosts[host].connected:
             self.reports.host_down(host)
 
     def calls(self, host: str) -> None:
         """A host dials again."""
-        if self.hosts[host].hangs or self.book.hosts[host].connected:
+        if self.hosts[host].hangs or self.value.reported.hosts[host].connected:
             return
         told = self.reports.host_up(Hello(host, "0", "6.12"))
         if told.epoch:
@@ -180,7 +187,7 @@ class World:
         """Time passes; who is connected and reads has its lease renewed meanwhile."""
         self.clock.now_us += us
         for name, it in self.hosts.items():
-            if self.book.hosts[name].connected and not it.hangs and not it.inbox and it.in_force[0]:
+            if self.value.reported.hosts[name].connected and not it.hangs and not it.inbox and it.in_force[0]:
                 it.until_us = self.clock.now_us + LEASE_US
         self.check()
 
@@ -211,8 +218,8 @@ class World:
                 while self.hosts[name].outbox:
                     self.heard(name)
             self.passes(LEASE_US // 10)
-        desired = self.book.desired
-        assert self.book.installed.meters == desired
+        desired = self.value.desired.plan
+        assert self.value.installed.meters == desired
         assert self.meters == {n: {c: x.meter_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
         assert self.queues == {n: {c: x.queue_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
         for name, it in self.hosts.items():

@@ -8,7 +8,6 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from controller.book import Book
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
 from controller.plan.paths import circuits
 from controller.plan.purchases import (
@@ -28,6 +27,7 @@ from controller.plan.steps import Steps
 from controller.providers.errors import NotInForce, ProviderError, ProviderRefused
 from controller.providers.oscars import new_name
 from controller.providers.provider import Provider
+from controller.state.guard import GuardedState
 from controller.store import StoreError
 from controller.use_cases import UseCases
 
@@ -37,21 +37,21 @@ POLL_S = 2.0  # OSCARS changes its states every 3 s
 class Purchasing:
     """Keeps what is bought of each provider at what the ledger needs."""
 
-    def __init__(self, book: Book, use_cases: UseCases, providers: Mapping[str, Provider]) -> None:
+    def __init__(self, state: GuardedState, use_cases: UseCases, providers: Mapping[str, Provider]) -> None:
         """Buy for the circuits whose provider has terms; a leased line needs nothing."""
-        self._book = book
+        self._state = state
         self._use_cases = use_cases
         self._providers = {c: p for c, p in providers.items() if p.terms is not None}
         self._random = random.SystemRandom()
         self._said: dict[str, str] = {}  # by circuit, the trouble that was logged last
 
     def run(self) -> None:
-        """Work until the book says stop."""
-        book = self._book
+        """Work until the state says stop."""
+        state = self._state
         while self._providers:
             self.step()
-            with book.changed:
-                if book.changed.wait_for(lambda: book.stopping, timeout=POLL_S):
+            with state.changed:
+                if state.changed.wait_for(lambda: state.stopping, timeout=POLL_S):
                     return
 
     def step(self) -> None:
@@ -68,36 +68,36 @@ class Purchasing:
         """Say once what is wrong, in the log and in the reservations that wait for it."""
         if self._said.get(circuit) != str(trouble):
             self._said[circuit] = str(trouble)
-            self._book.events.publish(
+            self._state.events.publish(
                 "provider.failed", level="error", circuit=circuit, error=str(trouble), kind=type(trouble).__name__
             )
-        with self._book.changed:
+        with self._state.changed:
             for known in self._on(circuit):
                 if known.state is ReservationState.COMMITTED:
-                    self._book.ledger.note(known.reservation_id, f"{circuit}: {trouble}", self._book.now_us())
+                    self._state.wished.ledger.note(known.reservation_id, f"{circuit}: {trouble}", self._state.now_us())
 
     def _recovered(self, circuit: str) -> None:
         """Take back what was said of a provider that was away."""
         said = self._said.pop(circuit, None)
         if said is not None:
-            with self._book.changed:
+            with self._state.changed:
                 for known in self._on(circuit):
                     if known.state is ReservationState.COMMITTED and known.reason == f"{circuit}: {said}":
-                        self._book.ledger.note(known.reservation_id, "", self._book.now_us())
+                        self._state.wished.ledger.note(known.reservation_id, "", self._state.now_us())
 
     def _on(self, circuit: str) -> tuple[Reservation, ...]:
         """Return the reservations that need a circuit, oldest first; under the lock."""
-        network = self._book.site.network
+        network = self._state.site.network
         return tuple(
             r
-            for r in self._book.ledger.reservations.values()
+            for r in self._state.wished.ledger.reservations.values()
             if r.state not in ENDED
             and r.state is not ReservationState.HELD
             and any(circuit in circuits(network, path) for path in r.paths)
         )
 
     def _uses(self, reservations: Iterable[Reservation]) -> tuple[Period, ...]:
-        policy = self._book.site.policy
+        policy = self._state.site.policy
         return tuple(
             Period(r.start_us, r.end_us, circuit_rate_bps(r.rate_bps, r.flow_class, policy)) for r in reservations
         )
@@ -107,10 +107,10 @@ class Purchasing:
         terms = provider.terms
         if terms is None:
             return
-        with self._book.changed:
+        with self._state.changed:
             wanted = periods(self._uses(self._on(circuit)), terms)
-            bought = tuple(self._book.purchases[circuit].values())
-            steps = actions(wanted, bought, terms, self._book.now_us(), lambda: new_name(self._random))
+            bought = tuple(self._state.wished.purchases[circuit].values())
+            steps = actions(wanted, bought, terms, self._state.now_us(), lambda: new_name(self._random))
         for step in steps:
             if not self._tried(circuit, provider, step):
                 return
@@ -126,7 +126,7 @@ class Purchasing:
         except ProviderRefused as refusal:
             if isinstance(step, Release):  # nothing is lost by it; it is tried again
                 raise
-            self._book.events.publish(
+            self._state.events.publish(
                 "provider.refused", level="warning", circuit=circuit, purchase=step.name, why=refusal.reason
             )
             if isinstance(step, Buy):
@@ -140,7 +140,7 @@ class Purchasing:
         return True
 
     def _carry_out(self, circuit: str, provider: Provider, step: Action) -> None:
-        self._book.events.publish(
+        self._state.events.publish(
             "provider.asked", circuit=circuit, purchase=step.name, step=type(step).__name__.lower()
         )
         if isinstance(step, Buy):
@@ -148,21 +148,25 @@ class Purchasing:
             provider.reserve(step.name, step.period)
             self._write(circuit, Purchase(step.name, step.period, PurchaseState.RESERVED))
         elif isinstance(step, PurchaseChange):
-            known = self._book.purchases[circuit][step.name]
-            with self._book.changed:  # until it is rebuilt, no more than both rates have is counted on
+            with self._state.changed:  # until it is rebuilt, no more than both rates have is counted on
+                known = self._state.wished.purchases[circuit][step.name]
                 if known.state is PurchaseState.UP:
-                    self._book.rebuilding[known.name] = min(known.period.rate_bps, step.period.rate_bps)
-                self._book.changed.notify_all()
+                    least_bps = min(known.period.rate_bps, step.period.rate_bps)
+                    self._state.put(wished=self._state.wished.with_rebuilding(known.name, least_bps))
+                self._state.changed.notify_all()
             self._write(circuit, replace(known, period=provider.change(step.name, step.period)))
         elif isinstance(step, Release):
             provider.release(step.name)
-            known = self._book.purchases[circuit][step.name]
+            with self._state.changed:
+                known = self._state.wished.purchases[circuit][step.name]
             self._write(circuit, replace(known, state=PurchaseState.ENDED))
 
     def _watch(self, circuit: str, provider: Provider) -> None:
         """Ask how each purchase does, finish what an earlier process has only asked for, forget what is over."""
-        now_us = self._book.now_us()
-        for known in tuple(self._book.purchases[circuit].values()):
+        with self._state.changed:
+            purchases = tuple(self._state.wished.purchases[circuit].values())
+        now_us = self._state.now_us()
+        for known in purchases:
             if known.state is PurchaseState.ENDED or known.period.end_us <= now_us:
                 self._forget(circuit, known.name)
             elif known.state is PurchaseState.ASKED:
@@ -174,23 +178,24 @@ class Purchasing:
         status = provider.status(known.name)
         period = status.period or known.period
         if (status.state, status.reason, period) != (known.state, known.reason, known.period):
-            self._book.events.publish(
+            self._state.events.publish(
                 "provider.state", circuit=circuit, purchase=known.name, state=status.state, why=status.reason
             )
             self._write(circuit, Purchase(known.name, period, status.state, status.reason))
         if status.state is PurchaseState.UP:
-            with self._book.changed:
-                if self._book.rebuilding.pop(known.name, None) is not None:
-                    self._book.changed.notify_all()
+            with self._state.changed:
+                if known.name in self._state.wished.rebuilding:
+                    self._state.put(wished=self._state.wished.rebuilt(known.name))
+                    self._state.changed.notify_all()
         # One that is gone before its begin is bought again at the next step; what could not be built is not.
-        if status.state is PurchaseState.FAILED and period.start_us <= self._book.now_us():
+        if status.state is PurchaseState.FAILED and period.start_us <= self._state.now_us():
             self._fail_uncovered(circuit, period, status.reason)
 
     def _fail_uncovered(self, circuit: str, period: Period, reason: str) -> None:
         """Fail reservations in a period that what is bought does not carry: the newest first, until the rest is."""
         why = f"{circuit}: {reason}"
-        with self._book.changed:
-            bought = [p.period for p in self._book.purchases[circuit].values() if p.state not in _NO_USE]
+        with self._state.changed:
+            bought = [p.period for p in self._state.wished.purchases[circuit].values() if p.state not in _NO_USE]
             kept: list[Reservation] = []
             for known in sorted(self._on(circuit), key=lambda r: r.sequence):
                 elsewhere = known.end_us <= period.start_us or period.end_us <= known.start_us
@@ -199,20 +204,20 @@ class Purchasing:
                 if _covered(self._uses([*kept, known]), bought):
                     kept.append(known)
                     continue
-                self._book.ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self._book.now_us(), why)
-                self._book.events.publish(
+                self._state.wished.ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self._state.now_us(), why)
+                self._state.events.publish(
                     "reservation.failed", level="error", reservation=known.reservation_id, why=why
                 )
         self._use_cases.tick()
 
     def _write(self, circuit: str, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""
-        with self._book.changed:
+        with self._state.changed:
             saved = self._use_cases.keep_purchase(circuit, purchase)
         saved.result()
 
     def _forget(self, circuit: str, name: str) -> None:
-        with self._book.changed:
+        with self._state.changed:
             saved = self._use_cases.forget_purchase(circuit, name)
         saved.result()
 

@@ -1,8 +1,13 @@
 """The thread that acts on time: holds that lapse, reservations that begin and end, circuits that change."""
 
-from controller.book import Book
+from dataclasses import replace
+
 from controller.plan.plan import planned
 from controller.start_bursts import StartBurstWatch
+from controller.state.carried import unsettled
+from controller.state.desired import circuits_down, plan_input
+from controller.state.guard import GuardedState
+from controller.state.value import must_prepare
 from controller.store import StoreError
 from controller.use_cases import UseCases
 
@@ -10,54 +15,61 @@ IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait
 SOONEST_US = 1_000
 
 
-def prepare(book: Book) -> None:
+def prepare(state: GuardedState) -> None:
     """Make the plan for the death of each circuit, so that nothing is left to think about when one dies."""
-    with book.changed:
-        if not book.must_prepare():
+    site = state.site
+    with state.changed:
+        now, now_us = state.value, state.now_us()
+        if not must_prepare(site, now):
             return
-        basis, down, epoch = book.planned_for, book.down(), book.desired.epoch
-        demands = {circuit: book.demand(down | {circuit}) for circuit in sorted(book.redundant - down)}
-    plans = {c: planned(epoch, book.site.network, book.site.policy, demand) for c, demand in demands.items()}
-    with book.changed:
-        if basis == book.planned_for:
-            book.prepared, book.prepared_for = plans, basis
+        basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, now_us)
+        inputs = {
+            circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us)
+            for circuit in sorted(site.redundant - down)
+        }
+    plans = {circuit: planned(epoch, site.network, site.policy, one) for circuit, one in inputs.items()}
+    with state.changed:
+        if basis == state.desired.basis:
+            state.put(desired=replace(state.desired, prepared=plans, prepared_for=basis))
 
 
 class Timekeeper:
     """Lets the promises act when something is due, and whenever something has changed."""
 
-    def __init__(self, book: Book, use_cases: UseCases) -> None:
-        self._book = book
+    def __init__(self, state: GuardedState, use_cases: UseCases) -> None:
+        self._state = state
         self._use_cases = use_cases
-        self._starts = StartBurstWatch(book)
+        self._bursts = StartBurstWatch(state)
         self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
-        """Work until the book says stop."""
-        book = self._book
+        """Work until the state says stop."""
+        state = self._state
         while True:
             self.step()
-            with book.changed:
-                now_us = book.now_us()
-                book.sleeping_until_us = max(now_us + SOONEST_US, min(now_us + IDLE_US, book.due_us()))
-                book.changed.wait_for(self._woken, timeout=(book.sleeping_until_us - now_us) / 1e6)
-                if book.stopping:
+            with state.changed:
+                now_us = state.now_us()
+                until_us = max(now_us + SOONEST_US, min(now_us + IDLE_US, state.due_us()))
+                state.sleep_until(until_us)
+                state.changed.wait_for(self._woken, timeout=(until_us - now_us) / 1e6)
+                if state.stopping:
                     return
 
     def _woken(self) -> bool:
         """Return whether there is something to do before the time; under the lock."""
-        book = self._book
-        is_due = book.due_us() < book.sleeping_until_us
-        return book.stopping or is_due or book.must_replan() or book.must_prepare() or book.unsettled()
+        state, now = self._state, self._state.value
+        is_due = state.due_us() < now.sleeping_until_us
+        must_plan = state.must_replan() or must_prepare(state.site, now)
+        return now.stopping or is_due or must_plan or unsettled(state.site, now, state.now_us())
 
     def step(self) -> None:
         """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""
         try:
             self._use_cases.tick()
-            prepare(self._book)
+            prepare(self._state)
             self._said = ""
         except StoreError as failure:
             if str(failure) != self._said:
                 self._said = str(failure)
-                self._book.events.publish("store.failed", level="error", error=self._said)
-        self._starts.look()
+                self._state.events.publish("store.failed", level="error", error=self._said)
+        self._bursts.look()

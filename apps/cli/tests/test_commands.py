@@ -182,7 +182,7 @@ def test_events_are_followed_and_ctrl_c_is_a_good_end(cli):
     command = ["env", "--default-signal=INT", HEADWAY, "events", "--json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as following:
         done = threading.Event()
-        publisher = threading.Thread(target=publish_until, args=(cli.site.book.events, done))
+        publisher = threading.Thread(target=publish_until, args=(cli.site.state.events, done))
         publisher.start()
         told = json.loads(following.stdout.readline())
         done.set()

@@ -1,5 +1,7 @@
 """When audits happen, and what of them is counted and told."""
 
+from dataclasses import replace
+
 from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
 from controller.tests.fakes import FakeSite, ready_site
 from topology.protocol import EntryTelemetry, Telemetry
@@ -12,13 +14,19 @@ DARK = Deviation(Kind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "del
 def pass_interval(site: FakeSite) -> None:
     """Let one interval pass, and every place be audited."""
     site.clock.now_us += INTERVAL_US
-    for _ in (*site.book.site.network.switches, "hosts"):
+    for _ in (*site.state.site.network.switches, "hosts"):
         site.convergence.step()
 
 
 def told(site: FakeSite, name: str):
     """The fields of every event of a name."""
-    return [e.fields for e in site.book.events.since(0).events if e.name == name]
+    return [e.fields for e in site.state.events.since(0).events if e.name == name]
+
+
+def is_due(site: FakeSite) -> bool:
+    """Whether a place is to be audited now."""
+    with site.state.changed:
+        return site.audits.is_due()
 
 
 def finds(site: FakeSite, *audits: Compared) -> None:
@@ -31,7 +39,7 @@ def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
     site.convergence.step()
     assert site.switches.audited_with == []
     pass_interval(site)
-    installed = site.book.installed
+    installed = site.value.installed
     assert site.switches.audited_with == [(name, installed.meters, installed.queues) for name in ("ls1", "ch1")]
     site.convergence.step()
     assert len(site.switches.audited_with) == 2
@@ -40,10 +48,10 @@ def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
 
 def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
     site = ready_site()
-    with site.book.changed:
-        site.book.grant_anew()
+    with site.state.changed:
+        site.state.grant_anew()
     site.converge()
-    assert site.book.installed.queues.epoch < site.book.installed.meters.epoch
+    assert site.value.installed.queues.epoch < site.value.installed.meters.epoch
     pass_interval(site)
     assert [name for name, _, _ in site.switches.audited_with] == ["ls1", "ch1"]
 
@@ -59,20 +67,22 @@ def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
 def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else():
     site = ready_site()
     site.switches.log.clear()
-    assert not site.audits.is_due()
+    assert not is_due(site)
     site.reports.rule_gone(1)
-    assert site.audits.is_due()
+    assert is_due(site)
     site.convergence.step()
     assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
     assert site.switches.log == []
-    assert not site.audits.is_due()
+    assert not is_due(site)
 
 
 def test_there_is_no_audit_while_a_transition_is_under_way():
     site = ready_site()
     site.switches.gone = True
     site.reports.switch_up(1)
-    site.book.installed.hosts_epoch -= 1
+    with site.state.changed:
+        installed = site.state.installed
+        site.state.put(installed=replace(installed, hosts_epoch=installed.hosts_epoch - 1))
     site.clock.now_us += INTERVAL_US
     site.convergence.step()
     assert site.switches.audited_with == []
@@ -114,9 +124,9 @@ def telemetry(site: FakeSite, host: str, epoch: int, *names: str) -> None:
 
 def say_all(site: FakeSite, *but: str) -> None:
     """Let every host say that it holds what it confirmed."""
-    for name, state in site.book.hosts.items():
+    for name, state in site.value.reported.hosts.items():
         if name not in but:
-            telemetry(site, name, state.confirmed_epoch, *(e.flow.name for e in state.acts_as_told))
+            telemetry(site, name, state.confirmed_epoch, *(e.flow.name for e in state.acts_as_granted))
 
 
 def test_a_host_that_holds_what_it_confirmed_is_sent_nothing():
@@ -133,13 +143,13 @@ def test_a_host_that_lacks_an_entry_is_sent_its_allocations_again_and_is_an_alar
     site = ready_site()
     site.clock.now_us += INTERVAL_US
     say_all(site, "base23")
-    state = site.book.hosts["base23"]
+    state = site.value.reported.hosts["base23"]
     telemetry(site, "base23", state.confirmed_epoch)
     site.hosts.sent.clear()
     pass_interval(site)
     ((host, allocations),) = site.hosts.sent
     assert (host, allocations.epoch) == ("base23", state.sent_epoch)
-    assert [e.name for e in allocations.entries] == [e.flow.name for e in state.acts_as_told]
+    assert [e.name for e in allocations.entries] == [e.flow.name for e in state.acts_as_granted]
     view = site.audits.view()
     assert view.repaired == {("hosts", Kind.HOST, Shape.MISSING): 1}
     assert view.latest["hosts"].alarms == ()
@@ -155,8 +165,8 @@ def test_a_host_that_says_another_epoch_than_it_confirmed_is_sent_its_allocation
     site = ready_site()
     site.clock.now_us += INTERVAL_US
     say_all(site, "base23")
-    state = site.book.hosts["base23"]
-    telemetry(site, "base23", state.confirmed_epoch - 2, *(e.flow.name for e in state.acts_as_told))
+    state = site.value.reported.hosts["base23"]
+    telemetry(site, "base23", state.confirmed_epoch - 2, *(e.flow.name for e in state.acts_as_granted))
     site.hosts.sent.clear()
     pass_interval(site)
     assert [host for host, _ in site.hosts.sent] == ["base23"]

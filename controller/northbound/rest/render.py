@@ -1,6 +1,5 @@
 """The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
-from controller.book import HostState, StepDone, View
 from controller.northbound.rest.network_shapes import HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.rest.shapes import (
     BurstOut,
@@ -15,6 +14,9 @@ from controller.northbound.rest.shapes import (
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
+from controller.reports import View
+from controller.state.installed import StepDone
+from controller.state.reported import HostState
 from topology.network import Hop, Network, Switch
 from topology.units import shown_time
 

@@ -19,11 +19,11 @@ MANY = "/v1/reservations"
 
 def dependencies_of(site: FakeSite) -> Dependencies:
     """Return what the API stands on; every switch is connected."""
-    network = site.book.site.network
+    network = site.state.site.network
     return Dependencies(
         reports=site.reports,
         use_cases=site.use_cases,
-        events=site.book.events,
+        events=site.state.events,
         network=network,
         now_us=site.clock,
         connected=lambda: frozenset(switch.dpid for switch in network.switches),

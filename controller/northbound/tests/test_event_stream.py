@@ -70,7 +70,7 @@ def resumed(site, last_event_id):
 
 def test_a_client_that_comes_back_hears_what_it_has_missed(events):
     site = FakeSite()
-    site.book.events = events
+    site.state.events = events
     events.publish("a")
     seen = str(events.last)
     events.publish("b")
@@ -81,6 +81,6 @@ def test_a_client_that_comes_back_hears_what_it_has_missed(events):
 @pytest.mark.parametrize("last_event_id", ["", "x", "-1", "9" * 64])
 def test_an_id_that_is_none_of_ours_is_lost_and_no_error(events, last_event_id):
     site = FakeSite()
-    site.book.events = events
+    site.state.events = events
     events.publish("a")
     assert "event: lost" in resumed(site, last_event_id)

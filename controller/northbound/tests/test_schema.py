@@ -107,7 +107,7 @@ def made_likely(case, chosen, data, known):
 
 def ids(site, label):
     """What there is of the kind that an operation is about."""
-    held = site.book.ledger.announcements if "announcements" in label else site.book.ledger.reservations
+    held = site.value.wished.ledger.announcements if "announcements" in label else site.value.wished.ledger.reservations
     return list(held)[-20:]
 
 

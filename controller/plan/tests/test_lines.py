@@ -9,7 +9,7 @@ def lines(*said):
     """Lines that have been told (port, live, time) of the north, one after the other."""
     known = Lines(return_after_us=100)
     for port, is_live, now_us in said:
-        known.said("north", port, now_us, is_live=is_live)
+        known = known.said("north", port, now_us, is_live=is_live)
     return known
 
 
@@ -36,8 +36,11 @@ def test_a_line_that_flaps_begins_to_prove_itself_anew_each_time():
 
 
 def test_news_are_told_once():
-    known = lines((NEAR, False, 10))
-    assert known.news(10) == (("north", LineState.DOWN),)
-    assert known.news(11) == ()
-    known.said("north", NEAR, 20, is_live=True)
-    assert (known.news(20), known.news(120), known.news(121)) == ((), (("north", LineState.UP),), ())
+    known, news = lines((NEAR, False, 10)).noted(10)
+    assert news == (("north", LineState.DOWN),)
+    assert known.noted(11) == (known, ())
+    known, told = known.said("north", NEAR, 20, is_live=True), []
+    for now_us in (20, 120, 121):
+        known, news = known.noted(now_us)
+        told.append(news)
+    assert told == [(), (("north", LineState.UP),), ()]

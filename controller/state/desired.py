@@ -1,0 +1,121 @@
+"""The plan that is desired: a pure function of the site, of what was wished and of what was reported."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from controller.plan.failover import crossed, without
+from controller.plan.flows import flow_on, standing_by
+from controller.plan.paths import circuits
+from controller.plan.plan import Flow, Plan, PlanInput, planned
+from controller.plan.reservations import Reservation
+from controller.site import Site
+from controller.state.reported import Reported
+from controller.state.wished import Wished
+from topology.network import Hop
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a plan is made of, by versions: while it is the same, so is the plan.
+
+    Attributes:
+        wished: the version of what was wished.
+        demands: the version of what hosts want to send.
+        bought_bps: what each circuit that is bought at need carries.
+        down: the circuits that nothing is sent by.
+    """
+
+    wished: tuple[int, int]
+    demands: int
+    bought_bps: tuple[int, ...]
+    down: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The plan that the layers are brought to.
+
+    Attributes:
+        plan: it.
+        since_us: since when it is desired, Unix time.
+        basis: what it was made of.
+        first_epochs: by reservation, the first epoch it is in.
+        prepared: by circuit, the plan for the case that it dies next.
+        prepared_for: what those are made of; None before the first.
+    """
+
+    plan: Plan
+    since_us: int
+    basis: Basis
+    first_epochs: Mapping[str, int] = field(default_factory=dict)
+    prepared: Mapping[str, Plan] = field(default_factory=dict)
+    prepared_for: Basis | None = None
+
+    def becomes(self, plan: Plan, now_us: int) -> "Desired":
+        """Return it with another plan."""
+        return replace(self, plan=plan, since_us=now_us)
+
+    @property
+    def next_epoch(self) -> int:
+        """The epoch of the plan after this one; the odd one between them is the way from one to the other."""
+        return self.plan.epoch + 2
+
+
+def circuits_down(site: Site, reported: Reported, now_us: int) -> frozenset[str]:
+    """Return the circuits that are down and have a way round them. Flows of others wait."""
+    return site.redundant & reported.lines.down(now_us)
+
+
+def basis(site: Site, wished: Wished, reported: Reported, now_us: int) -> Basis:
+    """Return what the plan would be made of now."""
+    bought_bps = tuple(wished.bought_bps(circuit, now_us) for circuit in wished.purchases)
+    return Basis(wished.version, reported.demands, bought_bps, circuits_down(site, reported, now_us))
+
+
+def desired_plan(site: Site, wished: Wished, reported: Reported, epoch: int, now_us: int) -> Plan:
+    """Return the plan for what there is now."""
+    down = circuits_down(site, reported, now_us)
+    return planned(epoch, site.network, site.policy, plan_input(site, wished, reported, down, now_us))
+
+
+def plan_input(site: Site, wished: Wished, reported: Reported, down: frozenset[str], now_us: int) -> PlanInput:
+    """Return what a plan is made of while some circuits are down."""
+    demand = wished.ledger.demand(site.standing, now_us, lambda known: _flow(site, wished, known, down, now_us))
+    bought = {
+        Hop(tail, head): wished.bought_bps(link.circuit, now_us)
+        for tail, head, link in site.network.circuit_links
+        if link.circuit and link.circuit in wished.purchases
+    }
+    flows = tuple(standing_by(f) if reported.hosts[f.host].waits(f) else f for f in demand.flows)
+    whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
+    return without(site.network, site.policy, whole, down)
+
+
+def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> tuple[str, ...]:
+    """Return the path a reservation takes now: its first that is up; if the lines of all are down its first.
+
+    None of a path whose circuits are bought at need and not up: empty if all its paths are such.
+    """
+    bought = [path for path in known.paths if not circuits_not_up(site, wished, path, now_us)]
+    whole = (path for path in bought if not crossed(site.network, path, down))
+    return next(whole, bought[0] if bought else ())
+
+
+def circuits_not_up(site: Site, wished: Wished, path: tuple[str, ...], now_us: int) -> list[str]:
+    """Return the circuits of a path that are bought at need and are not up."""
+    names = circuits(site.network, path)
+    return [name for name in names if name in wished.purchases and not wished.bought_bps(name, now_us)]
+
+
+def flow_name(known: Reservation) -> str:
+    """Return the name of a reservation's flow between two hosts."""
+    return f"{known.reservation_id}/{known.a_end}"
+
+
+def _flow(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> Flow | None:
+    """Return the flow of a reservation between two hosts; None for one between sites, or without a circuit."""
+    path, hosts = path_now(site, wished, known, down, now_us), {host.name for host in site.network.hosts}
+    if not path or not {known.a_end, known.z_end} <= hosts:
+        return None
+    flow = flow_on(site.network, flow_name(known), known.flow_class, path)
+    return replace(flow, wanted_bps=known.rate_bps, floor_bps=known.rate_bps)

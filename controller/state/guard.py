@@ -1,0 +1,164 @@
+"""The lock, its condition, and the one state they guard."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from controller.events import Events
+from controller.plan.lines import LineState
+from controller.plan.plan import Entry
+from controller.site import Site
+from controller.state.desired import Desired
+from controller.state.grants import grant
+from controller.state.installed import Installed
+from controller.state.reported import HostState, Reported
+from controller.state.value import SiteState, due_us, first_state, must_replan, replanned, with_lines_noted
+from controller.state.wished import Wished
+from topology.protocol import Allocations
+
+
+class NotHeld(Exception):
+    """The state was touched by a thread that does not hold its lock: a mistake in the program."""
+
+    def __init__(self) -> None:
+        super().__init__(f"thread {threading.current_thread().name} touches the state without holding its lock")
+
+
+class GuardedState:
+    """All that changes. Whoever reads or replaces it holds ``changed``; who does not is stopped by :class:`NotHeld`.
+
+    None of its methods blocks. ``site``, ``now_us`` and ``events`` need no lock.
+    """
+
+    def __init__(self, site: Site, now_us: Callable[[], int]) -> None:
+        self.site = site
+        self.now_us = now_us
+        self.events = Events(now_us)
+        self.changed = threading.Condition()
+        self._value = first_state(site, now_us())
+
+    @property
+    def value(self) -> SiteState:
+        """The state as it is now.
+
+        Raises:
+            NotHeld: this thread does not hold the lock.
+        """
+        try:
+            self.changed.notify(0)  # wakes nobody; raises in a thread that has not acquired the lock
+        except RuntimeError:
+            raise NotHeld from None
+        return self._value
+
+    @property
+    def wished(self) -> Wished:
+        """What was wished."""
+        return self.value.wished
+
+    @property
+    def reported(self) -> Reported:
+        """What was reported."""
+        return self.value.reported
+
+    @property
+    def installed(self) -> Installed:
+        """What is in force."""
+        return self.value.installed
+
+    @property
+    def desired(self) -> Desired:
+        """The plan that the layers are brought to."""
+        return self.value.desired
+
+    def put(
+        self,
+        *,
+        wished: Wished | None = None,
+        reported: Reported | None = None,
+        installed: Installed | None = None,
+        desired: Desired | None = None,
+    ) -> None:
+        """Replace some parts of the state.
+
+        Raises:
+            NotHeld: this thread does not hold the lock.
+        """
+        now = self.value
+        self._value = replace(
+            now,
+            wished=wished or now.wished,
+            reported=reported or now.reported,
+            installed=installed or now.installed,
+            desired=desired or now.desired,
+        )
+
+    def put_host(self, name: str, host: HostState) -> None:
+        """Replace what is known of a host."""
+        self.put(reported=self.reported.with_host(name, host))
+
+    # The plan.
+
+    def must_replan(self) -> bool:
+        """Return whether anything has changed that the plan is made of."""
+        return must_replan(self.site, self.value, self.now_us())
+
+    def note_lines(self) -> None:
+        """Act on lines that have died since the last call, and say of those that are used again."""
+        before = self.desired
+        self._value, news = with_lines_noted(self.value, self.now_us())
+        self.wished.ledger.down = self.site.redundant & self.reported.lines.down(self.now_us())
+        for circuit, line in news:
+            level = "info" if line is LineState.UP else "error"
+            self.events.publish(f"circuit.{line}", level=level, circuit=circuit)
+        self._tell_of(before)
+
+    def replan(self) -> None:
+        """Make the plan for what there is now the desired one, if it is another."""
+        self.note_lines()
+        before = self.desired
+        self._value = replanned(self.site, self.value, self.now_us())
+        self._tell_of(before)
+
+    def demand_changed(self) -> None:
+        """Note that what hosts want to send has changed, and let the plan follow at once."""
+        self.put(reported=replace(self.reported, demands=self.reported.demands + 1))
+        self.replan()
+
+    def grant_anew(self) -> None:
+        """Give the desired plan another epoch, for a host that acts on it only once it is newer."""
+        before = self.desired
+        plan = replace(before.plan, epoch=before.next_epoch)
+        self.put(desired=before.becomes(plan, self.now_us()))
+        self._tell_of(before)
+
+    def grant(self, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
+        """Note that a host is being sent what it may do, and return the message."""
+        state, lease_us = self.reported.hosts[host], self.site.lease_ms * 1000
+        self.put_host(host, replace(state, leases=state.leases.sent(epoch, entries, self.now_us(), lease_us)))
+        return grant(self.site, self.desired.plan, host, epoch, entries)
+
+    def _tell_of(self, before: Desired) -> None:
+        """Wake all threads if another plan is desired than before."""
+        if self._value.desired.plan is not before.plan:
+            self.changed.notify_all()
+
+    # The process.
+
+    def due_us(self) -> int:
+        """Return when the clock has something to do next."""
+        return due_us(self.value, self.now_us())
+
+    def sleep_until(self, at_us: int) -> None:
+        """Note when the clock is looked at next without being woken."""
+        self._value = replace(self.value, sleeping_until_us=at_us)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the threads are to end."""
+        return self.value.stopping
+
+    def stop(self) -> None:
+        """Let all threads end; takes the lock itself."""
+        with self.changed:
+            self._value = replace(self.value, stopping=True)
+            self.changed.notify_all()

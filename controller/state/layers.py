@@ -1,0 +1,45 @@
+"""What each layer lets through at this moment. Pure."""
+
+from controller.plan.failover import turned
+from controller.plan.invariant import Layers
+from controller.plan.plan import Entry
+from controller.site import Site
+from controller.state.installed import Installed
+from controller.state.reported import Reported
+from controller.state.value import SiteState
+from topology.network import Hop
+from topology.protocol import FlowClass
+
+
+def acting(reported: Reported, installed: Installed, now_us: int) -> tuple[Entry, ...]:
+    """Return the most that hosts may be acting on now, where the rules in force send it."""
+    entries = (e for host in reported.hosts.values() for e in host.leases.acting(now_us))
+    return turned(entries, installed.meters) if installed.meters else tuple(entries)
+
+
+def lease_ends_us(reported: Reported, now_us: int) -> list[int]:
+    """Return when hosts may be acting on less by themselves, Unix time."""
+    ends_us = (host.leases.changes_us(now_us) for host in reported.hosts.values())
+    return [at_us for at_us in ends_us if at_us is not None]
+
+
+def layers(site: Site, state: SiteState, now_us: int) -> dict[Hop, Layers]:
+    """Return what each layer lets through now on each direction of each circuit that is up."""
+    entries, plan = acting(state.reported, state.installed, now_us), state.desired.plan
+    dead = {Hop(t, h) for t, h, link in site.network.circuit_links if link.circuit in plan.down}
+    return {
+        name: Layers({}, {}, {}, 0) if name in dead else _on_link(name, link.circuit_bps, entries, state.installed)
+        for name, link in plan.links.items()
+    }
+
+
+def _on_link(link: Hop, circuit_bps: int, entries: tuple[Entry, ...], installed: Installed) -> Layers:
+    crossing = [e for e in entries if link in e.flow.links]
+    meters = installed.meters.links[link].classes if installed.meters else {}
+    queues = installed.queues.links[link].classes if installed.queues else {}
+    return Layers(
+        {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass},
+        {c: limits.meter_bps for c, limits in meters.items()},
+        {c: limits.queue_bps for c, limits in queues.items()},
+        circuit_bps,
+    )

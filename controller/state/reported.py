@@ -1,0 +1,95 @@
+"""What was reported from below: by hosts, by switches, and by the store."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from controller.plan.leases import Leases
+from controller.plan.lines import Lines
+from controller.plan.plan import Entry, Flow
+from topology.protocol import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What is known of one host's agent. Times in Unix microseconds.
+
+    Attributes:
+        connected: whether its stream is open.
+        kernel: its kernel's release.
+        leases: what it was granted, and may be acting on.
+        confirmed_epoch: the epoch its kernel confirmed last.
+        wants: by watched flow, whether it has more to send than its standby rate carries.
+        confirmed_us: when its kernel confirmed what it was sent last.
+        telemetry: its counters.
+        telemetry_us: when they came.
+    """
+
+    connected: bool = False
+    kernel: str = ""
+    leases: Leases = field(default_factory=Leases)
+    confirmed_epoch: int = 0
+    wants: Mapping[str, bool] = field(default_factory=dict)
+    confirmed_us: int = 0
+    telemetry: Telemetry | None = None
+    telemetry_us: int = 0
+
+    @property
+    def sent_epoch(self) -> int:
+        """The epoch of what it was granted last; 0 if nothing yet."""
+        return self.leases.grants[-1].epoch if self.leases.grants else 0
+
+    @property
+    def sent(self) -> tuple[Entry, ...]:
+        """What it was granted last, in full."""
+        return self.leases.grants[-1].entries if self.leases.grants else ()
+
+    @property
+    def acts_as_granted(self) -> tuple[Entry, ...]:
+        """What it acts on, or is about to: the last grant, stepped down where it said so."""
+        return self.leases.grants[-1].acting if self.leases.grants else ()
+
+    def waits(self, flow: Flow) -> bool:
+        """Return whether a flow of this host has nothing to send yet, or any more; not known of one that is gone."""
+        return bool(flow.standby_bps) and self.connected and not self.wants.get(flow.name, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """All that came from below.
+
+    Attributes:
+        hosts: every host's agent.
+        demands: how often a host has come or gone, or has said what it wants to send.
+        lines: how the circuits' lines are.
+        doubts: how often it was learnt that the switches may not hold what was installed.
+        switches_back: dpids of those to be audited at once.
+        store_error: memory may be ahead of the disk: nothing is promised until it was read anew.
+    """
+
+    hosts: Mapping[str, HostState]
+    demands: int = 0
+    lines: Lines = field(default_factory=Lines)
+    doubts: int = 0
+    switches_back: frozenset[int] = frozenset()
+    store_error: str = ""
+
+    @property
+    def connected(self) -> frozenset[str]:
+        """The hosts whose agents are connected."""
+        return frozenset(name for name, state in self.hosts.items() if state.connected)
+
+    def with_host(self, name: str, state: HostState) -> "Reported":
+        """Return it with another state of a host."""
+        return replace(self, hosts={**self.hosts, name: state})
+
+    def with_watched(self, watched: Iterable[tuple[str, str]]) -> "Reported":
+        """Return it with the demand of (host, flow) alone that a plan still watches."""
+        by_host: dict[str, set[str]] = {}
+        for host, flow in watched:
+            by_host.setdefault(host, set()).add(flow)
+        stale = {
+            name: replace(state, wants={f: wants for f, wants in state.wants.items() if f in by_host.get(name, ())})
+            for name, state in self.hosts.items()
+            if not state.wants.keys() <= by_host.get(name, set())
+        }
+        return replace(self, hosts={**self.hosts, **stale}) if stale else self

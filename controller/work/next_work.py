@@ -1,0 +1,157 @@
+"""What the convergence does next, as a table: read from the top, the first row that applies decides. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from controller.plan.plan import Plan
+from controller.plan.transitions import InForce, Stage, Step, next_of_first, next_step
+from controller.state.desired import Desired
+from controller.state.installed import Installed, StepDone
+from controller.state.layers import acting
+from controller.state.reported import Reported
+
+
+class Other(Enum):
+    """What is done instead of a step."""
+
+    NOTE_HOSTS = "note that the hosts' step is done"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the convergence knows of its own work.
+
+    Attributes:
+        sure: by stage, the number of the doubt after which it was confirmed.
+        first: of the first plan, the step that was done last.
+        granted: the hosts' step that some host has not confirmed yet.
+        drained_us: from when on what hosts have given up may grow elsewhere, Unix time.
+    """
+
+    sure: Mapping[Stage, int] = field(default_factory=dict)
+    first: Step | None = None
+    granted: StepDone | None = None
+    drained_us: int = 0
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that the next work follows from. ``together_us``: hosts that begin together are waited for this long."""
+
+    reported: Reported
+    installed: Installed
+    desired: Desired
+    progress: Progress
+    together_us: int
+    now_us: int
+
+    @cached_property
+    def transition(self) -> Step:
+        """The next step towards the desired plan."""
+        meters, queues, plan = self.installed.meters, self.installed.queues, self.desired.plan
+        if meters is None or queues is None:
+            return next_of_first(self.progress.first, plan)
+        return next_step(InForce(meters, queues, acting(self.reported, self.installed, self.now_us)), plan)
+
+    @property
+    def is_for_switches(self) -> bool:
+        """Whether the next step is one of the switches."""
+        return self.transition.stage is not Stage.HOSTS
+
+    @property
+    def not_before_us(self) -> int:
+        """From when on switches may be brought towards the desired plan."""
+        return max(self.progress.drained_us, self.desired.since_us + self.together_us)
+
+    def in_doubt(self, stage: Stage) -> bool:
+        """Return whether switches may have lost what they confirmed at a stage."""
+        return self.progress.sure.get(stage, -1) != self.reported.doubts
+
+    def again(self, stage: Stage, plan: Plan | None) -> "Work":
+        """Return the step that puts back what is in force at a stage."""
+        return Other.WAIT if plan is None else Step(stage, plan)
+
+    def to_grant(self, plan: Plan) -> list[str]:
+        """Return the connected hosts that act, or are about to, on something else than a plan.
+
+        One that has stepped down under this very epoch has been granted it.
+        """
+        return [
+            name
+            for name, host in self.reported.hosts.items()
+            if host.connected and host.sent_epoch != plan.epoch and host.acts_as_granted != plan.of_host(name)
+        ]
+
+    @property
+    def is_ungranted(self) -> bool:
+        """Whether the next step is the desired plan's last and has not been noted as granted."""
+        plan = self.transition.plan
+        return plan is self.desired.plan and self.installed.hosts_epoch != plan.epoch
+
+
+Work = Step | Other
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row: when it applies, what is done then; in words, which docs/enforcement.md shows, and as functions."""
+
+    when: str
+    then: str
+    applies: Callable[[Situation], bool]
+    work: Callable[[Situation], Work]
+
+
+RULES = (
+    Rule(
+        "no plan is in force yet",
+        "take the next of the first plan's steps: meters no higher than they are, queues, meters",
+        lambda s: s.installed.meters is None or s.installed.queues is None,
+        lambda s: s.transition,
+    ),
+    Rule(
+        "a switch may have lost rules or meters: it forwards nothing",
+        "put back the rules and meters in force",
+        lambda s: s.in_doubt(Stage.METERS),
+        lambda s: s.again(Stage.METERS, s.installed.meters),
+    ),
+    Rule(
+        "a port may have lost queues",
+        "put back the queues in force",
+        lambda s: s.in_doubt(Stage.QUEUES),
+        lambda s: s.again(Stage.QUEUES, s.installed.queues),
+    ),
+    Rule(
+        "no host can be acting on more than it was granted last",
+        "note that the hosts' step is done",
+        lambda s: s.is_for_switches and s.progress.granted is not None,
+        lambda _: Other.NOTE_HOSTS,
+    ),
+    Rule(
+        "the next step is the switches', and flights still drain or hosts that begin together are waited for",
+        "wait",
+        lambda s: s.is_for_switches and s.now_us < s.not_before_us,
+        lambda _: Other.WAIT,
+    ),
+    Rule(
+        "the next step is the switches'",
+        "bring meters, or queues, to its plan",
+        lambda s: s.is_for_switches,
+        lambda s: s.transition,
+    ),
+    Rule(
+        "a host acts on something else than the next step's plan, or the desired plan was granted to nobody yet",
+        "grant the hosts their part of it, who gains most first",
+        lambda s: bool(s.to_grant(s.transition.plan)) or s.is_ungranted,
+        lambda s: s.transition,
+    ),
+    Rule("else", "wait", lambda _: True, lambda _: Other.WAIT),
+)
+
+
+def next_work(situation: Situation) -> Work:
+    """Return what is to be done now."""
+    return next(rule.work(situation) for rule in RULES if rule.applies(situation))
