@@ -24,7 +24,7 @@ ROUNDS, LEASE_MS, NAME = 100, 3000, "urgent/left"
 RATE_BPS, STANDBY_BPS, WRITE_BYTES = 400 * MBIT, 20 * MBIT, 400_000
 
 
-class Rig:
+class DemandBench:
     """A sender with its agent, a receiver that notes when the last byte has come."""
 
     def __init__(self, left: NamespaceHost, right: NamespaceHost, folder: Path) -> None:
@@ -101,7 +101,7 @@ def main() -> int:
     sys.setswitchinterval(0.0005)
     left, right = two_hosts()
     with tempfile.TemporaryDirectory() as folder:
-        rig = Rig(left, right, Path(folder) / "agent")
+        rig = DemandBench(left, right, Path(folder) / "agent")
         try:
             sized = [rig.round(WRITE_BYTES) for _ in range(ROUNDS)]
             pausing = [rig.round(0) for _ in range(ROUNDS)]

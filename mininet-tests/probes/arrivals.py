@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from mininet_tests.probes.counters import Counters, install
+from mininet_tests.probes.counters import NftCounters, install
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.topos import in_namespace
 
@@ -24,7 +24,7 @@ class Arrivals:
         network, pid = site.realised.network, site.realised.net[receiver].pid
         install(pid, {name: str(network.host(name).ip) for name in senders})
         self.seen: list[tuple[int, dict[str, int]]] = []
-        self._counters: Counters = in_namespace(pid, Counters)
+        self._counters: NftCounters = in_namespace(pid, NftCounters)
         self._senders, self._every_s = senders, every_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

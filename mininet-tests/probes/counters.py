@@ -49,7 +49,7 @@ def install(pid: int, addresses: dict[str, str]) -> None:
     subprocess.run(["mnexec", "-a", str(pid), "nft", "-f", "-"], input=ruleset(addresses), text=True, check=True)
 
 
-class Counters:
+class NftCounters:
     """Reads the counters; made inside the namespace they are in."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
-from mininet_tests.probes.counters import Counters, install
+from mininet_tests.probes.counters import NftCounters, install
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.faults import Traffic
 from mininet_tests.site.topos import in_namespace, queue_rates_bps, read_back
@@ -45,7 +45,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundViolation:
     """A layer that let through more than the next one could hold."""
 
     at_us: int
@@ -53,7 +53,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Watch:
+class InvariantWatch:
     """Samples in threads of its own, between ``with`` and its end.
 
     Attributes:
@@ -70,7 +70,7 @@ class Watch:
     receiver: str
     every_s: float = 0.1
     samples: list[Sample] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundViolation] = field(default_factory=list)
     arrived: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     failed: list[BaseException] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -82,7 +82,7 @@ class Watch:
         network, pid = site.realised.network, site.realised.net[self.receiver].pid
         senders = {h.name: str(h.ip) for h in network.hosts if h.name != self.receiver}
         install(pid, senders)
-        counters = in_namespace(pid, Counters)
+        counters = in_namespace(pid, NftCounters)
         self.arrived.update({name: [(now_us(), 0)] for name in senders})
         for every_s, take in ((ARRIVED_EVERY_S, lambda: self._arrive(counters)), (self.every_s, self._look)):
             thread = threading.Thread(target=self._repeat, args=(every_s, take), daemon=True)
@@ -108,7 +108,7 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - a thread's top: told at the end
             self.failed.append(error)
 
-    def _arrive(self, counters: Counters) -> None:
+    def _arrive(self, counters: NftCounters) -> None:
         at_us = now_us()
         for name, count in counters.read().items():
             seen = self.arrived[name]
@@ -124,7 +124,7 @@ class Watch:
         # A change came between two readings, perhaps: what is wrong must still be so for the layers read first.
         again = self._sampled(site)
         found = violated(least_of(sample, again), site.realised.network)
-        self.found += [Found(sample.at_us, text) for text in found]
+        self.found += [FoundViolation(sample.at_us, text) for text in found]
 
     def _sampled(self, site: Emulation) -> Sample:
         at_us, hosts_bps, free = now_us(), self.traffic.frame_bps(), self.traffic.on_their_own()

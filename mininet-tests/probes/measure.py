@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from mininet_tests.probes.counters import Count, Counters, install
-from mininet_tests.probes.sockets import Connection, Connections
+from mininet_tests.probes.counters import Count, NftCounters, install
+from mininet_tests.probes.sockets import Connections, TcpConnection
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.topos import in_namespace
 
@@ -29,8 +29,8 @@ class Samples:
     """
 
     received: list[tuple[int, dict[str, Count]]] = field(default_factory=list)
-    connections: list[tuple[int, dict[str, list[Connection]]]] = field(default_factory=list)
-    watched: list[tuple[int, dict[str, list[Connection]]]] = field(default_factory=list)
+    connections: list[tuple[int, dict[str, list[TcpConnection]]]] = field(default_factory=list)
+    watched: list[tuple[int, dict[str, list[TcpConnection]]]] = field(default_factory=list)
     plan: list[tuple[int, Any]] = field(default_factory=list)
 
 
@@ -40,7 +40,7 @@ class Sampler:
     def __init__(self, site: Emulation, senders: tuple[str, ...], watched: tuple[str, ...], receiver: str) -> None:
         network, net = site.realised.network, site.realised.net
         install(net[receiver].pid, {name: str(network.host(name).ip) for name in senders})
-        self._counters: Counters = in_namespace(net[receiver].pid, Counters)
+        self._counters: NftCounters = in_namespace(net[receiver].pid, NftCounters)
         self._diag: dict[str, Connections] = {name: in_namespace(net[name].pid, Connections) for name in senders}
         self._watched = {name: self._diag[name] for name in watched}
         self._diag_lock = threading.Lock()  # a dump is one conversation on its socket
@@ -80,7 +80,7 @@ class Sampler:
         self.samples.received.append((now_us(), self._counters.read()))
 
     def _connections(
-        self, samples: list[tuple[int, dict[str, list[Connection]]]], readers: dict[str, Connections]
+        self, samples: list[tuple[int, dict[str, list[TcpConnection]]]], readers: dict[str, Connections]
     ) -> None:
         with self._diag_lock:
             samples.append((now_us(), {name: diag.read() for name, diag in readers.items()}))

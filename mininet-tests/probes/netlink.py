@@ -10,7 +10,7 @@ _HEADER = struct.Struct("=IHHII")
 _RECEIVE_BYTES = 1 << 18
 
 
-class Refused(RuntimeError):
+class NetlinkRefused(RuntimeError):
     """The kernel refused a request; ``errno`` says why."""
 
     def __init__(self, errno: int) -> None:
@@ -37,7 +37,7 @@ class Netlink:
                 if answer_kind == DONE:
                     return
                 if answer_kind == ERROR:
-                    raise Refused(-struct.unpack_from("=i", data)[0])
+                    raise NetlinkRefused(-struct.unpack_from("=i", data)[0])
                 yield data
 
     def change(self, kind: int, body: bytes) -> None:
@@ -50,7 +50,7 @@ class Netlink:
         _, data = next(_messages(self._socket.recv(_RECEIVE_BYTES)))
         (errno,) = struct.unpack_from("=i", data)
         if errno:
-            raise Refused(-errno)
+            raise NetlinkRefused(-errno)
 
     def _send(self, kind: int, flags: int, body: bytes) -> None:
         self._socket.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)

@@ -18,7 +18,7 @@ _REQUEST = struct.pack("=BBBBI", socket.AF_INET, socket.IPPROTO_TCP, 1 << (_INFO
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class TcpConnection:
     """One TCP connection, seen from its own host.
 
     Attributes:
@@ -74,6 +74,6 @@ class Connections:
     def __init__(self) -> None:
         self._netlink = Netlink(NETLINK_SOCK_DIAG)
 
-    def read(self) -> list[Connection]:
+    def read(self) -> list[TcpConnection]:
         """Return every connection, listeners aside."""
-        return [Connection.parsed(answer) for answer in self._netlink.dump(_BY_FAMILY, _REQUEST)]
+        return [TcpConnection.parsed(answer) for answer in self._netlink.dump(_BY_FAMILY, _REQUEST)]

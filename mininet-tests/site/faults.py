@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from mininet_tests.site.emulation import Emulation, started_again
-from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
+from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
 from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
 from topology.network import Hop
 from topology.wire import Layer
@@ -23,7 +23,7 @@ SILENT_OPENFLOW = f"""table inet openflow {{
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReachableHost:
     """A host as the opener of connections sees it: an address, and a way inside."""
 
     pid: int
@@ -46,17 +46,17 @@ class Traffic:
     """
 
     site: Emulation
-    streams: dict[str, Stream] = field(default_factory=dict)
+    streams: dict[str, TcpStream] = field(default_factory=dict)
     links: dict[str, tuple[str, ...]] = field(default_factory=dict)
     feeder: Feeder = field(default_factory=Feeder)
     drain: Drain = field(default_factory=Drain)
 
-    def place(self, host: str) -> Place:
+    def place(self, host: str) -> ReachableHost:
         """Return a host."""
         realised = self.site.realised
-        return Place(realised.net[host].pid, str(realised.network.host(host).ip))
+        return ReachableHost(realised.net[host].pid, str(realised.network.host(host).ip))
 
-    def open(self, name: str, sender: str, receiver: str, port: int) -> Stream:
+    def open(self, name: str, sender: str, receiver: str, port: int) -> TcpStream:
         """Return a new connection that nobody uses yet."""
         (stream,) = opened((self.place(sender), self.place(receiver)), port, 1)
         self.drain.add([stream])
@@ -96,12 +96,12 @@ class Traffic:
             stream.close()
 
 
-def held(stream: Stream) -> bool:
+def held(stream: TcpStream) -> bool:
     """Return whether the agent's algorithm runs a connection."""
     return stream.algorithm.startswith("headway")
 
 
-class Faults:
+class SiteFaults:
     """What can break on a site, and be mended; each returns at once or when it is done."""
 
     def __init__(self, site: Emulation) -> None:

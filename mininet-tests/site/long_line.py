@@ -61,7 +61,7 @@ ROUTES = {
 }
 
 
-class Place(NamespaceHost):
+class LineNode(NamespaceHost):
     """A namespace on the line."""
 
     def __init__(self, port: Port) -> None:
@@ -75,7 +75,7 @@ class Place(NamespaceHost):
         return run("ip", "netns", "exec", self.name, *command, text=text)
 
 
-class Line:
+class LongLine:
     """The four places, and what the line does to packets."""
 
     def __init__(self, rtt_ms: float, *, single_packets: bool = True, mtu_bytes: int = 1500) -> None:
@@ -86,8 +86,8 @@ class Line:
             single_packets: no super-packets on the way, so that loss and buffers meet one segment at a time.
             mtu_bytes: of every interface.
         """
-        self.sender, self.near, self.far = (Place(cable[0]) for cable in CABLES)
-        self.receiver = Place(CABLES[-1][1])
+        self.sender, self.near, self.far = (LineNode(cable[0]) for cable in CABLES)
+        self.receiver = LineNode(CABLES[-1][1])
         self._rtt_ms, self._loss_percent, self._frame_bps, self._jitter_ms = rtt_ms, 0.0, 0, 0.0
         self._shuffles = False
         for left, right in CABLES:

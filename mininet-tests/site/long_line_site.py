@@ -12,8 +12,8 @@ from typing import Self
 
 from hostagent.tests.rig import NamespaceHost, RunningAgent
 from mininet_tests.lab.saturation import IdleMeter
-from mininet_tests.site.long_line import Line
-from mininet_tests.site.tcp_flows import Drain, Feeder, Stream, opened
+from mininet_tests.site.long_line import LongLine
+from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
 from topology.protocol import Allocation, Allocations, FlowClass
 from topology.wire import Framing, Layer, cwnd_segments
 
@@ -35,7 +35,7 @@ def window_segments(rate_bps: int, rtt_ms: float) -> int:
     return -(-cwnd_segments(rate_bps, int(rtt_ms * 1000), MSS_BYTES) * (1000 + SLACK_PERMILLE) // 1000)
 
 
-class Agent(RunningAgent):
+class ConfiguredAgent(RunningAgent):
     """An agent with settings of its own."""
 
     def __init__(self, host: NamespaceHost, folder: Path, settings: dict[str, object]) -> None:
@@ -54,7 +54,7 @@ class Agent(RunningAgent):
         return super()._started()
 
 
-class Site:
+class LongLineSite:
     """The line with its two agents; ``with`` takes it down again."""
 
     def __init__(
@@ -73,14 +73,14 @@ class Site:
             folder: for the agents' files.
             rtt_ms: of the line, milliseconds.
             largest_bps: the most that will be planned, bit/s: the receiver's window is sized by it.
-            single_packets: see :class:`Line`.
+            single_packets: see :class:`LongLine`.
             mtu_bytes: of every interface.
             settings: of the sender's agent.
         """
         self.rtt_s = rtt_ms / 1000
-        self.line = Line(rtt_ms, single_packets=single_packets, mtu_bytes=mtu_bytes)
-        self.agent = Agent(self.line.sender, folder / "sender", settings or {})
-        self.receiving_agent = Agent(self.line.receiver, folder / "receiver", {})
+        self.line = LongLine(rtt_ms, single_packets=single_packets, mtu_bytes=mtu_bytes)
+        self.agent = ConfiguredAgent(self.line.sender, folder / "sender", settings or {})
+        self.receiving_agent = ConfiguredAgent(self.line.receiver, folder / "receiver", {})
         window_bytes = RECEIVE_WINDOWS * int(largest_bps / 8 * self.rtt_s)
         self.receiving_agent.obey(Allocations(1, LEASE_MS, (), receive_window_bytes=window_bytes))
         self.feeder, self.drain = Feeder(), Drain()
@@ -132,7 +132,7 @@ class Site:
         self.agent.controller.send(Allocations(self._epoch, LEASE_MS, entries))
         return self._epoch
 
-    def opened(self, port: int, count: int = 1, *, ipv6: bool = False, sender_connects: bool = True) -> list[Stream]:
+    def opened(self, port: int, count: int = 1, *, ipv6: bool = False, sender_connects: bool = True) -> list[TcpStream]:
         """Return connections that nobody uses yet; what arrives on them is drained."""
         streams = opened(
             (self.line.sender, self.line.receiver), port, count, ipv6=ipv6, sender_connects=sender_connects
@@ -140,13 +140,13 @@ class Site:
         self.drain.add(streams)
         return streams
 
-    def close(self, streams: list[Stream]) -> None:
+    def close(self, streams: list[TcpStream]) -> None:
         """Close connections."""
         self.feeder.forget(streams)
         self.drain.remove(streams)
         for stream in streams:
             stream.close()
 
-    def received(self, streams: list[Stream]) -> tuple[float, list[int]]:
+    def received(self, streams: list[TcpStream]) -> tuple[float, list[int]]:
         """Return the time and what has arrived on each."""
         return time.monotonic(), [stream.received_bytes for stream in streams]

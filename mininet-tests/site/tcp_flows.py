@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar
 
-from mininet_tests.probes.counters import HEADERS_BYTES, Counters
-from mininet_tests.site.long_line import Line
+from mininet_tests.probes.counters import HEADERS_BYTES, NftCounters
+from mininet_tests.site.long_line import LongLine
 from mininet_tests.testing.eventually import eventually
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ TCP_CONGESTION = 13
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamInfo:
     """What the kernel tells of a connection: ``struct tcp_info`` (linux/tcp.h)."""
 
     at_s: float
@@ -86,7 +86,7 @@ class Told:
 
 
 @dataclass(slots=True)
-class Stream:
+class TcpStream:
     """One connection; ``left_bytes`` still to be written, ``None`` for no end."""
 
     sender: socket.socket
@@ -94,14 +94,14 @@ class Stream:
     left_bytes: int | None = 0
 
     @property
-    def told(self) -> Told:
+    def told(self) -> StreamInfo:
         """What the sender's kernel tells."""
-        return Told.of(self.sender)
+        return StreamInfo.of(self.sender)
 
     @property
     def received_bytes(self) -> int:
         """What has arrived in order."""
-        return Told.of(self.receiver).received_bytes
+        return StreamInfo.of(self.receiver).received_bytes
 
     @property
     def algorithm(self) -> str:
@@ -147,7 +147,7 @@ def opened(
     address: str = "",
     ipv6: bool = False,
     sender_connects: bool = True,
-) -> list[Stream]:
+) -> list[TcpStream]:
     """Return new connections from a sender to a receiver, their ends not blocking; the listener has ``port``.
 
     Raises:
@@ -171,7 +171,7 @@ def opened(
     for end in connected if not sender_connects else accepted.values():
         end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, RECEIVE_AT_LEAST_BYTES)
     pairs = [(end, accepted[end.getsockname()[1]]) for end in connected]
-    return [Stream(*(pair if sender_connects else pair[::-1])) for pair in pairs]
+    return [TcpStream(*(pair if sender_connects else pair[::-1])) for pair in pairs]
 
 
 class Feeder:
@@ -181,14 +181,14 @@ class Feeder:
         self._selector = selectors.EpollSelector()
         self._woken, self._waker = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ)
-        self._asked: list[tuple[Stream, int | None]] = []
+        self._asked: list[tuple[TcpStream, int | None]] = []
         self._done: list[threading.Event] = []
         self._lock = threading.Lock()
         self._ending = False
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
         self._thread.start()
 
-    def feed(self, streams: list[Stream], size_bytes: int | None = None) -> None:
+    def feed(self, streams: list[TcpStream], size_bytes: int | None = None) -> None:
         """Write ``size_bytes`` more to each, or without end; 0 stops."""
         backlog_bytes = max(LEAST_BACKLOG_BYTES, BACKLOG_BYTES // max(1, len(streams)))
         for stream in streams:
@@ -199,7 +199,7 @@ class Feeder:
             self._asked += [(stream, size_bytes) for stream in streams]
         self._waker.send(b"x")
 
-    def forget(self, streams: list[Stream]) -> None:
+    def forget(self, streams: list[TcpStream]) -> None:
         """Write nothing more to these; they may be closed then."""
         self.feed(streams, 0)
         done = threading.Event()
@@ -239,7 +239,7 @@ class Feeder:
         for event in done:
             event.set()
 
-    def _write(self, stream: Stream) -> None:
+    def _write(self, stream: TcpStream) -> None:
         left = stream.left_bytes
         if left == 0:
             return
@@ -269,14 +269,14 @@ class Drain:
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
         self._thread.start()
 
-    def add(self, streams: list[Stream]) -> None:
+    def add(self, streams: list[TcpStream]) -> None:
         """Drain these too."""
         with self._lock:
             for stream in streams:
                 self._receivers.append(stream.receiver.fileno())
                 self._much.register(stream.receiver, select.EPOLLIN | select.EPOLLET)
 
-    def remove(self, streams: list[Stream]) -> None:
+    def remove(self, streams: list[TcpStream]) -> None:
         """Drain these no more."""
         with self._lock:
             for stream in streams:
@@ -329,7 +329,7 @@ class Curve:
 class Meter:
     """Counts, every 10 ms, the payload that arrives at the receiver for each of some ports."""
 
-    def __init__(self, line: Line, ports: tuple[int, ...]) -> None:
+    def __init__(self, line: LongLine, ports: tuple[int, ...]) -> None:
         counters = "\n".join(f"  counter p{port} {{ }}" for port in ports)
         rules = "\n".join(
             f"    meta l4proto tcp th {side} {port} counter name p{port}"
@@ -339,7 +339,7 @@ class Meter:
         chain = f"  chain received {{\n    type filter hook prerouting priority -300;\n{rules}\n  }}"
         table = f"table inet longpath\ndelete table inet longpath\ntable inet longpath {{\n{counters}\n{chain}\n}}\n"
         line.receiver.run("nft", "-f", "-", text=table)
-        self._counters: Counters = line.receiver.inside(Counters)
+        self._counters: NftCounters = line.receiver.inside(NftCounters)
         self.curves = {port: Curve() for port in ports}
         self._header_bytes = HEADERS_BYTES
         self._stop = threading.Event()
@@ -369,12 +369,12 @@ class Meter:
             curve.payload_bytes.append(count.size_bytes - self._header_bytes * count.packets)
 
 
-class Watch:
+class StreamWatch:
     """Notes, at intervals, what the kernel tells of some streams, and by which algorithm they run."""
 
-    def __init__(self, streams: list[Stream], every_s: float = 0.02) -> None:
+    def __init__(self, streams: list[TcpStream], every_s: float = 0.02) -> None:
         self.streams, self._every_s = streams, every_s
-        self.told: list[list[Told]] = [[] for _ in streams]
+        self.told: list[list[StreamInfo]] = [[] for _ in streams]
         self.algorithms: list[tuple[float, list[str]]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)

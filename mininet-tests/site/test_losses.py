@@ -11,7 +11,7 @@ import pytest
 
 from hostagent.tests.rig import connected, two_hosts
 from mininet_tests.site.losses import Counts, SegmentLoss
-from mininet_tests.site.tcp_flows import Told
+from mininet_tests.site.tcp_flows import StreamInfo
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
@@ -53,7 +53,7 @@ def sent(pair, share, seed=7, **how) -> Counts:
         sender.sendall(DATA)
         sender.shutdown(socket.SHUT_WR)
         draining.join()
-        arrived = Told.of(receiver).arrived_segments
+        arrived = StreamInfo.of(receiver).arrived_segments
     assert digest.digest() == hashlib.sha256(DATA).digest()
     counts = loss.counts
     assert 0 <= counts.segments - counts.dropped - arrived <= CONTROL_SEGMENTS, counts

@@ -11,9 +11,9 @@ from typing import Any
 
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, asked, leave, tell
 from mininet_tests.papers.antony.line import Nics
-from mininet_tests.papers.antony.tcp import Start, Starts, smallest_buffer
+from mininet_tests.papers.antony.tcp import Start, StartRuns, smallest_buffer
 from mininet_tests.papers.antony.udp import numbered
-from mininet_tests.site.long_line_site import Site
+from mininet_tests.site.long_line_site import LongLineSite
 
 SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for another one
 LARGEST_RTT_MS, LARGEST_BPS = 200, 10**9
@@ -22,9 +22,9 @@ LARGEST_RTT_MS, LARGEST_BPS = 200, 10**9
 class Runs:
     """The site on which the points are measured, one after another."""
 
-    def __init__(self, site: Site, nics: Nics) -> None:
+    def __init__(self, site: LongLineSite, nics: Nics) -> None:
         self._nics = nics
-        self._starts = Starts(site, nics)
+        self._starts = StartRuns(site, nics)
 
     def seen(self, point: dict[str, Any]) -> dict[str, Any]:
         """Return what a point has come to."""
@@ -51,7 +51,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_S)
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
-            site = Site(Path(scratch), LARGEST_RTT_MS, LARGEST_BPS)
+            site = LongLineSite(Path(scratch), LARGEST_RTT_MS, LARGEST_BPS)
             runs = Runs(site, Nics(site.line, most))
             for point in points:
                 tell(point, runs.seen(point))

@@ -11,8 +11,8 @@ to as many hosts.
 import socket
 from dataclasses import dataclass
 
-from mininet_tests.site.long_line import Line, run
-from mininet_tests.site.tcp_flows import Stream
+from mininet_tests.site.long_line import LongLine, run
+from mininet_tests.site.tcp_flows import TcpStream
 
 SUBNET = "10.78"
 FIRST_PORT = 6000
@@ -52,7 +52,7 @@ class Nic:
 class Nics:
     """The interfaces, on a line that is there already."""
 
-    def __init__(self, line: Line, count: int) -> None:
+    def __init__(self, line: LongLine, count: int) -> None:
         """Add them.
 
         Args:
@@ -108,11 +108,11 @@ class Nics:
         end.bind((nic.address, nic.port))
         return end
 
-    def connected(self, count: int) -> list[Stream]:
+    def connected(self, count: int) -> list[TcpStream]:
         """Return a new connection by each of the first ``count``; the receiver connects, so its window is open."""
         return [self._connected(nic) for nic in self.nics[:count]]
 
-    def _connected(self, nic: Nic) -> Stream:
+    def _connected(self, nic: Nic) -> TcpStream:
         listener = self.bound(nic, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)  # who is accepted has it too
         listener.listen(1)
@@ -121,4 +121,4 @@ class Nics:
         listener.close()
         for end in (sender, receiver):
             end.setblocking(False)
-        return Stream(sender, receiver)
+        return TcpStream(sender, receiver)

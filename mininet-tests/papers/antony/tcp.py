@@ -9,8 +9,8 @@ from typing import Any
 
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.antony.line import Nics
-from mininet_tests.site.long_line_site import FRAMING, MSS_BYTES, Site
-from mininet_tests.site.tcp_flows import Stream, until
+from mininet_tests.site.long_line_site import FRAMING, MSS_BYTES, LongLineSite
+from mininet_tests.site.tcp_flows import TcpStream, until
 from mininet_tests.testing.eventually import eventually
 from topology.wire import Layer, converted_bps
 
@@ -56,10 +56,10 @@ class Start:
         return converted_bps(self.port_bps, Layer.FRAME, Layer.PAYLOAD, FRAMING) // self.senders
 
 
-class Starts:
+class StartRuns:
     """Starts one after another, each on connections of its own."""
 
-    def __init__(self, site: Site, nics: Nics) -> None:
+    def __init__(self, site: LongLineSite, nics: Nics) -> None:
         self._site, self._nics = site, nics
         self.shares: list[float] = []
 
@@ -95,7 +95,7 @@ class Starts:
         until(time.monotonic() + 2 * start.rtt_ms / 1000 + PAUSE_S)
         return seen
 
-    def _confirmed(self, streams: list[Stream]) -> None:
+    def _confirmed(self, streams: list[TcpStream]) -> None:
         """Wait until all is confirmed, or something was lost."""
 
         def done() -> bool:
@@ -103,7 +103,7 @@ class Starts:
 
         eventually(done, within_s=DONE_WITHIN_S, what="the start is confirmed")
 
-    def _abort(self, streams: list[Stream]) -> None:
+    def _abort(self, streams: list[TcpStream]) -> None:
         self._site.feeder.forget(streams)
         self._site.drain.remove(streams)
         for stream in streams:
@@ -131,7 +131,7 @@ def smallest(fits: Callable[[int], bool], least: int, most: int, resolution: int
     return enough
 
 
-def smallest_buffer(starts: Starts, start: Start, search: dict[str, int]) -> dict[str, Any]:
+def smallest_buffer(starts: StartRuns, start: Start, search: dict[str, int]) -> dict[str, Any]:
     """Return the smallest buffer that loses nothing of a start, and every buffer that was tried."""
     starts.prepared(start)
     tried: list[dict[str, int]] = []

@@ -21,9 +21,9 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.freemon.guest import surroundings
 from mininet_tests.papers.freemon.limits import SEGMENTS, Way, way_of
 from mininet_tests.papers.freemon.programs import carried
-from mininet_tests.papers.freemon.transfers import WARM_BYTES, Lossy, Transfer, opened, timed, warmed
-from mininet_tests.site.long_line_site import Site
-from mininet_tests.site.tcp_flows import TCP_CONGESTION, Stream, until
+from mininet_tests.papers.freemon.transfers import WARM_BYTES, Lossy, TimedTransfer, opened, timed, warmed
+from mininet_tests.site.long_line_site import LongLineSite
+from mininet_tests.site.tcp_flows import TCP_CONGESTION, TcpStream, until
 from topology.protocol import Allocation, FlowClass
 from topology.wire import Layer
 
@@ -49,7 +49,9 @@ class Measuring:
         way = way_of(cell)
         largest_rtt_ms = max(LARGEST_RTT_MS * 10**9 // way.rate_bps, cell["rtt_ms"])
         single = cell.get("single_packets", False)
-        self._site = Site(folder, largest_rtt_ms, way.payload_bps, single_packets=single, mtu_bytes=way.mtu_bytes)
+        self._site = LongLineSite(
+            folder, largest_rtt_ms, way.payload_bps, single_packets=single, mtu_bytes=way.mtu_bytes
+        )
         self._line = Lossy(self._site)
         self._next_port = FIRST_PORT
 
@@ -120,7 +122,7 @@ class Measuring:
         return seen
 
     def _beside(
-        self, streams: dict[str, list[Stream]], cell: Cell, way: Way, change: Callable[[], None] | None
+        self, streams: dict[str, list[TcpStream]], cell: Cell, way: Way, change: Callable[[], None] | None
     ) -> Cell:
         """Return a transfer beside standing flows, with their rates meanwhile; the change of plan is part of it."""
         then_s, then = self._delivered(streams)
@@ -133,7 +135,7 @@ class Measuring:
         rates = {f"{name}_bps": (now[name] - then[name]) * 8 / (now_s - then_s) for name in (DATABASE, BACKGROUND)}
         return seen | rates | {"s": seen["s"] + changed_s}
 
-    def _delivered(self, streams: dict[str, list[Stream]]) -> tuple[float, dict[str, int]]:
+    def _delivered(self, streams: dict[str, list[TcpStream]]) -> tuple[float, dict[str, int]]:
         """Return the time, and what has arrived of each flow."""
         return time.monotonic(), {name: sum(s.received_bytes for s in some) for name, some in streams.items()}
 
@@ -146,7 +148,7 @@ class Measuring:
         if "program" in cell:  # others ask for theirs on their sockets: a namespace's default may not be just any
             sender.set({"net.ipv4.tcp_congestion_control": cell["algorithm"]})
 
-    def _image_streams(self, cell: Cell, way: Way, port: int) -> list[Stream]:
+    def _image_streams(self, cell: Cell, way: Way, port: int) -> list[TcpStream]:
         """Return the connections for the image."""
         streams = self._contestant(cell, port, cell["connections"])
         if cell["pooled"]:
@@ -154,7 +156,7 @@ class Measuring:
                 stream.ask_for(way.bps(Layer.FRAME) // 8 // len(streams))  # fq counts frames
         return streams
 
-    def _contestant(self, cell: Cell, port: int, count: int) -> list[Stream]:
+    def _contestant(self, cell: Cell, port: int, count: int) -> list[TcpStream]:
         """Return new connections as a contestant has them; ours are as any, the agent takes them."""
         streams, _ = opened(self._site, port, count)
         for stream in streams if cell["algorithm"] != OURS else ():
@@ -166,7 +168,7 @@ class Measuring:
         streams = [opened(self._site, port, 1)[0][0] for port in self._planned(way, cell["senders"])]
         return self._on(streams, cell, way)
 
-    def _on(self, streams: list[Stream], cell: Cell, way: Way, warm_bytes: int = WARM_BYTES) -> list[Cell]:
+    def _on(self, streams: list[TcpStream], cell: Cell, way: Way, warm_bytes: int = WARM_BYTES) -> list[Cell]:
         """Return a cell's transfers on connections that have been used."""
         warmed(self._site, streams, warm_bytes, cell["rtt_ms"] / 1000)
         seen = [self._lossy(streams, cell, way, number) for number in range(cell["runs"])]
@@ -180,7 +182,7 @@ class Measuring:
         self._site.close(streams)
         return seen
 
-    def _lossy(self, streams: list[Stream], cell: Cell, way: Way, number: int) -> Cell:
+    def _lossy(self, streams: list[TcpStream], cell: Cell, way: Way, number: int) -> Cell:
         """Return one transfer; the line loses something only while it lasts."""
         self._lose(cell, number)
         dropped = self._site.line.dropped()
@@ -197,13 +199,13 @@ class Measuring:
             self._line.lose(cell["loss_model"] or SEGMENTS, cell["loss_percent"], cell["seed"] + number, **how)
 
     def _transferred(
-        self, streams: list[Stream], cell: Cell, way: Way, others: Sequence[Stream] = (), *, quiet: bool = True
+        self, streams: list[TcpStream], cell: Cell, way: Way, others: Sequence[TcpStream] = (), *, quiet: bool = True
     ) -> Cell:
         """Return one transfer, on connections or by a program; others may be under way."""
         if "program" in cell:
             with tempfile.TemporaryDirectory(prefix="headway-") as folder:
                 return carried(self._site.line, cell, way, Path(folder), others)
-        what = Transfer(cell["size_bytes"], way.limit_s(cell["size_bytes"]), way.rtt_ms / 1000)
+        what = TimedTransfer(cell["size_bytes"], way.limit_s(cell["size_bytes"]), way.rtt_ms / 1000)
         seen: Cell = timed(self._site, streams, what, quiet=quiet)
         return seen
 

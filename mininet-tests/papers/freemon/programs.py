@@ -15,8 +15,8 @@ from pathlib import Path
 from mininet_tests.lab.cells import Cell
 from mininet_tests.papers.freemon.limits import Way
 from mininet_tests.probes.sockets import Connections
-from mininet_tests.site.long_line import Line, Place
-from mininet_tests.site.tcp_flows import Stream, until
+from mininet_tests.site.long_line import LineNode, LongLine
+from mininet_tests.site.tcp_flows import TcpStream, until
 
 PORT = 6001
 UP_S = 1.0  # until a server listens
@@ -83,7 +83,7 @@ PROGRAMS = {
 class Arriving:
     """Watches, in a thread of its own, what a program brings to a place where others may send, too."""
 
-    def __init__(self, place: Place, others: Sequence[Stream], datagram_bytes: int) -> None:
+    def __init__(self, place: LineNode, others: Sequence[TcpStream], datagram_bytes: int) -> None:
         """Start.
 
         Args:
@@ -124,7 +124,7 @@ def flow_s(seen: list[tuple[float, int]]) -> float:
     return next(at_s for at_s, count in seen if count >= last) - begun_s
 
 
-def carried(line: Line, cell: Cell, way: Way, folder: Path, others: Sequence[Stream]) -> Cell:
+def carried(line: LongLine, cell: Cell, way: Way, folder: Path, others: Sequence[TcpStream]) -> Cell:
     """Return one transfer of a file by a program.
 
     Args:
@@ -166,7 +166,7 @@ def carried(line: Line, cell: Cell, way: Way, folder: Path, others: Sequence[Str
 
 
 @contextmanager
-def _running(place: Place, command: list[str], log: Path) -> Iterator[None]:
+def _running(place: LineNode, command: list[str], log: Path) -> Iterator[None]:
     """Run a program that ends only when it is told to.
 
     Raises:
@@ -184,7 +184,7 @@ def _running(place: Place, command: list[str], log: Path) -> Iterator[None]:
         raise RuntimeError(f"{command[0]}: exit code {early}: {log.read_text(errors='replace').strip()}")
 
 
-def _sent(place: Place, others: Sequence[Stream]) -> tuple[int, int, int]:
+def _sent(place: LineNode, others: Sequence[TcpStream]) -> tuple[int, int, int]:
     """Return the segments that programs have sent from a place, those of them sent again, and their datagrams."""
     counted, told = _named(place.run("cat", "/proc/net/snmp")), [stream.told for stream in others]
     return (

@@ -32,7 +32,7 @@ WRITTEN = "INSERT INTO survey.visits (at_us, body) VALUES ({at_us}, REPEAT('x', 
 NEWEST = "SELECT at_us FROM survey.visits ORDER BY id DESC LIMIT 1"
 
 
-class Client:
+class ReplicationClient:
     """The server's own client on this machine, past the emulated network."""
 
     def __init__(self, socket_file: Path) -> None:
@@ -85,7 +85,7 @@ def started(site: Emulation, host: str, number: int, folder: Path) -> Path:
 
 
 def _answers(socket_file: Path) -> bool:
-    client = Client(socket_file)
+    client = ReplicationClient(socket_file)
     try:
         return client.said("SELECT 1") == "1"
     except RuntimeError:
@@ -97,7 +97,7 @@ def _answers(socket_file: Path) -> bool:
 class Replication:
     """Rows that are written at a rate, and how old the newest of them is at the replica."""
 
-    def __init__(self, writer: Client, reader: Client, rate_bps: int) -> None:
+    def __init__(self, writer: ReplicationClient, reader: ReplicationClient, rate_bps: int) -> None:
         """Begin to write and to watch, each in a thread of its own."""
         self.lags: list[tuple[int, float]] = []  # Unix time (microseconds), age of the newest row (seconds)
         self._writer, self._reader, self._every_s = writer, reader, ROW_BYTES * 8 / rate_bps
@@ -135,7 +135,7 @@ def replication(site: Emulation, primary: str, replica: str, rate_bps: int, fold
     with ExitStack() as parts:
         clients = []
         for number, host in enumerate((primary, replica), 1):
-            client = Client(started(site, host, number, folder))
+            client = ReplicationClient(started(site, host, number, folder))
             parts.callback(client.close)
             clients.append(client)
         writer, reader = clients
@@ -150,6 +150,6 @@ def replication(site: Emulation, primary: str, replica: str, rate_bps: int, fold
         yield running
 
 
-def _replicates(reader: Client) -> bool:
+def _replicates(reader: ReplicationClient) -> bool:
     count = reader.said("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'survey'")
     return count == "1" and reader.said("SELECT COUNT(*) FROM survey.visits") == "1"

@@ -7,7 +7,7 @@ import pytest
 
 from hostagent.tests.rig import connected, two_hosts
 from mininet_tests.papers.freemon.programs import Arriving
-from mininet_tests.site.tcp_flows import Stream
+from mininet_tests.site.tcp_flows import TcpStream
 from mininet_tests.testing.eventually import eventually
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces")]
@@ -25,7 +25,7 @@ def hosts():
 
 def test_connections_of_others_do_not_count_and_ended_ones_and_datagrams_do(hosts):
     left, right = hosts
-    other, ended, lasting = (Stream(*connected(left, right)) for _ in range(3))
+    other, ended, lasting = (TcpStream(*connected(left, right)) for _ in range(3))
     arriving = Arriving(right, [other], DATAGRAM_BYTES)
     brought = lambda: arriving.seen[-1][1] if arriving.seen else None  # noqa: E731
     try:

@@ -7,9 +7,9 @@ from typing import Any
 
 from mininet_tests.papers.freemon.limits import SEGMENTS, SUPER_PACKETS, Way
 from mininet_tests.site.long_line import PORTS
-from mininet_tests.site.long_line_site import Site
+from mininet_tests.site.long_line_site import LongLineSite
 from mininet_tests.site.losses import SegmentLoss
-from mininet_tests.site.tcp_flows import Stream
+from mininet_tests.site.tcp_flows import TcpStream
 from topology.wire import Layer
 
 LINE_BURST_S = 0.001  # a super-packet must fit into the port's bucket; the line behind it has none
@@ -25,7 +25,7 @@ MACS = {port.device: port.mac for port in PORTS}
 class Lossy:
     """The line of a site as the cells want it: a rate without a bucket, a buffer before it, losses by either model."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: LongLineSite) -> None:
         """Attach the losses of single segments, both ways."""
         line = self._line = site.line
         self._ends = [
@@ -78,7 +78,7 @@ class Lossy:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class TimedTransfer:
     """What is sent, on some connections side by side, and the least time it can take."""
 
     size_bytes: int
@@ -86,7 +86,9 @@ class Transfer:
     rtt_s: float
 
 
-def timed(site: Site, streams: list[Stream], transfer: Transfer, *, quiet: bool = True) -> dict[str, Any]:
+def timed(
+    site: LongLineSite, streams: list[TcpStream], transfer: TimedTransfer, *, quiet: bool = True
+) -> dict[str, Any]:
     """Return how long a transfer took from its first write until the last of its bytes was confirmed.
 
     Raises:
@@ -111,7 +113,7 @@ def timed(site: Site, streams: list[Stream], transfer: Transfer, *, quiet: bool 
     return {"s": took_s} | seen
 
 
-def _counts(streams: list[Stream]) -> list[int]:
+def _counts(streams: list[TcpStream]) -> list[int]:
     """Return what the senders' kernels have counted so far, of all together."""
     told = [
         (
@@ -135,13 +137,13 @@ def _part(size_bytes: int, count: int, number: int) -> int:
     return size_bytes // count + (number < size_bytes % count)
 
 
-def opened(site: Site, port: int, count: int, *, sender_connects: bool = True) -> tuple[list[Stream], float]:
+def opened(site: LongLineSite, port: int, count: int, *, sender_connects: bool = True) -> tuple[list[TcpStream], float]:
     """Return new connections and how long it took until they could be used."""
     began_s = time.monotonic()
     streams = site.opened(port, count, sender_connects=sender_connects)
     return streams, time.monotonic() - began_s
 
 
-def warmed(site: Site, streams: list[Stream], size_bytes: int, rtt_s: float) -> None:
+def warmed(site: LongLineSite, streams: list[TcpStream], size_bytes: int, rtt_s: float) -> None:
     """Send something on connections, so that their windows are open."""
-    timed(site, streams, Transfer(size_bytes, 0.0, rtt_s))
+    timed(site, streams, TimedTransfer(size_bytes, 0.0, rtt_s))

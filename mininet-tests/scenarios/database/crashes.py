@@ -30,7 +30,7 @@ class Acknowledged:
     requests: int = 0
 
 
-class Client(threading.Thread):
+class BookingClient(threading.Thread):
     """Reserves, commits, changes and cancels at random; what the controller's death has cut off it asks again."""
 
     def __init__(self, url: str, number: int, stop: threading.Event) -> None:
@@ -100,10 +100,10 @@ class Client(threading.Thread):
         return None
 
 
-def survived(controller: Running, kills: int) -> list[Client]:
+def survived(controller: Running, kills: int) -> list[BookingClient]:
     """Return the clients after they have worked through ``kills`` deaths of the controller; it is running again."""
     stop = threading.Event()
-    clients = [Client(controller.url, number, stop) for number in range(CLIENTS)]
+    clients = [BookingClient(controller.url, number, stop) for number in range(CLIENTS)]
     for client in clients:
         client.start()
     chance = random.Random(0)
@@ -118,7 +118,7 @@ def survived(controller: Running, kills: int) -> list[Client]:
     return clients
 
 
-def problems(controller: Running, clients: list[Client]) -> list[str]:
+def problems(controller: Running, clients: list[BookingClient]) -> list[str]:
     """Return what is not as it was acknowledged: gone, twice, older; and a calendar that is not the sum."""
     there = _all(controller.url)
     by_id = {one["id"]: one for one in there}

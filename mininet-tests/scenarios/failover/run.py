@@ -39,7 +39,7 @@ IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
 CASES = {"both": (0, 1), "near": (0,), "far": (1,)}  # which ends of the line lose their carrier; 0 is the senders'
 
 
-class Cable:
+class CircuitCable:
     """The line of a circuit, whose ends can be pulled out; one call of the kernel each, no program is started."""
 
     def __init__(self, site: Emulation, circuit: str) -> None:
@@ -83,7 +83,7 @@ def run(directory: Path) -> dict[str, Any]:
             _started(site)
             say("waiting for every flow to reach its plan")
             eventually(lambda: _at_plan(site, arrivals), within_s=60, what="every flow reaches its plan")
-            cable = Cable(site, DIES)
+            cable = CircuitCable(site, DIES)
             cases = {}
             for name, ends in CASES.items():
                 say(f"the line dies: {name}")
@@ -138,7 +138,7 @@ def _at_plan(site: Emulation, arrivals: Arrivals) -> bool:
     return all(arrivals.bps(1_000_000, host) > 0.97 * planned[host] for host in PORTS)
 
 
-def _case(site: Emulation, arrivals: Arrivals, cable: Cable, ends: tuple[int, ...]) -> dict[str, Any]:
+def _case(site: Emulation, arrivals: Arrivals, cable: CircuitCable, ends: tuple[int, ...]) -> dict[str, Any]:
     """Let the circuit die and come back; return what was seen of it."""
     before, prepared = _seen(site), site.get("/v1/circuits")
     died_us = cable.pull(ends)

@@ -15,10 +15,10 @@ from typing import Any
 
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
-from mininet_tests.probes.invariant_watch import Watch
+from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.faults import SEGMENT_BYTES, Faults, Traffic, held
+from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic, held
 from mininet_tests.site.tcp_flows import until
 from mininet_tests.site.topos import port_drops
 from mininet_tests.testing.eventually import eventually
@@ -39,7 +39,7 @@ AWAY_S = 4.0  # longer than a lease
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FaultCase:
     """One fault: what breaks, how it is mended, and how long it lasts in between."""
 
     break_it: Callable[[], object]
@@ -47,7 +47,7 @@ class Case:
     lasts_s: float = 0.0
 
 
-def cases(site: Emulation, faults: Faults) -> dict[str, Case]:
+def cases(site: Emulation, faults: SiteFaults) -> dict[str, FaultCase]:
     """Return every case by name."""
     ovs = site.ovs
 
@@ -71,18 +71,18 @@ def cases(site: Emulation, faults: Faults) -> dict[str, Case]:
         """Nothing is left to mend."""
 
     return {
-        "openflow cut": Case(faults.cut_openflow, nothing, 0.5),
-        "openflow silent": Case(faults.block_openflow, faults.unblock_openflow, AWAY_S),
-        "openflow silent, plan changes": Case(announced_while_cut, faults.unblock_openflow, AWAY_S),
-        "plan changes back": Case(lambda: site.release("image"), nothing),
-        "vswitchd killed": Case(lambda: faults.end_switch(orderly=False), ovs.start_switch),
-        "vswitchd restarted": Case(lambda: faults.end_switch(orderly=True), ovs.start_switch),
-        "vswitchd away": Case(lambda: faults.end_switch(orderly=False), ovs.start_switch, AWAY_S),
-        "controller killed": Case(lambda: faults.kill("controller"), faults.start_controller),
-        "controller away": Case(lambda: faults.kill("controller"), faults.start_controller, 2 * AWAY_S),
-        "database away": Case(ovs.stop_database, ovs.start_database, AWAY_S),
-        "database and openflow": Case(silence_both, ovs.start_database, AWAY_S),
-        "controller and vswitchd": Case(kill_both, start_both),
+        "openflow cut": FaultCase(faults.cut_openflow, nothing, 0.5),
+        "openflow silent": FaultCase(faults.block_openflow, faults.unblock_openflow, AWAY_S),
+        "openflow silent, plan changes": FaultCase(announced_while_cut, faults.unblock_openflow, AWAY_S),
+        "plan changes back": FaultCase(lambda: site.release("image"), nothing),
+        "vswitchd killed": FaultCase(lambda: faults.end_switch(orderly=False), ovs.start_switch),
+        "vswitchd restarted": FaultCase(lambda: faults.end_switch(orderly=True), ovs.start_switch),
+        "vswitchd away": FaultCase(lambda: faults.end_switch(orderly=False), ovs.start_switch, AWAY_S),
+        "controller killed": FaultCase(lambda: faults.kill("controller"), faults.start_controller),
+        "controller away": FaultCase(lambda: faults.kill("controller"), faults.start_controller, 2 * AWAY_S),
+        "database away": FaultCase(ovs.stop_database, ovs.start_database, AWAY_S),
+        "database and openflow": FaultCase(silence_both, ovs.start_database, AWAY_S),
+        "controller and vswitchd": FaultCase(kill_both, start_both),
     }
 
 
@@ -100,9 +100,9 @@ def run(names: list[str], directory: Path) -> dict[str, Any]:
         for host, port in PORTS.items():
             traffic.open(host, host, RECEIVER, port)
             traffic.feed(host)
-        with Watch(traffic, RECEIVER) as watch, IdleMeter() as idle:
+        with InvariantWatch(traffic, RECEIVER) as watch, IdleMeter() as idle:
             settled(traffic)
-            every = cases(site, Faults(site))
+            every = cases(site, SiteFaults(site))
             seen = {name: _played(traffic, watch, name, every[name]) for name in names or every}
         traffic.close()
     return {
@@ -139,7 +139,7 @@ def is_settled(traffic: Traffic, names: Iterable[str] = PORTS) -> bool:
     )
 
 
-def flowing(traffic: Traffic, watch: Watch) -> bool:
+def flowing(traffic: Traffic, watch: InvariantWatch) -> bool:
     """Return whether, in the last second, as much has arrived of all standing traffic as its hosts may send."""
     return all(
         watch.arrived_bps(host, FLOWING_OVER_S) >= FLOWING_SHARE * 8 * traffic.streams[host].told.pacing_bytes_per_s
@@ -147,7 +147,7 @@ def flowing(traffic: Traffic, watch: Watch) -> bool:
     )
 
 
-def _played(traffic: Traffic, watch: Watch, name: str, case: Case) -> dict[str, Any]:
+def _played(traffic: Traffic, watch: InvariantWatch, name: str, case: FaultCase) -> dict[str, Any]:
     """Return what one case did; it begins when all that runs is at its rate, and ends when it is so again."""
     site = traffic.site
     eventually(lambda: flowing(traffic, watch), within_s=CONVERGES_WITHIN_S, what="the traffic is at its rate")
@@ -188,7 +188,7 @@ def _played(traffic: Traffic, watch: Watch, name: str, case: Case) -> dict[str, 
     return seen
 
 
-def fell_back(watch: Watch, since: int) -> list[str]:
+def fell_back(watch: InvariantWatch, since: int) -> list[str]:
     """Return the hosts whose connection ran by the host's own algorithm in some sample."""
     return sorted({name for sample in watch.samples[since:] for name in sample.on_their_own})
 

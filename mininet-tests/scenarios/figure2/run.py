@@ -20,7 +20,7 @@ from typing import Any
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.measure import Sampler, Samples
-from mininet_tests.probes.sockets import ALL_CONFIRMED_STATES, Connection
+from mininet_tests.probes.sockets import ALL_CONFIRMED_STATES, TcpConnection
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.topos import line_drops, port_drops, read_back, seed_lines
 from mininet_tests.testing.eventually import eventually
@@ -144,11 +144,13 @@ def _play(
     return marks
 
 
-def _until_connected(site: Emulation, sampler: Sampler, host: str, port: int, start: Callable[[], Any]) -> Connection:
+def _until_connected(
+    site: Emulation, sampler: Sampler, host: str, port: int, start: Callable[[], Any]
+) -> TcpConnection:
     """Start a sender, once more if its server was not there yet; return its connection."""
     start()
 
-    def connection() -> Connection | None:
+    def connection() -> TcpConnection | None:
         if any(name.endswith(f"-{host}") and "server" not in name and p.poll() for name, p in site.processes.items()):
             start()
         return _connection(sampler, host, port)
@@ -156,7 +158,7 @@ def _until_connected(site: Emulation, sampler: Sampler, host: str, port: int, st
     return eventually(connection, within_s=60, what=f"{host} connects to port {port}")
 
 
-def _connection(sampler: Sampler, host: str, port: int) -> Connection | None:
+def _connection(sampler: Sampler, host: str, port: int) -> TcpConnection | None:
     """Return a host's latest-seen connection to a port of the receiver, if it is established or was."""
     samples = sampler.samples.watched if host in IMAGE_PORTS else sampler.samples.connections
     if not samples:
@@ -218,7 +220,7 @@ def _confirmed_us(site: Emulation, sampler: Sampler, scenario: Scenario, announc
     return max(confirmed.values())
 
 
-def _is_confirmed(connections: list[Connection], port: int, part_bytes: int) -> bool:
+def _is_confirmed(connections: list[TcpConnection], port: int, part_bytes: int) -> bool:
     """Return whether a part has been confirmed whole: by count (the SYN is one of it), or by an end in good order."""
     to_port = [c for c in connections if c.remote_port == port]
     return not to_port or any(c.acked_bytes > part_bytes or c.state in ALL_CONFIRMED_STATES for c in to_port)
@@ -279,9 +281,9 @@ def _plain(sampler: Sampler) -> dict[str, Any]:
     }
 
 
-def _latest(samples: Samples, host: str) -> list[Connection]:
+def _latest(samples: Samples, host: str) -> list[TcpConnection]:
     """Return the last that was seen of each of a host's connections to the receiver while it had counters."""
-    seen: dict[tuple[int, int], Connection] = {}
+    seen: dict[tuple[int, int], TcpConnection] = {}
     for _, by_host in [*samples.connections, *samples.watched]:
         for c in by_host.get(host, ()):
             if c.sent_segments and c.remote_port in PORTS:
@@ -289,7 +291,7 @@ def _latest(samples: Samples, host: str) -> list[Connection]:
     return list(seen.values())
 
 
-def _progress(connection: Connection) -> int:
+def _progress(connection: TcpConnection) -> int:
     return connection.sent_segments
 
 

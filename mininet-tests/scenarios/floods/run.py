@@ -40,7 +40,7 @@ MARKS = {"ef": 46, "af31": 26, "le": 1, "be": 0, "cs6": 48}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FloodCase:
     """One flood.
 
     Attributes:
@@ -63,37 +63,37 @@ class Case:
 
 
 QUICK = (
-    Case("undisturbed", kind=""),
-    Case("liar-in-the-same-class", by=PARTNER),
-    Case("in-the-sender-s-name", name_of=SENDER),
-    *(Case(f"udp-{mark}", dscp=dscp) for mark, dscp in MARKS.items()),
-    Case("tcp-64", kind="tcp"),
-    Case("arp", kind="arp"),
-    Case("random-sources", kind="random-sources"),
-    Case("back-udp", by=FAR.name, to=SENDER),
-    Case("back-in-the-receiver-s-name", by=FAR.name, to=SENDER, name_of=RECEIVER),
-    Case("back-by-the-receiver-to-the-partner", by=RECEIVER, to=PARTNER),
-    Case("back-tcp-64", kind="tcp", by=FAR.name, to=NEAR.name),
-    Case("undisturbed-again", kind=""),
+    FloodCase("undisturbed", kind=""),
+    FloodCase("liar-in-the-same-class", by=PARTNER),
+    FloodCase("in-the-sender-s-name", name_of=SENDER),
+    *(FloodCase(f"udp-{mark}", dscp=dscp) for mark, dscp in MARKS.items()),
+    FloodCase("tcp-64", kind="tcp"),
+    FloodCase("arp", kind="arp"),
+    FloodCase("random-sources", kind="random-sources"),
+    FloodCase("back-udp", by=FAR.name, to=SENDER),
+    FloodCase("back-in-the-receiver-s-name", by=FAR.name, to=SENDER, name_of=RECEIVER),
+    FloodCase("back-by-the-receiver-to-the-partner", by=RECEIVER, to=PARTNER),
+    FloodCase("back-tcp-64", kind="tcp", by=FAR.name, to=NEAR.name),
+    FloodCase("undisturbed-again", kind=""),
 )
 MORE = (
-    *(Case(kind, kind) for kind in ("unknown-ethertypes", "broadcast", "ipv6", "jumbo", "fragments", "vlan")),
-    Case("unknown-protocol", kind="unknown-protocol"),
-    Case("udp-small", kind="small", rate_bps=SMALL_BPS),
-    Case("udp-to-an-unplanned-host", to=FAR.name),
-    Case("in-the-partner-s-name", name_of=PARTNER),
-    Case("in-the-database-s-name", name_of="base22"),
-    Case("arp-in-the-sender-s-name", kind="arp", name_of=SENDER),
-    Case("back-in-the-receiver-s-name-to-the-partner", by=FAR.name, to=PARTNER, name_of=RECEIVER),
-    Case("back-arp", kind="arp", by=FAR.name, to=SENDER),
-    Case("liar-in-the-background", by="base23"),
-    Case("no-agent-tcp-64-in-the-same-class", kind="tcp", by=PARTNER),
-    Case("undisturbed-at-last", kind=""),
+    *(FloodCase(kind, kind) for kind in ("unknown-ethertypes", "broadcast", "ipv6", "jumbo", "fragments", "vlan")),
+    FloodCase("unknown-protocol", kind="unknown-protocol"),
+    FloodCase("udp-small", kind="small", rate_bps=SMALL_BPS),
+    FloodCase("udp-to-an-unplanned-host", to=FAR.name),
+    FloodCase("in-the-partner-s-name", name_of=PARTNER),
+    FloodCase("in-the-database-s-name", name_of="base22"),
+    FloodCase("arp-in-the-sender-s-name", kind="arp", name_of=SENDER),
+    FloodCase("back-in-the-receiver-s-name-to-the-partner", by=FAR.name, to=PARTNER, name_of=RECEIVER),
+    FloodCase("back-arp", kind="arp", by=FAR.name, to=SENDER),
+    FloodCase("liar-in-the-background", by="base23"),
+    FloodCase("no-agent-tcp-64-in-the-same-class", kind="tcp", by=PARTNER),
+    FloodCase("undisturbed-at-last", kind=""),
 )
 CASES = QUICK + MORE
 
 
-def run(directory: Path, cases: list[Case]) -> dict[str, Any]:
+def run(directory: Path, cases: list[FloodCase]) -> dict[str, Any]:
     """Return what was seen of every case.
 
     Raises:
@@ -152,7 +152,7 @@ def _transfer_s(site: Emulation, feed: int) -> float:
     return float(log.read_text().splitlines()[-1])
 
 
-def _case(site: Emulation, case: Case, feed: int) -> dict[str, Any]:
+def _case(site: Emulation, case: FloodCase, feed: int) -> dict[str, Any]:
     """Return what a part of the image, the other planned flows and the flood itself came to."""
     target = case.to
     if case.name.startswith("no-agent"):
@@ -180,7 +180,7 @@ def _case(site: Emulation, case: Case, feed: int) -> dict[str, Any]:
     return {**asdict(case), **found}
 
 
-def _start(site: Emulation, case: Case) -> None:
+def _start(site: Emulation, case: FloodCase) -> None:
     """Start a flood, and return when it is under way."""
     rogues = {rogue.name: rogue.ip for rogue in (NEAR, FAR)}
     address = rogues | {h.name: str(h.ip) for h in site.realised.network.hosts}

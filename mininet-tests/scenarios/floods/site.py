@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mininet_tests.lab.saturation import PROC_STAT, CpuTimes, cpu_times
-from mininet_tests.probes.sockets import Connection, Connections
+from mininet_tests.probes.sockets import Connections, TcpConnection
 from mininet_tests.scenarios.floods.frames import FLOOD_MAC
 from mininet_tests.site.emulation import Emulation
 from mininet_tests.site.topos import in_namespace
@@ -147,7 +147,7 @@ def _retransmitted(site: Emulation, host: str, port: int) -> int:
     return sum(c.retransmitted_segments for c in connections if c.remote_port == port)
 
 
-def _read_connections() -> list[Connection]:
+def _read_connections() -> list[TcpConnection]:
     return Connections().read()
 
 

@@ -21,7 +21,7 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.handover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.tcp_flows import Drain, Feeder, Stream
+from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream
 from mininet_tests.site.topos import in_namespace, line_drops, port_drops
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -49,17 +49,17 @@ class Ports:
         self._site, self._drain = site, drain
         self._next = FIRST_PORT
 
-    def opened(self, host: str) -> Stream:
+    def opened(self, host: str) -> TcpStream:
         """Return a new connection from a host to the receiver, as soon as the host has it; what arrives is drained."""
         self._next += 1
         net, address = self._site.realised.net, (str(self._site.realised.network.host(RECEIVER).ip), self._next)
         listener = in_namespace(net[RECEIVER].pid, lambda: socket.create_server(address))
-        stream = Stream(in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20)), listener)
+        stream = TcpStream(in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20)), listener)
         stream.sender.setblocking(False)
         threading.Thread(target=self._accept, args=(stream,), daemon=True).start()
         return stream
 
-    def _accept(self, stream: Stream) -> None:
+    def _accept(self, stream: TcpStream) -> None:
         """Take a connection at its other end, half a round trip later."""
         listener = stream.receiver
         stream.receiver, _ = listener.accept()
@@ -68,9 +68,9 @@ class Ports:
         stream.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see longpath_flows.py
         self._drain.add([stream])
 
-    def all_opened(self, hosts: tuple[str, ...]) -> list[Stream]:
+    def all_opened(self, hosts: tuple[str, ...]) -> list[TcpStream]:
         """Return a new connection from each host, opened at the same time."""
-        found: dict[str, Stream] = {}
+        found: dict[str, TcpStream] = {}
         threads = [threading.Thread(target=lambda h=h: found.update({h: self.opened(h)})) for h in hosts]
         for thread in threads:
             thread.start()
@@ -125,7 +125,7 @@ class Scene:
         marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
         return marks | {"begun_us": now_us()}
 
-    def finished(self, name: str, streams: list[Stream], marks: dict[str, int]) -> dict[str, int]:
+    def finished(self, name: str, streams: list[TcpStream], marks: dict[str, int]) -> dict[str, int]:
         """Send an image and release it; return the times."""
         self.feeder.feed(streams, self.part_bytes)
         eventually(lambda: all(s.unconfirmed_bytes == 0 for s in streams), within_s=120, what="the image is confirmed")
@@ -133,7 +133,7 @@ class Scene:
         self.site.release(name)
         return marks | {"released_us": now_us()}
 
-    def warm(self) -> list[Stream]:
+    def warm(self) -> list[TcpStream]:
         """Return new connections of the image's hosts that have carried something."""
         streams = self.ports.all_opened(IMAGE_HOSTS)
         self.feeder.feed(streams, WARM_BYTES)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from statistics import linear_regression
 
-from mininet_tests.scenarios.layers.site import RECEIVER, SENDER, Site
+from mininet_tests.scenarios.layers.site import RECEIVER, SENDER, LayersSite
 from mininet_tests.testing.eventually import eventually
 from topology.wire import ETHERNET_HEADER_BYTES, IPV4_HEADER_BYTES, Framing, Layer
 
@@ -24,7 +24,7 @@ LEAST_ARRIVALS = 30
 AT_LEAST_BYTES = 1 << 15  # taken of a connection at once: to wake up for each packet is a load of its own
 
 
-class Arrivals:
+class ArrivalLog:
     """The payload that has come in so far, with the time of each arrival; taken in by a thread."""
 
     def __init__(self, receiver: socket.socket) -> None:
@@ -60,7 +60,7 @@ class Arrivals:
 
 
 @contextlib.contextmanager
-def connection(site: Site) -> Iterator[Arrivals]:
+def connection(site: LayersSite) -> Iterator[ArrivalLog]:
     """Send over one TCP connection as fast as the layers let it."""
     near, far = site.seats[SENDER], site.seats[RECEIVER]
     listener = far.inside(lambda: socket.create_server((far.address, PORT)))
@@ -80,7 +80,7 @@ def connection(site: Site) -> Iterator[Arrivals]:
     filling = threading.Thread(target=fill, name="fill", daemon=True)
     filling.start()
     try:
-        yield Arrivals(receiver)
+        yield ArrivalLog(receiver)
     finally:
         for end in (sender, receiver):
             with contextlib.suppress(OSError):
@@ -106,7 +106,7 @@ def charged_bytes(framing: Framing, segments: int) -> int:
 
 
 @contextlib.contextmanager
-def flood(site: Site, frame_bps: int, *, single_packets: bool) -> Iterator[Arrivals]:
+def flood(site: LayersSite, frame_bps: int, *, single_packets: bool) -> Iterator[ArrivalLog]:
     """Send UDP at a constant rate of full frames, whatever becomes of them."""
     near, far = site.seats[SENDER], site.seats[RECEIVER]
     framing, size_bytes = site.network.framing, datagram_bytes(site.network.framing)
@@ -134,7 +134,7 @@ def flood(site: Site, frame_bps: int, *, single_packets: bool) -> Iterator[Arriv
     sending = threading.Thread(target=send, name="flood", daemon=True)
     sending.start()
     try:
-        yield Arrivals(receiver)
+        yield ArrivalLog(receiver)
     finally:
         ended.set()
         sending.join()

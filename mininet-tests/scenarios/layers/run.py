@@ -15,7 +15,7 @@ from typing import Any
 
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.scenarios.layers.probe import charged_bytes, connection, datagram_bytes, flood, segments_at_once
-from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, Site, network, sites
+from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, LayersSite, network, sites
 from topology.wire import Layer, converted_bps
 
 WARM_UP_S = 0.6  # of a connection: a few round trips
@@ -24,7 +24,7 @@ FLOOD_TIMES = 1.6
 SWITCH_S = 0.0005
 
 
-def set_bps(site: Site, bound: Bound) -> tuple[int, Layer]:
+def set_bps(site: LayersSite, bound: Bound) -> tuple[int, Layer]:
     """Return the rate at which a layer was set, and where that counts."""
     link = site.plan.links[HOP]
     limits = link.classes[FLOW_CLASS]
@@ -37,7 +37,7 @@ def set_bps(site: Site, bound: Bound) -> tuple[int, Layer]:
     }[bound]
 
 
-def measured(site: Site, bound: Bound, over_s: float, *, single_packets: bool) -> dict[str, Any]:
+def measured(site: LayersSite, bound: Bound, over_s: float, *, single_packets: bool) -> dict[str, Any]:
     """Return one layer's figures: what was set, what should arrive of it, what did.
 
     A meter is asked by UDP that fills frames as TCP does, since TCP does not keep a policer busy; each datagram counts
@@ -80,7 +80,7 @@ def run(folder: Path, over_s: float, mtus_bytes: list[int]) -> dict[str, Any]:
     return {"rows": rows, "idle_share": idle.verdict().least_idle_share, "seconds_each": over_s}
 
 
-def _rows(site: Site, over_s: float, *, vlan: bool) -> Iterator[dict[str, Any]]:
+def _rows(site: LayersSite, over_s: float, *, vlan: bool) -> Iterator[dict[str, Any]]:
     """Yield the figures of one network: by what a packet is, by where its tag is if it has one, and by layer."""
     ways = [(True, False), (False, False), (True, True)] if vlan else [(True, False), (False, False)]
     for single_packets, tags_in_frames in ways:

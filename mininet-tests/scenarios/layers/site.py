@@ -94,7 +94,7 @@ class Seat:
         return in_namespace(self.pid, act)
 
 
-class Site:
+class LayersSite:
     """The running network, and the plan on it."""
 
     def __init__(self, realised: Realised, sessions: SwitchSessions, queues: QueueWriter, folder: Path) -> None:
@@ -195,7 +195,7 @@ def sites(folder: Path) -> Iterator[Callable[..., Any]]:
 
 
 @contextmanager
-def _site(sessions: SwitchSessions, queues: QueueWriter, folder: Path, built: Network) -> Iterator[Site]:
+def _site(sessions: SwitchSessions, queues: QueueWriter, folder: Path, built: Network) -> Iterator[LayersSite]:
     wanted = {switch.dpid for switch in built.switches}
     eventually(lambda: not sessions.dpids() & wanted, within_s=30, what="the switches of before are gone")
     realised = realise(built, single_packets=False)
@@ -203,7 +203,7 @@ def _site(sessions: SwitchSessions, queues: QueueWriter, folder: Path, built: Ne
         eventually(lambda: sessions.dpids() >= wanted, within_s=30, what="the switches connect")
         here = folder / f"{built.framing.mtu_bytes}-{built.framing.vlan_tags}"
         here.mkdir(parents=True)
-        site = Site(realised, sessions, queues, here)
+        site = LayersSite(realised, sessions, queues, here)
         try:
             yield site
         finally:

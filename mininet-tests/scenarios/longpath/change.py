@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.site.long_line import OTHER_ADDRESS
-from mininet_tests.site.long_line_site import MBIT, Site
-from mininet_tests.site.tcp_flows import Meter, Stream, Watch, opened, until
+from mininet_tests.site.long_line_site import MBIT, LongLineSite
+from mininet_tests.site.tcp_flows import Meter, StreamWatch, TcpStream, opened, until
 from mininet_tests.testing.eventually import eventually
 
 PORT, OTHER_PORT, RTT_MS = 5001, 5003, 180
@@ -18,7 +18,7 @@ WIDE_WMEM = "4096\t16384\t268435456"  # so that the agent's own widening gives t
 
 def run(folder: Path) -> dict[str, Any]:
     """Return what arrived and what the sender did after each change, and what became of the unplanned."""
-    with Site(folder, RTT_MS, max(RATES_BPS)) as site:
+    with LongLineSite(folder, RTT_MS, max(RATES_BPS)) as site:
         with site.measured():
             changes = _while_sending(site)
             idle = _while_idle(site)
@@ -33,14 +33,14 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-def _while_sending(site: Site) -> list[dict[str, Any]]:
+def _while_sending(site: LongLineSite) -> list[dict[str, Any]]:
     site.plan(site.allocation(PORT, RATES_BPS[0]))
     streams = site.opened(PORT, 4)
     meter = Meter(site.line, (PORT,))
     site.feeder.feed(streams)
     until(time.monotonic() + 1.5)
     changes: list[dict[str, Any]] = []
-    with Watch(streams, 0.005) as watch:
+    with StreamWatch(streams, 0.005) as watch:
         for rate_bps in RATES_BPS[1:]:
             asked_s = time.monotonic()
             applied_s = site.plan(site.allocation(PORT, rate_bps))
@@ -64,7 +64,7 @@ def _paced_at_s(told: list[Any], part_bps: float, from_s: float) -> float | None
     return next(near, None)
 
 
-def _while_idle(site: Site) -> dict[str, Any]:
+def _while_idle(site: LongLineSite) -> dict[str, Any]:
     """Change the plan while the connection waits, then send."""
     site.plan(site.allocation(PORT, RATES_BPS[0]))
     streams = site.opened(PORT, 1)
@@ -74,7 +74,7 @@ def _while_idle(site: Site) -> dict[str, Any]:
     rate_bps = RATES_BPS[2]
     site.plan(site.allocation(PORT, rate_bps))
     until(time.monotonic() + 1)
-    with Watch(streams, 0.002) as watch:
+    with StreamWatch(streams, 0.002) as watch:
         at_s = time.monotonic()
         site.feeder.feed(streams)
         until(at_s + 1)
@@ -89,7 +89,7 @@ def _while_idle(site: Site) -> dict[str, Any]:
     }
 
 
-def _unplanned(site: Site) -> list[dict[str, Any]]:
+def _unplanned(site: LongLineSite) -> list[dict[str, Any]]:
     """Send to an address that the plan does not name: without the agent, with it, beside a planned transfer."""
     site.agent.terminate()
     site.line.sender.set({"net.ipv4.tcp_wmem": WIDE_WMEM})
@@ -104,7 +104,7 @@ def _unplanned(site: Site) -> list[dict[str, Any]]:
     return seen
 
 
-def _sent(site: Site) -> dict[str, Any]:
+def _sent(site: LongLineSite) -> dict[str, Any]:
     """Return the algorithm and the times of some transfers, each on a new connection."""
     until(time.monotonic() + SETTLE_S)  # an agent that has just started uses the CPU
     took_s, algorithms = [], set()
@@ -119,8 +119,8 @@ def _sent(site: Site) -> dict[str, Any]:
     return {"took_s": took_s, "algorithms": sorted(algorithms)}
 
 
-def _confirmed_s(stream: Stream) -> float:
+def _confirmed_s(stream: TcpStream) -> float:
     """Return when all was confirmed, to the next look of the watch."""
-    with Watch([stream], 0.001) as watch:
+    with StreamWatch([stream], 0.001) as watch:
         eventually(lambda: not stream.unconfirmed_bytes, within_s=30, what="the transfer")
     return next(told.at_s for told in watch.told[0] if told.acked_bytes > UNPLANNED_BYTES)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.long_line_site import MBIT, Site
-from mininet_tests.site.tcp_flows import Stream, until
+from mininet_tests.site.long_line_site import MBIT, LongLineSite
+from mininet_tests.site.tcp_flows import TcpStream, until
 from topology.protocol import Allocation, Demand
 
 PORT, LOCAL_PORT, RTT_MS, RATE_BPS, STANDBY_BPS = 5001, 5002, 180, 200 * MBIT, 20 * MBIT
@@ -20,7 +20,7 @@ LASTS_S = 5.0
 
 def run(folder: Path) -> dict[str, Any]:
     """Return when the flights of each kind of connection were told to begin and to end."""
-    with Site(folder, RTT_MS, RATE_BPS) as site:
+    with LongLineSite(folder, RTT_MS, RATE_BPS) as site:
         _stand_by(site)
         (connected,) = site.opened(PORT)
         seen = [_flight(site, connected, PORT, SIZE_BYTES)]
@@ -35,17 +35,17 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-def _entries(site: Site, rate_bps: int, size_bytes: int = 0) -> list[Allocation]:
+def _entries(site: LongLineSite, rate_bps: int, size_bytes: int = 0) -> list[Allocation]:
     entries = (site.allocation(PORT, RATE_BPS), site.allocation(LOCAL_PORT, RATE_BPS, local=True))
     return [replace(one, rate_bps=rate_bps, standby_bps=STANDBY_BPS, size_bytes=size_bytes) for one in entries]
 
 
-def _stand_by(site: Site) -> None:
+def _stand_by(site: LongLineSite) -> None:
     site.plan(*_entries(site, STANDBY_BPS))
     until(time.monotonic() + PAUSE_S)
 
 
-def _flight(site: Site, stream: Stream, port: int, size_bytes: int) -> dict[str, float]:
+def _flight(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int) -> dict[str, float]:
     """Write once, give the rate when it is wanted, and note the times."""
     site.plan(*_entries(site, STANDBY_BPS, size_bytes))
     stream.sender.setblocking(True)
@@ -53,7 +53,7 @@ def _flight(site: Site, stream: Stream, port: int, size_bytes: int) -> dict[str,
         return _noted(site, stream, port, size_bytes)
 
 
-def _noted(site: Site, stream: Stream, port: int, size_bytes: int) -> dict[str, float]:
+def _noted(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int) -> dict[str, float]:
     wrote_s = time.monotonic()
     writing = threading.Thread(target=stream.sender.sendall, args=(bytes(SIZE_BYTES),))
     writing.start()
@@ -80,7 +80,7 @@ def _noted(site: Site, stream: Stream, port: int, size_bytes: int) -> dict[str, 
     }
 
 
-def _heard(site: Site, port: int, *, wants: bool, after_s: float) -> float:
+def _heard(site: LongLineSite, port: int, *, wants: bool, after_s: float) -> float:
     """Return when the controller heard that the entry wants its rate, or no more.
 
     Raises:
@@ -95,7 +95,7 @@ def _heard(site: Site, port: int, *, wants: bool, after_s: float) -> float:
     raise TimeoutError(f"demand of port {port}")
 
 
-def _applied(site: Site, epoch: int) -> float:
+def _applied(site: LongLineSite, epoch: int) -> float:
     """Return when a plan was confirmed, looking more often than ``obey`` does."""
     applied = site.agent.controller.applied_at_s
     while epoch not in applied:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.long_line import NEAR_ADDRESS, Line
-from mininet_tests.site.long_line_site import LEASE_MS, MBIT, Site
-from mininet_tests.site.tcp_flows import Meter, Stream, Watch, until
+from mininet_tests.site.long_line import NEAR_ADDRESS, LongLine
+from mininet_tests.site.long_line_site import LEASE_MS, MBIT, LongLineSite
+from mininet_tests.site.tcp_flows import Meter, StreamWatch, TcpStream, until
 from mininet_tests.testing.eventually import eventually
 
 PORT, RTT_MS, RATE_BPS, COUNT = 5001, 180, 40 * MBIT, 4
@@ -27,10 +27,10 @@ LOSS_PERCENT, OVER_S, HOLD_S = 30.0, 2, 4
 FALLBACK = {"loss": "20%", "over": f"{OVER_S} s", "clear": "2%", "hold": f"{HOLD_S} s"}
 
 
-class Cable:
+class LineCable:
     """Carries what an agent says at ``path`` over the sender's interface to its controller: a cable that can be cut."""
 
-    def __init__(self, line: Line, path: Path, controller: Path) -> None:
+    def __init__(self, line: LongLine, path: Path, controller: Path) -> None:
         self.path = path
         self._line, self._controller = line, controller
         own = socket.socket(socket.AF_UNIX)
@@ -82,8 +82,8 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
 
 def run(folder: Path) -> dict[str, Any]:
     """Return how long fixed windows outlived each fault, and when they came back."""
-    with Site(folder, RTT_MS, RATE_BPS) as site, contextlib.ExitStack() as undo:
-        cable = Cable(site.line, folder / "cable.sock", folder / "sender" / "c.sock")
+    with LongLineSite(folder, RTT_MS, RATE_BPS) as site, contextlib.ExitStack() as undo:
+        cable = LineCable(site.line, folder / "cable.sock", folder / "sender" / "c.sock")
         undo.callback(cable.close)
         site.agent.settings = {"controllers": [f"unix:{cable.path}"]}
         site.agent.terminate()
@@ -116,16 +116,20 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-def _held(stream: Stream) -> bool:
+def _held(stream: TcpStream) -> bool:
     return stream.algorithm.startswith("headway")
 
 
 def _faulted(
-    site: Site, streams: list[Stream], meter: Meter, break_it: Callable[[], object], mend: Callable[[], object]
+    site: LongLineSite,
+    streams: list[TcpStream],
+    meter: Meter,
+    break_it: Callable[[], object],
+    mend: Callable[[], object],
 ) -> dict[str, Any]:
     """Return the times of one fault."""
     eventually(lambda: all(map(_held, streams)), within_s=1, what="all held")
-    with Watch(streams, LOOK_EVERY_S) as watch:
+    with StreamWatch(streams, LOOK_EVERY_S) as watch:
         began_s = time.monotonic()
         break_it()
         eventually(lambda: not any(map(_held, streams)), within_s=GIVE_UP_S, what="all on their own")
@@ -147,7 +151,7 @@ def _faulted(
 
 def run_loss(folder: Path) -> dict[str, Any]:
     """Return when catastrophic loss gave the connections back, what the agent told, and when they returned."""
-    with Site(folder, RTT_MS, RATE_BPS, settings={"fallback": FALLBACK}) as site:
+    with LongLineSite(folder, RTT_MS, RATE_BPS, settings={"fallback": FALLBACK}) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
         streams = site.opened(PORT, COUNT)
         site.feeder.feed(streams)
@@ -158,7 +162,7 @@ def run_loss(folder: Path) -> dict[str, Any]:
             entry = site.agent.controller.entry(f"port{PORT}")
             return entry.fallback if entry else ""
 
-        with site.measured(), Watch(streams, LOOK_EVERY_S) as watch:
+        with site.measured(), StreamWatch(streams, LOOK_EVERY_S) as watch:
             began_s = time.monotonic()
             site.line.change(loss_percent=LOSS_PERCENT)
             eventually(lambda: not any(map(_held, streams)), within_s=GIVE_UP_S, what="all on their own")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.long_line_site import FRAMING, MBIT, Site, frame_bps, window_segments
-from mininet_tests.site.tcp_flows import Meter, Stream, Told, Watch, until
+from mininet_tests.site.long_line_site import FRAMING, MBIT, LongLineSite, frame_bps, window_segments
+from mininet_tests.site.tcp_flows import Meter, StreamInfo, StreamWatch, TcpStream, until
 from topology.wire import Layer
 
 PORT, PORT6, RTT_MS, LONGER_MS, RATE_BPS = 5001, 5002, 180, 220, 50 * MBIT
@@ -28,14 +28,14 @@ def run(folder: Path) -> dict[str, Any]:
     for count in (1, 4):
         agents = folder / str(count)
         agents.mkdir()
-        with Site(agents, RTT_MS, RATE_BPS) as site:
+        with LongLineSite(agents, RTT_MS, RATE_BPS) as site:
             site.plan(site.allocation(PORT, RATE_BPS))
             streams = site.opened(PORT, count)
             meter = Meter(site.line, (PORT,))
             site.feeder.feed(streams)
             until(time.monotonic() + 1.5)
             changes = []
-            with site.measured(), Watch(streams) as watch:
+            with site.measured(), StreamWatch(streams) as watch:
                 for rtt_ms in (RTT_MS, LONGER_MS, RTT_MS):
                     site.line.change(rtt_ms=rtt_ms)
                     changes.append((rtt_ms, time.monotonic()))
@@ -60,7 +60,7 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-def _told(watch: Watch) -> list[dict[str, float]]:
+def _told(watch: StreamWatch) -> list[dict[str, float]]:
     """Return what all streams together did, at each look."""
     return [
         {
@@ -76,14 +76,14 @@ def _told(watch: Watch) -> list[dict[str, float]]:
     ]
 
 
-def _in_flight_segments(told: Told) -> int:
+def _in_flight_segments(told: StreamInfo) -> int:
     return told.unacked_segments - told.sacked_segments - told.lost_segments
 
 
 class Foreign:
     """UDP that nobody has planned: a burst, then a steady rate."""
 
-    def __init__(self, site: Site, burst_bytes: int, payload_bps: int) -> None:
+    def __init__(self, site: LongLineSite, burst_bytes: int, payload_bps: int) -> None:
         line = site.line
         self._sink = line.receiver.inside(lambda: socket.socket(type=socket.SOCK_DGRAM))
         self._sink.bind((line.receiver.address, DISCARD_PORT))
@@ -117,7 +117,7 @@ def run_queue(folder: Path) -> dict[str, Any]:
     """Return what the sender did while a queue stood at the bottleneck: a foreign one, and its own."""
     window = window_segments(RATE_BPS, RTT_MS)
     segment_bytes = FRAMING.segment_bytes(Layer.FRAME)
-    with Site(folder, RTT_MS, RATE_BPS) as site:
+    with LongLineSite(folder, RTT_MS, RATE_BPS) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
         streams = site.opened(PORT, 1)
         meter = Meter(site.line, (PORT,))
@@ -128,7 +128,7 @@ def run_queue(folder: Path) -> dict[str, Any]:
         site.feeder.feed(streams)
         until(time.monotonic() + 1)
         foreign = Foreign(site, int(line_bps / 8 * QUEUE_S), frame_bps(spare_bps) * UDP_PAYLOAD_BYTES // segment_bytes)
-        with site.measured(), Watch(streams) as watch:
+        with site.measured(), StreamWatch(streams) as watch:
             foreign_s = time.monotonic()
             foreign.start()
             until(foreign_s + 3)
@@ -152,12 +152,12 @@ def run_queue(folder: Path) -> dict[str, Any]:
     }
 
 
-def _narrow(site: Site, streams: list[Stream], percent: int, buffer_bytes: int) -> dict[str, Any]:
+def _narrow(site: LongLineSite, streams: list[TcpStream], percent: int, buffer_bytes: int) -> dict[str, Any]:
     """Return what the sender did while the bottleneck had less than the plan, from an empty queue on."""
     site.line.widen()
     until(time.monotonic() + 3 * site.rtt_s)
     site.line.narrow(frame_bps(RATE_BPS) * percent // 100, buffer_bytes)
-    with site.measured(), Watch(streams) as watch:
+    with site.measured(), StreamWatch(streams) as watch:
         at_s = time.monotonic()
         until(at_s + NARROW_LASTS_S)
     return {"percent": percent, "at_s": at_s, "dropped": site.line.dropped(), "senders": _told(watch)}
@@ -166,7 +166,7 @@ def _narrow(site: Site, streams: list[Stream], percent: int, buffer_bytes: int) 
 def run_fq(folder: Path) -> dict[str, Any]:
     """Return the payload rate with internal pacing and with fq, IPv4 and IPv6."""
     rates = {}
-    with Site(folder, RTT_MS, RATE_BPS) as site:
+    with LongLineSite(folder, RTT_MS, RATE_BPS) as site:
         narrow = {PORT: site.allocation(PORT, RATE_BPS), PORT6: site.allocation(PORT6, RATE_BPS, ipv6=True)}
         # twice the window: it must be the pacing that holds the rate
         entries = {port: replace(e, window_segments=2 * e.window_segments) for port, e in narrow.items()}

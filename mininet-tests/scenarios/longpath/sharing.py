@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.long_line_site import MBIT, Site
-from mininet_tests.site.tcp_flows import Meter, Stream, until
+from mininet_tests.site.long_line_site import MBIT, LongLineSite
+from mininet_tests.site.tcp_flows import Meter, TcpStream, until
 from mininet_tests.testing.eventually import eventually
 
 PORT, RTT_MS, RATE_BPS = 5001, 180, 400 * MBIT
@@ -19,11 +19,13 @@ TALKERS, RPC_BYTES, RPC_EVERY_S = 20, 300, 0.1
 class Phases:
     """A sequence of changes, with what arrived after each."""
 
-    def __init__(self, site: Site, meter: Meter) -> None:
+    def __init__(self, site: LongLineSite, meter: Meter) -> None:
         self._site, self._curve = site, meter.curves[PORT]
         self.seen: list[dict[str, Any]] = []
 
-    def then(self, name: str, change: Callable[[], object], sending: list[Stream], *, lasts_s: float = PHASE_S) -> None:
+    def then(
+        self, name: str, change: Callable[[], object], sending: list[TcpStream], *, lasts_s: float = PHASE_S
+    ) -> None:
         """Make a change, let it last, and note it; ``sending`` are those whose parts are compared."""
         at_s = time.monotonic()
         change()
@@ -55,7 +57,7 @@ class Phases:
 
 def run(folder: Path) -> dict[str, Any]:
     """Return what arrived, for each phase."""
-    with Site(folder, RTT_MS, RATE_BPS, single_packets=False) as site:
+    with LongLineSite(folder, RTT_MS, RATE_BPS, single_packets=False) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
         pool = site.opened(PORT, 100)
         site.feeder.feed(pool, WARMING_BYTES)
@@ -76,7 +78,7 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-def _numbers(site: Site, phases: Phases, pool: list[Stream]) -> None:
+def _numbers(site: LongLineSite, phases: Phases, pool: list[TcpStream]) -> None:
     """Change the number of those that send."""
     feeder = site.feeder
     phases.then("1 sends", lambda: feeder.feed(pool[:1]), pool[:1])
@@ -84,7 +86,7 @@ def _numbers(site: Site, phases: Phases, pool: list[Stream]) -> None:
     phases.then("27 send", lambda: feeder.feed(pool[4:27]), pool[:27])
     phases.then("100 send", lambda: feeder.feed(pool[27:]), pool)
     phases.then("96 stop", lambda: _stop(site, pool[4:], pool[:4]), pool[:4])
-    fresh: list[Stream] = []
+    fresh: list[TcpStream] = []
     phases.then("23 connect and send", lambda: fresh.extend(_fresh(site, 23)), pool[:4])
     phases.then("23 close", lambda: site.close(fresh), pool[:4])
     phases.then("4 stop", lambda: _stop(site, pool[:4], []), pool[:4])
@@ -94,7 +96,7 @@ def _numbers(site: Site, phases: Phases, pool: list[Stream]) -> None:
     phases.then("99 stop", lambda: _stop(site, pool[1:], pool[:1]), pool[:1])
 
 
-def _stop(site: Site, streams: list[Stream], rest: list[Stream]) -> None:
+def _stop(site: LongLineSite, streams: list[TcpStream], rest: list[TcpStream]) -> None:
     """Write no more to some; return when they have nothing left that was not sent.
 
     The rest is fed anew: the backlog that it had as one of many would not last it for a millisecond now.
@@ -104,13 +106,13 @@ def _stop(site: Site, streams: list[Stream], rest: list[Stream]) -> None:
     eventually(lambda: not any(s.told.notsent_bytes for s in streams), within_s=10, what="all is sent")
 
 
-def _fresh(site: Site, count: int) -> list[Stream]:
+def _fresh(site: LongLineSite, count: int) -> list[TcpStream]:
     streams = site.opened(PORT, count)
     site.feeder.feed(streams)
     return streams
 
 
-def _small_talk(site: Site, phases: Phases, pool: list[Stream]) -> None:
+def _small_talk(site: LongLineSite, phases: Phases, pool: list[TcpStream]) -> None:
     """Have connections that take little, or ask for little, beside those that take all they get."""
     feeder = site.feeder
     phases.then("4 send beside 96 idle", lambda: feeder.feed(pool[1:4]), pool[:4])

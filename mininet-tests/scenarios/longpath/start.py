@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.long_line_site import MBIT, Site, frame_bps
-from mininet_tests.site.tcp_flows import Meter, Stream, until
+from mininet_tests.site.long_line_site import MBIT, LongLineSite, frame_bps
+from mininet_tests.site.tcp_flows import Meter, TcpStream, until
 
 PORT, LOCAL_PORT, RTT_MS, RATE_BPS = 5001, 5002, 180, 200 * MBIT
 SLICE_S = 0.02
@@ -16,10 +16,10 @@ HEADROOM_PERCENT, BUFFER_BYTES = 103, 100_000
 
 def run(folder: Path) -> dict[str, Any]:
     """Return what arrived after each start, and what the bottleneck has dropped."""
-    with Site(folder, RTT_MS, RATE_BPS) as site:
+    with LongLineSite(folder, RTT_MS, RATE_BPS) as site:
         site.line.narrow(frame_bps(RATE_BPS) * HEADROOM_PERCENT // 100, BUFFER_BYTES)
         site.plan(site.allocation(PORT, RATE_BPS), site.allocation(LOCAL_PORT, RATE_BPS, local=True))
-        starts = Starts(site, Meter(site.line, (PORT, LOCAL_PORT)))
+        starts = NotedStarts(site, Meter(site.line, (PORT, LOCAL_PORT)))
         fresh = starts.noted("the sender connects", PORT, lambda: _connected(site, PORT, sender_connects=True))
         starts.noted("after a pause", PORT, lambda: _fed(site, fresh))
         accepted = starts.noted(
@@ -39,14 +39,14 @@ def run(folder: Path) -> dict[str, Any]:
     }
 
 
-class Starts:
+class NotedStarts:
     """Starts one after another, each from silence."""
 
-    def __init__(self, site: Site, meter: Meter) -> None:
+    def __init__(self, site: LongLineSite, meter: Meter) -> None:
         self._site, self.meter = site, meter
         self.seen: list[dict[str, Any]] = []
 
-    def noted(self, name: str, port: int, start: Callable[[], list[Stream]]) -> list[Stream]:
+    def noted(self, name: str, port: int, start: Callable[[], list[TcpStream]]) -> list[TcpStream]:
         """Start, note what arrives, stop and pause; return the connections."""
         dropped = self._site.line.dropped()
         at_s = time.monotonic()
@@ -75,11 +75,11 @@ class Starts:
         return self.seen
 
 
-def _connected(site: Site, port: int, *, sender_connects: bool) -> list[Stream]:
+def _connected(site: LongLineSite, port: int, *, sender_connects: bool) -> list[TcpStream]:
     streams = site.opened(port, 1, sender_connects=sender_connects)
     return _fed(site, streams)
 
 
-def _fed(site: Site, streams: list[Stream]) -> list[Stream]:
+def _fed(site: LongLineSite, streams: list[TcpStream]) -> list[TcpStream]:
     site.feeder.feed(streams)
     return streams

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.site.long_line_site import MBIT, Site
-from mininet_tests.site.tcp_flows import Stream
+from mininet_tests.site.long_line_site import MBIT, LongLineSite
+from mininet_tests.site.tcp_flows import TcpStream
 
 FIRST_PORT, SIDE_BY_SIDE, RATE_BPS = 5001, 4, 60 * MBIT
 TRANSFER_BYTES = 2_000_000  # 1382 segments: fourteen losses, and in every seventh transfer one of them twice
@@ -30,7 +30,7 @@ def run_plain(folder: Path) -> dict[str, Any]:
 def _run(folder: Path, settings: dict[str, object]) -> dict[str, Any]:
     seen = []
     ports = range(FIRST_PORT, FIRST_PORT + SIDE_BY_SIDE)
-    with Site(folder, max(RTTS_MS), SIDE_BY_SIDE * RATE_BPS, settings=settings) as site:
+    with LongLineSite(folder, max(RTTS_MS), SIDE_BY_SIDE * RATE_BPS, settings=settings) as site:
         for rtt_ms in RTTS_MS:
             site.line.change(rtt_ms=rtt_ms, loss_percent=0)
             site.plan(*(site.allocation(port, RATE_BPS, rtt_ms=rtt_ms) for port in ports))
@@ -63,7 +63,7 @@ def _run(folder: Path, settings: dict[str, object]) -> dict[str, Any]:
     }
 
 
-def _took_s(site: Site, streams: list[Stream], rtt_ms: float) -> list[float]:
+def _took_s(site: LongLineSite, streams: list[TcpStream], rtt_ms: float) -> list[float]:
     """Return how long one transfer on each took until its last byte was confirmed, side by side.
 
     Raises:

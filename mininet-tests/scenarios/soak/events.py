@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What can happen."""
 
     ANNOUNCE = "announce"
@@ -22,17 +22,17 @@ class Kind(StrEnum):
 
 
 WEIGHTS = {
-    Kind.ANNOUNCE: 40,
-    Kind.RESERVE: 25,
-    Kind.KILL_AGENT: 6,
-    Kind.STOP_AGENT: 6,
-    Kind.CUT_MANAGEMENT: 5,
-    Kind.KILL_CONTROLLER: 5,
-    Kind.CUT_OPENFLOW: 5,
-    Kind.KILL_SWITCH: 4,
-    Kind.RESTART_SWITCH: 4,
+    EventKind.ANNOUNCE: 40,
+    EventKind.RESERVE: 25,
+    EventKind.KILL_AGENT: 6,
+    EventKind.STOP_AGENT: 6,
+    EventKind.CUT_MANAGEMENT: 5,
+    EventKind.KILL_CONTROLLER: 5,
+    EventKind.CUT_OPENFLOW: 5,
+    EventKind.KILL_SWITCH: 4,
+    EventKind.RESTART_SWITCH: 4,
 }
-FAULTS = frozenset(WEIGHTS) - {Kind.ANNOUNCE, Kind.RESERVE}
+FAULTS = frozenset(WEIGHTS) - {EventKind.ANNOUNCE, EventKind.RESERVE}
 IMAGERS = (("base20",), ("base21",), ("base20", "base21"))
 SENDERS = ("base20", "base21", "base22", "base23")
 RECEIVER = "arch"
@@ -44,7 +44,7 @@ WIRE_OVER_PAYLOAD = 1538 / 1448
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SoakEvent:
     """One thing that happens.
 
     Attributes:
@@ -55,12 +55,12 @@ class Event:
     """
 
     number: int
-    kind: Kind
+    kind: EventKind
     wait_s: float
     what: dict[str, Any] = field(default_factory=dict)
 
 
-def events(seed: int, count: int, mean_wait_s: float, rate_bps: int, rtt_s: float) -> Iterator[Event]:
+def events(seed: int, count: int, mean_wait_s: float, rate_bps: int, rtt_s: float) -> Iterator[SoakEvent]:
     """Yield so many events; the same for the same arguments, and the first ones the same for every count.
 
     The first dozen has every kind, so that a short run lacks none.
@@ -77,23 +77,23 @@ def events(seed: int, count: int, mean_wait_s: float, rate_bps: int, rtt_s: floa
     for number in range(count):
         kind = head[number] if number < len(head) else draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         wait_s = round(draw.uniform(0.3, 1.7) * mean_wait_s, 3)
-        yield Event(number, kind, wait_s, _what(kind, draw, rate_bps, rtt_s))
+        yield SoakEvent(number, kind, wait_s, _what(kind, draw, rate_bps, rtt_s))
 
 
-def _head(draw: random.Random) -> list[Kind]:
+def _head(draw: random.Random) -> list[EventKind]:
     """Return one of each kind and a few promises more, shuffled."""
-    head = [*WEIGHTS, Kind.ANNOUNCE, Kind.ANNOUNCE, Kind.RESERVE]
+    head = [*WEIGHTS, EventKind.ANNOUNCE, EventKind.ANNOUNCE, EventKind.RESERVE]
     draw.shuffle(head)
     return head
 
 
-def _what(kind: Kind, draw: random.Random, rate_bps: int, rtt_s: float) -> dict[str, Any]:
-    if kind is Kind.ANNOUNCE:
+def _what(kind: EventKind, draw: random.Random, rate_bps: int, rtt_s: float) -> dict[str, Any]:
+    if kind is EventKind.ANNOUNCE:
         size_bytes = round(draw.uniform(LEAST_BYTES, MOST_BYTES))
         alone_s = 8 * size_bytes * WIRE_OVER_PAYLOAD / (0.93 * rate_bps) + 3 * rtt_s
         deadline_s = round(alone_s * draw.uniform(1.2, SLOWEST), 3) if draw.random() < 0.7 else None
         return {"from": list(draw.choice(IMAGERS)), "bytes": size_bytes, "deadline_s": deadline_s}
-    if kind is Kind.RESERVE:
+    if kind is EventKind.RESERVE:
         sender, receiver = draw.choice(RESERVABLE)
         return {
             "from": sender,
@@ -104,8 +104,8 @@ def _what(kind: Kind, draw: random.Random, rate_bps: int, rtt_s: float) -> dict[
             "duration_s": draw.randint(5, 15),
             "used": draw.random() < USED_SHARE and sender == RECEIVER,
         }
-    if kind in (Kind.KILL_AGENT, Kind.STOP_AGENT, Kind.CUT_MANAGEMENT):
+    if kind in (EventKind.KILL_AGENT, EventKind.STOP_AGENT, EventKind.CUT_MANAGEMENT):
         return {"host": draw.choice((*SENDERS, RECEIVER)), "lasts_s": round(draw.uniform(0.2, 6), 1)}
-    if kind in (Kind.KILL_CONTROLLER, Kind.KILL_SWITCH):
+    if kind in (EventKind.KILL_CONTROLLER, EventKind.KILL_SWITCH):
         return {"lasts_s": round(draw.choice((0, draw.uniform(0.2, 5))), 1)}
     return {}

@@ -13,9 +13,9 @@ import httpx
 
 from mininet_tests.probes.switch_state import dropped_planned
 from mininet_tests.scenarios.faults.run import is_settled
-from mininet_tests.scenarios.soak.events import FAULTS, RECEIVER, Event, Kind
+from mininet_tests.scenarios.soak.events import FAULTS, RECEIVER, EventKind, SoakEvent
 from mininet_tests.site.emulation import now_us
-from mininet_tests.site.faults import Faults, Traffic
+from mininet_tests.site.faults import SiteFaults, Traffic
 
 LOOK_S = 0.02
 DROPS_EVERY_S = 0.5
@@ -28,7 +28,7 @@ USED = 0.8  # of what a reservation would carry is sent, so that it must be thro
 
 
 @dataclass(slots=True)
-class Transfer:
+class PromisedTransfer:
     """Bytes under a promise.
 
     Attributes:
@@ -47,10 +47,10 @@ class Transfer:
 
 
 @dataclass(slots=True)
-class Fault:
+class SoakFault:
     """A fault: when it began, when it was mended, and when all was settled again; 0 while it is not."""
 
-    kind: Kind
+    kind: EventKind
     what: dict[str, Any]
     broken_us: int
     mended_us: int = 0
@@ -59,7 +59,7 @@ class Fault:
     @property
     def target(self) -> str:
         """What it breaks: a host, the controller or the switches."""
-        return str(self.what.get("host", "controller" if self.kind is Kind.KILL_CONTROLLER else "switches"))
+        return str(self.what.get("host", "controller" if self.kind is EventKind.KILL_CONTROLLER else "switches"))
 
     def covers(self, from_us: int, to_us: int) -> bool:
         """Return whether it has to do with what was between two times."""
@@ -80,21 +80,21 @@ class Soak:
     """
 
     traffic: Traffic
-    faults: Faults
-    transfers: list[Transfer] = field(default_factory=list)
-    hit: list[Fault] = field(default_factory=list)
+    faults: SiteFaults
+    transfers: list[PromisedTransfer] = field(default_factory=list)
+    hit: list[SoakFault] = field(default_factory=list)
     drops: list[tuple[int, dict[str, int]]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     _due: list[tuple[float, int, Callable[[], object]]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _looked_s: dict[str, float] = field(default_factory=dict)
 
-    def play(self, event: Event) -> None:
+    def play(self, event: SoakEvent) -> None:
         """Wait as long as an event says, then let it happen."""
         self.wait(event.wait_s)
-        if event.kind is Kind.ANNOUNCE:
+        if event.kind is EventKind.ANNOUNCE:
             self._announce(event)
-        elif event.kind is Kind.RESERVE:
+        elif event.kind is EventKind.RESERVE:
             self._reserve(event)
         else:
             self._break(event)
@@ -179,7 +179,7 @@ class Soak:
     def _sending(self, senders: Sequence[str]) -> bool:
         return any(not t.confirmed_us and {*t.streams} & {*senders} for t in self.transfers)
 
-    def _announce(self, event: Event) -> None:
+    def _announce(self, event: SoakEvent) -> None:
         """Announce an image and send it; a host sends one at a time."""
         senders = tuple(event.what["from"])
         if not self.wait_for(lambda: not self._sending(senders), STUCK_AFTER_S):
@@ -197,9 +197,9 @@ class Soak:
             part_bytes = -(-event.what["bytes"] // len(senders))
             for sender in senders:
                 self.traffic.feed(sender, part_bytes)
-            self.transfers.append(Transfer(name, senders, began_us, promised_us))
+            self.transfers.append(PromisedTransfer(name, senders, began_us, promised_us))
 
-    def _released(self, transfer: Transfer) -> None:
+    def _released(self, transfer: PromisedTransfer) -> None:
         """Give an announcement back; a reservation ends by itself."""
         if not transfer.name.startswith("image"):
             return
@@ -211,7 +211,7 @@ class Soak:
         if answer.status_code == 503:
             self._later(AGAIN_S, lambda: self._released(transfer))
 
-    def _reserve(self, event: Event) -> None:
+    def _reserve(self, event: SoakEvent) -> None:
         """Reserve bandwidth, and have it used from its start on if the event says so."""
         what = event.what
         start_s = time.time() + what["start_in_s"]
@@ -230,7 +230,7 @@ class Soak:
         elif answer.status_code == 201 and what["used"]:
             self._later(what["start_in_s"] + GRACE_S, lambda: self._use(event, start_s + what["duration_s"]))
 
-    def _use(self, event: Event, end_s: float) -> None:
+    def _use(self, event: SoakEvent, end_s: float) -> None:
         """Send what a reservation carries until shortly before its end."""
         name = f"{event.what['from']}-{event.what['to']}"
         if self.traffic.streams[name].unconfirmed_bytes:  # another one of the pair is being used
@@ -239,13 +239,13 @@ class Soak:
         size_bytes = round(USED * event.what["rate_bps"] * (end_s - time.time() - GRACE_S) * 1448 / 1538 / 8)
         self.traffic.feed(name, size_bytes)
         self._count("reservations used")
-        self.transfers.append(Transfer(f"reservation-{event.number}", (name,), now_us(), round(end_s * 1e6)))
+        self.transfers.append(PromisedTransfer(f"reservation-{event.number}", (name,), now_us(), round(end_s * 1e6)))
 
     # ---- faults ----
 
-    def _break(self, event: Event) -> None:
+    def _break(self, event: SoakEvent) -> None:
         """Break something, and have it mended later; the same thing is not broken twice at once."""
-        fault = Fault(event.kind, event.what, now_us())
+        fault = SoakFault(event.kind, event.what, now_us())
         same = [other for other in self.hit if other.target == fault.target]
         self.wait_for(lambda: all(other.mended_us for other in same), UNSETTLED_AFTER_S)
         fault.broken_us = now_us()
@@ -259,26 +259,26 @@ class Soak:
         lasts_s = event.what.get("lasts_s", 0.0)
         self._later(lasts_s, mended)
 
-    def _broken(self, kind: Kind, host: str | None) -> Callable[[], object]:
+    def _broken(self, kind: EventKind, host: str | None) -> Callable[[], object]:
         """Break something; return what mends it."""
         faults, agent = self.faults, f"agent-{host}"
         match kind:
-            case Kind.KILL_AGENT:
+            case EventKind.KILL_AGENT:
                 faults.kill(agent)
                 return lambda: faults.start_agent(host or "")
-            case Kind.STOP_AGENT:
+            case EventKind.STOP_AGENT:
                 faults.kill(agent, signal.SIGSTOP)
                 return lambda: faults.kill(agent, signal.SIGCONT)
-            case Kind.CUT_MANAGEMENT:
+            case EventKind.CUT_MANAGEMENT:
                 faults.cut_management(host or "")
                 return lambda: faults.mend_management(host or "")
-            case Kind.KILL_CONTROLLER:
+            case EventKind.KILL_CONTROLLER:
                 faults.kill("controller")
                 return faults.start_controller
-            case Kind.CUT_OPENFLOW:
+            case EventKind.CUT_OPENFLOW:
                 faults.cut_openflow()
                 return lambda: None
-            case Kind.KILL_SWITCH | Kind.RESTART_SWITCH:
-                faults.end_switch(orderly=kind is Kind.RESTART_SWITCH)
+            case EventKind.KILL_SWITCH | EventKind.RESTART_SWITCH:
+                faults.end_switch(orderly=kind is EventKind.RESTART_SWITCH)
                 return self.traffic.site.ovs.start_switch
         raise ValueError(f"{kind} breaks nothing; these do: {sorted(FAULTS)}")

@@ -16,12 +16,12 @@ from typing import Any
 
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
-from mininet_tests.probes.invariant_watch import Watch
+from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.scenarios.faults.run import DATABASE, FLOWS, PORTS, RATE_BPS, SWITCH_S, settled
 from mininet_tests.scenarios.soak.events import RECEIVER, RESERVABLE, events
-from mininet_tests.scenarios.soak.play import LOOK_S, Fault, Soak, Transfer
+from mininet_tests.scenarios.soak.play import LOOK_S, PromisedTransfer, Soak, SoakFault
 from mininet_tests.site.emulation import emulation
-from mininet_tests.site.faults import Faults, Traffic
+from mininet_tests.site.faults import SiteFaults, Traffic
 from mininet_tests.site.topos import line_drops
 from topology.named import chile_illinois
 
@@ -51,8 +51,12 @@ def run(args: argparse.Namespace, directory: Path) -> None:
             traffic.feed(host)
         settled(traffic)
         # A report is made beside the events: while they waited for it, what is confirmed meanwhile would count as late.
-        with Watch(traffic, RECEIVER, LAYERS_EVERY_S) as watch, IdleMeter() as idle, ThreadPoolExecutor(1) as beside:
-            soak, began_s = Soak(traffic, Faults(site)), time.monotonic()
+        with (
+            InvariantWatch(traffic, RECEIVER, LAYERS_EVERY_S) as watch,
+            IdleMeter() as idle,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            soak, began_s = Soak(traffic, SiteFaults(site)), time.monotonic()
             soak.wait(1.0)
             for event in islice(sequence, args.first, None):
                 soak.play(event)
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace, directory: Path) -> None:
         traffic.close()
 
 
-def report(args: argparse.Namespace, soak: Soak, watch: Watch, done: int) -> dict[str, Any]:
+def report(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, done: int) -> dict[str, Any]:
     """Return what has come of the events so far."""
     late = [transfer for transfer in soak.transfers if lateness_ms(transfer) > LOOK_S * 1000]
     unexplained = [
@@ -102,7 +106,7 @@ def report(args: argparse.Namespace, soak: Soak, watch: Watch, done: int) -> dic
     }
 
 
-def lateness_ms(transfer: Transfer) -> float:
+def lateness_ms(transfer: PromisedTransfer) -> float:
     """Return by how much a transfer was later than promised, negative if it was earlier; 0 while it is under way."""
     return (transfer.confirmed_us - transfer.promised_us) / 1000 if transfer.confirmed_us else 0.0
 
@@ -118,7 +122,7 @@ def dropped(samples: list[tuple[int, dict[str, int]]]) -> list[tuple[int, int, i
     return found
 
 
-def gap_ms(watch: Watch, hit: list[Fault], host: str) -> dict[str, float]:
+def gap_ms(watch: InvariantWatch, hit: list[SoakFault], host: str) -> dict[str, float]:
     """Return the longest time in which nothing of a standing flow arrived, in all and where no fault was near."""
     times = [at_us for at_us, _ in watch.arrived[host]][1:]
     gaps = [(b - a, a, b) for a, b in pairwise(times)]
@@ -127,7 +131,7 @@ def gap_ms(watch: Watch, hit: list[Fault], host: str) -> dict[str, float]:
     return {"in_all": longest[0][0] / 1000, "without_faults": next(alone, 0) / 1000}
 
 
-def _transfer(transfer: Transfer) -> dict[str, Any]:
+def _transfer(transfer: PromisedTransfer) -> dict[str, Any]:
     return {
         "name": transfer.name,
         "began_us": transfer.began_us,
@@ -136,7 +140,7 @@ def _transfer(transfer: Transfer) -> dict[str, Any]:
     }
 
 
-def _fault(fault: Fault) -> dict[str, Any]:
+def _fault(fault: SoakFault) -> dict[str, Any]:
     return {
         "kind": fault.kind,
         **fault.what,
@@ -146,7 +150,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
     }
 
 
-def _say(args: argparse.Namespace, soak: Soak, watch: Watch, done: int, passed_s: float) -> None:
+def _say(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, done: int, passed_s: float) -> None:
     left_s = passed_s / (done - args.first) * (args.count - done)
     print(
         f"soak: {done} of {args.count}, {len(soak.transfers)} promises, {len(soak.hit)} faults, "
@@ -155,7 +159,7 @@ def _say(args: argparse.Namespace, soak: Soak, watch: Watch, done: int, passed_s
     )
 
 
-def _keep_so_far(args: argparse.Namespace, soak: Soak, watch: Watch, done: int) -> None:
+def _keep_so_far(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, done: int) -> None:
     _keep(args, report(args, soak, watch, done) | {"complete": False})
 
 

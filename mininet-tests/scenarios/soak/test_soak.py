@@ -5,8 +5,8 @@ from itertools import islice
 import pytest
 
 from mininet_tests.lab.played import played
-from mininet_tests.scenarios.soak.events import FAULTS, Kind, events
-from mininet_tests.scenarios.soak.play import Fault, Transfer
+from mininet_tests.scenarios.soak.events import FAULTS, EventKind, events
+from mininet_tests.scenarios.soak.play import PromisedTransfer, SoakFault
 from mininet_tests.scenarios.soak.run import dropped, lateness_ms
 
 COUNT, SEED = 12, 1
@@ -28,7 +28,7 @@ def test_a_seed_is_a_sequence_and_a_longer_one_begins_with_it():
 
 
 def test_the_first_dozen_has_every_kind():
-    assert {event.kind for event in drawn(SEED, COUNT)} == set(Kind)
+    assert {event.kind for event in drawn(SEED, COUNT)} == set(EventKind)
 
 
 def test_a_long_one_is_of_promises_for_the_most_part_and_has_dozens_of_faults():
@@ -42,7 +42,7 @@ def test_a_count_of_drops_that_fell_has_begun_anew_and_is_not_lost():
 
 
 def test_a_fault_explains_what_was_while_it_lasted_and_shortly_after():
-    fault = Fault(Kind.CUT_OPENFLOW, {}, broken_us=10_000_000, mended_us=11_000_000, settled_us=12_000_000)
+    fault = SoakFault(EventKind.CUT_OPENFLOW, {}, broken_us=10_000_000, mended_us=11_000_000, settled_us=12_000_000)
     assert not fault.covers(8_000_000, 9_999_999)
     assert fault.covers(8_000_000, 10_000_001)
     assert fault.covers(12_500_000, 12_600_000)
@@ -50,7 +50,7 @@ def test_a_fault_explains_what_was_while_it_lasted_and_shortly_after():
 
 
 def test_a_transfer_is_late_by_what_it_was_confirmed_after_its_promise():
-    assert lateness_ms(Transfer("image-1", ("base20",), 0, 2_000_000, 2_500_000)) == 500
+    assert lateness_ms(PromisedTransfer("image-1", ("base20",), 0, 2_000_000, 2_500_000)) == 500
 
 
 @pytest.fixture(scope="module")
