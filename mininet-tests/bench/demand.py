@@ -18,6 +18,7 @@ from statistics import median, quantiles
 import structlog
 
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, two_hosts
+from mininet_tests.site.tcp_flows import SWITCH_S
 from topology.protocol import Allocation, Allocations, Demand, FlowClass
 
 ROUNDS, LEASE_MS, NAME = 100, 3000, "urgent/left"
@@ -98,7 +99,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("out/demand"), help="folder (default: %(default)s)")
     out: Path = parser.parse_args().out
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_S)
     left, right = two_hosts()
     with tempfile.TemporaryDirectory() as folder:
         rig = DemandBench(left, right, Path(folder) / "agent")

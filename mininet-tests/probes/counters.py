@@ -9,7 +9,7 @@ import struct
 import subprocess
 from dataclasses import dataclass
 
-from mininet_tests.probes.netlink import Netlink, attributes
+from mininet_tests.site.netlink import Netlink, attributes
 
 HEADERS_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
 NETLINK_NETFILTER = 12

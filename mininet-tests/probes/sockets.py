@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Self
 
-from mininet_tests.probes.netlink import Netlink, attributes
+from mininet_tests.site.netlink import Netlink, attributes
 
 NETLINK_SOCK_DIAG = 4
 _BY_FAMILY, _INFO = 20, 2  # linux/sock_diag.h SOCK_DIAG_BY_FAMILY, inet_diag.h INET_DIAG_INFO

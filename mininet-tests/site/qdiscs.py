@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from mininet_tests.probes.netlink import Netlink, attribute, attributes
+from mininet_tests.site.netlink import Netlink, attribute, attributes
 
 NETLINK_ROUTE = 0
 RTM_NEWQDISC, RTM_GETQDISC, RTM_GETTCLASS = 36, 38, 42

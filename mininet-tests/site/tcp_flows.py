@@ -1,6 +1,5 @@
 """Connections over the long line: many in one process, fed by one thread, drained by another, watched by a third."""
 
-import bisect
 import ctypes
 import fcntl
 import select
@@ -10,18 +9,16 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
-from mininet_tests.probes.counters import HEADERS_BYTES, NftCounters
-from mininet_tests.site.long_line import LongLine
 from mininet_tests.testing.eventually import eventually
 
 T = TypeVar("T")
 
 BLOCK = bytes(1 << 18)
+SWITCH_S = 0.0005  # between threads of an experiment: the feeding one must not wait 5 ms for the one that measures
 DRAIN_EVERY_S, DRAIN_EACH_S = 0.02, 0.001  # at least so often; so seldom for each connection, which costs a call
-COUNT_EVERY_S = 0.01
 CONNECT_WITHIN_S = 20.0
 # A receiver that waits for more than there is confirms every second segment at once; another one, only as fast as it
 # is read (__tcp_ack_snd_check). So the sender is measured, and not the drain, which is woken by more than that.
@@ -297,109 +294,6 @@ class Drain:
             with self._lock:
                 for fd in self._receivers:
                     take(fd, None, all_of_it, flags)
-
-
-@dataclass(slots=True)
-class Curve:
-    """Payload that has arrived for one port, over time."""
-
-    at_s: list[float] = field(default_factory=list)
-    payload_bytes: list[int] = field(default_factory=list)
-
-    def at(self, when_s: float) -> float:
-        """Return the bytes that had arrived by a time, between samples in proportion."""
-        after = bisect.bisect_left(self.at_s, when_s)
-        if after == 0:
-            return self.payload_bytes[0]
-        if after == len(self.at_s):
-            return self.payload_bytes[-1]
-        (t0, t1), (b0, b1) = self.at_s[after - 1 : after + 1], self.payload_bytes[after - 1 : after + 1]
-        return b0 + (b1 - b0) * (when_s - t0) / (t1 - t0)
-
-    def bps(self, start_s: float, end_s: float) -> float:
-        """Return the mean rate between two times, bit/s."""
-        return (self.at(end_s) - self.at(start_s)) * 8 / (end_s - start_s)
-
-    def slices_bps(self, start_s: float, end_s: float, width_s: float) -> list[float]:
-        """Return the rate of each whole slice between two times, bit/s."""
-        count = int((end_s - start_s) / width_s + 1e-9)
-        return [self.bps(start_s + n * width_s, start_s + (n + 1) * width_s) for n in range(count)]
-
-
-class Meter:
-    """Counts, every 10 ms, the payload that arrives at the receiver for each of some ports."""
-
-    def __init__(self, line: LongLine, ports: tuple[int, ...]) -> None:
-        counters = "\n".join(f"  counter p{port} {{ }}" for port in ports)
-        rules = "\n".join(
-            f"    meta l4proto tcp th {side} {port} counter name p{port}"
-            for port in ports
-            for side in ("sport", "dport")
-        )
-        chain = f"  chain received {{\n    type filter hook prerouting priority -300;\n{rules}\n  }}"
-        table = f"table inet longpath\ndelete table inet longpath\ntable inet longpath {{\n{counters}\n{chain}\n}}\n"
-        line.receiver.run("nft", "-f", "-", text=table)
-        self._counters: NftCounters = line.receiver.inside(NftCounters)
-        self.curves = {port: Curve() for port in ports}
-        self._header_bytes = HEADERS_BYTES
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread, with a last sample."""
-        self._stop.set()
-        self._thread.join()
-        self._sample()
-
-    def _run(self) -> None:
-        due_s = time.monotonic()
-        while not self._stop.is_set():
-            self._sample()
-            due_s = max(due_s + COUNT_EVERY_S, time.monotonic())
-            self._stop.wait(due_s - time.monotonic())
-
-    def _sample(self) -> None:
-        began_s = time.monotonic()
-        counts = self._counters.read()
-        at_s = (began_s + time.monotonic()) / 2
-        for port, curve in self.curves.items():
-            count = counts[f"p{port}"]
-            curve.at_s.append(at_s)
-            curve.payload_bytes.append(count.size_bytes - self._header_bytes * count.packets)
-
-
-class StreamWatch:
-    """Notes, at intervals, what the kernel tells of some streams, and by which algorithm they run."""
-
-    def __init__(self, streams: list[TcpStream], every_s: float = 0.02) -> None:
-        self.streams, self._every_s = streams, every_s
-        self.told: list[list[StreamInfo]] = [[] for _ in streams]
-        self.algorithms: list[tuple[float, list[str]]] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
-            self._look()
-        self._look()
-
-    def _look(self) -> None:
-        for stream, told in zip(self.streams, self.told, strict=True):
-            told.append(stream.told)
-        algorithms = [stream.algorithm for stream in self.streams]
-        if not self.algorithms or self.algorithms[-1][1] != algorithms:
-            self.algorithms.append((time.monotonic(), algorithms))
-
-    def __enter__(self) -> Self:
-        """It runs already."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop."""
-        self._stop.set()
-        self._thread.join()
 
 
 def until(when_s: float) -> None:

@@ -14,8 +14,8 @@ from mininet_tests.papers.antony.line import Nics
 from mininet_tests.papers.antony.tcp import Start, StartRuns, smallest_buffer
 from mininet_tests.papers.antony.udp import numbered
 from mininet_tests.site.long_line_site import LongLineSite
+from mininet_tests.site.tcp_flows import SWITCH_S
 
-SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for another one
 LARGEST_RTT_MS, LARGEST_BPS = 200, 10**9
 
 

@@ -23,11 +23,10 @@ from mininet_tests.papers.freemon.limits import SEGMENTS, Way, way_of
 from mininet_tests.papers.freemon.programs import carried
 from mininet_tests.papers.freemon.transfers import WARM_BYTES, Lossy, TimedTransfer, opened, timed, warmed
 from mininet_tests.site.long_line_site import LongLineSite
-from mininet_tests.site.tcp_flows import TCP_CONGESTION, TcpStream, until
+from mininet_tests.site.tcp_flows import SWITCH_S, TCP_CONGESTION, TcpStream, until
 from topology.protocol import Allocation, FlowClass
 from topology.wire import Layer
 
-SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
 IDLE_EVERY_S = 0.1  # a CPU that is full for less than that is seen in no longer interval
 FIRST_PORT = 5001
 OURS = "headway"

@@ -16,11 +16,12 @@ from mininet_tests.lab.kept import FAILURES
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.freemon.guest import surroundings
 from mininet_tests.papers.freemon.tools import tools
+from mininet_tests.probes.series import at
 from mininet_tests.scenarios.figure2 import run
-from mininet_tests.scenarios.figure2.report import at, report
-from mininet_tests.scenarios.handover.run import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, SENDERS, SWITCH_S, Scene
+from mininet_tests.scenarios.figure2.report import report
+from mininet_tests.scenarios.handover.run import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, SENDERS, Scene
 from mininet_tests.site.emulation import emulation, now_us
-from mininet_tests.site.tcp_flows import until
+from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import seed_lines
 from topology.named import chile_illinois
 from topology.wire import Layer, converted_bps

@@ -9,7 +9,7 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.scenarios.figure2.report import rates_bps
+from mininet_tests.probes.series import rates_bps
 
 CLASSES = {"base20": "urgent", "base22": "predictable", "base23": "background"}
 COLOURS = {"base20": "tab:blue", "base22": "tab:green", "base23": "tab:orange"}

@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,21 +18,14 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic, held
-from mininet_tests.site.tcp_flows import until
+from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
+from mininet_tests.site.standing import CONVERGES_WITHIN_S, FLOWS, PORTS, RATE_BPS, RECEIVER, settled
+from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import port_drops
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 
-RATE_BPS = 100_000_000
-RECEIVER, DATABASE, BACKGROUND, IMAGER = "arch", "base22", "base23", "base20"
-FLOWS = [
-    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
-    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
-]
-PORTS = {DATABASE: 5301, BACKGROUND: 5302}
-CONVERGES_WITHIN_S = 60.0
-SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
+IMAGER = "base20"
 AFTER_S = 1.0  # watched after all is as before
 FLOWING_OVER_S, FLOWING_SHARE = 1.0, 0.9
 AWAY_S = 4.0  # longer than a lease
@@ -114,29 +107,6 @@ def run(names: list[str], directory: Path) -> dict[str, Any]:
         "samples": len(watch.samples),
         "cpu_least_idle_share": min(idle.shares),
     }
-
-
-def settled(traffic: Traffic) -> None:
-    """Wait until the plan is in force at every layer, and every connection is held by it.
-
-    Raises:
-        AssertionError: not in time.
-        RuntimeError: a program has ended.
-    """
-    eventually(lambda: is_settled(traffic), within_s=CONVERGES_WITHIN_S, what="all is as the plan says")
-
-
-def is_settled(traffic: Traffic, names: Iterable[str] = PORTS) -> bool:
-    """Return whether the plan is in force at every layer, by the controller, and some connections are held by it."""
-    health = traffic.site.get("/healthz") or {}
-    agents = {name.removeprefix("agent-") for name in traffic.site.processes if name.startswith("agent-")}
-    switches = traffic.site.get("/v1/switches") if health.get("ok") else None
-    return bool(
-        switches
-        and all(switch["connected"] for switch in switches)
-        and not agents & {*health["hosts_missing"], *health["hosts_unconfirmed"]}
-        and all(held(traffic.streams[name]) for name in names)
-    )
 
 
 def flowing(traffic: Traffic, watch: InvariantWatch) -> bool:

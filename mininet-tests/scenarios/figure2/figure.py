@@ -8,7 +8,8 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.scenarios.figure2.report import PAPER, Series, rates_bps, series
+from mininet_tests.probes.series import Series, rates_bps
+from mininet_tests.scenarios.figure2.report import PAPER, series
 
 PICTURE_BIN_US = 250_000
 COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}

@@ -1,22 +1,18 @@
 """From what a run saw to the numbers of ``report.json``. Pure."""
 
-from bisect import bisect_right
-from dataclasses import dataclass
-from itertools import pairwise
 from math import exp
 from statistics import mean
 from typing import Any
 
 from controller.plan.invariant import Layers, violations
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE, verdict
+from mininet_tests.probes.series import GAP_BELOW, LEAST_BIN_US, Series, at, longest_gap_ms, rates_bps
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer, converted_bps, transfer_us
 
-LEAST_BIN_US = 5_000  # for the handover gaps
 BIN_PACKETS = 20  # fewer a bin, and chance alone would take it below GAP_BELOW
 SUPER_PACKET_BITS = 65_536 * 8
-GAP_BELOW = 0.9  # a gap is where the received total stays under this part of the limit
 AROUND_US = 3_000_000  # how far from a change a gap is looked for
 HEADERS_BYTES = 52
 PREDICTABLE_HOST = "base22"
@@ -25,23 +21,6 @@ LOSS_CONFIDENCE = 0.99
 # Freemon 2013: 24.5 s for the image (sections IV.C and V.B), 99.6% of the theoretical maximum (IV.C), gaps of seconds
 # (figure 2), 230 of 2.046 million packets sent again (IV.C).
 PAPER = {"urgent.seconds": 24.5, "utilisation": 0.996, "loss_seen": 230 / 2.046e6}
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Payload received so far, by host.
-
-    Attributes:
-        at_us: times of the samples.
-        hosts: by host, payload bytes at each of them.
-    """
-
-    at_us: list[int]
-    hosts: dict[str, list[int]]
-
-    def total(self) -> list[int]:
-        """Return all hosts' payload at each sample."""
-        return [sum(values) for values in zip(*self.hosts.values(), strict=True)]
 
 
 def series(run: dict[str, Any]) -> Series:
@@ -54,20 +33,6 @@ def series(run: dict[str, Any]) -> Series:
     )
 
 
-def at(times_us: list[int], values: list[int], when_us: int) -> float:
-    """Return a cumulative value at any time, by interpolation between the samples around it."""
-    i = min(max(bisect_right(times_us, when_us), 1), len(times_us) - 1)
-    (t0, t1), (v0, v1) = times_us[i - 1 : i + 1], values[i - 1 : i + 1]
-    return v0 + (v1 - v0) * (when_us - t0) / (t1 - t0) if t1 > t0 else float(v1)
-
-
-def rates_bps(times_us: list[int], values: list[int], span_us: tuple[int, int], bin_us: int) -> list[float]:
-    """Return the mean rate in each whole bin of a span, in bit/s."""
-    edges = range(span_us[0], span_us[1] + 1, bin_us)
-    levels = [at(times_us, values, edge) for edge in edges]
-    return [(after - before) * 8e6 / bin_us for before, after in pairwise(levels)]
-
-
 def bin_us(rate_bps: int, *, single_packets: bool) -> int:
     """Return how fine the handover gaps can be measured, microseconds.
 
@@ -77,19 +42,6 @@ def bin_us(rate_bps: int, *, single_packets: bool) -> int:
     return (
         LEAST_BIN_US if single_packets else max(LEAST_BIN_US, BIN_PACKETS * SUPER_PACKET_BITS * 1_000_000 // rate_bps)
     )
-
-
-def longest_gap_ms(rates: list[float], below_bps: float, bin_us: int) -> float:
-    """Return the longest run of bins under a rate, in milliseconds.
-
-    >>> longest_gap_ms([9, 1, 1, 9, 1, 9], 5, 20_000)
-    40.0
-    """
-    longest = run = 0
-    for rate in rates:
-        run = run + 1 if rate < below_bps else 0
-        longest = max(longest, run)
-    return longest * bin_us / 1000
 
 
 def poisson_interval(expected: float, confidence: float) -> tuple[int, int]:

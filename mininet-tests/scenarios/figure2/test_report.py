@@ -4,8 +4,9 @@ import doctest
 
 import pytest
 
+from mininet_tests.probes.series import longest_gap_ms, rates_bps
 from mininet_tests.scenarios.figure2 import report
-from mininet_tests.scenarios.figure2.report import longest_gap_ms, poisson_interval, rates_bps
+from mininet_tests.scenarios.figure2.report import poisson_interval
 from topology.protocol import FlowClass
 
 SEGMENT = 1448

@@ -9,7 +9,7 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.scenarios.figure2.report import Series, rates_bps
+from mininet_tests.probes.series import Series, rates_bps
 from mininet_tests.scenarios.handover.report import BIN_US, changes, series
 
 COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE, verdict
-from mininet_tests.scenarios.figure2.report import GAP_BELOW, LEAST_BIN_US, Series, longest_gap_ms, rates_bps
+from mininet_tests.probes.series import GAP_BELOW, LEAST_BIN_US, Series, longest_gap_ms, rates_bps
 from topology.wire import Framing, Layer, converted_bps
 
 BIN_US = LEAST_BIN_US  # every packet is single: 200 of them at 500 Mbit/s

@@ -21,7 +21,7 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.handover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream
+from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
 from mininet_tests.site.topos import in_namespace, line_drops, port_drops
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -39,7 +39,6 @@ ORDERS = ("round-trip", "demand")  # the controller's setting ``handover``
 FIRST_PORT = 5401
 WARM_BYTES = 20_000
 LEAD_S, TAIL_S = 0.7, 1.0
-SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
 
 
 class Ports:

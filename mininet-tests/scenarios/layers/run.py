@@ -16,12 +16,12 @@ from typing import Any
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.scenarios.layers.probe import charged_bytes, connection, datagram_bytes, flood, segments_at_once
 from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, LayersSite, network, sites
+from mininet_tests.site.tcp_flows import SWITCH_S
 from topology.wire import Layer, converted_bps
 
 WARM_UP_S = 0.6  # of a connection: a few round trips
 FLOOD_WARM_UP_S = 1.2  # what a meter has saved up is used by then: half a second of its rate, at FLOOD_TIMES
 FLOOD_TIMES = 1.6
-SWITCH_S = 0.0005
 
 
 def set_bps(site: LayersSite, bound: Bound) -> tuple[int, Layer]:

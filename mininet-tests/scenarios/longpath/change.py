@@ -4,9 +4,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.probes.tcp_watch import Meter, StreamWatch
 from mininet_tests.site.long_line import OTHER_ADDRESS
 from mininet_tests.site.long_line_site import MBIT, LongLineSite
-from mininet_tests.site.tcp_flows import Meter, StreamWatch, TcpStream, opened, until
+from mininet_tests.site.tcp_flows import TcpStream, opened, until
 from mininet_tests.testing.eventually import eventually
 
 PORT, OTHER_PORT, RTT_MS = 5001, 5003, 180

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.probes.tcp_watch import Meter, StreamWatch
 from mininet_tests.site.long_line import NEAR_ADDRESS, LongLine
 from mininet_tests.site.long_line_site import LEASE_MS, MBIT, LongLineSite
-from mininet_tests.site.tcp_flows import Meter, StreamWatch, TcpStream, until
+from mininet_tests.site.tcp_flows import TcpStream, until
 from mininet_tests.testing.eventually import eventually
 
 PORT, RTT_MS, RATE_BPS, COUNT = 5001, 180, 40 * MBIT, 4

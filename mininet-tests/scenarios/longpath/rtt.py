@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.probes.tcp_watch import Meter, StreamWatch
 from mininet_tests.site.long_line_site import FRAMING, MBIT, LongLineSite, frame_bps, window_segments
-from mininet_tests.site.tcp_flows import Meter, StreamInfo, StreamWatch, TcpStream, until
+from mininet_tests.site.tcp_flows import StreamInfo, TcpStream, until
 from topology.wire import Layer
 
 PORT, PORT6, RTT_MS, LONGER_MS, RATE_BPS = 5001, 5002, 180, 220, 50 * MBIT

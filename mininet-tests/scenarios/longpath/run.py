@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.scenarios.longpath import change, demand, faults, rtt, sharing, start, tail
+from mininet_tests.site.tcp_flows import SWITCH_S
 
 SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "sharing": sharing.run,
@@ -30,7 +31,6 @@ SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "tail": tail.run,
     "tail-plain": tail.run_plain,
 }
-SWITCH_S = 0.0005  # the feeding thread must not wait 5 ms for the one that measures
 
 
 def main() -> int:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.probes.tcp_watch import Meter
 from mininet_tests.site.long_line_site import MBIT, LongLineSite
-from mininet_tests.site.tcp_flows import Meter, TcpStream, until
+from mininet_tests.site.tcp_flows import TcpStream, until
 from mininet_tests.testing.eventually import eventually
 
 PORT, RTT_MS, RATE_BPS = 5001, 180, 400 * MBIT

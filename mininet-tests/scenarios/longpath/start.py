@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.probes.tcp_watch import Meter
 from mininet_tests.site.long_line_site import MBIT, LongLineSite, frame_bps
-from mininet_tests.site.tcp_flows import Meter, TcpStream, until
+from mininet_tests.site.tcp_flows import TcpStream, until
 
 PORT, LOCAL_PORT, RTT_MS, RATE_BPS = 5001, 5002, 180, 200 * MBIT
 SLICE_S = 0.02

@@ -17,11 +17,12 @@ from typing import Any
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
-from mininet_tests.scenarios.faults.run import DATABASE, FLOWS, PORTS, RATE_BPS, SWITCH_S, settled
 from mininet_tests.scenarios.soak.events import RECEIVER, RESERVABLE, events
 from mininet_tests.scenarios.soak.play import LOOK_S, PromisedTransfer, Soak, SoakFault
 from mininet_tests.site.emulation import emulation
 from mininet_tests.site.faults import SiteFaults, Traffic
+from mininet_tests.site.standing import DATABASE, FLOWS, PORTS, RATE_BPS, settled
+from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import line_drops
 from topology.named import chile_illinois
 
