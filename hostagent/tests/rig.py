@@ -18,7 +18,7 @@ from concurrent import futures
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hostagent.tests.fake_controller import FakeController
 from mininet_tests.testing.eventually import eventually
@@ -266,10 +266,10 @@ def two_hosts() -> tuple[NamespaceHost, NamespaceHost]:
     return left, right
 
 
-def allocation(dest: str, rate_mbps: int, window_segments: int = 400, **ports: int) -> Allocation:
+def allocation(dest: str, rate_mbps: int, window_segments: int = 400, **more: Any) -> Allocation:
     """Return one allocation named after its destination."""
     dest_net = ip_network(dest)
-    return Allocation(dest, FlowClass.URGENT, dest_net, rate_mbps * MBIT, window_segments, **ports)
+    return Allocation(dest, FlowClass.URGENT, dest_net, rate_mbps * MBIT, window_segments, **more)
 
 
 def measured_bps(bulks: list[Bulk], over_s: float) -> float:
