@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.testing.commit import commit
+from mininet_tests.lab.commit import commit
 
 SHARED = ("aims", "falls_short")
 LONGEST_FIGURE = 600

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from mininet_tests.lab import commands
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Cell, Kept, measured
+from mininet_tests.lab.commit import commit, said
 from mininet_tests.papers.freemon import figure, report
 from mininet_tests.papers.freemon.cells import batches, cells
-from mininet_tests.testing.commit import commit, said
 
 DOCS = commands.ROOT / "docs"
 JOBS = min(2, os.cpu_count() or 1)
