@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import threading
 import time
 
 import structlog
@@ -9,7 +10,8 @@ import structlog
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
-from controller.audit.runner import Audits
+from controller.audit.runner import AuditRunner
+from controller.audit.switches import SwitchAudit
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
@@ -43,8 +45,10 @@ def run(settings: ControllerSettings) -> int:
     sessions = SwitchSessions(reports, ignored)
     writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
-    switches = SiteSwitches(settings.site, sessions, by_switch, ignored)
-    audits = Audits(state, switches, hosts, settings.audit.interval_s)
+    switches = SiteSwitches(settings.site, sessions, by_switch)
+    writing = threading.Lock()  # round all that is written to switches: a plan's steps, and an audit's repairs
+    audit = SwitchAudit(settings.site, sessions, by_switch, ignored)
+    audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
     address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
     stop = stop_signal()
     with contextlib.ExitStack() as parts:
@@ -61,7 +65,8 @@ def run(settings: ControllerSettings) -> int:
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(state.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(working(Convergence(state, switches, hosts, audits).run, "convergence", state, stop))
+        parts.enter_context(working(Convergence(state, switches, hosts, writing).run, "convergence", state, stop))
+        parts.enter_context(working(audits.run, "audit", state, stop))
         parts.enter_context(working(Timekeeper(state, use_cases).run, "clock", state, stop))
         parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)

@@ -1,7 +1,7 @@
 """Drift: what a switch, its database, its kernel or a host holds, against what it should hold. Pure.
 
-Each object has a shape. What is missing, misconfigured or in excess is put right; what shadows ours is somebody else's
-and stays, but somebody must know of it.
+Each object has a shape. What is missing, misconfigured or in excess is drift, and is repaired; what shadows ours is
+somebody else's and stays, but somebody must know of it.
 """
 
 import operator
@@ -15,7 +15,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Kind(StrEnum):
+class DriftKind(StrEnum):
     """What sort of object it is."""
 
     FLOW = "flow"
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-DRIFT = (Shape.MISSING, Shape.MISCONFIGURED, Shape.EXCESS)  # what is ours to put right
+DRIFT = (Shape.MISSING, Shape.MISCONFIGURED, Shape.EXCESS)  # what is ours to repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +63,24 @@ class Deviation:
         todo: what a person has to do, if there is something.
     """
 
-    kind: Kind
+    kind: DriftKind
     shape: Shape
     wanted: str = ""
     found: str = ""
     outcome: Outcome = Outcome.NOT_YET
     todo: str = ""
 
+    @property
+    def identity(self) -> tuple[DriftKind, Shape, str, str]:
+        """What makes it the same deviation at the next audit."""
+        return self.kind, self.shape, self.wanted, self.found
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What a comparison has come to: how many objects are proper, by kind, and those that are not."""
 
-    proper: Mapping[Kind, int] = field(default_factory=dict)
+    proper: Mapping[DriftKind, int] = field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
 
     def __add__(self, other: "Compared") -> "Compared":
@@ -84,11 +89,11 @@ class Compared:
 
     @property
     def drift(self) -> tuple[Deviation, ...]:
-        """What is to be put right."""
+        """What is to be repaired."""
         return tuple(d for d in self.deviations if d.shape in DRIFT and d.outcome is Outcome.NOT_YET)
 
     def settled(self, outcome: Outcome) -> "Compared":
-        """Return the same with what was to be put right settled in one way."""
+        """Return the same with its drift settled in one way."""
         done = (
             replace(d, outcome=outcome) if d.shape in DRIFT and d.outcome is Outcome.NOT_YET else d
             for d in self.deviations
@@ -97,15 +102,16 @@ class Compared:
 
 
 def compared(
-    kind: Kind,
+    kind: DriftKind,
     wanted: Mapping[K, V],
     found: Mapping[K, V],
     same: Callable[[V, V], bool] = operator.eq,
 ) -> Compared:
     """Return how objects differ from what they should be, in the order of ``wanted`` and then of ``found``.
 
-    >>> seen = compared(Kind.METER, {1: "10 kbit/s", 2: "20 kbit/s", 3: "5 kbit/s"}, {1: "10 kbit/s", 2: "9 kbit/s"})
-    >>> seen.proper[Kind.METER], [(d.shape.value, d.wanted, d.found) for d in seen.deviations]
+    >>> wanted = {1: "10 kbit/s", 2: "20 kbit/s", 3: "5 kbit/s"}
+    >>> seen = compared(DriftKind.METER, wanted, {1: "10 kbit/s", 2: "9 kbit/s"})
+    >>> seen.proper[DriftKind.METER], [(d.shape.value, d.wanted, d.found) for d in seen.deviations]
     (1, [('misconfigured', '20 kbit/s', '9 kbit/s'), ('missing', '5 kbit/s', '')])
 
     Args:
@@ -136,7 +142,7 @@ class Audit:
         at_us: when it began, Unix time.
         took_us: how long it took, repairs included.
         seen: what was found and done.
-        messages: how many changes were sent to put things right.
+        messages: how many changes were sent for repairs.
         errors: what kept it from looking at everything.
     """
 
@@ -154,6 +160,6 @@ class Audit:
         return tuple(dict.fromkeys((*said, *self.errors)))
 
 
-def counts(deviations: Iterable[Deviation]) -> dict[tuple[Kind, Shape], int]:
+def counts(deviations: Iterable[Deviation]) -> dict[tuple[DriftKind, Shape], int]:
     """Return how many objects of each kind have each shape."""
     return dict(Counter((d.kind, d.shape) for d in deviations))

@@ -1,4 +1,4 @@
-"""One audit of one switch: what it should hold against what it shows, and the smallest difference to put it right.
+"""One audit of one switch: what it should hold against what it shows, and the smallest difference that repairs it.
 
 Rules and meters are read back from the switch, queues from its database and from the kernel; a part that cannot be
 looked at does not keep the others from being looked at.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape, compared
+from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape, compared
 from controller.plan.plan import Plan
 from controller.site import Site
 from controller.southbound.errors import ForeignQos, SouthboundError
@@ -25,10 +25,10 @@ from topology.network import Switch
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 
 # What a switch state is made of: a further kind of object is one more line.
-PARTS: tuple[tuple[Kind, Callable[[SwitchState], Mapping[Any, object]]], ...] = (
-    (Kind.FLOW, lambda state: {rule.key: rule for rule in state.rules}),
-    (Kind.METER, lambda state: {meter.meter_id: meter for meter in state.meters}),
-    (Kind.GROUP, lambda state: {group.group_id: group for group in state.groups}),
+PARTS: tuple[tuple[DriftKind, Callable[[SwitchState], Mapping[Any, object]]], ...] = (
+    (DriftKind.FLOW, lambda state: {rule.key: rule for rule in state.rules}),
+    (DriftKind.METER, lambda state: {meter.meter_id: meter for meter in state.meters}),
+    (DriftKind.GROUP, lambda state: {group.group_id: group for group in state.groups}),
 )
 
 
@@ -42,7 +42,7 @@ class Part:
 
 
 class SwitchAudit:
-    """Audits switches; for the one thread that also carries plans to them."""
+    """Audits switches; for the one thread that audits, while no plan is carried to them."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class SwitchAudit:
         self._writers = writers
         self._ignored = ignored
 
-    def parts(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
-        """Return what was found and done on a switch that should hold ``meters`` and ``queues``."""
+    def audited(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
+        """Return what was found and repaired on a switch that should hold ``meters`` and ``queues``."""
         ports = port_queues(self._site.network, switch, queues)
         writer = self._writers[switch.name]
         rules = _guarded(lambda: self._rules(switch, meters))
@@ -90,7 +90,7 @@ class SwitchAudit:
         for kind, of in PARTS:
             seen += compared(kind, of(settable), of(installed))
         left = (
-            Deviation(Kind.FLOW, Shape.IGNORED, found=str(rule), outcome=Outcome.LEFT)
+            Deviation(DriftKind.FLOW, Shape.IGNORED, found=str(rule), outcome=Outcome.LEFT)
             for rule in shown.ours.rules - installed.rules
         )
         return seen + Compared(deviations=tuple(left)), settable
@@ -105,12 +105,12 @@ class SwitchAudit:
 
     @staticmethod
     def _rows(writer: QueueWriter, port_name: str, wanted: PortQueues) -> Part:
-        """Return what the database has of a port, put right."""
+        """Return what the database has of a port, repaired."""
         try:
             found = writer.installed(port_name, TIMEOUT_S)
         except ForeignQos as error:
-            return Part(_foreign(port_name, wanted, Kind.QUEUE, str(error)))
-        seen = compared(Kind.QUEUE, shapers(port_name, wanted), shapers(port_name, found))
+            return Part(_foreign(port_name, wanted, DriftKind.QUEUE, str(error)))
+        seen = compared(DriftKind.QUEUE, shapers(port_name, wanted), shapers(port_name, found))
         if not seen.drift:
             return Part(seen)
         try:
@@ -120,7 +120,7 @@ class SwitchAudit:
         return Part(seen.settled(Outcome.REPAIRED), changed)
 
     def _kernel(self, writer: QueueWriter, ports: Mapping[str, PortQueues]) -> Part:
-        """Return what the kernel has of some ports, put right."""
+        """Return what the kernel has of some ports, repaired."""
         if not ports:
             return Part(Compared())
         seen, found = _kernel_seen(writer, ports)
@@ -159,10 +159,10 @@ def _shadowed(shadow: Shadow) -> Deviation:
     more = f" and of {shadow.more} more" if shadow.more else ""
     what = "stands in the place of ours" if shadow.takes_place else f"takes packets of ours{more}"
     todo = f"it {what}; delete it, give it a lower priority, or put it on the ignore list (audit.ignore)"
-    return Deviation(Kind.FLOW, Shape.SHADOWED, str(shadow.first), found, Outcome.LEFT, todo)
+    return Deviation(DriftKind.FLOW, Shape.SHADOWED, str(shadow.first), found, Outcome.LEFT, todo)
 
 
-def _foreign(port_name: str, wanted: PortQueues, kind: Kind, todo: str) -> Compared:
+def _foreign(port_name: str, wanted: PortQueues, kind: DriftKind, todo: str) -> Compared:
     """Return a port whose queues are somebody else's: none of ours is there, and none is put there."""
     ours = f"port {port_name}: {len(wanted.queues)} queues"
     return Compared(deviations=(Deviation(kind, Shape.SHADOWED, ours, "", Outcome.LEFT, todo),))
@@ -175,12 +175,12 @@ def _kernel_seen(writer: QueueWriter, ports: Mapping[str, PortQueues]) -> tuple[
     for name, queues in ports.items():
         if name not in found:
             hidden = f"port {name}: not visible from here"
-            seen += Compared(deviations=(Deviation(Kind.HTB, Shape.HIDDEN, hidden, "", Outcome.LEFT),))
+            seen += Compared(deviations=(Deviation(DriftKind.HTB, Shape.HIDDEN, hidden, "", Outcome.LEFT),))
         elif found[name].is_foreign:
             todo = f"Headway did not put it there; if it may go: tc qdisc delete dev {name} root"
-            seen += _foreign(name, queues, Kind.HTB, f"the port has a qdisc {found[name].qdisc}; {todo}")
+            seen += _foreign(name, queues, DriftKind.HTB, f"the port has a qdisc {found[name].qdisc}; {todo}")
         else:
-            seen += compared(Kind.HTB, shapers(name, queues), found[name].shapers, htb.same)
+            seen += compared(DriftKind.HTB, shapers(name, queues), found[name].shapers, htb.same)
     return seen, found
 
 

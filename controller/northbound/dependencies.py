@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controller.audit.runner import DriftView
+from controller.audit.record import DriftView
 from controller.events import Events
 from controller.reports import Reports
 from controller.use_cases import UseCases

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from controller.audit.runner import DriftView
+from controller.audit.record import DriftView
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add
 from controller.plan.invariant import violations

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 
-from controller.audit.switches import Part, SwitchAudit
 from controller.plan.plan import Plan
 from controller.site import Site
 from controller.southbound.openflow.desired import lowered, port_queues, switch_groups, switch_meters, switch_rules
-from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.pairs import ways
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import Rule, SwitchState
@@ -25,7 +23,6 @@ class SiteSwitches:
         site: Site,
         sessions: SwitchSessions,
         writers: Mapping[str, QueueWriter],
-        ignored: tuple[Ignored, ...] = (),
     ) -> None:
         """Wire the switches.
 
@@ -33,9 +30,7 @@ class SiteSwitches:
             site: the network and the policy.
             sessions: the OpenFlow connections.
             writers: by switch name, the writer of its queues; switches that share a database share a writer.
-            ignored: the rules that an audit leaves alone.
         """
-        self._audit = SwitchAudit(site, sessions, writers, ignored)
         self._site = site
         self._sessions = sessions
         self._writers = writers
@@ -77,7 +72,3 @@ class SiteSwitches:
             by_writer.setdefault(self._writers[switch.name], {}).update(port_queues(self._site.network, switch, plan))
         for writer, ports in by_writer.items():
             writer.apply(ports, TIMEOUT_S)
-
-    def audited(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
-        """Return what was found and done on a switch that should hold the rules and queues of these plans."""
-        return self._audit.parts(switch, meters, queues)

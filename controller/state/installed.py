@@ -41,6 +41,12 @@ class Installed:
         """Why the last step failed; empty if it did not."""
         return self.steps[-1].error if self.steps else ""
 
+    def is_at_rest(self, epoch: int) -> bool:
+        """Return whether all layers hold the plan of an epoch; queues that it leaves as they were keep an older one."""
+        if self.meters is None or self.queues is None:
+            return False
+        return epoch == self.meters.epoch == self.hosts_epoch
+
     def after(self, step: StepDone) -> "Installed":
         """Return it with one more step in its history."""
         return replace(self, steps=(*self.steps, step)[-HISTORY_STEPS:])

@@ -1,7 +1,9 @@
 """A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
 
+import threading
+
 from controller.audit.drift import Compared
-from controller.audit.runner import Audits
+from controller.audit.runner import AuditRunner
 from controller.audit.switches import Part
 from controller.checks import AnnouncementRequest
 from controller.plan.plan import Plan
@@ -88,7 +90,14 @@ class FakeSite:
     """All of it, wired as the controller's process does."""
 
     def __init__(
-        self, network=None, standing=(DATABASE, RAW_IMAGES), store="sqlite://", clock=None, together_us=0, **more
+        self,
+        network=None,
+        standing=(DATABASE, RAW_IMAGES),
+        store="sqlite://",
+        clock=None,
+        together_us=0,
+        switches=None,
+        **more,
     ):
         self.clock = clock or Clock()
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
@@ -97,10 +106,11 @@ class FakeSite:
         self.store = Store(store)
         self.store.open()
         self.use_cases = UseCases(self.state, self.store)
-        self.switches = FakeSwitches()
+        self.switches = switches or FakeSwitches()
         self.hosts = FakeHosts(self.reports)
-        self.audits = Audits(self.state, self.switches, self.hosts, now_s=lambda: self.clock() / 1e6)
-        self.convergence = Convergence(self.state, self.switches, self.hosts, self.audits)
+        writing = threading.Lock()
+        self.audits = AuditRunner(self.state, self.switches, self.hosts, writing, now_s=lambda: self.clock() / 1e6)
+        self.convergence = Convergence(self.state, self.switches, self.hosts, writing)
 
     @property
     def value(self) -> SiteState:
@@ -118,9 +128,10 @@ class FakeSite:
         self.attach(*(h.name for h in self.state.site.network.hosts))
 
     def converge(self):
-        """Let the clock act, carry out what is to do, and let the clock take note of it."""
+        """Let the clock act, audit, carry out what is to do, and let the clock take note of it."""
         self.use_cases.tick()
         prepare(self.state)
+        self.audits.next()
         self.convergence.step()
         self.use_cases.tick()
         prepare(self.state)

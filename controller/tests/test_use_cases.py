@@ -269,7 +269,10 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     site.attach_all()
     workers = [
         threading.Thread(target=work, daemon=True)
-        for work in (Timekeeper(site.state, use_cases).run, Convergence(site.state, site.switches, site.hosts).run)
+        for work in (
+            Timekeeper(site.state, use_cases).run,
+            Convergence(site.state, site.switches, site.hosts, threading.Lock()).run,
+        )
     ]
     for worker in workers:
         worker.start()

@@ -4,6 +4,7 @@ It keeps what every layer really does, apart from what the controller believes o
 order, at any time; a stream that breaks loses what is in it.
 """
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field, replace
 
@@ -62,7 +63,7 @@ class World:
         ledger = self.value.wished.ledger
         ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.reports = Reports(self.state)
-        self.convergence = Convergence(self.state, self, self)
+        self.convergence = Convergence(self.state, self, self, threading.Lock())
         self.hosts = {host.name: Host() for host in network.hosts}
         nothing = self.value.desired.plan
         self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}

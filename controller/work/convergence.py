@@ -1,9 +1,9 @@
 """The thread that carries the installed plan towards the desired one, step by confirmed step."""
 
+import threading
 from dataclasses import replace
 from typing import Protocol
 
-from controller.audit.runner import Audits
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
 from controller.plan.transitions import Change, Stage, Step, host_changes, switch_changes
@@ -37,11 +37,17 @@ class HostSender(Protocol):
 class Convergence:
     """Carries out one step after the other; which is the next one follows from the state as it is then."""
 
-    def __init__(
-        self, state: GuardedState, switches: Switches, hosts: HostSender, audits: Audits | None = None
-    ) -> None:
+    def __init__(self, state: GuardedState, switches: Switches, hosts: HostSender, writing: threading.Lock) -> None:
+        """Begin with no plan in force.
+
+        Args:
+            state: where plans are wished, and noted when they are in force.
+            switches: where they are carried to.
+            hosts: likewise.
+            writing: held for each step, from its choice until it is noted; the audit holds it for each of its own.
+        """
         self._state = state
-        self._audits = audits
+        self._writing = writing
         self._switches = switches
         self._hosts = hosts
         self._progress = Progress()
@@ -52,7 +58,7 @@ class Convergence:
         state = self._state
         while True:
             with state.changed:
-                while not state.stopping and self._next() is None and not self._audit_is_due():
+                while not state.stopping and self._next() is None:
                     state.changed.wait(self._patience_s())
                 if state.stopping:
                     return
@@ -68,29 +74,23 @@ class Convergence:
 
     def step(self) -> bool:
         """Carry out what can be done now; return False if a layer failed, to be tried again."""
-        if self._audits is not None:
-            self._audits.next()
         while True:
-            with self._state.changed:
-                step = None if self._state.stopping else self._next()
-                if step is not None and step.stage is Stage.HOSTS:
-                    self._grant(step)
-            if step is None:
-                return True
-            if step.stage is not Stage.HOSTS and not self._carried_out(step):
-                return False
+            with self._writing:  # from the choice until it is noted: an audit between them would find a step half done
+                with self._state.changed:
+                    step = None if self._state.stopping else self._next()
+                    if step is not None and step.stage is Stage.HOSTS:
+                        self._grant(step)
+                if step is None:
+                    return True
+                if step.stage is not Stage.HOSTS and not self._carried_out(step):
+                    return False
 
     def _patience_s(self) -> float:
         """Return how long nothing can be to do unless somebody says something, seconds; under the lock."""
         situation = self._situation()
         due_us = lease_ends_us(situation.reported, situation.now_us)
         due_us += [situation.not_before_us] if situation.not_before_us > situation.now_us else []
-        audit_s = [] if self._audits is None else [self._audits.wait_s()]
-        return min([RETRY_S, *audit_s, *((at_us - situation.now_us) / 1e6 for at_us in due_us)])
-
-    def _audit_is_due(self) -> bool:
-        """Return whether a switch, or the hosts, are to be audited now; under the lock."""
-        return self._audits is not None and self._audits.is_due()
+        return min([RETRY_S, *((at_us - situation.now_us) / 1e6 for at_us in due_us)])
 
     def _situation(self) -> Situation:
         """Return all that the next work follows from; under the lock."""
@@ -183,6 +183,7 @@ class Convergence:
         state.put(installed=replace(state.installed, hosts_epoch=plan.epoch))
         if plan is state.desired.plan:
             self._note_hosts()
+            state.changed.notify_all()  # the audit has waited for rest
 
     def _note_hosts(self) -> None:
         """Note that no host may be acting on more than it was granted any more; under the lock."""

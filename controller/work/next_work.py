@@ -113,6 +113,12 @@ RULES = (
         lambda s: s.transition,
     ),
     Rule(
+        "all layers hold the desired plan, and a switch has come back or has lost a rule",
+        "wait: the audit compares it first, so that what it has lost is known, and repairs it",
+        lambda s: bool(s.reported.switches_back) and s.installed.is_at_rest(s.desired.plan.epoch),
+        lambda _: Other.WAIT,
+    ),
+    Rule(
         "a switch may have lost rules or meters: it forwards nothing",
         "put back the rules and meters in force",
         lambda s: s.in_doubt(Stage.METERS),

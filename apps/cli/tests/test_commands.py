@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from apps.cli import announce, availability, base, client, completion, events
-from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
+from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -164,12 +164,12 @@ def test_drift_is_shown_before_and_after_the_first_audits(cli):
     site = cli.site
     site.attach_all()
     site.converge()
-    dark = Deviation(Kind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
-    lost = Deviation(Kind.METER, Shape.MISSING, "meter 1000", outcome=Outcome.REPAIRED)
-    site.switches.found["ls1"] = [Compared({Kind.FLOW: 21}, (dark, lost))]
+    dark = Deviation(DriftKind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
+    lost = Deviation(DriftKind.METER, Shape.MISSING, "meter 1000", outcome=Outcome.REPAIRED)
+    site.switches.found["ls1"] = [Compared({DriftKind.FLOW: 21}, (dark, lost))]
     site.clock.now_us += 10_000_000
     for _ in range(3):
-        site.convergence.step()
+        site.audits.next()
     shown = cli.run("drift")[0]
     for words in ("21 flow", "1 shadowed", "meter 1000", "delete it"):
         assert words in shown

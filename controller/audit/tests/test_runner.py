@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
+from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
 from controller.tests.fakes import FakeSite, ready_site
 from topology.protocol import EntryTelemetry, Telemetry
 
 INTERVAL_US = 10_000_000
-LOST = Deviation(Kind.FLOW, Shape.MISSING, wanted="rule", outcome=Outcome.REPAIRED)
-DARK = Deviation(Kind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
+LOST = Deviation(DriftKind.FLOW, Shape.MISSING, wanted="rule", outcome=Outcome.REPAIRED)
+DARK = Deviation(DriftKind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
 
 
 def pass_interval(site: FakeSite) -> None:
     """Let one interval pass, and every place be audited."""
     site.clock.now_us += INTERVAL_US
     for _ in (*site.state.site.network.switches, "hosts"):
-        site.convergence.step()
+        site.audits.next()
 
 
 def told(site: FakeSite, name: str):
@@ -36,12 +36,12 @@ def finds(site: FakeSite, *audits: Compared) -> None:
 
 def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
     site = ready_site()
-    site.convergence.step()
+    site.audits.next()
     assert site.switches.audited_with == []
     pass_interval(site)
     installed = site.value.installed
     assert site.switches.audited_with == [(name, installed.meters, installed.queues) for name in ("ls1", "ch1")]
-    site.convergence.step()
+    site.audits.next()
     assert len(site.switches.audited_with) == 2
     assert site.audits.view().audits == {"ls1": 1, "ch1": 1, "hosts": 1}
 
@@ -61,7 +61,11 @@ def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
     site.reports.switch_up(2)
     site.switches.log.clear()
     site.convergence.step()
+    assert site.switches.log == []
+    site.audits.next()
     assert [name for name, _, _ in site.switches.audited_with] == ["ch1"]
+    site.convergence.step()
+    assert [place for place, _ in site.switches.log] == ["meters", "queues"]
 
 
 def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else():
@@ -70,6 +74,7 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
     assert not is_due(site)
     site.reports.rule_gone(1)
     assert is_due(site)
+    site.audits.next()
     site.convergence.step()
     assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
     assert site.switches.log == []
@@ -85,10 +90,11 @@ def test_there_is_no_audit_while_a_transition_is_under_way():
         site.state.put(installed=replace(installed, hosts_epoch=installed.hosts_epoch - 1))
     site.clock.now_us += INTERVAL_US
     site.convergence.step()
+    site.audits.next()
     assert site.switches.audited_with == []
     site.switches.gone = False
     site.convergence.step()
-    site.convergence.step()
+    site.audits.next()
     assert [name for name, _, _ in site.switches.audited_with] == ["ls1"]
 
 
@@ -98,7 +104,7 @@ def test_what_is_repaired_is_counted_and_told_each_time_it_is_found():
     for _ in range(3):
         pass_interval(site)
     view = site.audits.view()
-    key = ("ls1", Kind.FLOW, Shape.MISSING)
+    key = ("ls1", DriftKind.FLOW, Shape.MISSING)
     assert (view.found, view.repaired) == ({key: 3}, {key: 3})
     assert [e["count"] for e in told(site, "drift.found")] == [2, 1]
     assert [e["count"] for e in told(site, "drift.repaired")] == [2, 1]
@@ -111,7 +117,7 @@ def test_what_is_left_alone_is_counted_once_and_is_an_alarm_until_it_is_gone():
     finds(site, Compared(deviations=(DARK,)), Compared(deviations=(DARK,)), Compared())
     for _ in range(3):
         pass_interval(site)
-    assert site.audits.view().found == {("ls1", Kind.FLOW, Shape.SHADOWED): 1}
+    assert site.audits.view().found == {("ls1", DriftKind.FLOW, Shape.SHADOWED): 1}
     assert [e["what"] for e in told(site, "drift.alarm")] == ["flow shadowed: theirs: delete it"]
     assert len(told(site, "drift.alarm_over")) == 1
 
@@ -136,7 +142,7 @@ def test_a_host_that_holds_what_it_confirmed_is_sent_nothing():
     site.hosts.sent.clear()
     pass_interval(site)
     assert site.hosts.sent == []
-    assert site.audits.view().latest["hosts"].seen.proper[Kind.HOST] >= 2
+    assert site.audits.view().latest["hosts"].seen.proper[DriftKind.HOST] >= 2
 
 
 def test_a_host_that_lacks_an_entry_is_sent_its_allocations_again_and_is_an_alarm_if_that_does_not_help():
@@ -151,7 +157,7 @@ def test_a_host_that_lacks_an_entry_is_sent_its_allocations_again_and_is_an_alar
     assert (host, allocations.epoch) == ("base23", state.sent_epoch)
     assert [e.name for e in allocations.entries] == [e.flow.name for e in state.acts_as_granted]
     view = site.audits.view()
-    assert view.repaired == {("hosts", Kind.HOST, Shape.MISSING): 1}
+    assert view.repaired == {("hosts", DriftKind.HOST, Shape.MISSING): 1}
     assert view.latest["hosts"].alarms == ()
     site.clock.now_us += INTERVAL_US
     say_all(site, "base23")

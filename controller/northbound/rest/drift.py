@@ -6,8 +6,8 @@ from fastapi import APIRouter, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.audit.drift import Audit, Kind, Outcome, Shape
-from controller.audit.runner import Counted, DriftView
+from controller.audit.drift import Audit, DriftKind, Outcome, Shape
+from controller.audit.record import Counted, DriftView
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add, answer
 from controller.northbound.rest.shapes import WHOLE, Time
@@ -20,7 +20,7 @@ MOST_SHOWN = 200  # deviations of one audit; a switch that has lost all its rule
 class DeviationOut(TypedDict):
     """An object that was not as it should be."""
 
-    kind: Annotated[Kind, Field(description="What sort of object it is; `htb` is a queue as the kernel has it.")]
+    kind: Annotated[DriftKind, Field(description="What sort of object it is; `htb` is a queue as the kernel has it.")]
     shape: Annotated[Shape, Field(description="How it differed.")]
     wanted: Annotated[str, Field(description="What it should be; empty if it should not be there.")]
     found: Annotated[str, Field(description="What it was; empty if it was not there.")]
@@ -34,7 +34,7 @@ class AuditOut(TypedDict):
 
     at: Annotated[Time, Field(description="When it began.")]
     took_us: Annotated[int, Field(description="How long it took, repairs included, microseconds.")]
-    proper: Annotated[dict[Kind, int], Field(description="How many objects were as they should be.")]
+    proper: Annotated[dict[DriftKind, int], Field(description="How many objects were as they should be.")]
     deviations: Annotated[list[DeviationOut], Field(description=f"The others, at most {MOST_SHOWN}.")]
     more: Annotated[int, Field(description="How many deviations are not shown.")]
     messages: Annotated[int, Field(description="How many changes were sent to put things right.")]
@@ -58,7 +58,7 @@ class TallyOut(TypedDict):
     """How often something was found since the controller started; what lasts counts once."""
 
     place: Annotated[str, Field(description="The switch's name, or `hosts`.")]
-    kind: Annotated[Kind, Field(description="What sort of object it was.")]
+    kind: Annotated[DriftKind, Field(description="What sort of object it was.")]
     shape: Annotated[Shape, Field(description="How it differed.")]
     found: Annotated[int, Field(description="How often.")]
     repaired: Annotated[int, Field(description="How often it was put right.")]

@@ -2,13 +2,15 @@
 
 from fastapi.testclient import TestClient
 
-from controller.audit.drift import Compared, Deviation, Kind, Outcome, Shape
+from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
 from controller.northbound.rest.drift import MOST_SHOWN
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import ready_site
 
-LOST = tuple(Deviation(Kind.FLOW, Shape.MISSING, f"rule {i}", outcome=Outcome.REPAIRED) for i in range(MOST_SHOWN + 5))
-DARK = Deviation(Kind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
+LOST = tuple(
+    Deviation(DriftKind.FLOW, Shape.MISSING, f"rule {i}", outcome=Outcome.REPAIRED) for i in range(MOST_SHOWN + 5)
+)
+DARK = Deviation(DriftKind.FLOW, Shape.SHADOWED, "ours", "theirs", Outcome.LEFT, "delete it")
 
 
 def test_the_latest_audit_and_the_latest_drift_of_each_place_are_shown_and_counted():
@@ -20,11 +22,11 @@ def test_the_latest_audit_and_the_latest_drift_of_each_place_are_shown_and_count
         ("ch1", None, 0),
         ("hosts", None, 0),
     ]
-    site.switches.found["ls1"] = [Compared({Kind.FLOW: 9}, LOST), Compared({Kind.FLOW: 214}, (DARK,))]
+    site.switches.found["ls1"] = [Compared({DriftKind.FLOW: 9}, LOST), Compared({DriftKind.FLOW: 214}, (DARK,))]
     for _ in range(2):
         site.clock.now_us += 10_000_000
         for _ in range(3):
-            site.convergence.step()
+            site.audits.next()
     place = client.get("/v1/drift").json()["places"][0]
     assert (place["latest"]["proper"], place["latest"]["alarms"]) == (
         {"flow": 214},

@@ -11,8 +11,8 @@ import pytest
 from pyroute2 import netns
 
 from apps.openflow import OpenFlowApp
-from controller.audit.drift import Compared, Kind, Outcome, Shape
-from controller.audit.switches import Part
+from controller.audit.drift import Compared, DriftKind, Outcome, Shape
+from controller.audit.switches import Part, SwitchAudit
 from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
@@ -24,7 +24,6 @@ from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import Rule, cookie, match
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from controller.southbound.ovsdb.writer import QueueWriter
-from controller.southbound.site_switches import SiteSwitches
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -50,7 +49,7 @@ class Rig:
     ovs: PrivateOvs
     sessions: SwitchSessions
     writer: QueueWriter
-    switches: SiteSwitches
+    switches: SwitchAudit
     plan: Plan
     namespace: str
     lost_rules: list[int]
@@ -65,7 +64,7 @@ class Rig:
         assert [part.error for part in parts if part.error] == []
         return Part(sum((p.seen for p in parts), Compared()), sum(p.messages for p in parts))
 
-    def drift(self) -> tuple[list[tuple[Kind, Shape]], int]:
+    def drift(self) -> tuple[list[tuple[DriftKind, Shape]], int]:
         """What an audit finds and repairs, by kind and shape, and in how many changes; the next one must be clean."""
         part = self.audit()
         assert all(d.outcome is Outcome.REPAIRED for d in part.seen.deviations), part.seen.deviations
@@ -76,7 +75,12 @@ class Rig:
         """An audit that finds everything in its place."""
         rules = self.ovs.ofctl("dump-flows", "s1").count("cookie=0x4857000000000001")
         return Compared(
-            {Kind.FLOW: rules, Kind.METER: len(switch_meters(NETWORK, SWITCH, self.plan)), Kind.QUEUE: 5, Kind.HTB: 5}
+            {
+                DriftKind.FLOW: rules,
+                DriftKind.METER: len(switch_meters(NETWORK, SWITCH, self.plan)),
+                DriftKind.QUEUE: 5,
+                DriftKind.HTB: 5,
+            }
         )
 
     def tc(self, *arguments: str) -> str:
@@ -115,7 +119,7 @@ def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, lost_ru
     site = Site(NETWORK, DEFAULT_POLICY, standing, 3000)
     plan = planned(2, NETWORK, DEFAULT_POLICY, PlanInput(standing))
     with QueueWriter(ovs.remote) as writer:
-        switches = SiteSwitches(site, sessions, {SWITCH.name: writer}, IGNORED)
+        switches = SwitchAudit(site, sessions, {SWITCH.name: writer}, IGNORED)
         rig = Rig(ovs, sessions, writer, switches, plan, namespace, lost_rules)
         rig.audit()  # a switch that holds nothing is drift like any other
         yield rig
@@ -147,7 +151,7 @@ def test_two_audits_of_a_proper_switch_send_nothing(rig):
 
 def test_a_deleted_rule_comes_back_alone(rig):
     rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
-    assert rig.drift() == ([(Kind.FLOW, Shape.MISSING)], 1)
+    assert rig.drift() == ([(DriftKind.FLOW, Shape.MISSING)], 1)
 
 
 def test_who_deletes_rules_of_ours_is_noticed_at_once_and_told_of_once(rig):
@@ -171,23 +175,23 @@ def test_what_we_delete_ourselves_is_not_told(rig):
 
 def test_a_rule_with_other_actions_is_put_right_alone(rig):
     rig.ovs.ofctl("--strict", "mod-flows", "s1", f"{IMAGE},actions=drop")
-    assert rig.drift() == ([(Kind.FLOW, Shape.MISCONFIGURED)], 1)
+    assert rig.drift() == ([(DriftKind.FLOW, Shape.MISCONFIGURED)], 1)
 
 
 def test_a_rule_too_many_with_our_cookie_goes_alone(rig):
     rig.ovs.ofctl("add-flow", "s1", f"cookie={cookie(1):#x},table=1,priority=7,tcp,actions=drop")
-    assert rig.drift() == ([(Kind.FLOW, Shape.EXCESS)], 1)
+    assert rig.drift() == ([(DriftKind.FLOW, Shape.EXCESS)], 1)
 
 
 def test_a_meter_s_burst_is_put_right_in_place(rig):
     rig.ovs.ofctl("mod-meter", "s1", "meter=1000,kbps,burst,stats,bands=type=drop,rate=5000,burst_size=10")
-    assert rig.drift() == ([(Kind.METER, Shape.MISCONFIGURED)], 1)
+    assert rig.drift() == ([(DriftKind.METER, Shape.MISCONFIGURED)], 1)
 
 
 def test_a_deleted_meter_comes_back_with_the_rules_that_went_with_it(rig):
     users = rig.ovs.ofctl("dump-flows", "s1").count("meter:1000")
     rig.ovs.ofctl("del-meter", "s1", "meter=1000")
-    found = sorted([(Kind.METER, Shape.MISSING), *[(Kind.FLOW, Shape.MISSING)] * users])
+    found = sorted([(DriftKind.METER, Shape.MISSING), *[(DriftKind.FLOW, Shape.MISSING)] * users])
     assert users >= 2
     assert rig.drift() == (found, 1 + users)
 
@@ -228,28 +232,28 @@ def test_somebody_else_s_rule_in_the_place_of_ours_stays_and_the_rest_is_repaire
     assert seen == [(Shape.SHADOWED, Outcome.LEFT), (Shape.MISSING, Outcome.REPAIRED)]
     assert part.messages == 1
     rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
-    assert rig.drift() == ([(Kind.FLOW, Shape.MISSING)], 1)
+    assert rig.drift() == ([(DriftKind.FLOW, Shape.MISSING)], 1)
 
 
 def test_a_queue_s_rate_is_put_right_in_its_row(rig):
     row = queue_row(rig, 2)
     rig.ovs.vsctl("set", "queue", row, "other_config:min-rate=1000000")
     assert "rate 1Mbit" in class_of(rig, 3)
-    assert rig.drift() == ([(Kind.QUEUE, Shape.MISCONFIGURED)], 1)
+    assert rig.drift() == ([(DriftKind.QUEUE, Shape.MISCONFIGURED)], 1)
     assert queue_row(rig, 2) == row
 
 
 def test_a_queue_taken_off_the_port_comes_back_as_the_row_it_was(rig):
     row, rows = queue_row(rig, 2), rig.ovs.vsctl("list", "queue").count("_uuid")
     rig.ovs.vsctl("remove", "qos", rig.ovs.vsctl("get", "port", PORT, "qos").strip(), "queues", "2")
-    assert rig.drift() == ([(Kind.QUEUE, Shape.MISSING)], 1)
+    assert rig.drift() == ([(DriftKind.QUEUE, Shape.MISSING)], 1)
     assert (queue_row(rig, 2), rig.ovs.vsctl("list", "queue").count("_uuid")) == (row, rows)
 
 
 def test_queues_taken_off_the_port_whole_come_back_as_the_rows_they_were(rig):
     qos = rig.ovs.vsctl("get", "port", PORT, "qos").strip()
     rig.ovs.vsctl("clear", "port", PORT, "qos")
-    assert rig.drift() == ([(Kind.QUEUE, Shape.MISSING)] * 5, 1)
+    assert rig.drift() == ([(DriftKind.QUEUE, Shape.MISSING)] * 5, 1)
     assert rig.ovs.vsctl("get", "port", PORT, "qos").strip() == qos
     assert rig.ovs.vsctl("list", "qos").count("_uuid") == 1
 
@@ -260,7 +264,7 @@ def test_somebody_else_s_queues_stay_and_are_an_alarm(rig):
     rig.ovs.vsctl(*other, "--", "set", "port", PORT, "qos=@q")
     part = rig.audit()
     (foreign,) = part.seen.deviations
-    assert (foreign.kind, foreign.shape, foreign.outcome) == (Kind.QUEUE, Shape.SHADOWED, Outcome.LEFT)
+    assert (foreign.kind, foreign.shape, foreign.outcome) == (DriftKind.QUEUE, Shape.SHADOWED, Outcome.LEFT)
     assert "ovs-vsctl clear port" in foreign.todo
     rig.ovs.vsctl("set", "port", PORT, f"qos={qos}")
     assert rig.audit() == Part(rig.proper(), 0)
@@ -269,7 +273,7 @@ def test_somebody_else_s_queues_stay_and_are_an_alarm(rig):
 def test_a_class_changed_in_the_kernel_is_put_right_though_the_database_is(rig):
     before = class_of(rig, 3)
     rig.tc("class", "change", "dev", PORT, "parent", "1:fffe", "classid", "1:3", "htb", "rate", "1mbit", "burst", "2k")
-    assert rig.drift() == ([(Kind.HTB, Shape.MISCONFIGURED)], 1)
+    assert rig.drift() == ([(DriftKind.HTB, Shape.MISCONFIGURED)], 1)
     assert class_of(rig, 3) == before
 
 
@@ -277,40 +281,44 @@ def test_a_burst_changed_in_the_kernel_alone_is_seen(rig):
     wanted = rig.writer.installed(PORT).queues[2]
     rates = ["rate", f"{wanted.min_bps}bit", "ceil", f"{wanted.max_bps}bit", "burst", "60k"]
     rig.tc("class", "change", "dev", PORT, "parent", "1:fffe", "classid", "1:3", "htb", *rates)
-    assert rig.drift() == ([(Kind.HTB, Shape.MISCONFIGURED)], 1)
+    assert rig.drift() == ([(DriftKind.HTB, Shape.MISCONFIGURED)], 1)
 
 
 def test_a_class_deleted_in_the_kernel_comes_back(rig):
     rig.tc("class", "del", "dev", PORT, "classid", "1:3")
-    assert rig.drift() == ([(Kind.HTB, Shape.MISSING)], 1)
+    assert rig.drift() == ([(DriftKind.HTB, Shape.MISSING)], 1)
 
 
 def test_a_class_too_many_in_the_kernel_goes(rig):
     rig.tc("class", "add", "dev", PORT, "parent", "1:fffe", "classid", "1:9", "htb", "rate", "1mbit")
-    assert rig.drift() == ([(Kind.HTB, Shape.EXCESS)], 1)
+    assert rig.drift() == ([(DriftKind.HTB, Shape.EXCESS)], 1)
     assert class_of(rig, 9) == ""
 
 
 def test_all_classes_lost_in_the_kernel_come_back(rig):
     rig.tc("qdisc", "del", "dev", PORT, "root")
-    assert rig.drift() == ([(Kind.HTB, Shape.MISSING)] * 5, 3)
+    assert rig.drift() == ([(DriftKind.HTB, Shape.MISSING)] * 5, 3)
 
 
 def test_somebody_else_s_qdisc_stays_and_is_an_alarm(rig):
     rig.tc("qdisc", "replace", "dev", PORT, "root", "tbf", "rate", "1mbit", "burst", "10k", "latency", "10ms")
     part = rig.audit()
     (foreign,) = part.seen.deviations
-    assert (foreign.kind, foreign.shape, foreign.outcome) == (Kind.HTB, Shape.SHADOWED, Outcome.LEFT)
+    assert (foreign.kind, foreign.shape, foreign.outcome) == (DriftKind.HTB, Shape.SHADOWED, Outcome.LEFT)
     assert f"tc qdisc delete dev {PORT} root" in foreign.todo
     assert part.messages == 0
     rig.tc("qdisc", "del", "dev", PORT, "root")
-    assert rig.drift() == ([(Kind.HTB, Shape.MISSING)] * 5, 3)
+    assert rig.drift() == ([(DriftKind.HTB, Shape.MISSING)] * 5, 3)
 
 
 def test_a_port_that_cannot_be_seen_is_not_called_proper(rig):
     parts = rig.switches.audited(SWITCH, rig.plan, rig.plan)  # not in the switch's namespace
     (hidden,) = (d for part in parts for d in part.seen.deviations)
-    assert (hidden.kind, hidden.shape, hidden.wanted) == (Kind.HTB, Shape.HIDDEN, f"port {PORT}: not visible from here")
+    assert (hidden.kind, hidden.shape, hidden.wanted) == (
+        DriftKind.HTB,
+        Shape.HIDDEN,
+        f"port {PORT}: not visible from here",
+    )
 
 
 def test_a_thousand_rules_are_audited_in_well_under_a_second_of_processor_time(rig):
