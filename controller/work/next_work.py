@@ -97,7 +97,7 @@ Work = Step | Other
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row: when it applies, what is done then; in words, which docs/enforcement.md shows, and as functions."""
+    """A row: when it applies, what is done then; in words, as docs/decisions/0015 shows them, and as functions."""
 
     when: str
     then: str

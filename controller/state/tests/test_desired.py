@@ -1,0 +1,139 @@
+"""The desired plan: the same for the same wishes and reports, and another only for what it depends on."""
+
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import LifecycleEvent
+from controller.plan.plan import Plan
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.site import Site
+from controller.state.desired import basis, desired_plan
+from controller.state.installed import Installed
+from controller.state.value import SiteState, first_state, must_replan, replanned, with_lines_noted
+from controller.tests.fakes import START_US, ready_site, value_of
+from controller.tests.fakes import image as image_request
+from topology.named import chile_illinois_2
+from topology.protocol import FlowClass, Telemetry
+
+SITE = Site(chile_illinois_2(), DEFAULT_POLICY, (DATABASE, RAW_IMAGES), 300)
+HOSTS = [host.name for host in SITE.network.hosts]
+NORTH_PORT = (1, 8)
+HOUR_US = 3_600_000_000
+
+reservations = st.lists(
+    st.tuples(
+        st.sampled_from(["base20", "base21"]),
+        st.sampled_from([FlowClass.URGENT, FlowClass.BACKGROUND]),
+        st.integers(10**6, 10**8),
+    ),
+    max_size=4,
+)
+
+
+def state_with(promised) -> SiteState:
+    """A state in which some reservations have begun, as a new process would make it."""
+    state = first_state(SITE, START_US)
+    ledger = state.wished.ledger
+    for number, (host, flow_class, rate_bps) in enumerate(promised):
+        name = f"r{number}"
+        request = Request(host, "arch", flow_class, rate_bps, START_US, START_US + HOUR_US)
+        ledger.hold(request, Created(name, START_US))
+        if name in ledger.reservations:
+            ledger.happened(name, LifecycleEvent.COMMIT, START_US)
+    ledger.tick(START_US)
+    return state
+
+
+def plan_of_state(state: SiteState, epoch: int = 2, now_us: int = START_US) -> Plan:
+    """The plan that is desired in a state."""
+    return desired_plan(SITE, state.wished, state.reported, epoch, now_us)
+
+
+@settings(max_examples=40, deadline=None)
+@given(promised=reservations)
+def test_the_same_wishes_and_reports_come_to_the_same_plan(promised):
+    one, other = state_with(promised), state_with(promised)
+    assert one.wished.ledger is not other.wished.ledger
+    assert plan_of_state(one) == plan_of_state(other) == plan_of_state(one)
+    assert basis(SITE, one.wished, one.reported, START_US) == basis(SITE, other.wished, other.reported, START_US)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    promised=reservations,
+    host=st.sampled_from(HOSTS),
+    confirmed=st.integers(0, 2**50),
+    doubts=st.integers(0, 9),
+    dpids=st.frozensets(st.integers(1, 9), max_size=3),
+    error=st.text(max_size=5),
+)
+def test_what_a_plan_does_not_depend_on_does_not_change_it(promised, host, confirmed, doubts, dpids, error):
+    state = state_with(promised)
+    plan, made_of = plan_of_state(state), basis(SITE, state.wished, state.reported, START_US)
+    agent = replace(
+        state.reported.hosts[host],
+        kernel=f"6.{doubts}",
+        confirmed_epoch=confirmed,
+        confirmed_us=confirmed,
+        telemetry=Telemetry(2, 250, ()),
+        telemetry_us=confirmed,
+    )
+    reported = replace(state.reported.with_host(host, agent), doubts=doubts, switches_back=dpids, store_error=error)
+    another = replace(state, reported=reported, installed=Installed(plan, plan, 2), sleeping_until_us=confirmed)
+    assert plan_of_state(another) == plan
+    assert basis(SITE, another.wished, another.reported, START_US) == made_of
+    assert replanned(SITE, another, START_US).desired.plan == replanned(SITE, state, START_US).desired.plan
+
+
+@settings(max_examples=20, deadline=None)
+@given(promised=reservations, epoch=st.integers(2, 2**50))
+def test_the_epoch_is_but_a_number_on_it(promised, epoch):
+    state = state_with(promised)
+    assert replace(plan_of_state(state, epoch), epoch=2) == plan_of_state(state)
+
+
+def test_planning_anew_without_news_is_the_same_state():
+    state = replanned(SITE, state_with([("base20", FlowClass.URGENT, 10**7)]), START_US)
+    assert replanned(SITE, state, START_US) is state
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(wants):
+    site = ready_site()
+    site.announce(image_request())
+    state = value_of(site.state)
+    host = replace(state.reported.hosts["base20"], wants={"image/base20": wants, "unknown": True})
+    reported = state.reported.with_host("base20", host)
+    before, after = (
+        {e.flow.name: e.frame_bps for e in desired_plan(site.state.site, state.wished, r, 2, START_US).entries}
+        for r in (state.reported, reported)
+    )
+    assert (after != before) is wants
+    assert (after["image/base20"] > before["image/base20"]) is wants
+
+
+def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
+    state = first_state(SITE, START_US)
+    ready = replace(state.desired.plan, down=frozenset({"north"}))
+    state = replace(state, desired=replace(state.desired, prepared={"north": ready}))
+    lines = state.reported.lines.said("north", NORTH_PORT, START_US, is_live=False)
+    died = replace(state, reported=replace(state.reported, lines=lines))
+    assert must_replan(SITE, died, START_US)
+    noted, news = with_lines_noted(died, START_US)
+    assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
+    assert noted.desired.plan == replace(ready, epoch=state.desired.next_epoch)
+    assert noted.desired.prepared == {}
+    assert with_lines_noted(noted, START_US) == (noted, ())
+
+
+def test_reading_the_ledger_anew_is_another_version_even_if_nothing_moved():
+    state = first_state(SITE, START_US)
+    restored = replace(state, wished=replace(state.wished, ledger=SITE.ledger(), restored=1))
+    assert must_replan(SITE, restored, START_US)
+    assert not must_replan(SITE, replanned(SITE, restored, START_US), START_US)
