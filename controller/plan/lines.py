@@ -17,6 +17,25 @@ class LineState(StrEnum):
     RETURNING = "returning"  # up, but not for long enough yet
 
 
+class LineEvent(StrEnum):
+    """What happens to it."""
+
+    CUT = "cut"  # the port at one of its ends is dead
+    JOIN = "join"  # the ports at both ends are live
+    PROVE = "prove"  # it has been up for long enough
+
+
+LINE_NEXT: dict[LineState, dict[LineEvent, LineState]] = {
+    LineState.UP: {LineEvent.CUT: LineState.DOWN, LineEvent.JOIN: LineState.UP},
+    LineState.DOWN: {LineEvent.CUT: LineState.DOWN, LineEvent.JOIN: LineState.RETURNING},
+    LineState.RETURNING: {
+        LineEvent.CUT: LineState.DOWN,
+        LineEvent.JOIN: LineState.RETURNING,
+        LineEvent.PROVE: LineState.UP,
+    },
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Lines:
     """What is known of the lines. One that flaps would move flows with each beat: one that returns must prove itself.
@@ -24,28 +43,37 @@ class Lines:
     Attributes:
         return_after_us: how long a line must have been up again before it is used.
         dead_ports: by circuit that a switch has spoken of, the ports at its ends that are dead.
+        states: by such a circuit, how its line is; one that returns may have proved itself since.
         trusted_us: by circuit that has been down, from when on it is used again.
         last_down: the circuits that were down when :meth:`noted` was called last.
     """
 
     return_after_us: int = RETURN_AFTER_US
     dead_ports: Mapping[str, frozenset[Port]] = field(default_factory=dict)
+    states: Mapping[str, LineState] = field(default_factory=dict)
     trusted_us: Mapping[str, int] = field(default_factory=dict)
     last_down: frozenset[str] = frozenset()
 
     def said(self, circuit: str, port: Port, now_us: int, *, is_live: bool) -> "Lines":
         """Return them after a switch has said how the port at one end of a circuit is."""
-        before = self.dead_ports.get(circuit, frozenset())
-        dead = before - {port} if is_live else before | {port}
-        returns = bool(before) and not dead
-        trusted_us = {**self.trusted_us, circuit: now_us + self.return_after_us} if returns else self.trusted_us
-        return replace(self, dead_ports={**self.dead_ports, circuit: dead}, trusted_us=trusted_us)
+        ports, before = self.dead_ports.get(circuit, frozenset()), self.states.get(circuit, LineState.UP)
+        dead = ports - {port} if is_live else ports | {port}
+        state = LINE_NEXT[before][LineEvent.CUT if dead else LineEvent.JOIN]
+        trusted_us = dict(self.trusted_us)
+        if (before, state) == (LineState.DOWN, LineState.RETURNING):
+            trusted_us[circuit] = now_us + self.return_after_us
+        return replace(
+            self,
+            dead_ports={**self.dead_ports, circuit: dead},
+            states={**self.states, circuit: state},
+            trusted_us=trusted_us,
+        )
 
     def state(self, circuit: str, now_us: int) -> LineState:
         """Return how a circuit's line is."""
-        if self.dead_ports.get(circuit):
-            return LineState.DOWN
-        return LineState.RETURNING if now_us < self.trusted_us.get(circuit, 0) else LineState.UP
+        known = self.states.get(circuit, LineState.UP)
+        is_proved = known is LineState.RETURNING and self.trusted_us[circuit] <= now_us
+        return LINE_NEXT[known][LineEvent.PROVE] if is_proved else known
 
     def down(self, now_us: int) -> frozenset[str]:
         """Return the circuits that are not to be used."""

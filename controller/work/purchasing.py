@@ -6,10 +6,10 @@ whether it was bought. Hosts may use a circuit only while its provider says that
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
 from controller.plan.paths import circuits
+from controller.plan.purchase_lifecycle import SHOWN, PurchaseEvent, moved
 from controller.plan.purchases import (
     Action,
     Buy,
@@ -130,12 +130,12 @@ class Purchasing:
                 "provider.refused", level="warning", circuit=circuit, purchase=step.name, why=refusal.reason
             )
             if isinstance(step, Buy):
-                self._write(circuit, Purchase(step.name, step.period, PurchaseState.FAILED, refusal.reason))
+                self._happened(circuit, step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
             self._fail_uncovered(circuit, step.period, refusal.reason)
             return False
         except NotInForce as untrue:
             if untrue.found is not None:
-                self._write(circuit, Purchase(step.name, untrue.found, PurchaseState.RESERVED, str(untrue)))
+                self._happened(circuit, step.name, PurchaseEvent.DIFFER, untrue.found, str(untrue))
             raise
         return True
 
@@ -146,7 +146,7 @@ class Purchasing:
         if isinstance(step, Buy):
             self._write(circuit, Purchase(step.name, step.period, PurchaseState.ASKED))
             provider.reserve(step.name, step.period)
-            self._write(circuit, Purchase(step.name, step.period, PurchaseState.RESERVED))
+            self._happened(circuit, step.name, PurchaseEvent.SELL)
         elif isinstance(step, PurchaseChange):
             with self._state.changed:  # until it is rebuilt, no more than both rates have is counted on
                 known = self._state.wished.purchases[circuit][step.name]
@@ -154,12 +154,10 @@ class Purchasing:
                     least_bps = min(known.period.rate_bps, step.period.rate_bps)
                     self._state.put(wished=self._state.wished.with_rebuilding(known.name, least_bps))
                 self._state.changed.notify_all()
-            self._write(circuit, replace(known, period=provider.change(step.name, step.period)))
+            self._happened(circuit, step.name, PurchaseEvent.CHANGE, provider.change(step.name, step.period))
         elif isinstance(step, Release):
             provider.release(step.name)
-            with self._state.changed:
-                known = self._state.wished.purchases[circuit][step.name]
-            self._write(circuit, replace(known, state=PurchaseState.ENDED))
+            self._happened(circuit, step.name, PurchaseEvent.RELEASE)
 
     def _watch(self, circuit: str, provider: Provider) -> None:
         """Ask how each purchase does, finish what an earlier process has only asked for, forget what is over."""
@@ -181,7 +179,7 @@ class Purchasing:
             self._state.events.publish(
                 "provider.state", circuit=circuit, purchase=known.name, state=status.state, why=status.reason
             )
-            self._write(circuit, Purchase(known.name, period, status.state, status.reason))
+            self._happened(circuit, known.name, SHOWN[status.state], period, status.reason)
         if status.state is PurchaseState.UP:
             with self._state.changed:
                 if known.name in self._state.wished.rebuilding:
@@ -209,6 +207,14 @@ class Purchasing:
                     "reservation.failed", level="error", reservation=known.reservation_id, why=why
                 )
         self._use_cases.tick()
+
+    def _happened(
+        self, circuit: str, name: str, event: PurchaseEvent, period: Period | None = None, reason: str | None = None
+    ) -> None:
+        """Take a purchase to its next state, on disk before this returns."""
+        with self._state.changed:
+            known = self._state.wished.purchases[circuit][name]
+        self._write(circuit, moved(known, event, period, reason))
 
     def _write(self, circuit: str, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""

@@ -3,10 +3,14 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from controller.northbound.api import STATUS
 from controller.northbound.rest.answers import kebab
 from controller.plan.admission import OfferKind, Reason
 from controller.plan.lifecycle import NEXT
+from controller.plan.lines import LINE_NEXT
+from controller.plan.purchase_lifecycle import PURCHASE_NEXT
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,10 +22,19 @@ def table(document, title):
     return [[cell.strip() for cell in row.strip("|\n").split("|")] for row in rows.splitlines()]
 
 
-def test_the_states_and_what_can_happen_in_each_are_those_of_the_lifecycle():
-    described = {state.strip("`"): steps for state, _, steps in table("reservations.md", "state")}
+@pytest.mark.parametrize(
+    ("document", "first", "steps_of"),
+    [
+        ("reservations.md", "state", NEXT),
+        ("failover.md", "line", LINE_NEXT),
+        ("configuration.md", "purchase", PURCHASE_NEXT),
+    ],
+    ids=["reservation", "line", "purchase"],
+)
+def test_the_states_and_what_can_happen_in_each_are_those_of_the_code(document, first, steps_of):
+    described = {state.strip("`"): steps for state, _, steps in table(document, first)}
     assert described == {
-        state: ", ".join(f"{event} -> `{after}`" for event, after in steps.items()) for state, steps in NEXT.items()
+        state: ", ".join(f"{event} -> `{after}`" for event, after in steps.items()) for state, steps in steps_of.items()
     }
 
 

@@ -1,6 +1,10 @@
 """When a circuit's line is down, and when it may be used again."""
 
-from controller.plan.lines import Lines, LineState
+import itertools
+
+import pytest
+
+from controller.plan.lines import LINE_NEXT, LineEvent, Lines, LineState
 
 NEAR, FAR = (1, 8), (2, 8)
 
@@ -44,3 +48,28 @@ def test_news_are_told_once():
         known, news = known.noted(now_us)
         told.append(news)
     assert told == [(), (("north", LineState.UP),), ()]
+
+
+def brought_to(state):
+    """Lines of which the north is in a state at 50."""
+    said = {"up": [], "down": [(NEAR, False, 10)], "returning": [(NEAR, False, 10), (NEAR, True, 20)]}
+    known = lines(*said[state])
+    assert known.state("north", 50) is state
+    return known
+
+
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(LineState, LineEvent)))
+def test_each_event_moves_a_line_by_the_table(state, event):
+    known, at_us = brought_to(state), 50
+    if event is LineEvent.PROVE:
+        at_us = 120  # a hundred after the return; the others do not wait for anything
+    else:
+        known = known.said("north", NEAR, at_us, is_live=event is LineEvent.JOIN)
+    assert known.state("north", at_us) is LINE_NEXT[state].get(event, state)
+    assert (event in LINE_NEXT[state]) is (event is not LineEvent.PROVE or state is LineState.RETURNING)
+
+
+def test_a_returning_line_that_is_said_to_be_live_once_more_does_not_begin_anew():
+    known = brought_to(LineState.RETURNING)
+    known = known.said("north", FAR, 100, is_live=True)
+    assert known.state("north", 120) is LineState.UP
