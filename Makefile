@@ -1,10 +1,11 @@
 # Headway: two commands do everything on a Debian 12 machine, as root.
 #   make demo    the LSST scenario: table, report and figure in out/demo
-#   make test    lint, types, imports, unit, property and emulated tests
-# The others: make check (fast, no root), paper and paper-quick, bpf (the kernel part again), clean. Every experiment and
+#   make test    lint, types, imports, unit, property and emulated tests: the short tier
+# The others: make check (fast, no root), test-all (the long tier too), paper and paper-quick, bpf (the kernel part again), clean. Every experiment and
 # bench is mininet-tests/run NAME; without a name it lists them.
 
 PYTHON  := .venv/bin/python
+TWO := -n 2 --dist loadfile# two files at a time: QEMU uses one core, and one lab does not change another's figures
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
 	mariadb-server-core mariadb-client-core rclone
@@ -19,29 +20,28 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test check schema root lab paper paper-quick install bpf clean
+.PHONY: demo test test-all check paper paper-quick install bpf clean
 
 demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to the scenario
 	mininet-tests/run figure2 --out out/demo $(ARGS)
 
-test: check schema root lab
+test: check  ## what CI runs: a quarter of an hour on 2 idle cores; CONTRIBUTING.md says what is in it
+	$(PYTHON) -m pytest -q -m "root and not long" --durations 10
+	mininet-tests/lab/boot --setup-only
+	$(PYTHON) -m pytest -q -m "lab and not long" $(TWO) --durations 10
 
-check: install
+test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
+	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py
+	$(PYTHON) -m pytest -q -m root --durations 10
+	mininet-tests/lab/boot --setup-only
+	$(PYTHON) -m pytest -q -m lab $(TWO) --durations 30
+
+check: install  ## no root
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON) -m pytest -q
-
-schema: install  ## over six thousand requests drawn from the API's description, over HTTP
-	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py
-
-root: install  ## real sockets, BPF and a userspace Open vSwitch in namespaces on this machine
-	$(PYTHON) -m pytest -q -m root
-
-lab: install  ## the emulation with a real kernel in virtual time
-	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -q -m lab -s --durations 25
+	$(PYTHON) -m pytest -q $(TWO)
 
 paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/results.md; ARGS="--only REGEX", "--list"
 	$(call installed,$(RIVALS))

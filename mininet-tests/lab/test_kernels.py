@@ -14,6 +14,7 @@ CHOSEN = "share_the_aggregate or killed_agents_sockets or keeps_its_own_dscp or 
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(900),
 ]
 

@@ -305,6 +305,7 @@ def test_the_clock_does_not_leap_while_files_of_the_host_are_read(second_boot):
 
 
 @pytest.mark.lab
+@pytest.mark.long
 def test_a_command_whose_kernel_dies_runs_once_more_and_each_trace_is_shown_from_its_first_line():
     done = _lab("--", "sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger")
     assert done.returncode == EXIT_LAB_BROKEN
@@ -325,6 +326,7 @@ def _ended(pid: int) -> Callable[[], bool]:
 
 
 @pytest.mark.lab
+@pytest.mark.long
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda by: by.name)
 def test_no_machine_is_left_when_the_launcher_ends(by):
     with subprocess.Popen([str(LAB), "--", "sleep", "1000"], stderr=subprocess.DEVNULL) as launcher:

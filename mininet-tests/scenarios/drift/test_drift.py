@@ -10,6 +10,7 @@ READ_S = 1.0  # to look, to repair, and for the test to see it
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(900),
 ]
 

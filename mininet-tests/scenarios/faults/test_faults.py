@@ -45,6 +45,7 @@ on_this_machine = [
 ]
 in_lab = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(2400),
 ]
 

@@ -15,6 +15,7 @@ MESSAGES_WITHOUT_A_FLOOD = 20  # echoes, and what the scenario itself asks for
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(3600),
 ]
 

@@ -6,6 +6,7 @@ from mininet_tests.lab.played import played
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(1800),
 ]
 

@@ -10,7 +10,8 @@ import pytest
 from mininet_tests.lab import commands
 
 BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
-BOOTS = (("sharing", "start", "change", "fq", "demand"), ("rtt", "queue", "faults", "loss", "tail"))
+SHORT = ("sharing", "demand", "faults")
+BOOTS = (SHORT, ("start", "change", "fq", "rtt"), ("queue", "loss", "tail"))
 LEAST_IDLE_SHARE = 0.03  # saturation.py: below it packets wait for the CPU and not for the line
 AROUND = 0.02  # of the plan, in any slice
 AT_ONCE = 1.15  # of the plan, in a slice of 50 ms in which a hundred connections start
@@ -133,6 +134,7 @@ def test_a_connection_that_asks_for_less_has_that_and_the_others_the_rest(seen):
     assert all(abs(part / 0.3 - 1) < AROUND for part in parts[1:]), shown(parts, digits=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(3))
 def test_a_new_rate_is_in_force_within_a_round_trip_on_connections_that_send(seen, number):
     saw = seen("change")
@@ -146,6 +148,7 @@ def test_a_new_rate_is_in_force_within_a_round_trip_on_connections_that_send(see
     assert_slices(by_five, change["rate_bps"], what=f"five slices each, from slice {after} on")
 
 
+@pytest.mark.long
 def test_a_new_rate_is_in_force_at_once_on_a_connection_that_waits(seen):
     saw = seen("change")["idle"]
     assert abs(saw["first_paced_bps"] / saw["rate_bps"] - 1) < TOTAL, f"first paced at {saw['first_paced_bps']} bit/s"
@@ -153,6 +156,7 @@ def test_a_new_rate_is_in_force_at_once_on_a_connection_that_waits(seen):
     assert abs(first / saw["rate_bps"] - 1) < 0.05, shown(saw["slices_bps"], saw["rate_bps"])
 
 
+@pytest.mark.long
 def test_what_the_plan_does_not_name_is_as_without_the_agent(seen):
     without, *others = seen("change")["unplanned"]
     assert all(other["algorithms"] == without["algorithms"] == ["cubic"] for other in others), (without, others)
@@ -161,6 +165,7 @@ def test_what_the_plan_does_not_name_is_as_without_the_agent(seen):
     assert all(abs(statistics.median(other["took_s"]) / took_s - 1) < 2 * TOTAL for other in others), (without, others)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("connections", [1, 4])
 @pytest.mark.parametrize("number", [1, 2], ids=["longer", "shorter"])
 def test_three_round_trips_after_a_change_of_route_the_rate_is_the_plan_again(seen, connections, number):
@@ -173,6 +178,7 @@ def test_three_round_trips_after_a_change_of_route_the_rate_is_the_plan_again(se
     assert_slices(by_four, saw["planned_bps"], what=f"{phase['rtt_ms']} ms, four slices each")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("queue", ["foreign", "99%", "90%"])
 def test_a_queue_alone_leaves_the_pacing_and_does_not_open_the_window_far(seen, queue):
     saw = seen("queue")
@@ -187,6 +193,7 @@ def test_a_queue_alone_leaves_the_pacing_and_does_not_open_the_window_far(seen, 
     assert most < 2, f"{most:.2f} planned windows in flight"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("percent", [99, 90])
 def test_what_a_bottleneck_below_the_plan_carries_is_used(seen, percent):
     saw = seen("queue")
@@ -194,6 +201,7 @@ def test_what_a_bottleneck_below_the_plan_carries_is_used(seen, percent):
     assert abs(share - percent / 100) < 0.005, f"{share:.4f} of the plan, the bottleneck is {percent / 100} of it"
 
 
+@pytest.mark.long
 def test_the_payload_rate_is_the_same_with_the_fq_qdisc_and_over_ipv6(seen):
     saw = seen("fq")
     shares = {name: bps / saw["planned_bps"] for name, bps in saw["rates_bps"].items()}
@@ -201,6 +209,7 @@ def test_the_payload_rate_is_the_same_with_the_fq_qdisc_and_over_ipv6(seen):
     assert all(abs(share - 1) < TOTAL for share in shares.values()), shares
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "limited_rtts"),
     [
@@ -224,6 +233,7 @@ def test_a_transfer_has_the_whole_rate_from_the_first_round_trip_that_allows_it(
     assert_slices(by_five, saw["planned_bps"], high=1.031, what=f"{name}, five slices each, from slice {first} on")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(6))
 def test_no_start_overruns_a_small_buffer(seen, number):
     saw = seen("start")
@@ -232,6 +242,7 @@ def test_no_start_overruns_a_small_buffer(seen, number):
     assert start["dropped"] <= unpaced, f"{start['name']}: buffer of {saw['buffer_bytes']} B"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(4), ids=["50 ms", "180 ms", "400 ms", "800 ms"])
 def test_losses_cost_the_end_of_a_transfer_two_round_trips_at_most(seen, number):
     saw = seen("tail")["seen"][number]
@@ -244,6 +255,7 @@ def test_losses_cost_the_end_of_a_transfer_two_round_trips_at_most(seen, number)
     assert within >= 0.9 * len(more), f"{saw['rtt_ms']} ms: {within} within 2 round trips more: {shown(more, digits=2)}"
 
 
+@pytest.mark.long
 def test_losses_cost_nearly_all_transfers_two_round_trips_at_most(seen):
     more = [rtts for saw in seen("tail")["seen"] for rtts in saw["more_rtts"]]
     within = sum(rtts <= 2 for rtts in more) / len(more)
@@ -259,6 +271,7 @@ def test_no_fixed_window_outlives_its_lease(seen, fault):
     assert abs(times["then_bps"] / saw["planned_bps"] - 1) < TOTAL, times
 
 
+@pytest.mark.long
 def test_catastrophic_loss_gives_the_connections_back_until_it_is_over(seen):
     saw = seen("loss")
     assert (saw["held_before"], saw["held_in_loss"]) == (True, False)
