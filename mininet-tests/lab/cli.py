@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mininet_tests.lab import image, machine
+from mininet_tests.lab import image, machine, qemu
 
 EXIT_OK = 0
 EXIT_NO_ROOT = 1
@@ -184,7 +184,7 @@ def main(arguments: list[str]) -> int:
             _say(f"ready: Linux {booted.version} in {booted.folder}")
             return EXIT_OK
         return run(asked.job, booted)
-    except (image.SetupError, machine.MachineError) as error:
+    except (image.SetupError, qemu.MachineError) as error:
         _say(str(error))
         return EXIT_LAB_BROKEN
 
@@ -200,7 +200,7 @@ def run(job: machine.Job, booted: image.Image) -> int:
     """
     try:
         return machine.run(job, booted, _say)
-    except machine.KernelDiedError as error:
+    except qemu.KernelDiedError as error:
         if AGENTS_PROGRAM in str(error):
             raise
         _say(str(error))

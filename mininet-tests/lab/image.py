@@ -6,7 +6,8 @@ The kernel is Debian's 6.12 series: its netem takes a seed (Linux 6.7 on), so th
 The first root file system is our own, not virtme-ng's, whose place it takes: (1) it keeps what was read of the host's
 files and puts one copy-on-write layer over all of them; (2) it needs no udev on the host, which containers do not have
 and without which virtme-ng mixes the command's output with the kernel's; (3) it can hold the guest's clock while a file
-is read, from the first file on (``brake.py``); (4) nothing from PyPI, and 100 lines.
+is read, from the first file on (``brake.py``); (4) it has booted before it needs the host, so that this is done once
+(``snapshot.py``); (5) nothing from PyPI, and 100 lines.
 """
 
 from __future__ import annotations
@@ -30,8 +31,15 @@ PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "depmod": "kmod", "ip": "ip
 BUSYBOX = Path("/bin/busybox")
 SERIES = ("6.12", "6.1")
 """Best first."""
-BOOT_MODULES = ("virtio_mmio", "9pnet_virtio", "9p", "overlay", "virtio_console")
-"""What stands between the kernel and the host's files; some are built in, depending on the series."""
+MODULES = (
+    *("crc32c_intel", "crc32c_generic"),  # conntrack's library asks for one by name, which nobody would answer yet
+    *("virtio_mmio", "9pnet_virtio", "9p", "overlay", "virtio_console", "openvswitch", "veth", "dummy", "ifb", "tun"),
+    *("sch_netem", "sch_htb", "sch_fq", "sch_fq_codel", "sch_ingress", "sch_prio", "sch_tbf", "sch_hfsc"),
+    *("act_mirred", "act_police", "act_gact", "act_skbedit", "cls_matchall", "cls_u32", "cls_flower", "cls_bpf"),
+    *("act_bpf", "tcp_bbr", "tcp_scalable", "tcp_htcp", "tcp_highspeed", "tcp_illinois", "tcp_dctcp", "sctp"),
+    *("tcp_diag", "inet_diag", "nf_tables", "nft_ct", "nft_limit", "nft_chain_nat", "ip_tables", "iptable_filter"),
+)
+"""What the guest loads when it starts; what a kernel has built in is left out."""
 KEPT_FOLDERS = (
     "net",
     "lib",
@@ -72,11 +80,6 @@ class Image:
     def modules(self) -> Path:
         """The modules, uncompressed, with their dependency lists."""
         return self.folder / "lib" / "modules" / self.version
-
-    @property
-    def initramfs(self) -> Path:
-        """The first root file system, without the job."""
-        return self.folder / "initramfs"
 
 
 def cache_dir(environment: dict[str, str]) -> Path:
@@ -136,17 +139,15 @@ def prepared(cache: Path, say: Say, kernel: str = "") -> Image:
         SetupError: if this machine cannot be made ready.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    with _locked(cache / "lock", say):
+    with locked(cache / "lock", say):
         _install_packages(say)
         series = (kernel,) if kernel else SERIES
-        image = _cached(cache, series) or _downloaded(cache, series, say)
-        if not image.initramfs.exists() or image.initramfs.stat().st_mtime < _sources_changed_s():
-            _write_whole(image.initramfs, initramfs(image))
-    return image
+        return _cached(cache, series) or _downloaded(cache, series, say)
 
 
 @contextmanager
-def _locked(path: Path, say: Say) -> Iterator[None]:
+def locked(path: Path, say: Say) -> Iterator[None]:
+    """Keep all other labs out of what ``path`` stands for."""
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,18 +155,6 @@ def _locked(path: Path, say: Say) -> Iterator[None]:
             say("another lab is setting up; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _sources_changed_s() -> float:
-    here = Path(__file__).parent
-    return max((here / name).stat().st_mtime for name in ("image.py", "init.sh", "guest.sh", "brake.py"))
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that other processes see either old or complete."""
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)
 
 
 def _install_packages(say: Say) -> None:
@@ -272,22 +261,20 @@ def _module_bytes(path: Path) -> bytes:
 
 
 def initramfs(image: Image) -> bytes:
-    """Return the first root file system: busybox, the modules needed to reach the host's files, our two scripts."""
-    here = Path(__file__).parent
-    entries = [directory(name) for name in ("bin", "dev", "proc", "sys", "host", "memory", "newroot", "modules", "job")]
+    """Return the first root file system: busybox, the modules in the order of loading, our first script."""
+    names = ("bin", "dev", "proc", "sys", "host", "memory", "newroot", "modules", "job")
+    entries = [directory(name) for name in names]
     entries += [device("dev/console", 5, 1), device("dev/null", 1, 3)]
     entries += [program("bin/busybox", BUSYBOX.read_bytes()), program("bin/sh", b"busybox", mode=0o120777)]
-    entries += [program("init", (here / "init.sh").read_bytes())]
-    entries += [program("job/guest.sh", (here / "guest.sh").read_bytes())]
-    entries += [program("job/brake.py", (here / "brake.py").read_bytes())]
-    order = load_order((image.modules / "modules.dep").read_text(), BOOT_MODULES)
+    entries += [program("init", (Path(__file__).parent / "init.sh").read_bytes())]
+    order = load_order((image.modules / "modules.dep").read_text(), MODULES)
     for number, file in enumerate(order):
-        entries.append(program(f"modules/{number:02d}-{Path(file).name}", (image.modules / file).read_bytes()))
+        entries.append(program(f"modules/{number:03d}-{Path(file).name}", (image.modules / file).read_bytes()))
     return archive(entries)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CpioEntry:
     """One file of a cpio archive; ``mode`` holds type and permissions as in stat(2)."""
 
     name: str
@@ -296,28 +283,28 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-def directory(name: str) -> Entry:
+def directory(name: str) -> CpioEntry:
     """Return a folder."""
-    return Entry(name, 0o040755)
+    return CpioEntry(name, 0o040755)
 
 
-def device(name: str, major: int, minor: int) -> Entry:
+def device(name: str, major: int, minor: int) -> CpioEntry:
     """Return a character device."""
-    return Entry(name, 0o020600, device=(major, minor))
+    return CpioEntry(name, 0o020600, device=(major, minor))
 
 
-def program(name: str, body: bytes, mode: int = 0o100755) -> Entry:
+def program(name: str, body: bytes, mode: int = 0o100755) -> CpioEntry:
     """Return an executable file (or, by ``mode``, a link to ``body``)."""
-    return Entry(name, mode, body)
+    return CpioEntry(name, mode, body)
 
 
-def archive(entries: Iterable[Entry]) -> bytes:
+def archive(entries: Iterable[CpioEntry]) -> bytes:
     """Return a cpio archive in the "newc" form that the kernel unpacks; archives may be joined end to end.
 
     Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst.
     """
     out = bytearray()
-    for number, entry in enumerate((*entries, Entry("TRAILER!!!", 0)), start=1):
+    for number, entry in enumerate((*entries, CpioEntry("TRAILER!!!", 0)), start=1):
         name = entry.name.encode() + b"\0"
         fields = (number, entry.mode, 0, 0, 1, 0, len(entry.body), 0, 0, *entry.device, len(name), 0)
         out += b"070701" + b"".join(b"%08X" % field for field in fields) + name

@@ -1,27 +1,24 @@
-"""One run of the lab's virtual machine: QEMU's command line, the job handed to it, its output brought back live."""
+"""One run of the lab's virtual machine: the job handed to it, its output brought back live."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
 import selectors
 import shlex
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from types import FrameType
 
-from mininet_tests.lab.image import Image, archive, program
+from mininet_tests.lab import qemu, snapshot
+from mininet_tests.lab.image import Image
 
 Say = Callable[[str], None]
 
@@ -30,26 +27,8 @@ EXIT_TIMEOUT = 124
 """As timeout(1)."""
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "COLUMNS", "VIRTUAL_ENV")
 KEPT_PREFIXES = ("HEADWAY_", "LC_", "PYTHON")
-PR_SET_PDEATHSIG = 1
-"""Source: linux/prctl.h."""
-KERNEL_FAULT = re.compile(r"BUG: |Oops: |general protection fault|-\[ cut here \]-|Kernel panic")
-LAST_LINES = 15
-TSC_KHZ = 1_000_000
-"""``-icount shift=0`` makes one instruction 1 ns long: 1e9 cycles a second of virtual time."""
-
-MACHINE = "microvm,acpi=on,rtc=on,pit=off,pic=off,pcie=off"
-"""Not a PC: that one has timers (HPET, PM timer) that do not know of the dilation. The kernel believes them, and sets
-its own timer K times too short: at K=4 a transfer took 17 times the interrupts, and twice the real time."""
-CPU = "max,-erms,-fsrm"
-"""Without these two the kernel copies 8 bytes by an instruction, not 1: 13% of the CPU for 1 Gbit/s at K=1, not 34%."""
-
-
-class MachineError(Exception):
-    """The machine did not start, or stopped before the command did."""
-
-
-class KernelDiedError(MachineError):
-    """The machine stopped because its kernel died; the text has the kernel's trace."""
+BESIDE = ("guest.sh", "brake.py")
+"""What the guest needs beside the job itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +62,8 @@ def command_script(job: Job) -> str:
     return "\n".join([*exports, f"cd {shlex.quote(str(job.cwd))} || exit 125", f"exec {shlex.join(job.command)}", ""])
 
 
-def job_archive(job: Job, image: Image, token: str) -> bytes:
-    """Return the job as an archive that is joined to the first root file system.
+def job_files(job: Job, image: Image, token: str) -> dict[str, str]:
+    """Return the job as files, by name.
 
     ``kept`` is the folder that stays visible even if it lies where the guest has folders of its own (/tmp, ...).
     """
@@ -97,73 +76,7 @@ def job_archive(job: Job, image: Image, token: str) -> bytes:
     }
     if job.out_dir is not None:
         files["out"] = str(job.out_dir)
-    return archive(program(f"job/{name}", text.encode(), mode=0o100644) for name, text in files.items())
-
-
-def kernel_arguments(dilation: int) -> str:
-    """Return the kernel's command line.
-
-    ``tsc_early_khz`` is the time dilation: the guest takes K * 1e9 cycles for one second. ``nokaslr``: addresses, and
-    by them hash orders, are the same in each run. ``panic`` and ``reboot``: a kernel that dies ends the machine at
-    once, by a triple fault; other ways to restart can hang it. The spared instructions are those of measures against
-    attackers and of zeroing each allocated page: the CPU is there for the experiment.
-    """
-    clock = f"tsc_early_khz={TSC_KHZ * dilation} tsc=reliable clocksource=tsc"
-    spare = "mitigations=off init_on_alloc=0 hardened_usercopy=off audit=0 nowatchdog apparmor=0"
-    return f"console=ttyS0 quiet loglevel=4 panic=-1 reboot=t nokaslr random.trust_cpu=on {clock} {spare}"
-
-
-def qemu_command(job: Job, image: Image, initramfs: Path, console: Path, streams: dict[str, int]) -> list[str]:
-    """Return QEMU's command line.
-
-    Args:
-        job: gives the memory, the dilation and the shared folder.
-        image: the kernel.
-        initramfs: the first root file system with the job.
-        console: file for the kernel's messages.
-        streams: name of the guest's port -> file descriptor of our socket.
-    """
-    options = {
-        "-name": "headway-lab",
-        "-machine": MACHINE,
-        "-accel": "tcg",
-        "-cpu": CPU,
-        "-smp": "1",
-        "-m": f"{job.memory_mib}M",
-        "-icount": "shift=0,sleep=off",
-        "-rtc": "base=utc,clock=vm",
-        "-seed": "1",
-        "-kernel": str(image.kernel),
-        "-initrd": str(initramfs),
-        "-append": kernel_arguments(job.dilation),
-        "-chardev": f"file,id=console,path={console}",
-        "-serial": "chardev:console",
-        "-display": "none",
-    }
-    command = [
-        "qemu-system-x86_64",
-        "-nodefaults",
-        "-no-user-config",
-        "-no-reboot",
-        *chain.from_iterable(options.items()),
-    ]
-    command += [*_shared("host", Path("/"), "readonly=on"), "-device", "virtio-serial-device"]
-    if job.out_dir is not None:
-        command += _shared("out", job.out_dir, "readonly=off")
-    for name, descriptor in streams.items():
-        command += ["-chardev", f"socket,id={name},fd={descriptor}"]
-        command += ["-device", f"virtserialport,chardev={name},name=headway.{name}"]
-    return command
-
-
-def _shared(tag: str, folder: Path, access: str) -> list[str]:
-    path = str(folder).replace(",", ",,")  # QEMU's way to write a comma in a value
-    return [
-        "-fsdev",
-        f"local,id={tag},path={path},security_model=none,multidevs=remap,{access}",
-        "-device",
-        f"virtio-9p-device,fsdev={tag},mount_tag={tag}",
-    ]
+    return files | {name: (Path(__file__).parent / name).read_text() for name in BESIDE}
 
 
 @dataclass(slots=True)
@@ -197,13 +110,31 @@ def run(job: Job, image: Image, say: Say) -> int:
     """
     if job.out_dir is not None:
         job.out_dir.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="headway-lab-") as folder, _terminating_signals_raise():
+    with tempfile.TemporaryDirectory(prefix="headway-lab-") as name, _terminating_signals_raise():
         token = f"\x01{uuid.uuid4().hex}\x01"  # rarely printed; a shell drops NUL
-        initramfs, console = Path(folder) / "initramfs", Path(folder) / "console"
-        initramfs.write_bytes(image.initramfs.read_bytes() + job_archive(job, image, token))
-        say(f"booting Linux {image.version}, dilation {job.dilation}")
-        with _qemu(job, image, initramfs, console) as sockets:
-            return _followed(sockets, token.encode(), job.timeout_s, console, say)
+        folder = Path(name)
+        (folder / "job").mkdir()
+        for file, text in job_files(job, image, token).items():
+            (folder / "job" / file).write_text(text)
+        began_from = snapshot.taken(image, job.dilation, job.memory_mib, say)
+        say(f"Linux {image.version}, dilation {job.dilation}")
+        with _going_on(began_from, job, image, folder) as sockets:
+            return _followed(sockets, token.encode(), job.timeout_s, folder, say)
+
+
+@contextmanager
+def _going_on(
+    began_from: snapshot.Snapshot, job: Job, image: Image, folder: Path
+) -> Iterator[dict[str, socket.socket]]:
+    """Let a guest go on from a snapshot, tell it its job, and yield our ends of the command's output."""
+    kernel = image.kernel, began_from.initramfs
+    command = qemu.qemu_command(kernel, job.dilation, began_from.memory, folder / "console", job.out_dir)
+    with qemu.started([*command, "-incoming", "defer"], folder / "qemu") as ends:
+        ends["job"].sendall(f"{time.time():.0f} {folder / 'job'}\n".encode())
+        monitor = qemu.Monitor(ends[qemu.MONITOR])
+        monitor.migrated("migrate-incoming", f"exec:cat {shlex.quote(str(began_from.devices))}")
+        monitor.ask("cont")
+        yield {name: ends[name] for name in ("out", "err")}
 
 
 @contextmanager
@@ -221,40 +152,7 @@ def _terminating_signals_raise() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _qemu(job: Job, image: Image, initramfs: Path, console: Path) -> Iterator[dict[str, socket.socket]]:
-    """Start QEMU, yield our ends of the command's output, and stop QEMU however the block is left."""
-    pairs = {name: socket.socketpair() for name in ("out", "err")}
-    theirs = {name: pair[1].fileno() for name, pair in pairs.items()}
-    prctl = ctypes.CDLL(None).prctl
-
-    def die_with_launcher() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    log = console.with_name("qemu")
-    with log.open("wb") as messages:
-        process = subprocess.Popen(
-            qemu_command(job, image, initramfs, console, theirs),
-            pass_fds=tuple(theirs.values()),
-            stdin=subprocess.DEVNULL,
-            stdout=messages,
-            stderr=messages,
-            start_new_session=True,
-            preexec_fn=die_with_launcher,  # noqa: PLW1509 (there is one thread here)
-        )
-    for pair in pairs.values():
-        pair[1].close()
-    try:
-        yield {name: pair[0] for name, pair in pairs.items()}
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
-        process.kill()
-        process.wait()
-
-
-def _followed(sockets: dict[str, socket.socket], token: bytes, timeout_s: int | None, console: Path, say: Say) -> int:
+def _followed(sockets: dict[str, socket.socket], token: bytes, timeout_s: int | None, folder: Path, say: Say) -> int:
     deadline_s = time.monotonic() + timeout_s if timeout_s else None
     streams = {name: Stream(token) for name in sockets}
     targets = {"out": sys.stdout.fileno(), "err": sys.stderr.fileno()}
@@ -270,15 +168,9 @@ def _followed(sockets: dict[str, socket.socket], token: bytes, timeout_s: int | 
             for key, _ in ready:
                 data = sockets[key.data].recv(65536)
                 if not data:
-                    raise _stopped_early(last_words(console))
+                    raise qemu.stopped_early(qemu.last_words(folder / "console", folder / "qemu"))
                 _write_all(targets[key.data], streams[key.data].released(data))
     return int(streams["out"].held)
-
-
-def _stopped_early(words: str) -> MachineError:
-    """Return the error for a machine that stopped before the command did."""
-    kind = KernelDiedError if KERNEL_FAULT.search(words) else MachineError
-    return kind(f"the machine stopped before the command did; its last words:\n{words}")
 
 
 def _finished(streams: dict[str, Stream]) -> bool:
@@ -288,17 +180,3 @@ def _finished(streams: dict[str, Stream]) -> bool:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def last_words(console: Path) -> str:
-    """Return the last lines of QEMU's own messages and of the kernel's console; of a dying kernel all it said."""
-    texts: Iterable[str] = (
-        path.read_text(errors="replace") for path in (console.with_name("qemu"), console) if path.exists()
-    )
-    return "\n".join("\n".join(_last_lines(text.splitlines())) for text in texts).strip() or "(none)"
-
-
-def _last_lines(lines: list[str]) -> list[str]:
-    """Return the last few lines, and all from a kernel's first fault on: what follows it may be its consequence."""
-    fault = next((n for n, line in enumerate(lines) if KERNEL_FAULT.search(line)), len(lines))
-    return lines[max(0, min(fault, len(lines) - LAST_LINES)) :]

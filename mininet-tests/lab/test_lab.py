@@ -13,15 +13,8 @@ from mininet_tests.lab.brake import under_way
 from mininet_tests.lab.capability import built_in_names, loaded_names
 from mininet_tests.lab.cli import EXIT_LAB_BROKEN, memory_mib, request, run
 from mininet_tests.lab.image import Image, archive, cache_dir, device, directory, kernel_package, load_order
-from mininet_tests.lab.machine import (
-    Job,
-    KernelDiedError,
-    Stream,
-    command_script,
-    guest_environment,
-    kernel_arguments,
-    qemu_command,
-)
+from mininet_tests.lab.machine import Job, Stream, command_script, guest_environment
+from mininet_tests.lab.qemu import KernelDiedError, Memory, kernel_arguments, qemu_command
 from mininet_tests.testing.eventually import eventually
 
 HERE = Path(__file__).parent
@@ -29,8 +22,8 @@ LAB = HERE / "boot"
 BOOT_LIMIT_S = 240
 
 
-def _job(out_dir: Path | None = None, command: tuple[str, ...] = ("true",)) -> Job:
-    return Job(command, Path("/srv"), {}, dilation=2, memory_mib=1024, out_dir=out_dir, timeout_s=None)
+def _job(command: tuple[str, ...] = ("true",)) -> Job:
+    return Job(command, Path("/srv"), {}, dilation=2, memory_mib=1024, out_dir=None, timeout_s=None)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +137,31 @@ def test_dilation_is_a_faster_processor_clock():
     assert "tsc_early_khz=4000000 " in kernel_arguments(4)
 
 
-def test_only_the_named_folder_is_shared_writable():
-    image = Image("6.12.1", Path("/cache"))
-    command = qemu_command(_job(out_dir=Path("/a,b")), image, Path("/i"), Path("/c"), {"out": 5})
-    shares = [word for word in command if word.startswith("local,")]
-    assert shares == [
-        "local,id=host,path=/,security_model=none,multidevs=remap,readonly=on",
-        "local,id=out,path=/a,,b,security_model=none,multidevs=remap,readonly=off",
+@pytest.mark.parametrize(
+    ("out", "share"),
+    [(Path("/a,b"), "path=/a,,b,security_model=none,multidevs=remap,readonly=off"), (None, "readonly=on")],
+    ids=["one", "none"],
+)
+def test_only_the_named_folder_is_shared_writable(out, share):
+    memory = Memory(Path("/m"), 1024, shared=False)
+    command = qemu_command((Path("/k"), Path("/i")), 2, memory, Path("/run/c"), out)
+    host, written = [word for word in command if word.startswith("local,")]
+    assert host == "local,id=host,path=/,security_model=none,multidevs=remap,readonly=on"
+    assert written.startswith("local,id=out,")
+    assert written.endswith(share)
+
+
+def test_a_guest_that_goes_on_from_a_snapshot_leaves_its_memory_as_it_was():
+    kernel = Path("/k"), Path("/i")
+    making, going_on = (
+        qemu_command(kernel, 2, Memory(Path("/m"), 1024, shared=shared), Path("/c"), None) for shared in (True, False)
+    )
+    differing = [words for words in zip(making, going_on, strict=True) if words[0] != words[1]]
+    assert differing == [
+        (
+            "memory-backend-file,id=memory,size=1024M,mem-path=/m,share=on",
+            "memory-backend-file,id=memory,size=1024M,mem-path=/m,share=off",
+        ),
     ]
 
 
