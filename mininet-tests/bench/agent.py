@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab import commands
+from mininet_tests.testing.aims import Aim, at_most, stated
 
 CONNECTIONS = ("1", "100")
+OVER_CUBIC, PUSHED_WITHIN_MS = 1.03, 20
 
 
 def in_lab(out: Path) -> Any:
@@ -35,6 +37,12 @@ def here(module: str) -> Any:
 def say(line: str) -> None:
     """Tell how far it is."""
     print(f"bench-agent: {line}", file=sys.stderr, flush=True)
+
+
+def aims(result: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of a report."""
+    found = {f"CPU over cubic, {n} connections": at_most(result["cpu_over_cubic"][n], OVER_CUBIC) for n in CONNECTIONS}
+    return found | {"a plan to 200 hosts, p99, ms": at_most(result["push_ms"]["p99_200"], PUSHED_WITHIN_MS)}
 
 
 def main() -> int:
@@ -67,7 +75,7 @@ def main() -> int:
         "cpu": cpu,
         "machine": {"kernel": platform.release(), "cpus": os.cpu_count(), "python": platform.python_version()},
     }
-    (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    (out / "report.json").write_text(json.dumps(result | stated(aims(result)), indent=2) + "\n")
     print(json.dumps({key: result[key] for key in list(result)[:6]}, indent=2))
     say(f"written to {out / 'report.json'}")
     return 0

@@ -15,6 +15,7 @@ from mininet_tests.lab import commands
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Batch, Kept, measured
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 from mininet_tests.papers.antony import figure
+from mininet_tests.papers.antony.aims import aims
 from mininet_tests.papers.antony.points import (
     BUFFER_BYTES,
     GIGABIT,
@@ -23,6 +24,7 @@ from mininet_tests.papers.antony.points import (
     fig2_measured,
     points,
 )
+from mininet_tests.testing.aims import stated
 
 EXPERIMENTS = ("fig2", "fig4", "freemon")
 DILATION = 16  # 10 Gbit/s of single packets, at a start of ten senders
@@ -58,19 +60,19 @@ def say(text: str) -> None:
 
 
 def _written(seen: list[dict[str, Any]], out: Path) -> None:
-    """Write a JSON file and a plot for each experiment that has points."""
+    """Write a JSON file and a plot for each experiment that has points, and what all come to in ``report.json``."""
     parts = {
         "freemon": [one for one in seen if one["name"].startswith("freemon")],
         "antony_fig2": [one for one in seen if one["name"] == "fig2"],
         "antony_fig4": [one for one in seen if one["name"].startswith("fig4")],
     }
     reports = {"freemon": _freemon, "antony_fig2": _fig2, "antony_fig4": _fig4}
-    for name, some in parts.items():
-        if some:
-            report = reports[name](some)
-            (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
-            figure.DRAWN[name](report, out / f"{name}.png")
-            print(f"antony: {out / name}.json and .png")
+    made = {name: reports[name](some) for name, some in parts.items() if some}
+    for name, report in made.items():
+        (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
+        figure.DRAWN[name](report, out / f"{name}.png")
+        print(f"antony: {out / name}.json and .png")
+    (out / "report.json").write_text(json.dumps(made | stated(aims(made)), indent=1) + "\n")
 
 
 def _freemon(seen: list[dict[str, Any]]) -> dict[str, Any]:

@@ -26,6 +26,10 @@ def seen(tmp_path_factory):
     return {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json")}
 
 
+def test_nothing_falls_short(seen):
+    assert seen["report"]["falls_short"] == []
+
+
 def starts(seen, experiment, sender):
     """The points of a sender; there is at least one, and the CPU was not full."""
     found = [one for one in seen[experiment]["points"] if one["sender"] == sender]

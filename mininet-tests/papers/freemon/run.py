@@ -5,6 +5,7 @@ Each cell is kept in ``OUT/cells`` as soon as it is there. What comes of all tha
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,9 @@ from mininet_tests.lab import commands
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Cell, Kept, measured
 from mininet_tests.lab.commit import commit, said
 from mininet_tests.papers.freemon import figure, report
+from mininet_tests.papers.freemon.aims import aims
 from mininet_tests.papers.freemon.cells import batches, cells
+from mininet_tests.testing.aims import stated
 
 DOCS = commands.ROOT / "docs"
 JOBS = min(2, os.cpu_count() or 1)
@@ -41,6 +44,7 @@ def main(argv: list[str]) -> int:
     out = kept.folder.parent
     if seen:
         summary = report.written(seen, asked, out)
+        (out / "report.json").write_text(json.dumps(summary | stated(aims(summary)), indent=1) + "\n")
         (out / "results").mkdir(exist_ok=True)
         pictures = [f"results/{name}" for name in figure.drawn(seen, out / "results")]
         bad = [*summary["failed"], *summary["saturated"]]

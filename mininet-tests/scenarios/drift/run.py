@@ -1,6 +1,6 @@
 """Drift, for real: each kind of object is broken by hand while a planned flow runs at its rate, and audits repair it.
 
-Run inside ``isolated.sh``. Writes what it saw to ``drift.json``; it does not know whether it is in the lab.
+Run inside ``isolated.sh``. Writes what it saw to ``report.json``; it does not know whether it is in the lab.
 """
 
 import argparse
@@ -17,8 +17,10 @@ from typing import Any
 from controller.southbound.openflow.desired import QUEUE_ID, meter_id
 from controller.southbound.openflow.state import cookie
 from mininet_tests.lab.kept import kept
+from mininet_tests.scenarios.drift.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.topos import line_drops, port_drops
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 from topology.protocol import FlowClass
@@ -214,12 +216,13 @@ def _out(*command: str) -> str:
 def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for drift.json and logs")
+    parser.add_argument("--out", type=Path, required=True, help="folder for report.json and logs")
     args = parser.parse_args()
 
     def scenario(folder: Path) -> None:
         began_s = time.monotonic()
-        (folder / "drift.json").write_text(json.dumps(run(folder), indent=1))
+        seen = run(folder)
+        (folder / "report.json").write_text(json.dumps(seen | stated(aims(seen, INTERVAL_S)), indent=1))
         print(f"drift: {time.monotonic() - began_s:.0f} s of its own time", flush=True)
 
     return kept("drift", args.out, scenario)

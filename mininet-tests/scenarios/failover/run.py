@@ -20,9 +20,11 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.probes.sockets import Connections
+from mininet_tests.scenarios.failover.aims import aims
 from mininet_tests.scenarios.failover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.topos import in_namespace, line_drops, port_drops, read_back, wire_port
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois_2
 
@@ -201,7 +203,8 @@ def main() -> int:
     def scenario(folder: Path) -> None:
         seen = run(folder)
         (folder / "failover.json").write_text(json.dumps(seen))
-        (folder / "report.json").write_text(json.dumps(report(seen), indent=1))
+        found = report(seen)
+        (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=1))
 
     return kept("failover", args.out, scenario)
 

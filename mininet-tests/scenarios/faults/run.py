@@ -17,11 +17,13 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
+from mininet_tests.scenarios.faults.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
 from mininet_tests.site.standing import CONVERGES_WITHIN_S, FLOWS, PORTS, RATE_BPS, RECEIVER, settled
 from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import port_drops
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 
@@ -172,7 +174,8 @@ def main() -> int:
     sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
-        (folder / "report.json").write_text(json.dumps(run(args.case, folder), indent=2) + "\n")
+        seen = run(args.case, folder)
+        (folder / "report.json").write_text(json.dumps(seen | stated(aims(seen)), indent=2) + "\n")
 
     return kept("faults", args.out, scenario)
 

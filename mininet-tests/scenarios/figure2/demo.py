@@ -13,8 +13,10 @@ from pathlib import Path
 
 from mininet_tests.lab import commands
 from mininet_tests.lab.capability import native_problem
+from mininet_tests.scenarios.figure2.aims import aims
 from mininet_tests.scenarios.figure2.figure import drawn, printed
 from mininet_tests.scenarios.figure2.report import report
+from mininet_tests.testing.aims import stated
 from topology.named import chile_illinois
 from topology.units import rate_bps, shown_rate
 
@@ -121,6 +123,7 @@ def _reported(args: argparse.Namespace, out: Path, mode: str, dilation: int | No
         "loss_set": link.loss_ppm / 1e6,
     }
     result = report(run, facts)
+    result |= stated(aims(result))
     (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
     if not result["valid"]:
         cpu = result["cpu"]

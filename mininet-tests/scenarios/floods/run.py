@@ -16,9 +16,11 @@ from typing import Any
 
 from mininet_tests.lab import commands
 from mininet_tests.lab.kept import kept
+from mininet_tests.scenarios.floods.aims import aims
 from mininet_tests.scenarios.floods.frames import FLOOD_MAC, JUMBO_BYTES, SMALL_BYTES
 from mininet_tests.scenarios.floods.site import TCP_PORTS, Rogue, arrived_bytes, count_floods, join, last_line, look
 from mininet_tests.site.emulation import Emulation, emulation
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 from topology.network import Network
@@ -219,7 +221,9 @@ def main() -> int:
     cases = [c for c in (QUICK if args.quick else CASES) if not c.kind or re.search(args.only, c.name)]
 
     def scenario(folder: Path) -> None:
-        (folder / "report.json").write_text(json.dumps(run(folder, cases), indent=2))
+        seen = run(folder, cases)
+        found = aims(seen, frozenset(case.name for case in QUICK), PARTNER)
+        (folder / "report.json").write_text(json.dumps(seen | stated(found), indent=2))
 
     return kept("floods", args.out, scenario)
 

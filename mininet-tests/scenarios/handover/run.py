@@ -19,10 +19,12 @@ from typing import Any
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
+from mininet_tests.scenarios.handover.aims import aims
 from mininet_tests.scenarios.handover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
 from mininet_tests.site.topos import in_namespace, line_drops, port_drops
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 from topology.units import rate_bps
@@ -189,7 +191,8 @@ def main() -> int:
     def scenario(folder: Path) -> None:
         seen = run(orders, args.rate, args.part_bytes, folder)
         (folder / "handover.json").write_text(json.dumps(seen))
-        (folder / "report.json").write_text(json.dumps(report(seen), indent=2))
+        found = report(seen)
+        (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=2))
 
     return kept("handover", args.out, scenario)
 

@@ -22,19 +22,6 @@ def test_the_run_is_valid(report):
     assert report["valid"], report["cpu"]
 
 
-# Seen: 15 to 25 ms, and 20 to 35 ms, in bins of 5 ms; the aim is 20. The cautious order takes 190 to 425 ms.
-@pytest.mark.parametrize(("change", "most_ms"), [("start_gap_ms", 30), ("end_gap_ms", 45)])
-@pytest.mark.parametrize("connection", ["warm", "fresh"])
-def test_the_circuit_is_idle_for_milliseconds_only(report, connection, change, most_ms):
-    (variant,) = (v for v in report["variants"] if v["connection"] == connection)
-    assert variant[change] <= most_ms, variant
-
-
-def test_nothing_is_lost_by_the_change_of_hands(report):
-    assert [(v["drops"], v["retransmitted_segments"]) for v in report["variants"]] == [(0, 0), (0, 0)]
-    assert report["violations"] == 0
-
-
-def test_the_promise_is_kept(report):
-    for variant in report["variants"]:
-        assert variant["seconds"] <= variant["promised_seconds"]
+def test_the_circuit_is_idle_for_milliseconds_only_nothing_is_lost_and_the_promise_is_kept(report):
+    assert [variant["connection"] for variant in report["variants"]] == ["warm", "fresh"]
+    assert report["falls_short"] == [], report["aims"]

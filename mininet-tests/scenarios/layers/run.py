@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.scenarios.layers.aims import aims
 from mininet_tests.scenarios.layers.probe import charged_bytes, connection, datagram_bytes, flood, segments_at_once
 from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, LayersSite, network, sites
 from mininet_tests.site.tcp_flows import SWITCH_S
+from mininet_tests.testing.aims import stated
 from topology.wire import Layer, converted_bps
 
 WARM_UP_S = 0.6  # of a connection: a few round trips
@@ -112,7 +114,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
             report = run(Path(scratch), args.seconds, args.mtu)
-            (Path(scratch) / "report.json").write_text(json.dumps(report, indent=1))
+            (Path(scratch) / "report.json").write_text(json.dumps(report | stated(aims(report)), indent=1))
         finally:
             args.out.mkdir(parents=True, exist_ok=True)
             _keep(Path(scratch), args.out)

@@ -1,6 +1,6 @@
 """A ring of sites, for real: a flow crosses two circuits, a reservation goes the other way round, between two hosts.
 
-Run inside ``isolated.sh``. Writes what it saw to ``ring.json``; it does not know whether it is in the lab.
+Run inside ``isolated.sh``. Writes what it saw to ``report.json``; it does not know whether it is in the lab.
 """
 
 import argparse
@@ -16,8 +16,10 @@ from typing import Any
 from controller.plan.invariant import Layers, violations
 from controller.southbound.openflow.desired import QUEUE_ID
 from mininet_tests.lab.kept import kept
+from mininet_tests.scenarios.ring.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation
 from mininet_tests.site.topos import read_back
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import asc_ring
 from topology.network import tagged
@@ -168,11 +170,13 @@ def _violated(plan: dict[str, Any], layers: dict[str, dict[str, dict[FlowClass, 
 def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for ring.json and logs")
+    parser.add_argument("--out", type=Path, required=True, help="folder for report.json and logs")
     args = parser.parse_args()
 
     def scenario(folder: Path) -> None:
-        (folder / "ring.json").write_text(json.dumps(run(folder)))
+        seen = run(folder)
+        found = aims(seen, DELAY_US, RESERVED_BPS, VLAN_VIDS)
+        (folder / "report.json").write_text(json.dumps(seen | stated(found), indent=1))
 
     return kept("ring", args.out, scenario)
 

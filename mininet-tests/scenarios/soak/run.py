@@ -17,6 +17,7 @@ from typing import Any
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
+from mininet_tests.scenarios.soak.aims import aims
 from mininet_tests.scenarios.soak.events import RECEIVER, RESERVABLE, events
 from mininet_tests.scenarios.soak.play import LOOK_S, PromisedTransfer, Soak, SoakFault
 from mininet_tests.site.emulation import emulation
@@ -24,6 +25,7 @@ from mininet_tests.site.faults import SiteFaults, Traffic
 from mininet_tests.site.standing import DATABASE, FLOWS, PORTS, RATE_BPS, settled
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import line_drops
+from mininet_tests.testing.aims import stated
 from topology.named import chile_illinois
 
 IMAGE_PORTS = {"base20": 5101, "base21": 5201}
@@ -166,7 +168,7 @@ def _keep_so_far(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, do
 
 def _keep(args: argparse.Namespace, seen: dict[str, Any]) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "report.json").write_text(json.dumps(seen, indent=2) + "\n")
+    (args.out / "report.json").write_text(json.dumps(seen | stated(aims(seen)), indent=2) + "\n")
 
 
 def main() -> int:

@@ -71,16 +71,6 @@ class TestShortSoak:
         assert report["faults"] == len(FAULTS)
         assert report["promises"] >= 3
 
-    def test_no_layer_ever_let_through_more_than_the_next_could_hold(self, report):
+    def test_layers_hold_promises_are_kept_and_all_is_settled_after_each_fault(self, report):
         assert report["samples"] > 100
-        assert report["violated"] == []
-
-    def test_no_planned_packet_was_dropped_at_the_edge_but_by_a_fault(self, report):
-        assert report["dropped"] == []
-
-    def test_every_promise_was_kept_that_no_fault_broke(self, report):
-        assert report["unconfirmed"] == []
-        assert report["late"] == []
-
-    def test_after_every_fault_all_was_settled_again(self, report):
-        assert report["unsettled"] == []
+        assert report["falls_short"] == [], report["aims"]
