@@ -13,11 +13,12 @@ from controller.plan.plan import Plan
 from controller.site import Site
 from controller.southbound.errors import ForeignQos, SouthboundError
 from controller.southbound.openflow.connection import ReadBack
-from controller.southbound.openflow.desired import port_queues, switch_state
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.foreign import Ignored, Shadow, shadows, without_ignored
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.ovsdb import htb
+from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues, shapers
 from controller.southbound.ovsdb.writer import QueueWriter
 from topology.network import Switch
@@ -170,7 +171,7 @@ def _foreign(port_name: str, wanted: PortQueues, kind: DriftKind, todo: str) -> 
 
 def _kernel_seen(writer: QueueWriter, ports: Mapping[str, PortQueues]) -> tuple[Compared, dict[str, htb.PortClasses]]:
     """Return the kernel's classes of some ports against what they should be, and as they are."""
-    found = htb.classes(ports) if htb.is_local(writer.remote) else {}
+    found = htb.classes(ports) if htb.is_on_this_machine(writer.remote) else {}
     seen = Compared()
     for name, queues in ports.items():
         if name not in found:

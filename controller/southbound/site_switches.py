@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 from controller.plan.plan import Plan
 from controller.site import Site
-from controller.southbound.openflow.desired import lowered, port_queues, switch_groups, switch_meters, switch_rules
-from controller.southbound.openflow.pairs import ways
+from controller.southbound.openflow.desired import lowered, switch_groups, switch_meters
+from controller.southbound.openflow.pairs import pair_paths
+from controller.southbound.openflow.rules import switch_rules
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import Rule, SwitchState
+from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
 from topology.network import Switch
@@ -52,7 +54,7 @@ class SiteSwitches:
 
     def _rules(self, switch: Switch, plan: Plan) -> frozenset[Rule]:
         """Return a switch's rules under a plan: the very same ones while no flow, and no line, comes, goes or moves."""
-        under = ways(plan), plan.down
+        under = pair_paths(plan), plan.down
         known = self._latest_rules.get(switch.name)
         if known is None or known[0] != under:
             known = self._latest_rules[switch.name] = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from controller.southbound.openflow.desired import QUEUE_ID, meter_id
+from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from mininet_tests.site.topos import Realised, queue_rates_bps
 from topology.protocol import FlowClass
 

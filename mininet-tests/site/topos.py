@@ -21,7 +21,7 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
 
-from controller.southbound.openflow.desired import QUEUE_ID, meter_id
+from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
 from topology.network import Hop, Host, Line, Link, Network
 from topology.protocol import FlowClass

@@ -53,7 +53,12 @@ def is_local(network: Network, switch: Switch, host: str) -> bool:
     return network.graph.has_edge(switch.name, host)
 
 
-def ways(plan: Plan) -> dict[tuple[str, str], tuple[FlowClass, tuple[str, ...]]]:
+def remote_hosts(network: Network, switch: Switch) -> list[Host]:
+    """Return the hosts that a switch reaches over a circuit."""
+    return [h for h in network.hosts if not is_local(network, switch, h.name)]
+
+
+def pair_paths(plan: Plan) -> dict[tuple[str, str], tuple[FlowClass, tuple[str, ...]]]:
     """Return, by source and target, the class and the path of a pair of hosts that is planned.
 
     The answers of a planned flow ride in its class, back along its path, unless that pair has a flow of its own.
@@ -90,8 +95,8 @@ def pairs(network: Network, switch: Switch, plan: Plan) -> tuple[Pair, ...]:
 
 
 def _unmetered(network: Network, switch: Switch, plan: Plan) -> Iterator[Pair]:
-    planned = ways(plan)
-    far_hosts = [h for h in network.hosts if not is_local(network, switch, h.name)]
+    planned = pair_paths(plan)
+    far_hosts = remote_hosts(network, switch)
     number = FIRST_PAIR_METER_ID
     for near in (h for h in network.hosts if is_local(network, switch, h.name)):
         in_port = network.link(switch.name, near.name).port_no

@@ -43,10 +43,10 @@ class PortClasses:
         return self.qdisc != "htb" and not self.is_bare
 
 
-def is_local(remote: str) -> bool:
+def is_on_this_machine(remote: str) -> bool:
     """Return whether a database, and with it its switch, is on this machine.
 
-    >>> is_local("unix:/run/openvswitch/db.sock"), is_local("tcp:192.0.2.1:6640")
+    >>> is_on_this_machine("unix:/run/openvswitch/db.sock"), is_on_this_machine("tcp:192.0.2.1:6640")
     (True, False)
     """
     return remote.startswith(_LOCAL)

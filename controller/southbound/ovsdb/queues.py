@@ -85,7 +85,7 @@ def shapers(port_name: str, queues: PortQueues | None) -> dict[ShaperKey, Shaper
     return {shaper.key: shaper for shaper in (port, *each)}
 
 
-def check(wanted: PortQueues) -> None:
+def check_queues(wanted: PortQueues) -> None:
     """Refuse what OVS or HTB would accept and then not do.
 
     Raises:

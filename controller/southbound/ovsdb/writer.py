@@ -23,7 +23,7 @@ from controller.southbound.errors import (
     QueueError,
     QueuesNotApplied,
 )
-from controller.southbound.ovsdb.queues import PortQueues, Queue, check
+from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 from controller.southbound.ovsdb.replica import replica
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
@@ -72,7 +72,7 @@ class QueueWriter:
             QueuesNotApplied: written, and ovs-vswitchd did not act in time.
         """
         for queues in wanted.values():
-            check(queues)
+            check_queues(queues)
 
         changed: list[bool] = []
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.southbound.openflow.desired import QUEUE_ID, meter_id
+from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.state import cookie
 from mininet_tests.lab.kept import kept
 from mininet_tests.scenarios.drift.aims import aims

@@ -20,10 +20,11 @@ from controller.plan.flows import flow_on
 from controller.plan.plan import Entry, Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.openflow import osken_hub
-from controller.southbound.openflow.desired import port_queues, switch_state
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import DropMeter, SwitchState
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
 from hostagent.tests.rig import RunningAgent

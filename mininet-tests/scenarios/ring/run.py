@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.plan.invariant import Layers, violations
-from controller.southbound.openflow.desired import QUEUE_ID
+from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from mininet_tests.lab.kept import kept
 from mininet_tests.scenarios.ring.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation

@@ -17,7 +17,8 @@ from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
 from controller.southbound.openflow import osken_hub
-from controller.southbound.openflow.desired import QUEUE_ID, switch_state
+from controller.southbound.openflow.circuit_ports import QUEUE_ID
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import PutRule
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import (

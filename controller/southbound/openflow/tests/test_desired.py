@@ -4,11 +4,13 @@ import pytest
 
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, plan_of
-from controller.southbound.openflow.desired import QUEUE_ID, meter_id, port_queues, switch_state
+from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import messages
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
-from controller.southbound.ovsdb.queues import check
+from controller.southbound.ovsdb.desired_queues import port_queues
+from controller.southbound.ovsdb.queues import check_queues
 from topology.named import chile_illinois
 from topology.network import Hop, tagged
 from topology.protocol import FlowClass
@@ -127,7 +129,7 @@ def test_what_is_neither_ip_nor_arp_ends_here():
 
 def test_the_queues_of_the_circuit_port_can_be_set_and_sum_to_no_more_than_the_port():
     (queues,) = port_queues(NETWORK, CHILE, plan_of(DATABASE, RAW_IMAGES, *IMAGE)).values()
-    check(queues)
+    check_queues(queues)
     assert sum(q.min_bps for q in queues.queues) <= queues.port_max_bps
 
 

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, PAIRS, RATE_BPS, RING, any_demand, flow, ways
-from controller.southbound.openflow.desired import QUEUE_ID, meter_id, port_queues, switch_state
+from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import messages
 from controller.southbound.openflow.pairs import pairs
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
-from controller.southbound.ovsdb.queues import check
+from controller.southbound.ovsdb.desired_queues import port_queues
+from controller.southbound.ovsdb.queues import check_queues
 from topology.network import Hop, Host, tagged
 from topology.protocol import FlowClass
 
@@ -171,7 +173,7 @@ def test_the_queues_of_every_port_can_be_set_whatever_the_plan(demand):
         queues = port_queues(RING, switch, plan)
         assert len(queues) == 2
         for port in queues.values():
-            check(port)
+            check_queues(port)
 
 
 @given(st.integers(0, RATE_BPS))
@@ -182,7 +184,7 @@ def test_a_circuit_cut_to_anything_can_be_told_to_a_switch(cut_bps):
     switch = RING.edge_switch("albuquerque")
     switch_state(RING, switch, plan, DEFAULT_POLICY)
     for port in port_queues(RING, switch, plan).values():
-        check(port)
+        check_queues(port)
 
 
 def test_both_ways_of_a_pair_differ():

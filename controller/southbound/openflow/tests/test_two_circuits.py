@@ -7,18 +7,13 @@ from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.test_failover import AFTER, BEFORE, NORTH, TWO, flow
 from controller.plan.transitions import InForce, lesser_of, next_step
-from controller.southbound.openflow.desired import (
-    LEAST_QUEUE_BPS,
-    QUEUE_ID,
-    group_id,
-    meter_id,
-    port_queues,
-    switch_state,
-)
+from controller.southbound.openflow.circuit_ports import QUEUE_ID, group_id, meter_id
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import PutGroup, messages
 from controller.southbound.openflow.pairs import pairs
 from controller.southbound.openflow.state import Bucket, FailoverGroup, SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
+from controller.southbound.ovsdb.desired_queues import LEAST_QUEUE_BPS, port_queues
 from topology.network import tagged
 from topology.protocol import FlowClass
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.southbound.errors import NotExpressible
-from controller.southbound.ovsdb.queues import PortQueues, Queue, check
+from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 
 GIGABIT = 1_000_000_000
 
@@ -14,7 +14,7 @@ def port(*queues: tuple[int, int, int], burst_bits: int = 1_000_000) -> PortQueu
 
 
 def test_queues_that_fill_the_port_are_accepted():
-    check(port((0, GIGABIT // 2, GIGABIT), (2, GIGABIT // 2, GIGABIT // 2)))
+    check_queues(port((0, GIGABIT // 2, GIGABIT), (2, GIGABIT // 2, GIGABIT // 2)))
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_queues_that_fill_the_port_are_accepted():
 )
 def test_what_htb_would_not_do_as_said_is_refused(wanted):
     with pytest.raises(NotExpressible):
-        check(wanted)
+        check_queues(wanted)

@@ -1,0 +1,38 @@
+"""The ports by which circuits leave a switch, and the numbers that each class has there. Pure."""
+
+from topology.network import Link, Network
+from topology.protocol import FlowClass
+
+# What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
+QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
+FIRST_METER_ID = 1000
+METERS_A_LINK = 16
+FIRST_GROUP_ID = 1000
+
+
+def circuit_ports(network: Network, switch: str) -> list[tuple[str, Link]]:
+    """Return (neighbour, link) of each circuit that leaves a switch, in the network's order."""
+    return [(head, link) for tail, head, link in network.circuit_links if tail == switch]
+
+
+def links_beside(network: Network, hop: tuple[str, str]) -> list[Link]:
+    """Return the other circuits from the same switch to the same switch, the shorter delay first."""
+    far, _ = network.against(*hop)
+    leaving = circuit_ports(network, hop[0])
+    others = [link for head, link in leaving if head != hop[1] and network.against(hop[0], head)[0] == far]
+    return sorted(others, key=lambda link: link.delay_us)
+
+
+def group_id(network: Network, hop: tuple[str, str]) -> int:
+    """Return the group that a circuit link begins with, at the switch it leaves."""
+    return FIRST_GROUP_ID + _index(network, hop)
+
+
+def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> int:
+    """Return the meter of a class on the circuit link that ``hop`` is, at the switch it leaves."""
+    return FIRST_METER_ID + METERS_A_LINK * _index(network, hop) + QUEUE_ID[flow_class]
+
+
+def _index(network: Network, hop: tuple[str, str]) -> int:
+    """Return the place of a circuit link among those that leave its switch."""
+    return [head for head, _ in circuit_ports(network, hop[0])].index(hop[1])
