@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps import logs
-from apps.cli import agent, pki
+from apps.cli import agent, client, pki
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -54,6 +53,7 @@ def controller(
     if check:
         typer.echo(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
         return
+    from apps import logs
     from apps.controller import run
     from controller.southbound.errors import SouthboundError
     from controller.store import StoreError
@@ -72,9 +72,9 @@ def version() -> None:
     typer.echo(__version__)
 
 
+app.registered_commands += client.app.registered_commands
+
+
 def main() -> None:
     """Run the command."""
-    from apps.cli import client
-
-    app.registered_commands += client.app.registered_commands
     app(prog_name="headway" if sys.argv[0].endswith("headway") else None)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from apps import logs
 from apps.cli import options
 
 EXIT_USAGE = 2
@@ -30,6 +29,7 @@ def agent(context: typer.Context, config: Config = None) -> None:
     if config is None:
         typer.echo("headway: agent: say --config FILE, or see headway agent --help", err=True)
         raise typer.Exit(EXIT_USAGE)
+    from apps import logs
     from apps.cli.agent_setup import settings_in
     from hostagent.agent.daemon import run
 

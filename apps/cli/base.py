@@ -5,15 +5,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
-import httpx
 import typer
-from rich.console import Console
 
 from apps.cli import times
 from topology import units
+
+if TYPE_CHECKING:
+    import httpx
 
 EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED = 1, 2, 3
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
@@ -54,6 +55,8 @@ def call(
     Raises:
         Refused: for want of capacity.
     """
+    import httpx  # takes longer than all the rest; not for who asks for help alone
+
     method, path = operation.split(" ")
     query = {name: value for name, value in (params or {}).items() if value is not None}
     for wait_s in (*waits_s, None):
@@ -71,7 +74,7 @@ def call(
     raise AssertionError  # the last try has no wait and does not come here
 
 
-def _read(url: str, answer: httpx.Response) -> Any:
+def _read(url: str, answer: "httpx.Response") -> Any:
     """Return what an answer says."""
     try:
         said = answer.json()
@@ -117,6 +120,8 @@ def instant(text: str | None, where: tzinfo, option: str, after: str | None = No
 @contextlib.contextmanager
 def waiting(for_what: str) -> Iterator[None]:
     """Show on a terminal that something takes its time."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     with console.status(for_what) if sys.stderr.isatty() else contextlib.nullcontext():
         yield

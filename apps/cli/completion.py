@@ -3,13 +3,13 @@
 import os
 from typing import Any
 
-import httpx
-
 TIMEOUT_S = 0.5  # more than a controller needs, less than a person notices
 
 
 def _asked(path: str) -> Any:
     """Return the controller's answer; nothing if there is none."""
+    import httpx
+
     url = os.environ.get("HEADWAY_URL", "http://127.0.0.1:8080")
     try:
         return httpx.get(f"{url}{path}", timeout=TIMEOUT_S).raise_for_status().json()

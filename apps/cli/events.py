@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
-import httpx
 import typer
 
 from apps.cli import base, options, shown
@@ -44,6 +43,8 @@ def events(zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as
 
 def _followed(url: str) -> Iterator[Event]:
     """Yield events; a connection that breaks is made again, and what happened meanwhile is told then."""
+    import httpx
+
     last, connected = "", False
     while True:
         headers = {"Last-Event-ID": last} if last else {}

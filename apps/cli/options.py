@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 import typer
@@ -12,6 +13,17 @@ Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The contr
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
 Class = Literal["urgent", "predictable", "background"]
+
+
+class AnyClass(StrEnum):
+    """The classes of :class:`topology.protocol.FlowClass`, whose module takes longer to import than all of ours."""
+
+    PREDICTABLE = "predictable"
+    URGENT = "urgent"
+    BACKGROUND = "background"
+    UNPLANNED = "unplanned"
+
+
 Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]
 Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.ends)]
 Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]

@@ -8,7 +8,6 @@ import typer
 from apps.cli import base, completion, options, shown, tables
 from controller.plan.lifecycle import ReservationState
 from topology import units
-from topology.protocol import FlowClass
 
 app = typer.Typer()
 
@@ -16,7 +15,9 @@ app = typer.Typer()
 @app.command()
 def reservations(
     state: Annotated[list[ReservationState] | None, typer.Option(help="In this state; may be repeated.")] = None,
-    flow_class: Annotated[list[FlowClass] | None, typer.Option("--class", help="Of this class; repeatable.")] = None,
+    flow_class: Annotated[
+        list[options.AnyClass] | None, typer.Option("--class", help="Of this class; repeatable.")
+    ] = None,
     a_end: Annotated[str | None, typer.Option("--from", help="From it.", autocompletion=completion.ends)] = None,
     z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.ends)] = None,
     after: Annotated[str | None, typer.Option(help="Its time goes on after this, e.g. 22:00 or now.")] = None,

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from apps.main import app
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 CONFIG = """\
@@ -81,5 +84,13 @@ def test_an_agents_wrong_configuration_ends_with_2(tmp_path):
 
 def test_the_commands_teach():
     for command in ("controller", "agent", "announce", "release", "plan", "hosts"):
-        done = subprocess.run([HEADWAY, command, "--help"], capture_output=True, text=True, check=True)
+        done = CliRunner().invoke(app, [command, "--help"], prog_name="headway")
+        assert done.exit_code == 0
         assert "Usage: headway" in done.stdout
+
+
+def test_a_command_does_not_load_what_only_the_processes_need():
+    code = "import sys, apps.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    slow = {"cryptography", "fastapi", "httpx", "os_ken", "pydantic", "sqlalchemy", "structlog"}
+    assert not slow & set(loaded)

@@ -9,13 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from apps.cli import announce, availability, base, client, completion, events
+from apps.cli import announce, availability, base, client, completion, events, options
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from topology.protocol import FlowClass
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -32,11 +36,15 @@ def offered(said):
     return {number: shlex.split(line)[1:] for number, line in re.findall(r"^(\d)  (headway .*)$", said, re.MULTILINE)}
 
 
+def test_the_classes_are_those_of_the_plan():
+    assert [one.value for one in options.AnyClass] == [one.value for one in FlowClass]
+
+
 def test_every_page_of_the_reservations_is_fetched(cli):
-    body = {"from": "base20", "to": "arch", "rate": "1 kbit/s", "duration_s": 60}
-    with httpx.Client(base_url=cli.url) as client:
-        for _ in range(1001):
-            assert client.post("/v1/reservations", json=body).status_code == 201
+    now_us = cli.site.clock()
+    request = Request("base20", "arch", FlowClass.URGENT, 1_000, now_us, now_us + 60_000_000)
+    for number in range(1001):
+        cli.site.use_cases.hold(lambda _: request, partial(Created, f"r{number}"))
     assert len(cli.json("reservations")) == 1001
 
 
@@ -73,7 +81,7 @@ def test_a_refused_change_leaves_it_and_its_offers_can_be_taken(cli):
 
 def test_a_change_of_what_somebody_else_has_changed_fails(cli, monkeypatch):
     one = cli.json(*NIGHT, "--rate", "300Mbps")
-    monkeypatch.setattr(base.httpx, "request", outpaced(base.httpx.request, one["id"], cli.url))
+    monkeypatch.setattr(httpx, "request", outpaced(httpx.request, one["id"], cli.url))
     _, wrong = cli.run("change", one["id"], "--rate", "400Mbps", exit_code=1)
     assert "version" in wrong
 
@@ -220,7 +228,7 @@ def test_after_a_broken_connection_events_go_on_behind_the_last(monkeypatch):
         asked.append(headers)
         return Stream()
 
-    monkeypatch.setattr(events.httpx, "stream", stream)
+    monkeypatch.setattr(httpx, "stream", stream)
     monkeypatch.setattr(events, "RETRY_S", 0)
     told = events._followed("http://x")
     assert [next(told).name for _ in range(2)] == ["a", "b"]

@@ -4,6 +4,7 @@ import re
 import shlex
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from apps.cli import base, reserve
@@ -106,7 +107,7 @@ def settling(known):
 
 
 def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
-    sent = base.httpx.request
+    sent = httpx.request
     keys = []
 
     def lossy(method, url, **more):
@@ -114,10 +115,10 @@ def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
         if method == "POST" and url.endswith("/v1/reservations"):
             keys.append(more["headers"]["Idempotency-Key"])
             if len(keys) == 1:
-                raise base.httpx.ReadError("connection reset")
+                raise httpx.ReadError("connection reset")
         return answer
 
-    monkeypatch.setattr(base.httpx, "request", lossy)
+    monkeypatch.setattr(httpx, "request", lossy)
     cli.run(*NIGHT, "--rate", "600Mbps")
     assert keys == [keys[0]] * 2
     assert len(cli.json("reservations")) == 1
