@@ -17,73 +17,9 @@
 #include "sharing.h"
 #include "demand.h"
 #include "way.h"
-
-#define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
-#define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
-#define ACCOUNT_NS 1000000ULL
-#define JUDGED_SEGMENTS 100    /* fewer tell nothing about loss */
-#define CALM_HOLDS 8           /* this many hold times without catastrophic loss, and the next is the first again */
-#define LONGEST_HOLD_SHIFT 5
-
-/* Decides at the end of each period whether the allocation's loss is catastrophic, or is no more. */
-static __always_inline void judge(struct counters *counters, __u64 now_ns)
-{
-	__u64 start_ns = counters->loss_start_ns, sent, lost, hold_ns;
-	__s64 age_ns = now_ns - start_ns; /* negative if another CPU has just begun a period */
-
-	if (age_ns < (__s64)host.loss_period_ns ||
-	    __sync_val_compare_and_swap(&counters->loss_start_ns, start_ns, now_ns) != start_ns)
-		return;
-	sent = counters->sent_segments - counters->loss_sent_segments;
-	lost = counters->retransmitted_segments - counters->loss_retransmitted_segments;
-	if ((__s64)lost < 0) /* another CPU was spared some in between */
-		lost = 0;
-	counters->loss_sent_segments = counters->sent_segments;
-	counters->loss_retransmitted_segments = counters->retransmitted_segments;
-	if (!counters->fallback_since_ns) {
-		if (sent < JUDGED_SEGMENTS || lost * 1000000 < sent * host.loss_trip_ppm)
-			return;
-		if (now_ns - counters->returned_ns > CALM_HOLDS * host.loss_hold_ns)
-			counters->fallbacks = 0;
-		if (counters->fallbacks < LONGEST_HOLD_SHIFT + 1)
-			counters->fallbacks += 1;
-		counters->fallback_since_ns = now_ns;
-		return;
-	}
-	hold_ns = host.loss_hold_ns << ((counters->fallbacks - 1) & 7);
-	if (now_ns - counters->fallback_since_ns < hold_ns)
-		return;
-	if (sent >= JUDGED_SEGMENTS && lost * 1000000 > sent * host.loss_clear_ppm)
-		return;
-	counters->fallback_since_ns = 0;
-	counters->returned_ns = now_ns;
-}
-
-/* Adds to the allocation's counters what the socket has done since it was last asked. */
-static __always_inline void account(const struct tcp_sock *tp, struct conn *conn, struct counters *counters,
-				    __u64 now_ns)
-{
-	__sync_fetch_and_add(&counters->delivered_bytes, tp->bytes_acked - conn->bytes_acked);
-	__sync_fetch_and_add(&counters->sent_segments, (__u64)(__u32)(tp->data_segs_out - conn->data_segs_out));
-	__sync_fetch_and_add(&counters->retransmitted_segments,
-			     (__u64)(__u32)(tp->total_retrans - conn->total_retrans));
-	__sync_fetch_and_add(&counters->loss_retransmitted_segments,
-			     (__u64)spared_segments(tp, conn, tp->total_retrans - conn->total_retrans));
-	counters->rtt_us = tp->srtt_us >> 3;
-	conn->accounted_ns = now_ns;
-	conn->bytes_acked = tp->bytes_acked;
-	conn->data_segs_out = tp->data_segs_out;
-	conn->total_retrans = tp->total_retrans;
-	judge(counters, now_ns);
-}
-
-/* What was before is not for this slot. */
-static __always_inline void account_from_here(const struct tcp_sock *tp, struct conn *conn)
-{
-	conn->bytes_acked = tp->bytes_acked;
-	conn->data_segs_out = tp->data_segs_out;
-	conn->total_retrans = tp->total_retrans;
-}
+#include "loss.h"
+#include "window.h"
+#include "handover.h"
 
 /* The entry in force for a socket of ours; NULL when the lease is over or the plan has nothing for it. */
 static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn, __u64 now_ns)
@@ -107,45 +43,6 @@ static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn
 	return bpf_map_lookup_elem(&hw_entries, &slot);
 }
 
-/* Keeps the least round trip of the last half to whole round trip: a queue that drains meanwhile does not show, a new
- * route does. */
-static __always_inline void follow_path(const struct tcp_sock *tp, struct conn *conn, __u64 now_ns)
-{
-	__u32 rtt_us = tp->rack.rtt_us;
-
-	if (now_ns - conn->half_start_ns > (__u64)(tp->srtt_us >> 4) * 1000) {
-		conn->least_rtt_us_before = conn->least_rtt_us;
-		conn->least_rtt_us = rtt_us;
-		conn->half_start_ns = now_ns;
-	} else if (rtt_us < conn->least_rtt_us) {
-		conn->least_rtt_us = rtt_us;
-	}
-}
-
-/* The window for a rate: the allocation's for the whole rate, in proportion for a part; wider if the path has become
- * longer than planned, up to one and a half. Pacing holds the rate, so a wider window sends no faster. */
-static __always_inline __u32 window_segments(const struct tcp_sock *tp, const struct conn *conn,
-					     const struct entry *entry, __u64 fair)
-{
-	__u64 rate = entry->rate_bytes_per_s, planned = entry->window_segments, followed, ceiling;
-	__u32 rtt_us = conn->least_rtt_us, mss_bytes = tp->mss_cache;
-
-	if (fair < rate)
-		planned = (planned * fair + rate - 1) / rate + SHARED_SLACK_SEGMENTS;
-	if (conn->least_rtt_us_before && conn->least_rtt_us_before < rtt_us)
-		rtt_us = conn->least_rtt_us_before;
-	if (!mss_bytes)
-		return planned;
-	followed = fair * rtt_us / 1000000 / mss_bytes;
-	followed += followed / 128 + SHARED_SLACK_SEGMENTS; /* what a departure of a whole unit and a delayed ACK need */
-	ceiling = planned + planned / 2;
-	if (followed > ceiling)
-		followed = ceiling;
-	if (followed > planned)
-		planned = followed;
-	return planned > MIN_WINDOW_SEGMENTS ? planned : MIN_WINDOW_SEGMENTS;
-}
-
 /* The allocation as it holds now: at its standby rate, if that is what it has. */
 static __always_inline struct entry held_now(struct sock *sk, struct conn *conn, struct entry *entry, __u64 now_ns)
 {
@@ -164,80 +61,6 @@ static __always_inline struct entry held_now(struct sock *sk, struct conn *conn,
 	if (conn->stands_by)
 		now.rate_bytes_per_s = entry->standby_bytes_per_s;
 	return now;
-}
-
-/* Sets window and pacing to the socket's part of the allocation. */
-static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
-				 struct counters *counters, __u64 now_ns)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 fair = fair_bytes_per_s(entry, counters, conn);
-	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
-
-	__u32 window = window_segments(tp, conn, entry, fair) + left_segments(tp, conn);
-
-	/* what a flight has left in the air must not keep its repetitions back; pacing holds the rate */
-	if (conn->stands_by && window < in_flight_segments(tp) + MIN_WINDOW_SEGMENTS)
-		window = in_flight_segments(tp) + MIN_WINDOW_SEGMENTS;
-	tp->snd_cwnd = window;
-	/* Payload, also where the fq qdisc paces: since Linux 4.20 it goes by the times that TCP writes on the packets. */
-	sk->sk_pacing_rate = rate_bytes_per_s;
-	if (sk->sk_pacing_status == SK_PACING_NONE) {
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-		conn->paced = 1;
-	}
-}
-
-/* Sets the allocation's DSCP, and keeps what was there. */
-static __always_inline void mark(void *ctx, struct conn *conn, __u32 dscp, bool ipv6)
-{
-	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS, tos = dscp << 2;
-
-	if (!conn->marked) {
-		int before = 0;
-
-		bpf_getsockopt(ctx, level, option, &before, sizeof(before));
-		conn->previous_tos = before;
-	}
-	if (conn->marked && conn->marked_tos == (__u32)tos)
-		return;
-	if (!bpf_setsockopt(ctx, level, option, &tos, sizeof(tos))) {
-		conn->marked = 1;
-		conn->marked_tos = tos;
-	}
-}
-
-/* Puts back the DSCP that was there, unless the application has set another since. */
-static __always_inline void unmark(void *ctx, struct conn *conn, bool ipv6)
-{
-	int level = ipv6 ? SOL_IPV6 : SOL_IP, option = ipv6 ? IPV6_TCLASS : IP_TOS, tos = 0;
-
-	if (!conn->marked)
-		return;
-	conn->marked = 0;
-	bpf_getsockopt(ctx, level, option, &tos, sizeof(tos));
-	if ((__u32)tos != conn->marked_tos)
-		return;
-	tos = conn->previous_tos;
-	bpf_setsockopt(ctx, level, option, &tos, sizeof(tos));
-}
-
-/* Gives the socket back to the algorithm it had. ctx: what bpf_setsockopt wants in this kind of program. */
-static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
-{
-	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
-	char reno[HEADWAY_NAME_BYTES] = "reno"; /* always there */
-	int rto_min_us = TCP_RTO_MIN_US;
-
-	if (conn)
-		__builtin_memcpy(algorithm, conn->previous, sizeof(algorithm));
-	else
-		copy_name(algorithm, host.fallback);
-	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
-		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
-	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
-	if (conn)
-		unmark(ctx, conn, ipv6);
 }
 
 /* The congestion control. ----------------------------------------------------------------------------------------*/
@@ -392,39 +215,6 @@ struct tcp_congestion_ops hw_ops = {
 
 /* Taking sockets. ------------------------------------------------------------------------------------------------*/
 
-static __always_inline bool is_ours(const char *algorithm)
-{
-	const __u64 *left = (const __u64 *)algorithm;
-	const volatile __u64 *right = (const volatile __u64 *)host.algorithm;
-
-	return left[0] == right[0] && left[1] == right[1];
-}
-
-/* Switches a socket to our algorithm and the allocation's DSCP, and keeps what it had. */
-static __always_inline void take(void *ctx, struct conn *conn, __u32 dscp, bool ipv6)
-{
-	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
-	int rto_min_us = host.rto_min_us;
-
-	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
-		return;
-	if (!is_ours(algorithm)) {
-		__builtin_memcpy(conn->previous, algorithm, sizeof(algorithm));
-	} else if (!conn->previous[0]) {
-		copy_name(conn->previous, host.fallback);
-	}
-	copy_name(algorithm, host.algorithm);
-	/* Does nothing if the socket runs it already; a dead agent's copy of the same name is replaced. */
-	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
-		return;
-	if (dscp == HEADWAY_NO_DSCP)
-		unmark(ctx, conn, ipv6);
-	else
-		mark(ctx, conn, dscp, ipv6);
-	/* the last segments of a transfer have nothing behind them that would show their loss: their timer must */
-	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
-}
-
 /* The slot of a socket if a plan is in force, NO_SLOT otherwise. */
 static __always_inline __u32 planned_slot(struct tcp_sock *tp)
 {
@@ -473,20 +263,6 @@ static __always_inline void watch(struct tcp_sock *tp, struct conn *conn, struct
 		account_from_here(tp, conn);
 	}
 	account(tp, conn, counters, bpf_ktime_get_ns());
-}
-
-/* Lets a socket look at its window now. One whose window was full, or whose next departure lay far ahead, would find out
- * that it may send more only by its next ACK: a round trip too late. Switching Nagle's algorithm off pushes what waits
- * (tcp(7), TCP_NODELAY); what the application has chosen is put back. */
-static __always_inline void push(struct tcp_sock *tp)
-{
-	int chosen = 0, off = 0, on = 1;
-
-	if (tp->write_seq == tp->snd_nxt || bpf_getsockopt(tp, SOL_TCP, TCP_NODELAY, &chosen, sizeof(chosen)))
-		return;
-	bpf_setsockopt(tp, SOL_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (!chosen)
-		bpf_setsockopt(tp, SOL_TCP, TCP_NODELAY, &off, sizeof(off));
 }
 
 /* Walks the open sockets of the namespace of the process that made the iterator: takes, gives back, watches. */

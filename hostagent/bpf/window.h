@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The window and the pacing of a connection, for its part of the allocation. */
+#ifndef HEADWAY_WINDOW_H
+#define HEADWAY_WINDOW_H
+
+#define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
+#define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
+
+/* Keeps the least round trip of the last half to whole round trip: a queue that drains meanwhile does not show, a new
+ * route does. */
+static __always_inline void follow_path(const struct tcp_sock *tp, struct conn *conn, __u64 now_ns)
+{
+	__u32 rtt_us = tp->rack.rtt_us;
+
+	if (now_ns - conn->half_start_ns > (__u64)(tp->srtt_us >> 4) * 1000) {
+		conn->least_rtt_us_before = conn->least_rtt_us;
+		conn->least_rtt_us = rtt_us;
+		conn->half_start_ns = now_ns;
+	} else if (rtt_us < conn->least_rtt_us) {
+		conn->least_rtt_us = rtt_us;
+	}
+}
+
+/* The window for a rate: the allocation's for the whole rate, in proportion for a part; wider if the path has become
+ * longer than planned, up to one and a half. Pacing holds the rate, so a wider window sends no faster. */
+static __always_inline __u32 window_segments(const struct tcp_sock *tp, const struct conn *conn,
+					     const struct entry *entry, __u64 fair)
+{
+	__u64 rate = entry->rate_bytes_per_s, planned = entry->window_segments, followed, ceiling;
+	__u32 rtt_us = conn->least_rtt_us, mss_bytes = tp->mss_cache;
+
+	if (fair < rate)
+		planned = (planned * fair + rate - 1) / rate + SHARED_SLACK_SEGMENTS;
+	if (conn->least_rtt_us_before && conn->least_rtt_us_before < rtt_us)
+		rtt_us = conn->least_rtt_us_before;
+	if (!mss_bytes)
+		return planned;
+	followed = fair * rtt_us / 1000000 / mss_bytes;
+	followed += followed / 128 + SHARED_SLACK_SEGMENTS; /* what a departure of a whole unit and a delayed ACK need */
+	ceiling = planned + planned / 2;
+	if (followed > ceiling)
+		followed = ceiling;
+	if (followed > planned)
+		planned = followed;
+	return planned > MIN_WINDOW_SEGMENTS ? planned : MIN_WINDOW_SEGMENTS;
+}
+
+/* Sets window and pacing to the socket's part of the allocation. */
+static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
+				 struct counters *counters, __u64 now_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 fair = fair_bytes_per_s(entry, counters, conn);
+	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
+
+	__u32 window = window_segments(tp, conn, entry, fair) + left_segments(tp, conn);
+
+	/* what a flight has left in the air must not keep its repetitions back; pacing holds the rate */
+	if (conn->stands_by && window < in_flight_segments(tp) + MIN_WINDOW_SEGMENTS)
+		window = in_flight_segments(tp) + MIN_WINDOW_SEGMENTS;
+	tp->snd_cwnd = window;
+	/* Payload, also where the fq qdisc paces: since Linux 4.20 it goes by the times that TCP writes on the packets. */
+	sk->sk_pacing_rate = rate_bytes_per_s;
+	if (sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		conn->paced = 1;
+	}
+}
+
+#endif
