@@ -7,6 +7,23 @@
  * when that is over. If it has not gone, another hook has run meanwhile and put the timer off.
  *
  * The rate holds while the allocation wants it under a grant that no end has used up. See docs/decisions/0012.
+ *
+ *   unsent bytes of a connection
+ *     |  _                          wants = 1: more than DEMAND_BYTES was written; the agent is woken, and tells
+ *     | / \                         waits = 1: the end cannot be seen yet, so the timer is not armed
+ *     |/   \                        (while both hold, a hook has nothing to learn until the last stretch)
+ *     |.....\..................... LAST_STRETCH_BYTES
+ *     |      \                     waits = 0: window and pacing let all go; due_ns is set, the timer armed
+ *     |       \                    each departure says due_ns again: the same, if it has gone as foretold
+ *     +--------\-------|--------> time
+ *                     due_ns       the timer rings: wants = 0, the grant is used up; the agent is woken
+ *
+ * For example 400 Mbit/s (50 MB/s), which hold already, and 1 MB written at 0 ms. It is more than 32 kB: wants and
+ * waits are 1. At 18.7 ms 64 KiB are left, which take 1.3 ms. Not known to be the last: over at 18.7 + 1.3 + PAUSE_NS =
+ * 30 ms. With the end of the stream queued, or the announced size reached: at 18.7 + 1.3 + MARGIN_NS = 21 ms. A request
+ * of 20 kB begins no flight, unless it is the last. If 1 MB more is written at 25 ms, the connection waits again; the
+ * timer that rings at 30 ms sees that and does nothing, and the next last stretch arms it anew. Of several connections
+ * the last that waits decides.
  */
 #ifndef HEADWAY_DEMAND_H
 #define HEADWAY_DEMAND_H
@@ -170,15 +187,49 @@ static __always_inline __u64 over_ns(struct sock *sk, __u32 unsent, bool all, __
 	return from_ns + (rate ? unsent * 1000000000ULL / rate : 0) + (all ? MARGIN_NS : PAUSE_NS);
 }
 
-/* Looks at what a connection of a watched allocation has to send. */
+/* Counts what the connection has sent since it was last looked at. */
+static __always_inline void count_sent(const struct tcp_sock *tp, struct conn *conn, const struct entry *entry,
+				       struct demanded *seen)
+{
+	__u64 sent_bytes = sent_once_bytes(tp);
+
+	if (seen->size_bytes != entry->size_bytes) { /* another announcement */
+		seen->size_bytes = entry->size_bytes;
+		seen->sent_bytes = 0;
+	}
+	if (conn->watched && sent_bytes != conn->sent_once_bytes)
+		__sync_fetch_and_add(&seen->sent_bytes, sent_bytes - conn->sent_once_bytes);
+	else if (!conn->watched) /* an application that was told of the promise first has begun already */
+		__sync_fetch_and_add(&seen->sent_bytes, (__u32)(tp->snd_nxt - tp->snd_una));
+	conn->sent_once_bytes = sent_bytes;
+	conn->watched = 1;
+}
+
+/* Whether nothing follows what the connection has been given: its stream ends there, or the announcement does. */
+static __always_inline bool is_all(const struct sock *sk, const struct entry *entry, const struct demanded *seen,
+				   __u32 unsent)
+{
+	return ((1 << sk->__sk_common.skc_state) & FIN_QUEUED) ||
+	       (entry->size_bytes && seen->sent_bytes + unsent >= entry->size_bytes);
+}
+
+/* Says when the flight is over, as far as it is this connection's. */
+static __always_inline void foretell(struct conn *conn, struct demanded *seen, __u64 due_ns)
+{
+	/* one that had something to wait for, and now does not, takes back what it said */
+	if (due_ns > seen->due_ns || seen->due_ns == conn->due_ns)
+		seen->due_ns = due_ns;
+	conn->due_ns = due_ns;
+}
+
+/* Looks at what a connection of a watched allocation has to send: does a flight begin, when is it over? */
 static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct entry *entry, __u64 now_ns)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	struct demand *demand;
 	struct demanded *seen;
-	__u64 sent_bytes, due_ns;
 	__u32 unsent;
-	bool last, all, begins, waits;
+	bool all, begins, waits;
 
 	if (!sk || !conn || !entry)
 		return 0;
@@ -189,29 +240,13 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	unsent = tp->write_seq - tp->snd_nxt;
 	if (seen->wants && conn->waits && unsent > LAST_STRETCH_BYTES)
 		return 0;
-	sent_bytes = sent_once_bytes(tp);
-	if (seen->size_bytes != entry->size_bytes) {
-		seen->size_bytes = entry->size_bytes;
-		seen->sent_bytes = 0;
-	}
-	if (conn->watched && sent_bytes != conn->sent_once_bytes)
-		__sync_fetch_and_add(&seen->sent_bytes, sent_bytes - conn->sent_once_bytes);
-	else if (!conn->watched) /* an application that was told of the promise first has begun already */
-		__sync_fetch_and_add(&seen->sent_bytes, (__u32)(tp->snd_nxt - tp->snd_una));
-	conn->sent_once_bytes = sent_bytes;
-	conn->watched = 1;
-	last = (1 << sk->__sk_common.skc_state) & FIN_QUEUED;
-	all = last || (entry->size_bytes && seen->sent_bytes + unsent >= entry->size_bytes);
+	count_sent(tp, conn, entry, seen);
+	all = is_all(sk, entry, seen, unsent);
 	begins = !seen->wants && unsent && window_is_open(tp, conn, unsent) &&
 		 (all || sendable_bytes(tp) > DEMAND_BYTES);
 	waits = unsent && (unsent > LAST_STRETCH_BYTES || !may_all_go(tp, unsent));
-	if (!waits && (unsent || conn->waits)) {
-		due_ns = over_ns(sk, unsent, all, now_ns);
-		/* one that had something to wait for, and now does not, takes back what it said */
-		if (due_ns > seen->due_ns || seen->due_ns == conn->due_ns)
-			seen->due_ns = due_ns;
-		conn->due_ns = due_ns;
-	}
+	if (!waits && (unsent || conn->waits))
+		foretell(conn, seen, over_ns(sk, unsent, all, now_ns));
 	set_waits(conn, seen, waits);
 	if (begins && !__sync_lock_test_and_set(&seen->wants, 1))
 		tell(conn->slot);
