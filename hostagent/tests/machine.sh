@@ -1,5 +1,6 @@
 # A machine of its own for systemd: this one's files under an overlay, its own namespaces, no service but what is asked for.
-# Run by unshare with namespaces for mounts, processes, network and cgroups; $1 is an empty folder.
+# Run by unshare with namespaces for mounts, processes, network and cgroups; $1 is an empty folder, the others are to be
+# seen in the machine wherever they are.
 set -e
 mount -t tmpfs none "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
@@ -15,6 +16,12 @@ mount -t sysfs sysfs sys
 mount -t cgroup2 none sys/fs/cgroup
 mount -t tmpfs none run
 mount -t tmpfs none tmp
+for folder in "${@:2}"; do
+    if [ ! -e ".$folder" ]; then # its new /tmp or /run hides it
+        mkdir -p ".$folder"
+        mount --bind "$folder" ".$folder"
+    fi
+done
 rm -rf etc/systemd/system/*.wants etc/fstab
 cd etc/systemd/system
 for unit in systemd-sysctl.service systemd-binfmt.service systemd-modules-load.service systemd-tmpfiles-setup.service \

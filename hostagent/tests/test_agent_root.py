@@ -3,11 +3,15 @@
 import os
 import signal
 import socket
+import time
 from contextlib import ExitStack
 from functools import partial
 
 import pytest
 
+from hostagent.kernel.image import object_image
+from hostagent.kernel.layout import SLOT, EntryCounters, layout_of
+from hostagent.tests.kernel_maps import agents_map
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations, Applied, Hello, Telemetry
@@ -17,6 +21,9 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 LEASE_MS = 1500
 SLACK = 2  # SHARED_SLACK_SEGMENTS in bpf/headway.bpf.c
 SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
+SETTLED_S = 0.003  # several turns of a connection
+KEPT_BYTES = 90 * MBIT // 8 // 10  # a tenth of a second of what the slower one writes
+LAYOUT = layout_of(object_image())
 RATE_MARGIN = 0.02  # internal pacing keeps its rate within 0.8%; the rest is the measurement
 
 
@@ -128,6 +135,30 @@ def test_a_connection_that_the_plan_does_not_mark_keeps_its_own_dscp(hosts, agen
     assert bulk.tos == 40, "what the application has set since stays"
 
 
+def granted_too_much(agent: RunningAgent, greedy: Bulk, rate_bytes_per_s: int, looks: int) -> int:
+    """In how many looks the greedy one of two has more than the rest, though all stood as it does, and it has sent."""
+    seen = 0
+    with agents_map(agent.process.pid, "hw_counters") as counters:
+        until_s = time.monotonic() + 30
+        while looks:
+            assert time.monotonic() < until_s, f"{looks} looks more to go"
+            before, sent = LAYOUT.counters(counters.value(SLOT.pack(0))), greedy.info.bytes_acked
+            time.sleep(SETTLED_S)
+            now, after = greedy.info, LAYOUT.counters(counters.value(SLOT.pack(0)))
+            if now.bytes_acked == sent or shared(before) != shared(after):
+                continue
+            looks -= 1
+            lesser = (after.lesser_bytes_per_s + after.lesser_bytes_per_s_before) // 2
+            rest = (rate_bytes_per_s - lesser) // after.greedy if after.greedy else rate_bytes_per_s
+            seen += now.pacing_bytes_per_s > 1.001 * max(rest, rate_bytes_per_s // 2)
+    return seen
+
+
+def shared(counters: EntryCounters) -> tuple[int, ...]:
+    """What the parts of an allocation's connections are made of."""
+    return counters.slice_start_ns, counters.greedy, counters.lesser, counters.connections
+
+
 def test_a_slower_application_keeps_its_rate_and_the_other_gets_no_more_than_the_rest(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.0/24", 200, 4000),)))
     greedy, slower = Bulk(*hosts), Bulk(*hosts)
@@ -135,8 +166,11 @@ def test_a_slower_application_keeps_its_rate_and_the_other_gets_no_more_than_the
     cleanup.callback(slower.close)
     slower.drip(11_250, every_s=0.001)
     eventually(lambda: slower.info.bytes_acked > 10_000_000, within_s=5, what="both send")
-    assert 0.85 * 200 * MBIT < measured_bps([greedy, slower], 2) < (1 + RATE_MARGIN) * 200 * MBIT
-    assert measured_bps([slower], 2) == pytest.approx(90 * MBIT, rel=0.05)
+    # What is confirmed in a time tells nothing of that here: where the processor is wanted elsewhere, the application
+    # stands still and then writes all that is due at once.
+    assert granted_too_much(agent, greedy, 200 * MBIT // 8, looks=200) <= 10, "but for what changed meanwhile"
+    assert measured_bps([greedy, slower], 2) > 0.85 * 200 * MBIT
+    eventually(lambda: slower.written_bytes - slower.info.bytes_acked < KEPT_BYTES, within_s=2, what="all has gone")
 
 
 def test_an_application_that_asks_for_less_gets_that_and_the_other_the_rest(hosts, agent, cleanup):

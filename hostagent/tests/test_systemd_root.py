@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hostagent.tests.rig import REPOSITORY
 from hostagent.tests.service import OUT_OF_REACH, within_reach
 from mininet_tests.testing.eventually import eventually
 
@@ -31,7 +32,8 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         own = [f"--{namespace}" for namespace in ("pid", "mount", "uts", "ipc", "net", "cgroup")]
-        command = ["unshare", *own, "--fork", "--kill-child", "--mount-proc", "bash", str(MACHINE), str(folder)]
+        script = ["bash", str(MACHINE), str(folder), str(REPOSITORY), sys.prefix]
+        command = ["unshare", *own, "--fork", "--kill-child", "--mount-proc", *script]
         with (folder.parent / "systemd.log").open("wb") as log:
             self._unshare = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
