@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.admission import RESERVABLE, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE
+from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
 from controller.plan.reservations import MAX_TIME_US, Constraints
@@ -142,7 +143,7 @@ def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest,
         raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
     sending = {(flow.host, flow.target): flow.name for flow in flows(site, state, now_us)}
     for sender in asked.senders:
-        flow_between(site.network, asked.announcement_id, asked.flow_class, (sender, asked.target))
+        flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
         busy = sending.get((sender, asked.target))
         if busy is not None:
             raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")

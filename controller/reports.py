@@ -90,7 +90,7 @@ class Reports:
                 return None
             # What was under way goes on until the host says what it knows of it.
             known = flows(state.site, state.value, state.now_us())
-            watched = {flow.name: True for flow in known if flow.host == name and flow.standby_bps}
+            watched: dict[str, bool] = {flow.name: True for flow in known if flow.host == name and flow.standby_bps}
             wants = {**watched, **host.wants}
             state.put_host(name, replace(host, connected=True, kernel=hello.kernel, wants=wants))
             plan = state.installed.meters

@@ -8,6 +8,7 @@ from itertools import pairwise
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.failover import redundant
 from controller.plan.flows import flow_on
+from controller.plan.keys import FlowId
 from controller.plan.ledger import Ledger
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
@@ -75,7 +76,7 @@ class Site:
         return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000
 
 
-def flow_between(network: Network, name: str, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
+def flow_between(network: Network, name: FlowId, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
     """Return a flow from one host to another, across a circuit.
 
     Raises:

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv4Network
 
+from controller.plan.keys import FlowId
 from controller.plan.plan import Flow
 from topology.network import Network
 from topology.protocol import FlowClass
 
 
-def flow_on(network: Network, name: str, flow_class: FlowClass, path: tuple[str, ...]) -> Flow:
+def flow_on(network: Network, name: FlowId, flow_class: FlowClass, path: tuple[str, ...]) -> Flow:
     """Return the flow of a class along a path from host to host."""
     target = network.host(path[-1])
     return Flow(name, flow_class, path[0], target.name, IPv4Network(target.ip), path)

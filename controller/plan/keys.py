@@ -1,9 +1,9 @@
-"""What the plan's tables are keyed by: a class's share of a link, and what else can be booked; and their text.
+"""What the plan's tables are keyed by: a class's share of a link, what else can be booked, a flow; and their text.
 
 A link's direction itself is a :class:`topology.network.Hop`. These are values; text only in JSON, logs and the store.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -61,3 +61,15 @@ def resource_of(text: str) -> Resource:
         raise ValueError(f'"{text}" names nothing that can be booked')
     hop = Hop(tail, head)
     return ClassShare(hop, FlowClass(flow_class)) if flow_class else hop
+
+
+FlowId = NewType("FlowId", str)  # a text, for agents and operators know flows by it; nobody takes it apart
+
+
+def flow_id(owner: str, host: str) -> FlowId:
+    """Return the id of a flow from one of the sending hosts of a reservation or an announcement.
+
+    >>> flow_id("image", "base20")
+    'image/base20'
+    """
+    return FlowId(f"{owner}/{host}")

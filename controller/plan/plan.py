@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
-from controller.plan.keys import ClassShare
+from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import PPM, Policy
 from controller.plan.shares import class_shares, max_min
 from topology.network import Hop, Network, hops
@@ -30,7 +30,7 @@ class Flow:
         size_bytes: the payload it has announced; 0 if nobody knows.
     """
 
-    name: str
+    name: FlowId
     flow_class: FlowClass
     host: str
     target: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from controller.plan.calendar import Need
 from controller.plan.flows import flow_on
-from controller.plan.keys import Pool
+from controller.plan.keys import Pool, flow_id
 from controller.plan.paths import circuits, default_path
 from controller.plan.plan import Flow
 from controller.plan.policy import PPM
@@ -77,7 +77,7 @@ def _route(network: Network, named: tuple[str, FlowClass], paths: list[tuple[str
     needs = [need(network, (path,), flow_class) for path in paths]
     if drawn_on:
         needs = [_local(one, path, Pool(drawn_on)) for one, path in zip(needs, paths, strict=True)]
-    flows = (flow_on(network, f"{name}/{path[0]}", flow_class, path) for path in paths)
+    flows = (flow_on(network, flow_id(name, path[0]), flow_class, path) for path in paths)
     return Route(joint(needs), tuple(flows), max(network.path_rtt_us(path) for path in paths), drawn_on)
 
 

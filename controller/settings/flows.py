@@ -6,6 +6,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from controller.errors import HeadwayError
+from controller.plan.keys import FlowId
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
@@ -66,7 +67,7 @@ def standing_flows(sections: tuple[FlowSection, ...], network: Network, problems
     flows: list[Flow] = []
     for i, section in enumerate(sections):
         try:
-            flow = flow_between(network, section.name, section.flow_class, (section.sender, section.target))
+            flow = flow_between(network, FlowId(section.name), section.flow_class, (section.sender, section.target))
         except HeadwayError as error:
             problems.at(i).add(error)
             continue

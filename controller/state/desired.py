@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.plan.failover import crossed, without
 from controller.plan.flows import flow_on, standing_by
+from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
 from controller.plan.plan import Flow, Plan, PlanInput, planned
 from controller.plan.reservations import Reservation
@@ -107,9 +108,9 @@ def circuits_not_up(site: Site, wished: Wished, path: tuple[str, ...], now_us: i
     return [name for name in names if name in wished.purchases and not wished.bought_bps(name, now_us)]
 
 
-def flow_name(known: Reservation) -> str:
+def flow_name(known: Reservation) -> FlowId:
     """Return the name of a reservation's flow between two hosts."""
-    return f"{known.reservation_id}/{known.a_end}"
+    return flow_id(known.reservation_id, known.a_end)
 
 
 def _flow(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> Flow | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from apps.openflow import OpenFlowApp
 from controller.plan.flows import flow_on
+from controller.plan.keys import FlowId
 from controller.plan.plan import Entry, Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.openflow import osken_hub
@@ -103,7 +104,7 @@ class LayersSite:
         self.realised, self._sessions, self._queues = realised, sessions, queues
         self.network = realised.network
         path = self.network.path(SENDER, RECEIVER)
-        wanted = flow_on(self.network, "bulk", FLOW_CLASS, path)
+        wanted = flow_on(self.network, FlowId("bulk"), FLOW_CLASS, path)
         cut = {Hop(tail, head): PLANNED_BPS for tail, head, _ in self.network.circuit_links}
         self.plan: Plan = planned(2, self.network, DEFAULT_POLICY, PlanInput((wanted,), cut))
         self.seats = {h.name: Seat(h.name, realised.net[h.name].pid, str(h.ip)) for h in self.network.hosts}
