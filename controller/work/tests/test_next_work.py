@@ -73,6 +73,14 @@ def test_what_switches_may_have_lost_is_put_back_before_a_new_plan_is_begun(sure
     assert next_work(wanting_more(progress=Progress(sure))) == Step(stage, OLD)
 
 
+def test_a_switch_that_comes_back_is_the_audit_s_first_and_put_back_if_another_plan_is_desired():
+    back, doubted = frozenset({1}), replace(at_rest().reported, switches_back=frozenset({1}), doubts=1)
+    assert next_work(at_rest(reported=replace(at_rest().reported, switches_back=back))) is Other.WAIT
+    assert next_work(at_rest(reported=doubted)) is Other.WAIT
+    assert next_work(at_rest(reported=replace(doubted, switches_back=frozenset()))) == Step(Stage.METERS, OLD)
+    assert next_work(wanting_more(reported=doubted)) == Step(Stage.METERS, OLD)
+
+
 def test_hosts_shrink_first():
     assert next_work(wanting_more()) == Step(Stage.HOSTS, lesser_of(OLD, NEW))
 
