@@ -6,7 +6,8 @@
 
 PYTHON  := .venv/bin/python
 TWO := -n 2 --dist loadfile# two files at a time: QEMU uses one core, and one lab does not change another's figures
-PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux postgresql
+PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
+TEST_PACKAGES := postgresql
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
 	mariadb-server-core mariadb-client-core rclone
 
@@ -22,8 +23,8 @@ endef
 
 .PHONY: demo test test-all check paper paper-quick install bpf clean
 
-demo: install  ## ARGS="--exact --rate '10 Gbit/s'" and the like go to the scenario
-	mininet-tests/run figure2 --out out/demo $(ARGS)
+demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" and the like go to the scenario
+	mininet-tests/run --install .venv/.demo figure2 --out out/demo $(ARGS)
 
 test: check  ## what CI runs: a quarter of an hour on 2 idle cores; CONTRIBUTING.md says what is in it
 	$(PYTHON) -m pytest -q -m "root and not long" --durations 10
@@ -52,13 +53,19 @@ paper-quick: install  ## a part of it, in less than a quarter of an hour: out/pa
 
 install: .venv/.installed
 
-.venv/.installed: setup.cfg pyproject.toml
+.venv/.demo: setup.cfg pyproject.toml  # all that runs; what only checks and tests need comes after it
 	$(call installed,$(PACKAGES))
 	@echo "== packages of Python, into .venv"
 	/usr/bin/python3 -m venv .venv
-	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation,test]'
+	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation]'
 	echo $(CURDIR) > $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet_tests.pth  # -m mininet_tests...
 	.venv/bin/python -m compileall -q apps controller hostagent topology mininet-tests
+	@touch $@
+
+.venv/.installed: .venv/.demo
+	$(call installed,$(TEST_PACKAGES))
+	@echo "== packages of Python for checks and tests, into .venv"
+	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation,test]'
 	@touch $@
 
 bpf:  ## needs clang, llvm and libbpf-dev; the result is committed

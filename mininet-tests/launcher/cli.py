@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from mininet_tests.launcher.children import followed
 from mininet_tests.launcher.progress import Shown, clock
 from mininet_tests.launcher.published import publish
 from mininet_tests.launcher.registry import EXPERIMENTS, Experiment, Place, by_name, listed, where
+from mininet_tests.testing.progress import MARK
 
+INSTALL_S = 60.0  # packages of Python; those of Debian, where they are missing, take longer
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_FALLS_SHORT, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 VENV = commands.ROOT / ".venv"
 TOOK = "took.json"
@@ -51,6 +54,7 @@ class Asked:
     out: Path
     dilation: int | None
     publish: bool
+    install: str = ""
 
     @property
     def help(self) -> bool:
@@ -63,6 +67,8 @@ def main(argv: list[str]) -> int:
     asked = request(argv)
     if asked is None:
         return EXIT_OK
+    if asked.install and (code := installed(asked)):
+        return code
     if not (VENV / "bin" / "python").exists():
         print("run: there is no .venv here yet: make install", file=sys.stderr)
         return EXIT_FAILED
@@ -80,7 +86,9 @@ def request(argv: list[str]) -> Asked | None:
     Raises:
         SystemExit: with 2 if an argument is wrong, with 0 after ``--help``.
     """
-    head = next((n + 1 for n, word in enumerate(argv) if not word.startswith("-")), len(argv))
+    values = [n + 1 for n, word in enumerate(argv) if word == "--install"]
+    named = (n + 1 for n, word in enumerate(argv) if not word.startswith("-") and n not in values)
+    head = next(named, len(argv))
     parser = _parser()
     known = parser.parse_args(argv[:head])
     if known.completion:
@@ -92,13 +100,13 @@ def request(argv: list[str]) -> Asked | None:
     if known.name not in by_name():
         near = difflib.get_close_matches(known.name, by_name(), cutoff=0.5)
         parser.error(f"there is no {known.name!r}; {'is it ' + ' or '.join(near) if near else 'see --list'}?")
-    return _asked(by_name()[known.name], argv[head:])
+    return replace(_asked(by_name()[known.name], argv[head:]), install=known.install or "")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="run",
-        usage="mininet-tests/run [--list | --completion] NAME [ARG ...]",
+        usage="mininet-tests/run [--list | --completion | --install TARGET] NAME [ARG ...]",
         description="Run an experiment or a bench: where it needs to, isolated, and with its progress shown.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -106,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one; without it they are listed")
     parser.add_argument("--list", action="store_true", help="list them all")
+    parser.add_argument("--install", metavar="TARGET", help="first let make bring TARGET up to date, if it is not")
     parser.add_argument("--completion", action="store_true", help="print what bash needs to complete NAME")
     return parser
 
@@ -122,6 +131,20 @@ def _asked(experiment: Experiment, words: list[str]) -> Asked:
         theirs.append("--publish")
     dilation = known.dilation if experiment.place is Place.LAB else None
     return Asked(experiment, (*experiment.arguments, *theirs), known.out.absolute(), dilation, known.publish)
+
+
+def installed(asked: Asked) -> int:
+    """Let make bring up to date what the run needs; return the exit code. A new venv's Python then goes on."""
+    make = ["make", "-C", str(commands.ROOT), "--no-print-directory", asked.install]
+    if not subprocess.run([*make, "-q"], check=False, capture_output=True).returncode:
+        return EXIT_OK
+    shown = Shown(asked.experiment.name, INSTALL_S + _expected_s(asked), sys.stdout)
+    shown.line(f"{MARK}0 installing\n")
+    if not followed(make, shown):
+        again = sys.argv[sys.argv.index(asked.experiment.name) :]
+        os.execv(sys.argv[0], [sys.argv[0], *again])  # noqa: S606 (ourselves, by the Python that is there now)
+    print(f"run: make {asked.install} failed after {clock(shown.elapsed_s)}", file=sys.stderr)
+    return EXIT_FAILED
 
 
 def launched(asked: Asked) -> int:

@@ -34,7 +34,7 @@ def record(report: dict[str, Any], commit: str, date: str, arguments: list[str])
     """Return what is published of a report. Pure."""
     figures = {key: value for key, value in report.items() if key not in SHARED}
     return {
-        "commit": commit,
+        "commit": report.get("commit", commit),  # a report of what was measured at several times says which
         "date": date,
         "arguments": arguments,
         **{key: report[key] for key in SHARED},

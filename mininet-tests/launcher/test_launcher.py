@@ -116,6 +116,31 @@ def experiment(source, tmp_path, monkeypatch):
     return cli.launched(cli.Asked(one, (), tmp_path, None, publish=False))
 
 
+def installing(recipe, tmp_path, monkeypatch):
+    """Let make bring a file up to date before a run; return the exit code, or the command that goes on."""
+    (tmp_path / "Makefile").write_text(f"there:\n\t{recipe}\n")
+    argv = [str(TESTS / "run"), "--install", "there", "soak", "--count", "3"]
+    monkeypatch.setattr(cli.commands, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", argv)
+    went_on = []
+    monkeypatch.setattr(cli.os, "execv", lambda *words: went_on.append(words))
+    code = cli.installed(cli.request(argv[1:]))
+    return went_on or code
+
+
+def test_what_a_run_needs_is_installed_first_and_then_it_goes_on(tmp_path, monkeypatch, capsys):
+    ((program, again),) = installing("touch there", tmp_path, monkeypatch)
+    assert [program, "soak", "--count", "3"] == again
+    assert "about 1:01:00 left: " in capsys.readouterr().out
+    assert installing("touch there", tmp_path, monkeypatch) == 0, "it is up to date"
+
+
+def test_a_run_whose_installation_fails_has_failed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli.os, "execv", lambda *_: None)
+    assert installing("false", tmp_path, monkeypatch) == 1
+    assert "make there failed" in capsys.readouterr().err
+
+
 WRITES = "import sys; open(sys.argv[1], 'w').write('''{}''')"
 MISSED = {"aims": {"fast": {"aim": "at most 5", "seen": 7, "ok": False}}, "falls_short": ["fast"]}
 HELD = {"aims": {"fast": {"aim": "at most 5", "seen": 3, "ok": True}}, "falls_short": []}

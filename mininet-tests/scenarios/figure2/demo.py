@@ -1,5 +1,7 @@
 """The LSST scenario with one command: run it here or in the lab, then print the table and draw the figure.
 
+By default with a quarter of the paper's image: all rates and changes of hands are the same, it is only sooner over.
+
 It runs right here if this machine's kernel has Open vSwitch and netem and we are root; otherwise in the lab, a real
 kernel in virtual time, which gives exact figures on any machine.
 """
@@ -14,6 +16,7 @@ from pathlib import Path
 from mininet_tests.lab import commands
 from mininet_tests.lab.capability import native_problem
 from mininet_tests.scenarios.figure2.aims import aims
+from mininet_tests.scenarios.figure2.course import PART_BYTES
 from mininet_tests.scenarios.figure2.figure import drawn, printed
 from mininet_tests.scenarios.figure2.report import report
 from mininet_tests.testing.aims import stated
@@ -23,6 +26,15 @@ from topology.units import rate_bps, shown_rate
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 LONGEST_LEAD_S = 25  # nuttcp's server ends a connection that has been idle for 30 s
 DIES_WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # even if this process is killed, what it started ends
+
+
+FULL = {"part_bytes": PART_BYTES, "lead": 5.0, "tail": 5.0}
+SHORT = {"part_bytes": PART_BYTES // 4, "lead": 3.0, "tail": 3.0}  # the same rates, shares and changes of hands
+
+
+def _defaults(name: str) -> str:
+    """Return what an argument is unless it is given."""
+    return f"default: {SHORT[name]:.12g}; with --full: {FULL[name]:.12g}"
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -36,14 +48,19 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rate", type=_rate, default="1 Gbit/s", metavar="RATE", help="the circuit (default: %(default)s)"
     )
-    parser.add_argument("--part-bytes", type=int, default=1_344_012_290, help="what each of two senders sends")
-    parser.add_argument("--lead", type=float, default=5.0, metavar="S", help="seconds before the announcement")
-    parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
+    parser.add_argument("--full", action="store_true", help="the paper's whole image, and more before and after it")
+    parser.add_argument("--part-bytes", type=int, help=f"what each of two senders sends ({_defaults('part_bytes')})")
+    parser.add_argument(
+        "--lead", type=float, metavar="S", help=f"seconds before the announcement ({_defaults('lead')})"
+    )
+    parser.add_argument("--tail", type=float, metavar="S", help=f"seconds after the release ({_defaults('tail')})")
     parser.add_argument("--exact", action="store_true", help="every packet on its own: slower, exact for loss")
     parser.add_argument("--dilation", type=int, help="the lab's; default: what the rate needs, at least 6")
     parser.add_argument("--seed", type=int, default=1, help="of the line's losses (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder (default: %(default)s)")
     args = parser.parse_args(argv)
+    for name, value in (FULL if args.full else SHORT).items():
+        setattr(args, name, value if getattr(args, name) is None else getattr(args, name))
     if not 0 < args.lead <= LONGEST_LEAD_S:
         parser.error(f"--lead is {args.lead:g} s, need more than 0 and at most {LONGEST_LEAD_S}: idle movers give up")
     if args.part_bytes <= 0 or args.tail <= 0 or (args.dilation is not None and args.dilation < 1):

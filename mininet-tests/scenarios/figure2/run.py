@@ -21,9 +21,11 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.measure import Sampler, Samples
 from mininet_tests.probes.sockets import ALL_CONFIRMED_STATES, TcpConnection
+from mininet_tests.scenarios.figure2.course import PART_BYTES, shares
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.topos import line_drops, port_drops, read_back, seed_lines
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.progress import tell
 from topology.named import chile_illinois
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
@@ -37,7 +39,6 @@ FLOWS = [
     {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
     {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
 ]
-PART_BYTES = 1_344_012_290  # Freemon 2013 section IV.C: sent by each of base20 and base21
 PIPE_BYTES = 1 << 20
 CONFIRMED_WITHIN_S = 600.0
 
@@ -71,12 +72,16 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
         RuntimeError: a program ended with an error.
     """
     network = chile_illinois(rate_bps=scenario.rate_bps)
+    course = _course(scenario)
+    tell(course[0], "the site comes up")
     say("starting Open vSwitch, the network, the controller and five agents")
     with emulation(network, FLOWS, directory, single_packets=scenario.single_packets) as site:
         seed = seed_lines(site.realised, scenario.seed)
         read: list[tuple[int, Any]] = []
         with Sampler(site, SENDERS, tuple(IMAGE_PORTS), RECEIVER) as sampler:
+            tell(course[1], "background and database fill the circuit")
             feeds = _prepared(site, sampler)
+            tell(course[2], "background and database alone")
             with IdleMeter() as idle:
                 marks = _play(site, sampler, scenario, feeds, lambda: read.append((now_us(), read_back(site.realised))))
         marks["end_us"] = sampler.samples.received[-1][0]
@@ -139,6 +144,7 @@ def _play(
     site.release("image")
     marks["released_us"] = now_us()
     say(f"image confirmed after {(marks['confirmed_us'] - marks['announced_us']) / 1e6:.2f} s, released")
+    tell(_course(scenario)[4], "background and database alone again")
     _watch(site, scenario.tail_s, "standing flows alone again")
     read()
     return marks
@@ -235,7 +241,8 @@ def _full(sampler: Sampler, site: Emulation) -> bool:
     moved_bps = sum(after[h].payload_bytes - before[h].payload_bytes for h in after) * 8_000_000 // (to_us - from_us)
     network = site.realised.network
     limit_bps = converted_bps(network.circuits[0].rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
-    _say_sometimes(f"{moved_bps / limit_bps:4.0%} of the circuit")
+    if _sometimes():
+        say(f"{moved_bps / limit_bps:4.0%} of the circuit")
     return moved_bps > 0.97 * limit_bps
 
 
@@ -245,16 +252,24 @@ _said_s = 0.0
 def _say_progress(sampler: Sampler, scenario: Scenario) -> None:
     """Say how much of the image has arrived."""
     _, counts = sampler.samples.received[-1]
-    moved = sum(counts[host].payload_bytes for host in IMAGE_PORTS)
-    _say_sometimes(f"image {100 * moved / (2 * scenario.part_bytes):3.0f}%")
+    part = sum(counts[host].payload_bytes for host in IMAGE_PORTS) / (2 * scenario.part_bytes)
+    begun, done = _course(scenario)[3:5]
+    if _sometimes():
+        tell(begun + (done - begun) * min(1.0, part), f"image {part:.0%}")
 
 
-def _say_sometimes(text: str) -> None:
-    """Say something at most every two seconds."""
+def _course(scenario: Scenario) -> tuple[float, ...]:
+    """Return which part of the time has passed at each change of what is done."""
+    return shares(scenario.rate_bps, 2 * scenario.part_bytes, scenario.lead_s, scenario.tail_s)
+
+
+def _sometimes() -> bool:
+    """Return whether two seconds have passed since this was so the last time."""
     global _said_s  # noqa: PLW0603 the time of the last line said, nothing else
-    if time.monotonic() - _said_s > 2:
-        _said_s = time.monotonic()
-        say(text)
+    if time.monotonic() - _said_s <= 2:
+        return False
+    _said_s = time.monotonic()
+    return True
 
 
 def _watch(site: Emulation, duration_s: float, what: str) -> None:

@@ -4,11 +4,18 @@ import doctest
 
 import pytest
 
-from mininet_tests.scenarios.figure2 import demo
+from mininet_tests.scenarios.figure2 import course, demo
 
 
 def test_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(demo).failed == 0
+    assert doctest.testmod(demo).failed == doctest.testmod(course).failed == 0
+
+
+def test_the_full_scenario_is_the_papers_and_the_short_one_differs_in_size_and_length_only():
+    short, full = (vars(demo.arguments(words)) for words in ([], ["--full"]))
+    assert full["part_bytes"] == 1_344_012_290
+    assert {name for name in full if full[name] != short[name]} == {"full", "part_bytes", "lead", "tail"}
+    assert demo.arguments(["--full", "--lead", "2"]).lead == 2
 
 
 @pytest.mark.parametrize(
