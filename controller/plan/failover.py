@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -61,20 +63,58 @@ def _with(network: Network, policy: Policy, demand: PlanInput, flow: Flow) -> Pl
     return replace(demand, flows=(*demand.flows, replace(flow, floor_bps=floor_bps)), reserved_bps=reserved)
 
 
+class _Move(NamedTuple):
+    """A flow that goes another way under the new plan than under the old one."""
+
+    old: Entry
+    new: Entry
+
+    @property
+    def left(self) -> set[Hop]:
+        """The links it gives up."""
+        return set(self.old.flow.links) - set(self.new.flow.links)
+
+    @property
+    def entered(self) -> set[Hop]:
+        """The links it comes to."""
+        return set(self.new.flow.links) - set(self.old.flow.links)
+
+
 def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     """Return what flows may send while they move to a circuit beside theirs: the lesser of both plans.
 
     They are turned over by one switch, with one rule, so none need pause that has room on both circuits meanwhile. One
     that comes to where another has not gone yet has none; it is not among them. Each is still on its old way.
+
+    An image moves from a circuit of 1 Gbit/s to one of half of that::
+
+        base20 --- ls1 --+-- north --+-- ch1 --- arch     before
+                         +-- south --+                    after
+
+    >>> from controller.plan.flows import flow_on
+    >>> from controller.plan.keys import flow_id
+    >>> from topology.protocol import FlowClass
+    >>> from controller.plan.plan import PlanInput, planned
+    >>> from controller.plan.policy import DEFAULT_POLICY
+    >>> from topology.named import chile_illinois_2
+    >>> network = chile_illinois_2()
+    >>> def image(line, epoch):
+    ...     way = ("base20", "ls1", line, "ch1", "arch")
+    ...     flow = flow_on(network, flow_id("image", "base20"), FlowClass.URGENT, way)
+    ...     return planned(epoch, network, DEFAULT_POLICY, PlanInput((flow,)))
+    >>> before, after = image("north", 2), image("south", 4)
+    >>> (meanwhile,) = carried(before, after)
+    >>> "north" in meanwhile.flow.path, [e.frame_bps // 10**6 for e in (*before.entries, meanwhile, *after.entries)]
+    (True, [924, 462, 462])
     """
     to_come = {(e.flow.name, e.flow.flow_class): e for e in new.entries}
-    pairs = [(e, then) for e in old.entries if (then := to_come.get((e.flow.name, e.flow.flow_class)))]
-    moves = [(e, then) for e, then in pairs if e.flow.path != then.flow.path]
-    left = {link for e, then in moves for link in set(e.flow.links) - set(then.flow.links)}
+    both = (_Move(e, then) for e in old.entries if (then := to_come.get((e.flow.name, e.flow.flow_class))))
+    moves = [move for move in both if move.old.flow.path != move.new.flow.path]
+    left = {hop for move in moves for hop in move.left}
     return tuple(
-        replace(min(e, then, key=lambda x: x.frame_bps), flow=e.flow)
-        for e, then in moves
-        if _beside(e.flow, then.flow, old) and left.isdisjoint(set(then.flow.links) - set(e.flow.links))
+        replace(min(move, key=lambda entry: entry.frame_bps), flow=move.old.flow)
+        for move in moves
+        if _beside(move.old.flow, move.new.flow, old) and left.isdisjoint(move.entered)
     )
 
 
@@ -92,11 +132,14 @@ def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
 
 
 def _beside(one: Flow, other: Flow, plan: Plan) -> bool:
-    """Return whether two ways differ in lines alone: nodes that are entered by a circuit's link and left by none."""
+    """Return whether two ways pass the same switches and differ in lines alone.
+
+    A line is entered by a circuit's link and left by none; a switch that is on one way only is left by one.
+    """
     if len(one.path) != len(other.path):
         return False
-    ways = zip(one.path[1:], one.links[1:], other.path[1:], other.links[1:], strict=False)
-    return all(a == b or not {a_out, b_out} & plan.links.keys() for a, a_out, b, b_out in ways)
+    apart = [(a, b) for a, b in zip(one.links[1:], other.links[1:], strict=True) if a.tail != b.tail]
+    return plan.links.keys().isdisjoint(chain.from_iterable(apart))
 
 
 def late(

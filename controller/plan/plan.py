@@ -195,7 +195,21 @@ def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
 def _answered(
     flows: Iterable[Flow], carriers: Mapping[str, Flow], there_back: tuple[Hop, Hop], flow_class: FlowClass
 ) -> set[ClassShare]:
-    """Return the data, by circuit link and class, whose answers cross a link (there and back) in a class."""
+    """Return the data, by circuit link and class, whose answers cross a link (there and back) in a class.
+
+    An image goes from Chile to Illinois; what crosses the link back, in its class, is its answers::
+
+        base20 ===> ls1 ===> ch1 ===> arch     data: ls1->ch1, urgent
+        base20 <--- ls1 <--- ch1 <--- arch     answers: they cross ch1->ls1, urgent
+
+    >>> from controller.plan.flows import flow_on
+    >>> from topology.named import chile_illinois
+    >>> network = chile_illinois()
+    >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
+    >>> there_back = Hop("ch1", "ls1"), Hop("ls1", "ch1")
+    >>> [str(share) for share in _answered([image], _carriers([image]), there_back, FlowClass.URGENT)]
+    ['ls1->ch1 urgent']
+    """
     there, back = there_back
     return {
         # Answers by another way than their data's have none against them; the data's first circuit stands for it.
@@ -235,6 +249,23 @@ def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fra
     Answers to flows the other way come before what is not promised, and after what is: what is promised has had its
     answers' part booked as well, so only answers to what was not promised can find too little. Nor do they take more
     than half, however narrow this direction is against the other: data that gets nothing would have no end.
+
+    Of a meter of 100 Mbit/s answers need 8. A flow that is promised 50 on the wire (49 in frames) has them, another the
+    rest; if the answers needed 80, data would keep half of the meter, and what is promised would come first::
+
+        |<------------ 100 ------------>|
+        | promised 49 | rest 42 | ans 8 |
+
+    >>> from controller.plan.flows import flow_on
+    >>> from topology.named import chile_illinois
+    >>> network = chile_illinois()
+    >>> def flow_of(host):
+    ...     return flow_on(network, FlowId(host), FlowClass.URGENT, network.path(host, "arch"))
+    >>> promised, other = replace(flow_of("base20"), floor_bps=50_000_000), flow_of("base21")
+    >>> [bps // 10**6 for bps in _divided(100_000_000, 8_000_000, [promised, other], Framing())]
+    [49, 42]
+    >>> [bps // 10**3 for bps in _divided(100_000_000, 80_000_000, [promised, other], Framing())]
+    [49219, 780]
     """
 
     def frames_bps(wire_bps: int) -> int:
