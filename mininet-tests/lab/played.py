@@ -2,12 +2,32 @@
 
 import json
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mininet_tests.lab import commands
+
+DIES_WITH_US = ("setpriv", "--pdeathsig", "TERM")  # even if this process is killed, what it started ends
+
+
+def relayed(name: str, command: Sequence[str]) -> int:
+    """Run a program, show each line of it on standard error behind ``name``, and return its exit code.
+
+    Tests of the lab run side by side; where pytest distributes them, standard output leads nowhere.
+    """
+    with subprocess.Popen([*DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None  # noqa: S101 it is a pipe
+        try:
+            for line in process.stdout:
+                print(f"{name}: {line.decode(errors='replace').rstrip()}", file=sys.stderr, flush=True)
+        except BaseException:
+            process.terminate()
+            raise
+    return process.returncode
 
 
 def played(module: str, out: Path, *arguments: str, dilation: int = 1, timeout_s: int, report: str) -> Any:
@@ -17,8 +37,8 @@ def played(module: str, out: Path, *arguments: str, dilation: int = 1, timeout_s
     """
     options = "--dilation", str(dilation), "--timeout", str(timeout_s), "--out", str(out)
     scenario = commands.module(module, "--out", str(out), *arguments)
-    done = subprocess.run(commands.in_lab(*options, command=scenario), check=False)
+    code = relayed(module.split(".")[1], commands.in_lab(*options, command=scenario))
     logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted(out.rglob("logs/*.log")))
-    if done.returncode:
-        pytest.fail(f"{module}: exit code {done.returncode}\n{logs}")
+    if code:
+        pytest.fail(f"{module}: exit code {code}\n{logs}")
     return json.loads((out / report).read_text())

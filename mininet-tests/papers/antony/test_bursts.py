@@ -1,11 +1,11 @@
 """Bursts in the lab: the formulas are what is measured, and Headway loses nothing where others do."""
 
 import json
-import subprocess
 
 import pytest
 
 from mininet_tests.lab import commands
+from mininet_tests.lab.played import relayed
 
 LEAST_IDLE_SHARE = 0.03  # saturation.py
 AROUND = 0.03  # of the formula: a frame in 7,000 is lost or not by where the bucket's tokens stand
@@ -22,7 +22,7 @@ def seen(tmp_path_factory):
     """What ``mininet-tests/run antony --quick`` has seen, by experiment."""
     folder = tmp_path_factory.mktemp("bursts")
     command = commands.module("papers.antony.run", "--quick", "--out", str(folder))
-    assert subprocess.run(command, check=False).returncode == 0
+    assert relayed("antony", command) == 0
     return {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json")}
 
 

@@ -1,11 +1,11 @@
 """Cells of the paper in the lab, end to end: the limit is reached and never beaten, and what is lost is sent again."""
 
 import json
-import subprocess
 
 import pytest
 
 from mininet_tests.lab import commands
+from mininet_tests.lab.played import relayed
 from mininet_tests.papers.freemon.limits import IMAGE_SLICE_BYTES, Way
 from mininet_tests.papers.freemon.summary import results
 
@@ -27,7 +27,7 @@ def seen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("paper")
     only = f"^({NO_LOSS}|{SINGLE}|{WHOLE})$"
     command = commands.module("papers.freemon.run", "--quick", "--only", only, "--out", str(folder))
-    assert subprocess.run(command, check=False).returncode == 0
+    assert relayed("freemon", command) == 0
     return results(json.loads(line) for line in (folder / "cells.jsonl").read_text().splitlines()), folder
 
 

@@ -1,11 +1,11 @@
 """The whole of it in the lab, shorter than the demo: controller, switches, agents, real TCP, one image."""
 
 import json
-import subprocess
 
 import pytest
 
 from mininet_tests.lab import commands
+from mininet_tests.lab.played import relayed
 
 PART_BYTES = 20_000_000
 
@@ -22,9 +22,9 @@ def out(tmp_path_factory):
     command = commands.module(
         "scenarios.figure2.demo", "--rate", "100 Mbit/s", "--part-bytes", str(PART_BYTES), "--exact"
     )
-    done = subprocess.run([*command, "--lead", "2", "--tail", "2", "--out", str(folder)], check=False)
+    code = relayed("figure2", [*command, "--lead", "2", "--tail", "2", "--out", str(folder)])
     logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
-    assert done.returncode == 0, logs
+    assert code == 0, logs
     return folder
 
 

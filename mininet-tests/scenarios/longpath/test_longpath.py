@@ -3,11 +3,11 @@
 import json
 import math
 import statistics
-import subprocess
 
 import pytest
 
 from mininet_tests.lab import commands
+from mininet_tests.lab.played import relayed
 
 BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
 SHORT = ("sharing", "demand", "faults")
@@ -36,7 +36,7 @@ def seen(tmp_path_factory):
             options = "--timeout", str(BOOT_LIMIT_S), "--out", str(folder)
             scenario = commands.module("scenarios.longpath.run", "--out", str(folder))
             command = commands.in_lab(*options, command=[*scenario, *boot])
-            codes[boot] = subprocess.run(command, check=False).returncode
+            codes[boot] = relayed("longpath", command)
         result = folders[boot] / f"{name}.json"
         if not result.exists():
             logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in folders[boot].glob("*-log"))

@@ -1,0 +1,30 @@
+"""What a test starts is shown line by line, and ends with it."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mininet_tests.lab.played import relayed
+from mininet_tests.testing.eventually import eventually
+
+
+def test_each_line_is_shown_behind_the_name_and_the_exit_code_is_the_programs_own(capfd):
+    assert relayed("ring", ["sh", "-c", "echo one; echo two >&2; printf three; exit 7"]) == 7
+    assert capfd.readouterr().err == "ring: one\nring: two\nring: three\n"
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL], ids=lambda by: by.name)
+def test_a_program_ends_with_the_test_that_started_it(by, tmp_path):
+    here = (
+        f"from mininet_tests.lab.played import relayed; relayed('x', ['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 60'])"
+    )
+    with subprocess.Popen([sys.executable, "-c", here], stderr=subprocess.DEVNULL) as test:
+        eventually(
+            lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), within_s=60, what="it starts"
+        )
+        program = Path("/proc") / (tmp_path / "pid").read_text().strip()
+        test.send_signal(by)
+        eventually(lambda: not program.exists(), within_s=20, what="the program ends")
