@@ -1,12 +1,12 @@
 """Floods through a real Open vSwitch that holds a plan: who loses by them, counted packet by packet."""
 
 import json
-import os
 import re
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +14,13 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import IMAGE, plan_of
 from controller.southbound.openflow.desired import METER_BURST_MIN_BITS, switch_state
 from mininet_tests.lab import commands
-from mininet_tests.scenarios.switches.test_switch import DPID, pytestmark, rig
+from mininet_tests.site.userspace_switch import DPID, NAMESPACE, NEEDS_OVS, UserspaceSwitch, connected_switch
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 
-__all__ = ["pytestmark", "rig"]  # both are pytest's to find
+pytestmark = NEEDS_OVS
 
 RATE_BPS = 10_000_000  # what any machine forwards in userspace, the floods besides
 FLOOD_BPS = 3 * RATE_BPS
@@ -30,7 +30,6 @@ ALLOCATED_BPS = {e.flow.host: e.frame_bps for e in PLAN.entries}
 UNPLANNED_BPS = PLAN.links[Hop("ls1", "ch1")].classes[FlowClass.UNPLANNED].meter_bps
 PORT_NO = {f"base{n}": n - 19 for n in range(20, 24)} | {"rogue": 20}
 ROGUE, WAN_PORT_NO = "10.20.20.66", 9
-NAMESPACE = f"headway-{os.getpid()}"
 FLOOD_S = 2.0
 
 
@@ -38,6 +37,13 @@ def run(*command: str) -> str:
     """What a command prints in the switch's namespace."""
     inside = ["ip", "netns", "exec", NAMESPACE, *command]
     return subprocess.run(inside, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[UserspaceSwitch]:
+    """A connected switch."""
+    with connected_switch(tmp_path) as switch:
+        yield switch
 
 
 @pytest.fixture

@@ -1,39 +1,35 @@
 """Audits against a real Open vSwitch and the kernel's HTB classes: each kind broken by hand, seen, and put right."""
 
-import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
-from pyroute2 import netns
 
-from apps.openflow import OpenFlowApp
 from controller.audit.drift import Compared, DriftKind, Outcome, Shape
 from controller.audit.switches import Part, SwitchAudit
 from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.site import Site
-from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.desired import switch_meters
 from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import Rule, cookie, match
-from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from controller.southbound.ovsdb.writer import QueueWriter
-from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.site.openvswitch import PrivateOvs
+from mininet_tests.site.userspace_switch import (
+    NAMESPACE,
+    NEEDS_OVS,
+    UserspaceSwitch,
+    connected_switch,
+    in_switch_namespace,
+)
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch 2.17 or newer"
-    ),
-]
+pytestmark = NEEDS_OVS
 
 NETWORK = chile_illinois()
 SWITCH = NETWORK.switches[0]
@@ -43,7 +39,7 @@ IMAGE = "table=0,priority=400,ip,in_port=1,nw_src=10.20.20.20,nw_dst=10.20.20.10
 
 
 @dataclass(frozen=True, slots=True)
-class Rig:
+class AuditedSwitch:
     """A switch that holds a plan, and what audits it."""
 
     ovs: PrivateOvs
@@ -51,16 +47,12 @@ class Rig:
     writer: QueueWriter
     switches: SwitchAudit
     plan: Plan
-    namespace: str
     lost_rules: list[int]
 
     def audit(self) -> Part:
         """All parts of one audit as one."""
-        netns.pushns(self.namespace)
-        try:
+        with in_switch_namespace():
             parts = self.switches.audited(SWITCH, self.plan, self.plan)
-        finally:
-            netns.popns()
         assert [part.error for part in parts if part.error] == []
         return Part(sum((p.seen for p in parts), Compared()), sum(p.messages for p in parts))
 
@@ -85,61 +77,45 @@ class Rig:
 
     def tc(self, *arguments: str) -> str:
         """Run tc in the switch's namespace."""
-        command = ["tc", "-n", self.namespace, *arguments]
+        command = ["tc", "-n", NAMESPACE, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedSwitch]:
     """A connected switch with its circuit port, brought to a plan."""
-    listener = RecordedSwitches()
-    sessions = SwitchSessions(listener, IGNORED)
-    with network_namespace(f"headway-{os.getpid()}") as namespace:
-        subprocess.run(["ip", "-n", namespace, "link", "add", PORT, "type", "veth", "peer", "name", "far"], check=True)
-        netns.pushns(namespace)  # a socket stays in the namespace it was made in
-        try:
-            framework = osken_hub.start(OpenFlowApp, osken_hub.Address(port=0), listener=sessions)
-        finally:
-            netns.popns()
-        try:
-            with PrivateOvs(Directories.under(tmp_path_factory.mktemp("ovs")), namespace) as ovs:
-                like = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
-                bridge = ["set", "bridge", "s1", *like, f"other-config:datapath-id={SWITCH.dpid:016x}"]
-                ovs.vsctl("add-br", "s1", "--", *bridge, "--", "add-port", "s1", PORT)
-                ovs.vsctl("set-controller", "s1", f"tcp:127.0.0.1:{framework.port}")
-                eventually(lambda: listener.told, within_s=10, what="the switch connects")
-                yield from _in_force(ovs, sessions, namespace, listener.lost_rules)
-        finally:
-            framework.stop()
-            sessions.close()
+    directory = tmp_path_factory.mktemp("ovs")
+    with connected_switch(directory, dpid=SWITCH.dpid, ignored=IGNORED, veths={PORT: "far"}) as switch:
+        switch.ovs.vsctl("add-port", "s1", PORT)
+        yield from _in_force(switch)
 
 
-def _in_force(ovs: PrivateOvs, sessions: SwitchSessions, namespace: str, lost_rules: list[int]) -> Iterator[Rig]:
+def _in_force(switch: UserspaceSwitch) -> Iterator[AuditedSwitch]:
     standing = (DATABASE, RAW_IMAGES)
     site = Site(NETWORK, DEFAULT_POLICY, standing, 3000)
     plan = planned(2, NETWORK, DEFAULT_POLICY, PlanInput(standing))
-    with QueueWriter(ovs.remote) as writer:
-        switches = SwitchAudit(site, sessions, {SWITCH.name: writer}, IGNORED)
-        rig = Rig(ovs, sessions, writer, switches, plan, namespace, lost_rules)
+    with QueueWriter(switch.ovs.remote) as writer:
+        switches = SwitchAudit(site, switch.sessions, {SWITCH.name: writer}, IGNORED)
+        rig = AuditedSwitch(switch.ovs, switch.sessions, writer, switches, plan, switch.listener.lost_rules)
         rig.audit()  # a switch that holds nothing is drift like any other
         yield rig
 
 
 @pytest.fixture(autouse=True)
-def _proper(rig: Rig) -> None:
+def _proper(rig: AuditedSwitch) -> None:
     """Begin with a proper switch, whatever the test before has left."""
     rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
     rig.ovs.ofctl("del-flows", "s1", f"cookie={cookie(0x99):#x}/-1")
     rig.audit()
 
 
-def queue_row(rig: Rig, queue_id: int) -> str:
+def queue_row(rig: AuditedSwitch, queue_id: int) -> str:
     """The identity of a queue's row in the database."""
     qos = rig.ovs.vsctl("get", "port", PORT, "qos").strip()
     return rig.ovs.vsctl("get", "qos", qos, f"queues:{queue_id}").strip()
 
 
-def class_of(rig: Rig, minor: int) -> str:
+def class_of(rig: AuditedSwitch, minor: int) -> str:
     """A class of the circuit port as tc shows it."""
     lines = rig.tc("class", "show", "dev", PORT).splitlines()
     return next((line for line in lines if line.startswith(f"class htb 1:{minor:x} ")), "")
@@ -346,7 +322,7 @@ def test_a_thousand_rules_are_audited_in_well_under_a_second_of_processor_time(r
     assert max(times_s) < 0.8
 
 
-def _written(rig: Rig, lines: list[str]) -> str:
+def _written(rig: AuditedSwitch, lines: list[str]) -> str:
     path = rig.ovs.directories.run / "flows.txt"
     path.write_text("\n".join(lines))
     return str(path)

@@ -1,8 +1,6 @@
 """Queues through OVSDB, down to the kernel's HTB classes on a real port."""
 
-import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,16 +17,12 @@ from controller.southbound.errors import (
 )
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
-from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.site.openvswitch import PrivateOvs
+from mininet_tests.site.userspace_switch import NAMESPACE, NEEDS_OVS, private_ovs
 from mininet_tests.testing.eventually import eventually
 from topology.units import rate_bps
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch 2.17 or newer"
-    ),
-]
+pytestmark = NEEDS_OVS
 
 GIGABIT = 1_000_000_000
 
@@ -42,16 +36,15 @@ def _bps(shown: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rig:
+class ShapedSwitch:
     """A switch with two shaped ports and a writer connected to it."""
 
     ovs: PrivateOvs
     writer: QueueWriter
-    namespace: str
 
     def classes(self, port_name: str) -> dict[str, dict[str, int]]:
         """The HTB classes of a port as the kernel has them: rate and ceil in bit/s, burst in bytes."""
-        command = ["tc", "-n", self.namespace, "class", "show", "dev", port_name]
+        command = ["tc", "-n", NAMESPACE, "class", "show", "dev", port_name]
         shown = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         return {
             handle: {"rate": _bps(rate), "ceil": _bps(ceil), "burst": int(burst) * (1024 if kilo else 1)}
@@ -64,15 +57,13 @@ class Rig:
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
+def rig(tmp_path: Path) -> Iterator[ShapedSwitch]:
     """Two veth ports, p1 and p2."""
-    with network_namespace(f"headway-{os.getpid()}") as namespace:
-        subprocess.run(["ip", "-n", namespace, "link", "add", "p1", "type", "veth", "peer", "name", "p2"], check=True)
-        with PrivateOvs(Directories.under(tmp_path), namespace) as ovs:
-            bridge = ["add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev"]
-            ovs.vsctl(*bridge, "--", "add-port", "s1", "p1", "--", "add-port", "s1", "p2")
-            with QueueWriter(ovs.remote) as writer:
-                yield Rig(ovs, writer, namespace)
+    with private_ovs(tmp_path, {"p1": "p2"}) as ovs:
+        bridge = ["add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev"]
+        ovs.vsctl(*bridge, "--", "add-port", "s1", "p1", "--", "add-port", "s1", "p2")
+        with QueueWriter(ovs.remote) as writer:
+            yield ShapedSwitch(ovs, writer)
 
 
 def shares(port_bps: int, *percent: int) -> PortQueues:

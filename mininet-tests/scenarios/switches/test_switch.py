@@ -1,26 +1,21 @@
 """The OpenFlow southbound against a real Open vSwitch: userspace datapath, in a network namespace of our own."""
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyroute2 import netns
 
-from apps.openflow import OpenFlowApp
 from controller.plan.flows import flow_on
 from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
-from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import PutRule
-from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import (
     Bucket,
     DropMeter,
@@ -31,73 +26,22 @@ from controller.southbound.openflow.state import (
     drop_meter,
     match,
 )
-from controller.southbound.openflow.tests.recorder import RecordedSwitches
-from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.site.userspace_switch import DPID, NEEDS_OVS, UserspaceSwitch, connected_switch
 from mininet_tests.testing.eventually import eventually
 from topology.named import asc_ring, chile_illinois_2
 from topology.network import tagged
 from topology.protocol import FlowClass
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch 2.17 or newer"
-    ),
-]
+pytestmark = NEEDS_OVS
 
-DPID = 0x4857
 IP, ARP = 0x0800, 0x0806
 
 
-@dataclass(frozen=True, slots=True)
-class Rig:
-    """A switch and the sessions it has connected to.
-
-    Attributes:
-        ovs: the switch.
-        sessions: ours.
-        listener: what it has told of.
-    """
-
-    ovs: PrivateOvs
-    sessions: SwitchSessions
-    listener: RecordedSwitches
-
-    def flows(self) -> str:
-        """The switch's own list of its flows."""
-        return self.ovs.ofctl("--no-stats", "dump-flows", "s1")
-
-
-def add_bridge(ovs: PrivateOvs, target: str) -> None:
-    """Make bridge s1 and point it at a controller."""
-    bridge = [
-        "datapath_type=netdev",
-        "fail_mode=secure",
-        "protocols=OpenFlow13",
-        f"other-config:datapath-id={DPID:016x}",
-    ]
-    ovs.vsctl("add-br", "s1", "--", "set", "bridge", "s1", *bridge, "--", "set-controller", "s1", target)
-
-
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
+def rig(tmp_path: Path) -> Iterator[UserspaceSwitch]:
     """A connected switch."""
-    listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
-    with network_namespace(f"headway-{os.getpid()}") as namespace:
-        netns.pushns(namespace)  # a socket stays in the namespace it was made in
-        try:
-            framework = osken_hub.start(OpenFlowApp, osken_hub.Address(port=0), listener=sessions)
-        finally:
-            netns.popns()
-        try:
-            with PrivateOvs(Directories.under(tmp_path), namespace) as ovs:
-                add_bridge(ovs, f"tcp:127.0.0.1:{framework.port}")
-                eventually(lambda: listener.told, within_s=10, what="the switch connects")
-                yield Rig(ovs, sessions, listener)
-        finally:
-            framework.stop()
-            sessions.close()
+    with connected_switch(tmp_path) as switch:
+        yield switch
 
 
 def desired() -> SwitchState:
@@ -142,7 +86,7 @@ def test_the_same_state_again_changes_nothing_on_the_switch(rig):
     assert youngest_rule_s(rig) > age_s
 
 
-def youngest_rule_s(rig: Rig) -> float:
+def youngest_rule_s(rig: UserspaceSwitch) -> float:
     """The least age of all rules, seconds: a rule that is sent again starts from 0."""
     flows = rig.ovs.ofctl("dump-flows", "s1").splitlines()[1:]
     return min(float(line.split("duration=")[1].split("s")[0]) for line in flows)
@@ -247,7 +191,7 @@ def test_a_protected_packet_leaves_by_the_other_port_in_its_queue_while_its_own_
     eventually(lambda: leaves_by("base20") == ports[8], within_s=1, what="it leaves by its own port again")
 
 
-def leaves_by_port(rig: Rig, number: int) -> str:
+def leaves_by_port(rig: UserspaceSwitch, number: int) -> str:
     """The datapath's number of a port."""
     shown = rig.ovs.appctl("dpif/show")
     return next(line.split("/")[1].split(":")[0] for line in shown.splitlines() if line.split()[:1] == [f"p{number}"])

@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyroute2 import netns
 from structlog.testing import capture_logs
 
-from apps.openflow import OpenFlowApp
 from controller.security.tls import ServerTls
-from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
-from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
+from mininet_tests.site.openvswitch import PrivateOvs
+from mininet_tests.site.userspace_switch import DPID, bridge_settings, in_switch_namespace, listening, private_ovs
 from mininet_tests.testing.eventually import eventually
 
 pytestmark = [
@@ -28,9 +26,6 @@ pytestmark = [
         reason="needs root, openssl and Open vSwitch 2.17 or newer",
     ),
 ]
-
-DPID = 0x4857
-BRIDGE = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={DPID:016x}"]
 
 
 def openssl(*arguments: str) -> None:
@@ -53,38 +48,33 @@ def signed(directory: Path, name: str, authority: str) -> ServerTls:
 @pytest.fixture
 def ovs(tmp_path: Path) -> Iterator[PrivateOvs]:
     """A switch without a bridge."""
-    with (
-        network_namespace(f"headway-{os.getpid()}") as namespace,
-        PrivateOvs(Directories.under(tmp_path), namespace) as switch,
-    ):
+    with private_ovs(tmp_path, {}) as switch:
         yield switch
-
-
-@pytest.fixture
-def namespace() -> str:
-    """The name of the switch's namespace."""
-    return f"headway-{os.getpid()}"
-
-
-def listening(namespace: str, tls: ServerTls, sessions: SwitchSessions) -> osken_hub.Framework:
-    """The controller, listening inside a namespace."""
-    netns.pushns(namespace)
-    try:
-        return osken_hub.start(OpenFlowApp, osken_hub.Address(port=0, tls=tls), listener=sessions)
-    finally:
-        netns.popns()
 
 
 def use(ovs: PrivateOvs, tls: ServerTls, target: str) -> None:
     """Give the switch its certificate and point it at the controller."""
     ovs.vsctl("set-ssl", tls.key, tls.certificate, tls.authority)
-    ovs.vsctl("--may-exist", "add-br", "s1", "--", "set", "bridge", "s1", *BRIDGE, "--", "set-controller", "s1", target)
+    ovs.vsctl(
+        "--may-exist",
+        "add-br",
+        "s1",
+        "--",
+        "set",
+        "bridge",
+        "s1",
+        *bridge_settings(),
+        "--",
+        "set-controller",
+        "s1",
+        target,
+    )
 
 
-def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_under_load(ovs, namespace, tmp_path):
+def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_under_load(ovs, tmp_path):
     listener = RecordedSwitches()
     sessions = SwitchSessions(listener)
-    framework = listening(namespace, signed(tmp_path, "controller", "ca"), sessions)
+    framework = listening(sessions, signed(tmp_path, "controller", "ca"))
     target = f"ssl:127.0.0.1:{framework.port}"
     try:
         stranger = signed(tmp_path, "stranger", "other-ca")
@@ -114,10 +104,9 @@ def test_queues_are_written_over_mutual_tls(ovs, tmp_path):
     port = 16_640
     ovs.vsctl("set-manager", f"pssl:{port}:127.0.0.1")
     wanted = PortQueues(1_000_000_000, (Queue(0, 1_000_000_000, 1_000_000_000, 1_000_000),))
-    netns.pushns(f"headway-{os.getpid()}")  # the writer connects when it is first used
-    try:
-        with QueueWriter(f"ssl:127.0.0.1:{port}", signed(tmp_path, "controller", "ca")) as writer:
-            writer.apply({"s1": wanted}, timeout_s=10)
-            assert writer.installed("s1") == wanted
-    finally:
-        netns.popns()
+    with (
+        in_switch_namespace(),  # the writer connects when it is first used
+        QueueWriter(f"ssl:127.0.0.1:{port}", signed(tmp_path, "controller", "ca")) as writer,
+    ):
+        writer.apply({"s1": wanted}, timeout_s=10)
+        assert writer.installed("s1") == wanted
