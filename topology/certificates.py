@@ -17,6 +17,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
 
 T = TypeVar("T")
 
+ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
+
 
 class Kind(StrEnum):
     """Whose certificate it is."""

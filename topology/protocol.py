@@ -19,6 +19,7 @@ ATTACH_PATH = "/headway/agents"
 PING_S = 5.0
 SILENT_S = 15.0  # two pings may be lost
 LONGEST_BYTES = 1 << 20  # of a message
+SAID_AGAIN_S = 60.0  # who is refused dials again every few seconds: either end logs that once in this time
 
 _STRICT = ConfigDict(extra="forbid", strict=False)
 

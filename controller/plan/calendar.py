@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.plan.keys import Resource
-from controller.plan.policy import PPM
 from controller.plan.reservations import MAX_TIME_US
 from controller.plan.steps import Steps
+from topology.wire import PPM
 
 
 @dataclass(frozen=True, slots=True)

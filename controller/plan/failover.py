@@ -11,10 +11,10 @@ from controller.plan.announcements import Announcement
 from controller.plan.keys import ClassShare
 from controller.plan.paths import Path, circuits, way_round
 from controller.plan.plan import Entry, Flow, Plan, PlanInput
-from controller.plan.policy import PPM, Policy
+from controller.plan.policy import Policy
 from controller.plan.resources import need, of_circuit
 from topology.network import Hop, Network
-from topology.wire import Framing, Layer, converted_bps
+from topology.wire import PPM, Framing, Layer, converted_bps
 
 
 def redundant(network: Network) -> frozenset[str]:

@@ -17,13 +17,14 @@ from controller.plan.flows import merged
 from controller.plan.keys import ClassShare, Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.plan import Flow, PlanInput
-from controller.plan.policy import PPM, Policy
+from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.resources import capacities, need, of_circuit
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.steps import Steps
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
+from topology.wire import PPM
 
 HOLD_US = 60_000_000
 GUARD_US = 5_000_000  # the plan shrinks this long before a circuit does: a lease, and the steps of a transition

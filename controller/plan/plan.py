@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
 from controller.plan.keys import ClassShare, FlowId
-from controller.plan.policy import PPM, Policy
+from controller.plan.policy import Policy
 from controller.plan.shares import class_shares, max_min
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
-from topology.wire import Framing, Layer, answers_ppm, converted_bps
+from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
 
 
 @dataclass(frozen=True, slots=True)

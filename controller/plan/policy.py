@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from topology.protocol import FlowClass
-from topology.wire import cwnd_segments
+from topology.wire import PPM, cwnd_segments
 
-PPM = 1_000_000
 SUPER_PACKET_BYTES = 65_536
 
 

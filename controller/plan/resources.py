@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from controller.plan.calendar import Need
 from controller.plan.keys import ClassShare, Resource
-from controller.plan.policy import PPM, Policy
+from controller.plan.policy import Policy
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
-from topology.wire import answers_ppm
+from topology.wire import PPM, answers_ppm
 
 
 def capacities(network: Network, policy: Policy) -> dict[Resource, int]:

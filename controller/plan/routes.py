@@ -8,11 +8,11 @@ from controller.plan.flows import flow_on
 from controller.plan.keys import Pool, flow_id
 from controller.plan.paths import circuits, default_path
 from controller.plan.plan import Flow
-from controller.plan.policy import PPM
 from controller.plan.reservations import Reservation
 from controller.plan.resources import joint, need
 from topology.network import Network, hops
 from topology.protocol import FlowClass
+from topology.wire import PPM
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller.plan.policy import PPM, Policy
+from controller.plan.policy import Policy
 from topology.protocol import FlowClass
+from topology.wire import PPM
 
 
 def class_shares(

@@ -25,7 +25,9 @@ from hostagent.kernel.layout import EntryCounters
 from hostagent.kernel.plan import KernelPlan
 from hostagent.settings import AgentSettings
 from topology import __version__
+from topology.certificates import ENDING_DAYS
 from topology.protocol import (
+    SAID_AGAIN_S,
     Allocation,
     Allocations,
     Applied,
@@ -43,8 +45,6 @@ from topology.wire import Framing
 REPORT_S = 1.0
 FIRST_BACKOFF_S = 0.2
 LONGEST_BACKOFF_S = 5.0
-ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
-SAID_AGAIN_S = 60.0  # a controller that does not serve us is dialled every few seconds; one line a minute is enough
 
 log = structlog.get_logger()
 

@@ -165,7 +165,7 @@ def emulation(
 ) -> Iterator[Emulation]:
     """Give a running site; end all of it afterwards.
 
-    To be called inside namespaces of our own (``isolated.py``), whose end takes with it whatever this could not end.
+    To be called inside namespaces of our own (``isolated.sh``), whose end takes with it whatever this could not end.
 
     Args:
         network: what to build; known by name to the controller too.

@@ -10,15 +10,17 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Self
 
+from controller.plan.policy import DEFAULT_POLICY
 from hostagent.tests.rig import NamespaceHost, RunningAgent
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.site.long_line import LongLine
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
 from topology.protocol import Allocation, Allocations, FlowClass
-from topology.wire import Framing, Layer, cwnd_segments
+from topology.wire import Framing, Layer
 
 LEASE_MS = 1500
-SLACK_PERMILLE = 10  # of the window: half of what the controller's policy has at 180 ms
+# Half of the slack that a window has by the controller's own policy, and no least one.
+POLICY = replace(DEFAULT_POLICY, window_slack_ppm=10_000, least_slack_us=1)
 FRAMING = Framing()
 MSS_BYTES = FRAMING.mss_bytes
 RECEIVE_WINDOWS = 4  # of the largest plan: two for a window that is confirmed selectively, two for a longer path
@@ -30,9 +32,9 @@ def frame_bps(payload_bps: float) -> int:
     return int(payload_bps * FRAMING.segment_bytes(Layer.FRAME) / MSS_BYTES)
 
 
-def window_segments(rate_bps: int, rtt_ms: float) -> int:
+def planned_segments(rate_bps: int, rtt_ms: float) -> int:
     """Return the planned window."""
-    return -(-cwnd_segments(rate_bps, int(rtt_ms * 1000), MSS_BYTES) * (1000 + SLACK_PERMILLE) // 1000)
+    return POLICY.window_segments(rate_bps, int(rtt_ms * 1000), MSS_BYTES)
 
 
 class ConfiguredAgent(RunningAgent):
@@ -115,7 +117,7 @@ class LongLineSite:
         self, port: int, rate_bps: int, *, rtt_ms: float | None = None, local: bool = False, ipv6: bool = False
     ) -> Allocation:
         """Return the plan's entry for what goes to, or with ``local`` from, a port."""
-        window = window_segments(rate_bps, self.rtt_s * 1000 if rtt_ms is None else rtt_ms)
+        window = planned_segments(rate_bps, self.rtt_s * 1000 if rtt_ms is None else rtt_ms)
         dest = self.line.receiver.address6 if ipv6 else self.line.receiver.address
         entry = Allocation(f"port{port}", FlowClass.URGENT, ip_network(dest), rate_bps, window)
         return replace(entry, local_port=port) if local else replace(entry, dest_port=port)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
-from controller.plan.policy import PPM
+from topology.wire import PPM
 
 SPAN, CAPACITY = 30, 10
 RESOURCES = ("there", "back", "class")

@@ -9,11 +9,12 @@ from controller.plan.admission import OfferKind, Reason, Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.ledger import Created, Ledger
 from controller.plan.lifecycle import ENDED, Illegal, LifecycleEvent, ReservationState
-from controller.plan.policy import DEFAULT_POLICY, PPM
+from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from topology.named import asc_ring, chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
+from topology.wire import PPM
 
 NOW, S, WAN = 1_767_225_600_000_000, 1_000_000, Hop("ls1", "ch1")
 BOOKABLE = 938_800_000  # of 1 Gbit/s, after the guarantees of 5, 0.02, 1 and 0.1%

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from controller.plan import keys
 from controller.plan.keys import ClassShare, Pool, resource_of
-from controller.plan.policy import DEFAULT_POLICY, PPM
+from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import capacities, circuit_rate_bps, joint, need, of_circuit
 from topology.named import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
+from topology.wire import PPM
 
 NETWORK = chile_illinois()
 PATH = ("base20", "ls1", "ch1", "arch")

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan import shares
-from controller.plan.policy import DEFAULT_POLICY, PPM, ClassPolicy, Policy
+from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
 from controller.plan.shares import class_shares, max_min
 from topology.protocol import FlowClass
+from topology.wire import PPM
 
 capacities = st.integers(10**6, 10**12)
 wishes = st.dictionaries(st.sampled_from(FlowClass), st.integers(0, 10**12))

@@ -19,7 +19,9 @@ from websockets.frames import CloseCode
 
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
+from topology.certificates import ENDING_DAYS
 from topology.protocol import (
+    SAID_AGAIN_S,
     SILENT_S,
     Allocations,
     Applied,
@@ -37,8 +39,6 @@ RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
 EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
 HELLO_WITHIN_S = 10.0
 LOOK_S = 1.0  # how often the silent and the revoked are looked for
-SAID_AGAIN_S = 60.0  # an agent that is refused calls every few seconds; one line a minute is enough
-ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
 BACKLOG = 1024  # agents that call at once
 
 log = structlog.get_logger()

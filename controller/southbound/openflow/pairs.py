@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from controller.plan.keys import ClassShare
 from controller.plan.paths import default_path
 from controller.plan.plan import Entry, Plan
-from controller.plan.policy import PPM
 from topology.network import Hop, Host, Network, Switch
 from topology.protocol import FlowClass
-from topology.wire import answers_ppm
+from topology.wire import PPM, answers_ppm
 
 FIRST_PAIR_METER_ID = 2000
 

@@ -1,6 +1,6 @@
 """Starts and their losses, measured: the points it is given. Run inside ``isolated.sh``, in the lab.
 
-Started by ``bursts.py``. It does not know whether it is in the lab.
+Started by ``run.py``. It does not know whether it is in the lab.
 """
 
 import argparse

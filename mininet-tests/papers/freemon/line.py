@@ -1,6 +1,6 @@
 """Measures the cells it is given on the long line, one after another. Run inside ``isolated.sh``, in the lab.
 
-Started by ``paper.py``. It does not know whether it is in the lab.
+Started by ``run.py``. It does not know whether it is in the lab.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 
-from controller.plan.policy import DEFAULT_POLICY, PPM
+from controller.plan.policy import DEFAULT_POLICY
 from mininet_tests.lab.cells import EXIT_AGAIN, EXIT_OK, Cell, asked, leave, tell
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.freemon.guest import surroundings
@@ -25,7 +25,7 @@ from mininet_tests.papers.freemon.transfers import WARM_BYTES, Lossy, TimedTrans
 from mininet_tests.site.long_line_site import LongLineSite
 from mininet_tests.site.tcp_flows import SWITCH_S, TCP_CONGESTION, TcpStream, until
 from topology.protocol import Allocation, FlowClass
-from topology.wire import Layer
+from topology.wire import PPM, Layer
 
 IDLE_EVERY_S = 0.1  # a CPU that is full for less than that is seen in no longer interval
 FIRST_PORT = 5001

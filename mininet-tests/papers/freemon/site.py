@@ -1,6 +1,6 @@
 """Measures the cells that need a whole site: controller, agents, Open vSwitch. Run inside ``isolated.sh``, in the lab.
 
-Started by ``paper.py``. It does not know whether it is in the lab.
+Started by ``run.py``. It does not know whether it is in the lab.
 """
 
 import argparse

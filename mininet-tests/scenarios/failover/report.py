@@ -1,4 +1,4 @@
-"""What a run of ``failover.py`` comes to, as the numbers of ``report.json``. Pure."""
+"""What a run of ``run.py`` comes to, as the numbers of ``report.json``. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Sequence

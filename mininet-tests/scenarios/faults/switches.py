@@ -1,6 +1,6 @@
 """A controller and two userspace switches of Open vSwitch, without hosts: what faults do to rules and meters.
 
-Run inside ``isolated.sh``, on any machine. Prints as JSON what each fault did; ``faults.py`` has the traffic.
+Run inside ``isolated.sh``, on any machine. Prints as JSON what each fault did; ``run.py`` has the traffic.
 """
 
 import json

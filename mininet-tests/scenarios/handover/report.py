@@ -1,4 +1,4 @@
-"""From what ``handover.py`` saw to four variants side by side: how long the circuit was idle at each change. Pure."""
+"""From what ``run.py`` saw to four variants side by side: how long the circuit was idle at each change. Pure."""
 
 from typing import Any
 

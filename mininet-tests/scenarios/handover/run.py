@@ -66,7 +66,7 @@ class Ports:
         stream.receiver, _ = listener.accept()
         listener.close()
         stream.receiver.setblocking(False)
-        stream.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see longpath_flows.py
+        stream.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see tcp_flows.py
         self._drain.add([stream])
 
     def all_opened(self, hosts: tuple[str, ...]) -> list[TcpStream]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.probes.tcp_watch import Meter, StreamWatch
-from mininet_tests.site.long_line_site import FRAMING, MBIT, LongLineSite, frame_bps, window_segments
+from mininet_tests.site.long_line_site import FRAMING, MBIT, LongLineSite, frame_bps, planned_segments
 from mininet_tests.site.tcp_flows import StreamInfo, TcpStream, until
 from topology.wire import Layer
 
@@ -51,7 +51,7 @@ def run(folder: Path) -> dict[str, Any]:
         ]
         seen.append({"connections": count, "phases": phases, "senders": _told(watch)})
         idle_shares.append(site.idle_share)
-    planned = window_segments(RATE_BPS, RTT_MS)
+    planned = planned_segments(RATE_BPS, RTT_MS)
     return {
         "planned_bps": RATE_BPS,
         "slice_s": SLICE_S,
@@ -116,7 +116,7 @@ class Foreign:
 
 def run_queue(folder: Path) -> dict[str, Any]:
     """Return what the sender did while a queue stood at the bottleneck: a foreign one, and its own."""
-    window = window_segments(RATE_BPS, RTT_MS)
+    window = planned_segments(RATE_BPS, RTT_MS)
     segment_bytes = FRAMING.segment_bytes(Layer.FRAME)
     with LongLineSite(folder, RTT_MS, RATE_BPS) as site:
         site.plan(site.allocation(PORT, RATE_BPS))
