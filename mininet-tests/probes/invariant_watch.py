@@ -4,14 +4,13 @@ Hosts: the pacing rate that the agents have given the connections that have some
 Meters: asked of the switch by ``ovs-ofctl``. Queues: asked of the kernel. The controller's own ``violations`` beside.
 """
 
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
 from mininet_tests.probes.counters import NftCounters, install
+from mininet_tests.probes.sampling import Sampling
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.faults import Traffic
 from mininet_tests.site.topos import in_namespace, queue_rates_bps, read_back
@@ -63,7 +62,6 @@ class InvariantWatch:
         samples: what was seen.
         found: what was wrong.
         arrived: by sending host, the times at which its payload was seen to have grown, and what it had come to.
-        failed: what ended a thread; raised at the end.
     """
 
     traffic: Traffic
@@ -72,9 +70,7 @@ class InvariantWatch:
     samples: list[Sample] = field(default_factory=list)
     found: list[FoundViolation] = field(default_factory=list)
     arrived: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    failed: list[BaseException] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    _sampling: Sampling = field(default_factory=Sampling)
 
     def __enter__(self) -> Self:
         """Start."""
@@ -84,29 +80,13 @@ class InvariantWatch:
         install(pid, senders)
         counters = in_namespace(pid, NftCounters)
         self.arrived.update({name: [(now_us(), 0)] for name in senders})
-        for every_s, take in ((ARRIVED_EVERY_S, lambda: self._arrive(counters)), (self.every_s, self._look)):
-            thread = threading.Thread(target=self._repeat, args=(every_s, take), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._sampling.start(ARRIVED_EVERY_S, lambda: self._arrive(counters))
+        self._sampling.start(self.every_s, self._look)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-        if self.failed:
-            raise RuntimeError("nothing was watched any more") from self.failed[0]
-
-    def _repeat(self, every_s: float, take: Callable[[], None]) -> None:
-        due_s = time.monotonic()
-        try:
-            while not self._stop.is_set():
-                take()
-                due_s = max(due_s + every_s, time.monotonic())
-                self._stop.wait(due_s - time.monotonic())
-        except Exception as error:  # noqa: BLE001 - a thread's top: told at the end
-            self.failed.append(error)
+        self._sampling.stop()
 
     def _arrive(self, counters: NftCounters) -> None:
         at_us = now_us()

@@ -1,12 +1,11 @@
 """Samples of a running site, each with its time: received payload, connections, the plan."""
 
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from mininet_tests.probes.counters import Count, NftCounters, install
+from mininet_tests.probes.sampling import Sampling
 from mininet_tests.probes.sockets import Connections, TcpConnection
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.topos import in_namespace
@@ -45,8 +44,7 @@ class Sampler:
         self._watched = {name: self._diag[name] for name in watched}
         self._diag_lock = threading.Lock()  # a dump is one conversation on its socket
         self._site = site
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._sampling = Sampling()
         self.samples = Samples()
 
     def __enter__(self) -> Self:
@@ -57,24 +55,12 @@ class Sampler:
             (WATCHED_EVERY_S, lambda: self._connections(self.samples.watched, self._watched)),
             (PLAN_EVERY_S, self._plan),
         ):
-            thread = threading.Thread(target=self._repeat, args=(every_s, take), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            self._sampling.start(every_s, take)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop; every thread takes a last sample."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _repeat(self, every_s: float, take: Callable[[], None]) -> None:
-        due_s = time.monotonic()
-        while not self._stop.is_set():
-            take()
-            due_s = max(due_s + every_s, time.monotonic())
-            self._stop.wait(due_s - time.monotonic())
-        take()
+        self._sampling.stop()
 
     def _received(self) -> None:
         self.samples.received.append((now_us(), self._counters.read()))

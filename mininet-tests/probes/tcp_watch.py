@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from mininet_tests.probes.counters import HEADERS_BYTES, NftCounters
+from mininet_tests.probes.sampling import Sampling
 from mininet_tests.site.long_line import LongLine
 from mininet_tests.site.tcp_flows import StreamInfo, TcpStream
 
@@ -56,22 +57,12 @@ class Meter:
         self._counters: NftCounters = line.receiver.inside(NftCounters)
         self.curves = {port: Curve() for port in ports}
         self._header_bytes = HEADERS_BYTES
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
-        self._thread.start()
+        self._sampling = Sampling()
+        self._sampling.start(COUNT_EVERY_S, self._sample)
 
     def close(self) -> None:
         """End the thread, with a last sample."""
-        self._stop.set()
-        self._thread.join()
-        self._sample()
-
-    def _run(self) -> None:
-        due_s = time.monotonic()
-        while not self._stop.is_set():
-            self._sample()
-            due_s = max(due_s + COUNT_EVERY_S, time.monotonic())
-            self._stop.wait(due_s - time.monotonic())
+        self._sampling.stop()
 
     def _sample(self) -> None:
         began_s = time.monotonic()
