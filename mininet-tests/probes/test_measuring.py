@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 COUNT = """
 import socket, subprocess
-from mininet_tests.probes.counters import Counters, ruleset
+from mininet_tests.probes.counters import NftCounters, ruleset
 subprocess.run(["nft", "-f", "-"], input=ruleset({"near": "127.0.0.1", "far": "192.0.2.1"}), text=True, check=True)
-counters = Counters()
+counters = NftCounters()
 server = socket.create_server(("127.0.0.1", 0))
 client = socket.create_connection(server.getsockname())
 accepted, _ = server.accept()
