@@ -49,7 +49,7 @@ def announce(
     body |= _ends(url, senders, target)
     try:
         promise = base.call(url, "POST /v1/announcements", body)
-    except base.Refused as refused:
+    except base.ControllerRefused as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
     typer.echo(json.dumps(promise) if as_json else said)

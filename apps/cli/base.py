@@ -20,7 +20,7 @@ EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED = 1, 2, 3
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
 
 
-class Refused(Exception):
+class ControllerRefused(Exception):
     """The controller's answer no; ``problem`` has the numbers and the offers."""
 
     def __init__(self, problem: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ def call(
         waits_s: how long before each further try, if there was no answer or it was 503; only for what may be repeated.
 
     Raises:
-        Refused: for want of capacity.
+        ControllerRefused: for want of capacity.
     """
     import httpx  # takes longer than all the rest; not for who asks for help alone
 
@@ -84,7 +84,7 @@ def _read(url: str, answer: "httpx.Response") -> Any:
     except (ValueError, KeyError, TypeError):
         stop(f"{url} answers {answer.status_code}, but not as a controller does; is it one?", EXIT_FAILED)
     if answer.status_code == 409 and "offers" in said:
-        raise Refused(said)
+        raise ControllerRefused(said)
     stop(detail, EXIT_USAGE if answer.status_code in {400, 422} else EXIT_FAILED)
 
 

@@ -46,7 +46,7 @@ def change(
     seen = {"If-Match": f'"{known["version"]}"'}
     try:
         changed = base.call(url, f"PATCH {one}", body, headers=seen)
-    except base.Refused as refused:
+    except base.ControllerRefused as refused:
         flags = [*(["--zone", zone] if zone else []), *offers.at(url)]
         refusals.refuse(refused, lambda offer: [*offers.changing(known, body, offer, where), *flags], where, as_json)
     tables.show_reservation(changed, where, as_json)

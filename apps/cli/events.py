@@ -17,7 +17,7 @@ SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ShownEvent:
     """One server-sent event; attributes as in the HTML standard, section 9.2."""
 
     event_id: str
@@ -41,7 +41,7 @@ def events(zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as
         raise typer.Exit from None
 
 
-def _followed(url: str) -> Iterator[Event]:
+def _followed(url: str) -> Iterator[ShownEvent]:
     """Yield events; a connection that breaks is made again, and what happened meanwhile is told then."""
     import httpx
 
@@ -63,11 +63,11 @@ def _followed(url: str) -> Iterator[Event]:
         time.sleep(RETRY_S)
 
 
-def parsed(lines: Iterable[str]) -> Iterator[Event]:
+def parsed(lines: Iterable[str]) -> Iterator[ShownEvent]:
     """Yield the events of a stream. Source: HTML standard, section 9.2.6.
 
     >>> list(parsed([": hello", "id: 7", "event: reservation.held", 'data: {"at": "now"}', ""]))
-    [Event(event_id='7', name='reservation.held', data={'at': 'now'})]
+    [ShownEvent(event_id='7', name='reservation.held', data={'at': 'now'})]
     """
     fields: dict[str, str] = {}
     for line in lines:
@@ -76,13 +76,13 @@ def parsed(lines: Iterable[str]) -> Iterator[Event]:
             fields[name] = value.removeprefix(" ")
             continue
         if "data" in fields:
-            yield Event(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
+            yield ShownEvent(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
         elif "id" in fields:  # nothing happened; only where to go on from
-            yield Event(fields["id"], "", {})
+            yield ShownEvent(fields["id"], "", {})
         fields = {}
 
 
-def _line(event: Event, where: tzinfo, as_json: bool) -> str:
+def _line(event: ShownEvent, where: tzinfo, as_json: bool) -> str:
     if as_json:
         return json.dumps({"id": event.event_id, "event": event.name, **event.data})
     if event.name == "lost":

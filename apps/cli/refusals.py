@@ -13,7 +13,7 @@ from topology import units
 
 
 def refuse(
-    refused: base.Refused, command: Callable[[offers.Offer], list[str] | str], where: tzinfo, as_json: bool
+    refused: base.ControllerRefused, command: Callable[[offers.Offer], list[str] | str], where: tzinfo, as_json: bool
 ) -> NoReturn:
     """Show a refusal, and end.
 

@@ -50,7 +50,7 @@ def reserve(
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.at(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)
-    except base.Refused as refused:
+    except base.ControllerRefused as refused:
         refusals.refuse(refused, lambda offer: [*offers.reserving(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)
     _check(reserved)

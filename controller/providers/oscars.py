@@ -17,16 +17,16 @@ from controller.providers.errors import NotInForce, ProviderError, ProviderRefus
 from controller.providers.oscars_session import OscarsSession, Reply
 from controller.providers.oscars_wire import (
     SECOND_US,
-    Edge,
-    Found,
+    OscarsConnection,
+    OscarsPeriod,
     OscarsSettings,
     Unclear,
-    edge,
     found,
     l2vpn,
+    oscars_period,
     verdict,
 )
-from controller.providers.provider import Status
+from controller.providers.provider import CircuitStatus
 
 log = structlog.get_logger()
 
@@ -147,7 +147,7 @@ class OscarsProvider:
             raise NotInForce(name, None, there.period if there else None, "it is still there")
         log.info("provider.released", purchase=name)
 
-    def status(self, name: str) -> Status:
+    def status(self, name: str) -> CircuitStatus:
         """Return what OSCARS has under ``name``.
 
         While it rebuilds a circuit for another rate that is DEPLOYING: it may carry no more than the smaller of both.
@@ -158,12 +158,12 @@ class OscarsProvider:
         """
         there = self._look(name)
         if there is None:
-            return Status(PurchaseState.FAILED, None, "OSCARS has no circuit of this name")
+            return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has no circuit of this name")
         if there.ports != self._settings.ports:
-            return Status(PurchaseState.FAILED, None, "OSCARS has a circuit of this name between other ports")
-        return Status(there.state, there.period, there.reason)
+            return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has a circuit of this name between other ports")
+        return CircuitStatus(there.state, there.period, there.reason)
 
-    def _look(self, name: str) -> Found | None:
+    def _look(self, name: str) -> OscarsConnection | None:
         """Return what OSCARS has under a name, whoever owns it.
 
         Raises:
@@ -178,11 +178,11 @@ class OscarsProvider:
         except Unclear as why:
             raise reply.unclear(str(why)) from None
 
-    def _stands(self, there: Found | None) -> bool:
+    def _stands(self, there: OscarsConnection | None) -> bool:
         """Return whether this is a circuit of ours that is not over."""
         return there is not None and there.ports == self._settings.ports and there.state is not PurchaseState.ENDED
 
-    def _ours(self, name: str) -> Found | None:
+    def _ours(self, name: str) -> OscarsConnection | None:
         """Return our circuit of this name, without what a lost or refused request of ours may still hold.
 
         OSCARS answers with what is held, in force or not, before what is reserved; and counts it against everybody.
@@ -211,7 +211,7 @@ class OscarsProvider:
         if not reply.done:
             raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
 
-    def _put(self, method: str, path: str, name: str, asked: Edge) -> Period:
+    def _put(self, method: str, path: str, name: str, asked: OscarsPeriod) -> Period:
         """Create or replace a circuit, and return what it then is.
 
         No answer is no failure: OSCARS may have acted, so what is there decides.
@@ -247,7 +247,7 @@ class OscarsProvider:
             return ProviderUnavailable(refused.request, f"{refused.status}, and validation finds nothing wrong")
         return ProviderRefused(name, reason or "OSCARS gives no reason")
 
-    def _modify(self, name: str, asked: Edge, now: Period) -> Period:
+    def _modify(self, name: str, asked: OscarsPeriod, now: Period) -> Period:
         """Change end and rate of a circuit that has begun, and return what it then is; only what differs is sent.
 
         What takes less goes first: an end further away may only be free at the smaller rate, and the other way round.
@@ -284,7 +284,7 @@ class OscarsProvider:
             raise ProviderRefused(name, reason or "OSCARS gives no reason")
 
 
-def _edge(name: str, period: Period) -> Edge:
+def _edge(name: str, period: Period) -> OscarsPeriod:
     """Return a period in OSCARS' units.
 
     Raises:
@@ -293,12 +293,12 @@ def _edge(name: str, period: Period) -> Edge:
     if not _NAME.fullmatch(name):
         raise ProviderRefused(name, "a name at OSCARS is a letter, and 3 to 11 letters, digits, - or _")
     try:
-        return edge(period)
+        return oscars_period(period)
     except ValueError as error:
         raise ProviderRefused(name, str(error)) from None
 
 
-def _compare(name: str, asked: Edge, there: Found | None, *, begun: bool) -> Period:
+def _compare(name: str, asked: OscarsPeriod, there: OscarsConnection | None, *, begun: bool) -> Period:
     """Return what is there, if it does what was asked: see ``OscarsProvider`` for how exactly.
 
     Args:

@@ -19,7 +19,7 @@ LAST_US = 2_145_916_800 * SECOND_US  # 2038-01-01T00:00:00Z: OSCARS keeps times 
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class OscarsPort:
     """Where the circuit leaves OSCARS' network.
 
     Attributes:
@@ -62,8 +62,8 @@ class OscarsSettings:
     """
 
     url: str
-    a_end: Endpoint
-    z_end: Endpoint
+    a_end: OscarsPort
+    z_end: OscarsPort
     mtu_bytes: int
     token: Secret
     deploy_us: int = 120 * SECOND_US
@@ -88,7 +88,7 @@ class OscarsSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class OscarsPeriod:
     """A period in OSCARS' units."""
 
     begin_s: int
@@ -101,7 +101,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OscarsConnection:
     """What OSCARS has under a name.
 
     Attributes:
@@ -127,7 +127,7 @@ class Unclear(Exception):
     """An answer that cannot be understood; the text says what was missing."""
 
 
-def edge(period: Period) -> Edge:
+def oscars_period(period: Period) -> OscarsPeriod:
     """Return a period in OSCARS' units: its rate exactly, its times outwards to whole seconds.
 
     Raises:
@@ -138,10 +138,10 @@ def edge(period: Period) -> Edge:
         raise ValueError(f"{period.rate_bps:,} bit/s is not a positive whole number of Mbit/s")
     if period.end_us > LAST_US:
         raise ValueError("OSCARS has no times after 2038-01-01T00:00:00Z")
-    return Edge(period.start_us // SECOND_US, -(-period.end_us // SECOND_US), rate_mbps)
+    return OscarsPeriod(period.start_us // SECOND_US, -(-period.end_us // SECOND_US), rate_mbps)
 
 
-def l2vpn(name: str, wanted: Edge, settings: OscarsSettings) -> dict[str, object]:
+def l2vpn(name: str, wanted: OscarsPeriod, settings: OscarsSettings) -> dict[str, object]:
     """Return the ``L2VPN`` of a circuit.
 
     ``excessAction`` is DROP: OSCARS' default SCAVENGER carries what is above the rate at a lower priority, where it
@@ -193,7 +193,7 @@ def decoded(text: str) -> dict[str, object]:
     return _object(value, "the answer")
 
 
-def found(answer: dict[str, object]) -> Found:
+def found(answer: dict[str, object]) -> OscarsConnection:
     """Return what an ``L2VPN`` says; fields that nobody asked for are ignored.
 
     Raises:
@@ -204,7 +204,7 @@ def found(answer: dict[str, object]) -> Found:
     deployment, intent = _text(status, "deploymentState"), _text(status, "deploymentIntent")
     standing, reason = _standing(phase, state, deployment, intent)
     qos = _object(answer.get("qos"), "qos")
-    return Found(
+    return OscarsConnection(
         state=standing,
         reason=reason,
         period=_period(_object(answer.get("schedule"), "schedule"), _whole(qos, "bandwidth") * MBPS),

@@ -7,7 +7,7 @@ from controller.plan.purchases import Period, PurchaseState, Terms
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CircuitStatus:
     """What a provider has under a name.
 
     Attributes:
@@ -66,7 +66,7 @@ class Provider(Protocol):
             NotInForce: confirmed, and yet still there.
         """
 
-    def status(self, name: str) -> Status:
+    def status(self, name: str) -> CircuitStatus:
         """Return what the provider has under ``name``.
 
         Raises:

@@ -8,7 +8,7 @@ from pydantic import Field
 from controller.plan.purchases import Period
 from controller.providers.errors import SecretUnusable
 from controller.providers.oscars import OscarsProvider
-from controller.providers.oscars_wire import Endpoint, OscarsSettings
+from controller.providers.oscars_wire import OscarsPort, OscarsSettings
 from controller.providers.secrets import secret_from
 from controller.providers.static import StaticProvider
 from controller.settings.problems import Problems
@@ -91,7 +91,7 @@ def bought(sections: dict[str, CircuitSection], network: Network, problems: Prob
         ends = {}
         for side, end in (("a", section.a), ("z", section.z)):
             try:
-                ends[side] = Endpoint(end.device, end.port, end.vlan)
+                ends[side] = OscarsPort(end.device, end.port, end.vlan)
             except ValueError as error:
                 here.at(side).add(error)
         try:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from controller.plan.purchases import Period, PurchaseState, Terms
-from controller.providers.provider import Status
+from controller.providers.provider import CircuitStatus
 
 
 class StaticProvider:
@@ -43,6 +43,6 @@ class StaticProvider:
     def release(self, name: str) -> None:
         """Do nothing: it stays ours."""
 
-    def status(self, name: str) -> Status:  # noqa: ARG002 - the interface's
+    def status(self, name: str) -> CircuitStatus:  # noqa: ARG002 - the interface's
         """Return that it is up: what carries packets is seen by the switches, not here."""
-        return Status(PurchaseState.UP, None)
+        return CircuitStatus(PurchaseState.UP, None)

@@ -7,8 +7,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from controller.store.backends import backend
 from controller.store.rows import (
-    Batch,
     Row,
+    RowBatch,
     Saved,
     original,
     purchase_of,
@@ -73,7 +73,7 @@ class Database:
                 tuple(purchase_of(row) for row in purchases.mappings()),
             )
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         """Write a batch in one transaction; once this returns, it outlives a crash of the machine."""
         bodies = {name: body for name, body in batch.announcements.items() if body is not None}
         bought = [purchase for purchase in batch.purchases.values() if purchase is not None]

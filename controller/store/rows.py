@@ -70,7 +70,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowBatch:
     """The last word about each thing that changes; None for what is gone."""
 
     reservations: dict[str, Reservation] = field(default_factory=dict)
@@ -82,9 +82,9 @@ class Batch:
         return bool(self.reservations or self.announcements or self.purchases)
 
 
-def merged(many: Iterable[Changes]) -> Batch:
+def merged(many: Iterable[Changes]) -> RowBatch:
     """Return changes, in the order they were made, as one."""
-    batch = Batch()
+    batch = RowBatch()
     for changes in many:
         batch.reservations.update((r.reservation_id, r) for r in changes.reservations)
         batch.announcements.update(changes.announcements)

@@ -1,7 +1,7 @@
 """What the tests of buying from OSCARS have in common."""
 
 from controller.plan.purchases import Period, PurchaseState
-from controller.providers.oscars_wire import Endpoint, OscarsSettings
+from controller.providers.oscars_wire import OscarsPort, OscarsSettings
 from controller.providers.secrets import Secret
 from controller.providers.tests.fake_oscars import TOKEN
 
@@ -10,8 +10,8 @@ SECOND = 10**6
 START = START_S * SECOND
 DAY = 86_400 * SECOND
 GIGABIT = 10**9
-A_END = Endpoint("chic-cr6", "chic-cr6:1/1/c9/1", 2)
-Z_END = Endpoint("nash-cr6", "nash-cr6:1/1/c17/2", 3)
+A_END = OscarsPort("chic-cr6", "chic-cr6:1/1/c9/1", 2)
+Z_END = OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 3)
 LATER = Period(START + 1_000 * SECOND, START + DAY, GIGABIT)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.plan.purchases import Period, PurchaseState, periods
 from controller.providers.errors import NotInForce, ProviderRefused, ProviderUnavailable
 from controller.providers.oscars import OscarsProvider
-from controller.providers.oscars_wire import Endpoint, edge
+from controller.providers.oscars_wire import OscarsPort, oscars_period
 from controller.providers.tests.buying import (
     A_END,
     DAY,
@@ -35,7 +35,7 @@ def test_what_is_reserved_is_read_back_and_waits_for_its_begin(fake, provider):
 
 
 def test_one_device_needs_no_pipe(fake, url):
-    same = Endpoint("chic-cr6", "chic-cr6:1/1/c10/1", 4)
+    same = OscarsPort("chic-cr6", "chic-cr6:1/1/c10/1", 4)
     provider = OscarsProvider(settings(url, z_end=same))
     provider.reserve("CXA5", LATER)
     assert fake.oscars.find("CXA5").asked.pipes == ()
@@ -138,7 +138,7 @@ def test_the_shortest_that_the_terms_allow_is_long_enough_although_its_begin_mov
 )
 def test_periods_on_the_terms_fit_oscars_units_and_do_not_touch(uses):
     wanted = periods([Period(start, start + length, rate) for start, length, rate in uses], TERMS)
-    edges = [edge(period) for period in wanted]
+    edges = [oscars_period(period) for period in wanted]
     assert [e.period() for e in edges] == list(wanted)
     assert all(b.begin_s - a.end_s >= 1 for a, b in itertools.pairwise(edges))
 

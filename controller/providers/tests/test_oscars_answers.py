@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.errors import ProviderDenied, ProviderRefused, ProviderUnavailable
 from controller.providers.oscars import BEGIN_NOTICE_US, OscarsProvider, new_name
-from controller.providers.oscars_wire import Endpoint
+from controller.providers.oscars_wire import OscarsPort
 from controller.providers.tests.buying import (
     A_END,
     GIGABIT,
@@ -184,7 +184,7 @@ def test_settings_that_could_not_work_are_refused(wrong, why):
 @pytest.mark.parametrize(("port", "vlan"), [("1/1/c9/1", 2), ("chic-cr6:1/1/c9/1", 4095), ("chic-cr6:1", -1)])
 def test_endpoints_that_oscars_would_not_find_are_refused(port, vlan):
     with pytest.raises(ValueError, match=r"no port of|outside 0..4094"):
-        Endpoint("chic-cr6", port, vlan)
+        OscarsPort("chic-cr6", port, vlan)
 
 
 @pytest.mark.parametrize("name", ["", "CXA", "5XAC", "C" * 13, "../../protected/held"])

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from controller.plan.purchases import Period
 from controller.providers.errors import ProviderDenied, ProviderError, SecretUnusable
 from controller.providers.oscars import OscarsProvider
-from controller.providers.oscars_wire import Endpoint, OscarsSettings
+from controller.providers.oscars_wire import OscarsPort, OscarsSettings
 from controller.providers.secrets import Secret, secret_from
 from controller.providers.tests.buying import START_S
 from controller.providers.tests.fake_oscars import TOKEN, Faults
@@ -32,7 +32,7 @@ def file(tmp_path):
 
 def oscars(url, token, timeout_s=0.3):
     """A provider with a token."""
-    ends = Endpoint("a", "a:1", 2), Endpoint("z", "z:1", 2)
+    ends = OscarsPort("a", "a:1", 2), OscarsPort("z", "z:1", 2)
     return OscarsProvider(OscarsSettings(url, *ends, mtu_bytes=9000, token=token, timeout_s=timeout_s))
 
 
@@ -105,7 +105,7 @@ def test_a_secret_cannot_be_changed_and_is_not_seen(file):
     secret = secret_from(None, file)
     with pytest.raises(FrozenInstanceError):
         secret._read = None
-    settings = OscarsSettings("http://o", Endpoint("a", "a:1", 2), Endpoint("z", "z:1", 2), 9000, secret)
+    settings = OscarsSettings("http://o", OscarsPort("a", "a:1", 2), OscarsPort("z", "z:1", 2), 9000, secret)
     shown = f"{secret} {secret!r} {secret!s:>40} {deepcopy(secret)!r} {settings} {asdict(settings)}"
     assert TOKEN not in shown
     assert "Secret(...)" in shown
