@@ -65,11 +65,11 @@ class UseCases:
             if known is not None:
                 if known.fingerprint != new.fingerprint:
                     raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
-                return self._keep(known)
+                return self._save(known)
             request = asked(now_us)
             check_request(self._state.site, self._state.wished.ledger, request, now_us)
             answer = self._state.wished.ledger.hold(request, new)
-            return self._told("reservation.held", new.reservation_id, answer)
+            return self._save_and_publish("reservation.held", new.reservation_id, answer)
 
     def commit(self, reservation_id: str) -> Saved[Reservation]:
         """Make a hold a promise; one that is a promise already stays so.
@@ -82,11 +82,11 @@ class UseCases:
             now_us = self._now()
             known = self._known(reservation_id)
             if known.state in {ReservationState.COMMITTED, *IN_PLAN}:
-                return self._keep(known)
+                return self._save(known)
             self._state.wished.ledger.happened(reservation_id, LifecycleEvent.COMMIT, now_us)
             self._state.events.publish("reservation.committed", reservation=reservation_id)
             self._tick(now_us)  # its start may be now
-            return self._keep(self._known(reservation_id))
+            return self._save(self._known(reservation_id))
 
     def renew(self, reservation_id: str, hold_us: int = HOLD_US) -> Saved[Reservation]:
         """Keep a hold for ``hold_us`` from now.
@@ -98,7 +98,7 @@ class UseCases:
         with self._state.changed:
             now_us = self._now()
             self._known(reservation_id)
-            return self._keep(self._state.wished.ledger.renew(reservation_id, now_us, hold_us))
+            return self._save(self._state.wished.ledger.renew(reservation_id, now_us, hold_us))
 
     def change(
         self, reservation_id: str, changed: Callable[[Reservation], Request], version: int
@@ -126,7 +126,7 @@ class UseCases:
             if started and request.start_us != known.start_us:
                 raise NotAllowed("start", "it has begun, so its start cannot change any more")
             check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
-            return self._told(
+            return self._save_and_publish(
                 "reservation.changed", reservation_id, self._state.wished.ledger.change(reservation_id, request, now_us)
             )
 
@@ -144,9 +144,9 @@ class UseCases:
             if version is not None and known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
             if known.state is ReservationState.RELEASED:
-                return self._keep(known)
+                return self._save(known)
             released = self._state.wished.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
-            return self._told("reservation.released", reservation_id, released)
+            return self._save_and_publish("reservation.released", reservation_id, released)
 
     def reservation(self, reservation_id: str) -> Reservation:
         """Return one.
@@ -194,7 +194,7 @@ class UseCases:
                 asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, state.site.network.framing
             )
             answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
-            return self._told("announcement.promised", asked.announcement_id, answer)
+            return self._save_and_publish("announcement.promised", asked.announcement_id, answer)
 
     def forget(self, announcement_id: str) -> Saved[Announcement]:
         """Forget an announcement; its share goes back.
@@ -207,7 +207,7 @@ class UseCases:
             ledger = self._state.wished.ledger
             if announcement_id not in ledger.announcements:
                 raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
-            return self._told("announcement.released", announcement_id, ledger.forget(announcement_id))
+            return self._save_and_publish("announcement.released", announcement_id, ledger.forget(announcement_id))
 
     def announcements(self) -> tuple[Announcement, ...]:
         """Return those in the plan now."""
@@ -235,7 +235,7 @@ class UseCases:
                 )
             for known in ledger.in_plan():
                 self._settle(known, now_us)
-            saved = self._keep(None).saved
+            saved = self._save(None).saved
         saved.result()
         with state.changed:
             state.replan()
@@ -275,15 +275,15 @@ class UseCases:
             raise NotKnown("reservation", reservation_id, ())
         return known
 
-    def _told(self, event: str, name: str, answer: T) -> Saved[T]:
+    def _save_and_publish(self, event: str, name: str, answer: T) -> Saved[T]:
         kind, _, _ = event.partition(".")
         if isinstance(answer, Refused):
             self._state.events.publish(f"{kind}.refused", why=str(answer), **{kind: name})
         else:
             self._state.events.publish(event, **{kind: name})
-        return self._keep(answer)
+        return self._save(answer)
 
-    def _keep(self, answer: T) -> Saved[T]:
+    def _save(self, answer: T) -> Saved[T]:
         """Hand what has changed to the store."""
         state = self._state
         reservations, announced = state.wished.ledger.changes()
@@ -316,7 +316,7 @@ class UseCases:
         state.put(wished=wished, reported=replace(state.reported, store_error=""))
         state.replan()
 
-    def keep_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
+    def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
         """Save what is bought of a provider; under the lock."""
         self._state.put(wished=self._state.wished.with_purchase(circuit, purchase))
         period = purchase.period

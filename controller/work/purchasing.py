@@ -219,7 +219,7 @@ class Purchasing:
     def _write(self, circuit: str, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""
         with self._state.changed:
-            saved = self._use_cases.keep_purchase(circuit, purchase)
+            saved = self._use_cases.save_purchase(circuit, purchase)
         saved.result()
 
     def _forget(self, circuit: str, name: str) -> None:
