@@ -7,6 +7,7 @@ join the same two switches each is a :class:`Line` between them, so that a path 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv4Address
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -99,6 +100,7 @@ class Hop(NamedTuple):
         return f"{self.tail}->{self.head}"
 
 
+@lru_cache(maxsize=10_000)  # a network has few paths, and each is asked for at every plan
 def hops(path: tuple[str, ...]) -> tuple[Hop, ...]:
     """Return the hops of a path, by its nodes.
 
