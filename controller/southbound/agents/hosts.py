@@ -19,6 +19,7 @@ from websockets.frames import CloseCode
 
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
+from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
 from topology.certificates import ENDING_DAYS
 from topology.protocol import (
     SAID_AGAIN_S,
@@ -174,34 +175,46 @@ class HostSessions:
             self._connections[connection] = self._loop.time()
             connection.start(self._credentials.context if self._credentials else None)
 
+    def _reaction(self, connection: AgentConnection, event: StreamEvent) -> Reaction:
+        """Return what is done about what happens on a connection."""
+        return REACTIONS[StreamState.SESSION if connection in self._by_connection else StreamState.NEW][event]
+
     def heard(self, connection: AgentConnection, message: bytes) -> None:
         """Take in a message; the first must be the agent's hello."""
-        session = self._by_connection.get(connection)
         try:
             said = parsed_from_agent(message)
         except ValueError as error:
-            why = " ".join(str(error).split())
-            log.warning("host.nonsense", host=session.host if session else "", peer=connection.peer, error=why)
-            connection.close(CloseCode.PROTOCOL_ERROR, f"not understood: {why}")
+            self._nonsense(connection, " ".join(str(error).split()))
             return
-        if isinstance(said, Hello) and session is None:
-            self._greet(connection, said)
-        elif session is None:
-            connection.close(CloseCode.PROTOCOL_ERROR, f"expected hello, got {said.kind}")
-        else:
-            self._heard(session.host, said)
+        event = StreamEvent.HELLO if isinstance(said, Hello) else StreamEvent.REPORT
+        match self._reaction(connection, event), said:
+            case Reaction.GREET, Hello():
+                self._greet(connection, said)
+            case Reaction.TAKE, _:
+                self._report(self._by_connection[connection].host, said)
+            case Reaction.CLOSE, _:
+                connection.close(CloseCode.PROTOCOL_ERROR, f"expected hello, got {said.kind}")
 
-    def _heard(self, host: str, said: UpMessage) -> None:
-        if isinstance(said, Applied):
-            self._listener.host_applied(host, said)
-        elif isinstance(said, Telemetry):
-            self._listener.host_telemetry(host, said)
-        elif isinstance(said, Declined):
-            self._listener.host_declined(host, said)
-        elif isinstance(said, Demand):
-            self._listener.host_demand(host, said)
-        elif isinstance(said, Repaired):
-            self._listener.host_repaired(host, said)
+    def _nonsense(self, connection: AgentConnection, why: str) -> None:
+        """End a connection that says what is not understood."""
+        session = self._by_connection.get(connection)
+        log.warning("host.nonsense", host=session.host if session else "", peer=connection.peer, error=why)
+        if self._reaction(connection, StreamEvent.NONSENSE) is Reaction.CLOSE:
+            connection.close(CloseCode.PROTOCOL_ERROR, f"not understood: {why}")
+
+    def _report(self, host: str, said: UpMessage) -> None:
+        """Hand a message to who hears of agents."""
+        match said:
+            case Applied():
+                self._listener.host_applied(host, said)
+            case Telemetry():
+                self._listener.host_telemetry(host, said)
+            case Declined():
+                self._listener.host_declined(host, said)
+            case Demand():
+                self._listener.host_demand(host, said)
+            case Repaired():
+                self._listener.host_repaired(host, said)
 
     def _greet(self, connection: AgentConnection, hello: Hello) -> None:
         """Let an agent in, if it is the one that its certificate is for, and of a host of ours."""
@@ -257,12 +270,15 @@ class HostSessions:
         self._loop.call_later(LOOK_S, self._look)
         now_s = self._loop.time()
         for connection, since_s in tuple(self._connections.items()):
-            if now_s - connection.heard_s > SILENT_S:
+            if now_s - connection.heard_s > SILENT_S and self._ends_at_once(connection, StreamEvent.SILENT):
                 connection.abort(f"silent for {SILENT_S:g} s")
-            elif connection not in self._by_connection and now_s - since_s > HELLO_WITHIN_S:
+            elif now_s - since_s > HELLO_WITHIN_S and self._ends_at_once(connection, StreamEvent.LATE):
                 connection.abort("has not said hello")
         if self._credentials is not None:
             self._reread(self._credentials)
+
+    def _ends_at_once(self, connection: AgentConnection, event: StreamEvent) -> bool:
+        return self._reaction(connection, event) is Reaction.ABORT
 
     def _reread(self, credentials: Credentials) -> None:
         """Take files that have changed into use, and end the streams of those that are revoked."""
@@ -275,7 +291,8 @@ class HostSessions:
             return
         log.info("tls.read", revoked=len(credentials.revoked))
         for connection, session in tuple(self._by_connection.items()):
-            if connection.serial in credentials.revoked:
+            is_closed = self._reaction(connection, StreamEvent.REVOKED) is Reaction.CLOSE
+            if connection.serial in credentials.revoked and is_closed:
                 self._turn_out(connection, session.host)
 
     def _turn_out(self, connection: AgentConnection, host: str) -> None:
