@@ -16,6 +16,7 @@ from mininet_tests.scenarios.figure2 import aims as figure2
 from mininet_tests.scenarios.floods import aims as floods
 from mininet_tests.scenarios.handover import aims as handover
 from mininet_tests.scenarios.layers import aims as layers
+from mininet_tests.scenarios.longpath import aims as longpath
 from mininet_tests.scenarios.ring import aims as ring
 from mininet_tests.scenarios.soak import aims as soak
 from mininet_tests.testing import aims
@@ -156,6 +157,43 @@ RING = {
         "violations": [],
     },
 }
+QUEUE_SENDER = {"paced_bps": 100, "in_flight_segments": 15, "rtt_ms": 210}
+LONGPATH = {
+    "sharing": {
+        "idle_share": 0.3,
+        "planned_bps": 100,
+        "phases": [{"name": "4 send", "settled_bps": 100, "parts_bps": [25, 25, 25, 25]}],
+    },
+    "change": {
+        "rtt_s": 0.18,
+        "changes": [{"paced_after_s": [0.001]}],
+        "idle": {"first_paced_bps": 100, "rate_bps": 100},
+    },
+    "fq": {"planned_bps": 100, "rates_bps": {"fq": 100}},
+    "queue": {
+        "planned_bps": 100,
+        "window_segments": 10,
+        "rtt_ms": 180,
+        "queues": {"foreign": {"dropped": 0, "senders": [QUEUE_SENDER]}},
+    },
+    "tail": {"seen": [{"rtt_ms": 50, "more_rtts": [1.0, 0.5]}]},
+    "faults": {
+        "lease_s": 3.0,
+        "rtt_s": 0.18,
+        "planned_bps": 100,
+        "faults": {"killed": {"own_after_s": 3.0, "back_after_s": 4.0, "then_bps": 100}},
+    },
+    "loss": {
+        "held_before": True,
+        "held_in_loss": False,
+        "over_s": 2.0,
+        "hold_s": 5.0,
+        "own_after_s": 4.0,
+        "told_after_s": 5.0,
+        "back_after_fall_s": 6.0,
+        "back_after_clear_s": 8.0,
+    },
+}
 SOAK = {"complete": True, "violated": [], "dropped": [], "late": [], "unconfirmed": [], "unsettled": []}
 TRIED = [{"buffer_bytes": 10_000_000, "dropped": 9, "sent_again": 9}]
 ANTONY = {
@@ -230,6 +268,7 @@ ALL = {
     "drift": (lambda seen: drift.aims(seen, 2.0), DRIFT),
     "ring": (lambda seen: ring.aims(seen, 20_000, 40_000_000, VIDS), RING),
     "soak": (soak.aims, SOAK),
+    "longpath": (longpath.aims, LONGPATH),
     "antony": (antony.aims, ANTONY),
     "freemon": (freemon.aims, FREEMON),
     "agent": (agent.aims, AGENT),

@@ -1,7 +1,7 @@
 """The agent on a long line: what arrives as connections, plan, path and controller change, and as packets are lost.
 
 Run inside ``isolated.sh``, best in the lab: its figures are exact. Writes what it saw to ``NAME.json`` for each
-scenario that is asked for; it does not know whether it is in the lab.
+scenario that is asked for, and what all come to to ``report.json``; it does not know whether it is in the lab.
 """
 
 import argparse
@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.scenarios.longpath import change, demand, faults, rtt, sharing, start, tail
+from mininet_tests.scenarios.longpath.aims import aims
 from mininet_tests.site.tcp_flows import SWITCH_S
+from mininet_tests.testing.aims import stated
 
+PLAIN = "tail-plain"  # without an agent, to compare with
 SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "sharing": sharing.run,
     "rtt": rtt.run,
@@ -29,7 +32,7 @@ SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "faults": faults.run,
     "loss": faults.run_loss,
     "tail": tail.run,
-    "tail-plain": tail.run_plain,
+    PLAIN: tail.run_plain,
 }
 
 
@@ -37,7 +40,7 @@ def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for what was seen, and the agents' logs")
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; none: all of them")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; none: all of ours")
     args = parser.parse_args()
     if not set(args.scenarios) <= set(SCENARIOS):
         parser.error(f"there are {', '.join(SCENARIOS)}")
@@ -45,7 +48,8 @@ def main() -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     # While it runs, all is written to memory: the lab's host files answer in real time, not in its own.
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
-        for name in args.scenarios or SCENARIOS:
+        names = args.scenarios or [name for name in SCENARIOS if name != PLAIN]
+        for name in names:
             folder = Path(scratch) / name
             folder.mkdir()
             try:
@@ -57,6 +61,8 @@ def main() -> int:
                 os._exit(1)  # its threads and agents may still run; the namespaces end with this process
             finally:
                 _keep(folder, args.out)
+    seen = {name: json.loads((args.out / f"{name}.json").read_text()) for name in names}
+    (args.out / "report.json").write_text(json.dumps({"scenarios": names} | stated(aims(seen)), indent=1) + "\n")
     return 0
 
 

@@ -8,15 +8,15 @@ import pytest
 
 from mininet_tests.lab import commands
 from mininet_tests.lab.played import relayed
+from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
+from mininet_tests.scenarios.longpath.aims import MOST_WINDOWS, SHARING, TOTAL
 
 BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
 SHORT = ("sharing", "demand", "faults")
 BOOTS = (SHORT, ("start", "change", "fq", "rtt"), ("queue", "loss", "tail"))
-LEAST_IDLE_SHARE = 0.03  # saturation.py: below it packets wait for the CPU and not for the line
 AROUND = 0.02  # of the plan, in any slice
 AT_ONCE = 1.15  # of the plan, in a slice of 50 ms in which a hundred connections start
 UNPACED_SEGMENTS = 10  # of a new connection: the kernel's own (tcp_update_skb_after_send), as any TCP's initial window
-TOTAL = 0.01  # of the plan, over a second and more
 
 pytestmark = [
     pytest.mark.lab,
@@ -66,21 +66,6 @@ def assert_slices(slices_bps, planned_bps, *, low=1 - AROUND, high=1 + AROUND, w
         f"{what}: expected {planned_bps / 1e6:.1f} Mbit/s, bounds {low:.3f} to {high:.3f} of it, "
         f"slices {outside} are not: {shown(slices_bps, planned_bps)}"
     )
-
-
-SHARING = (
-    "1 sends",
-    "4 send",
-    "27 send",
-    "100 send",
-    "96 stop",
-    "23 connect and send",
-    "23 close",
-    "27 start at once",
-    "100 start at once",
-    "99 stop",
-    "4 send beside 96 idle",
-)
 
 
 @pytest.mark.parametrize("name", SHARING)
@@ -190,7 +175,7 @@ def test_a_queue_alone_leaves_the_pacing_and_does_not_open_the_window_far(seen, 
     paced = [s["paced_bps"] / saw["planned_bps"] for s in senders]
     assert 1 - TOTAL <= min(paced) <= max(paced) <= 1.0001, f"paced at {min(paced):.4f} to {max(paced):.4f} of the plan"
     most = max(s["in_flight_segments"] for s in senders) / saw["window_segments"]
-    assert most < 2, f"{most:.2f} planned windows in flight"
+    assert most < MOST_WINDOWS, f"{most:.2f} planned windows in flight"
 
 
 @pytest.mark.long
