@@ -131,9 +131,15 @@ def _going_on(
     command = qemu.qemu_command(kernel, job.dilation, began_from.memory, folder / "console", job.out_dir)
     with qemu.started([*command, "-incoming", "defer"], folder / "qemu") as ends:
         ends["job"].sendall(f"{time.time():.0f} {folder / 'job'}\n".encode())
-        monitor = qemu.Monitor(ends[qemu.MONITOR])
-        monitor.migrated("migrate-incoming", f"exec:cat {shlex.quote(str(began_from.devices))}")
-        monitor.ask("cont")
+        try:
+            monitor = qemu.Monitor(ends[qemu.MONITOR])
+            monitor.migrated("migrate-incoming", f"exec:cat {shlex.quote(str(began_from.devices))}")
+            monitor.ask("cont")
+        except qemu.MachineError as error:
+            words = qemu.last_words(folder / "console", folder / "qemu")
+            raise qemu.MachineError(
+                f"{error}; delete {began_from.folder} to boot anew; last words:\n{words}"
+            ) from error
         yield {name: ends[name] for name in ("out", "err")}
 
 

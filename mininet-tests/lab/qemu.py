@@ -23,6 +23,7 @@ LAST_LINES = 15
 TSC_KHZ = 1_000_000
 """``-icount shift=0`` makes one instruction 1 ns long: 1e9 cycles a second of virtual time."""
 POLL_S = 0.02
+MIGRATED_WITHIN_S = 60.0  # 65 kB; a file that was cut short has QEMU wait for more
 
 MACHINE = "microvm,acpi=on,rtc=on,pit=off,pic=off,pcie=off,memory-backend=memory"
 """Not a PC: that one has timers (HPET, PM timer) that do not know of the dilation. The kernel believes them, and sets
@@ -127,7 +128,8 @@ class Monitor:
     def __init__(self, end: socket.socket) -> None:
         """Greet."""
         self._lines = end.makefile("rwb")
-        self._lines.readline()
+        with suppress(ConnectionError):
+            self._lines.readline()
         self.ask("qmp_capabilities")
 
     def ask(self, command: str, **arguments: Any) -> Any:
@@ -137,23 +139,24 @@ class Monitor:
             MachineError: if QEMU refuses, or has ended.
         """
         request = {"execute": command, "arguments": {name.replace("_", "-"): arguments[name] for name in arguments}}
-        with suppress(BrokenPipeError):
+        with suppress(ConnectionError):
             self._lines.write(json.dumps(request).encode() + b"\n")
             self._lines.flush()
-        for line in self._lines:
-            answer = json.loads(line)
-            if "error" in answer:
-                raise MachineError(f"QEMU: {command}: {answer['error']['desc']}")
-            if "return" in answer:
-                return answer["return"]
+            for line in self._lines:
+                answer = json.loads(line)
+                if "error" in answer:
+                    raise MachineError(f"QEMU: {command}: {answer['error']['desc']}")
+                if "return" in answer:
+                    return answer["return"]
         raise MachineError(f"QEMU ended at {command}")
 
     def migrated(self, command: str, uri: str) -> None:
         """Save the state to, or load it from, ``uri``; the memory's file is not part of it."""
         self.ask("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
         self.ask(command, uri=uri)
+        deadline_s = time.monotonic() + MIGRATED_WITHIN_S
         while (status := self.ask("query-migrate").get("status")) != "completed":
-            if status == "failed":
+            if status == "failed" or time.monotonic() > deadline_s:
                 raise MachineError(f"QEMU: {command} failed")
             time.sleep(POLL_S)
 
