@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 PART_BYTES = 1_344_012_290  # Freemon 2013 section IV.C: sent by each of base20 and base21
-BOOT_S, SITE_S, FILL_S = 39.0, 115.0, 11.0
+BOOT_S, SITE_S, FILL_S = 18.0, 95.0, 16.0
 """Of QEMU's CPU time at 1 Gbit/s: until the first line; until the site is up; until the standing flows fill it."""
 SECOND_S = 6.0
 """The same, for each of the lab's seconds after that."""
@@ -14,7 +14,7 @@ def shares(rate_bps: int, image_bytes: int, lead_s: float, tail_s: float) -> tup
     """Return which part of the time has passed when the boot, the site, the filling, the lead and the image are done.
 
     >>> [round(share, 2) for share in shares(10**9, 672_006_144, 3.0, 3.0)]
-    [0.16, 0.65, 0.69, 0.77, 0.92]
+    [0.09, 0.56, 0.64, 0.73, 0.91]
     """
     image_s = image_bytes * 8 / (IMAGE_SHARE * rate_bps)
     spent = [BOOT_S, SITE_S, FILL_S, *(SECOND_S * seconds for seconds in (lead_s, image_s, tail_s))]
