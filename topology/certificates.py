@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CertificateFault:
     """What is wrong with one of the files of a ``tls`` section.
 
     Attributes:
@@ -91,7 +91,7 @@ def revoked_serials(pem: bytes) -> frozenset[int]:
     return frozenset(revoked.serial_number for revoked in x509.load_pem_x509_crl(pem))
 
 
-def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[Problem, ...]:
+def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, ...]:
     """Return everything that would keep a connection with these files from being made.
 
     Args:
@@ -102,8 +102,8 @@ def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[Problem, ...]:
     return tuple(_problems(pems, kind, now))
 
 
-def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[Problem]:
-    found: list[Problem] = []
+def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[CertificateFault]:
+    found: list[CertificateFault] = []
     authorities = _read(pems.authority, x509.load_pem_x509_certificates, "authority", "certificate in PEM", found) or []
     chain = _read(pems.certificate, x509.load_pem_x509_certificates, "certificate", "certificate in PEM", found) or []
     key = _read(pems.key, lambda pem: load_pem_private_key(pem, None), "key", "private key in PEM", found)
@@ -114,46 +114,48 @@ def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[Problem]:
     if chain:
         yield from _of_leaf(chain[0], kind, now)
         if key is not None and key.public_key() != chain[0].public_key():
-            yield Problem("key", "is not the key of the certificate")
+            yield CertificateFault("key", "is not the key of the certificate")
         if authorities and not any(_issued(chain[-1], authority) for authority in authorities):
-            yield Problem("certificate", "is not signed by the authority")
+            yield CertificateFault("certificate", "is not signed by the authority")
         if revoked is not None and revoked.get_revoked_certificate_by_serial_number(chain[0].serial_number):
-            yield Problem("certificate", "is revoked; make another one: headway pki")
+            yield CertificateFault("certificate", "is revoked; make another one: headway pki")
     if revoked is not None:
         yield from _of_list(revoked, authorities, now)
 
 
-def _read(pem: bytes, read: Callable[[bytes], T], field: str, what: str, found: list[Problem]) -> T | None:
+def _read(pem: bytes, read: Callable[[bytes], T], field: str, what: str, found: list[CertificateFault]) -> T | None:
     """Return what a PEM holds; None if it is empty or something else, which is then among those found."""
     try:
         return read(pem) if pem else None
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: a key that wants a password
-        found.append(Problem(field, f"is no {what}" + (" without a password" if field == "key" else "")))
+        found.append(CertificateFault(field, f"is no {what}" + (" without a password" if field == "key" else "")))
         return None
 
 
-def _of_leaf(certificate: x509.Certificate, kind: Kind, now: datetime) -> Iterator[Problem]:
+def _of_leaf(certificate: x509.Certificate, kind: Kind, now: datetime) -> Iterator[CertificateFault]:
     yield from _untimely(certificate, "certificate", now)
     is_kind = kind_of(certificate)
     if is_kind is not kind:
         whose = (
             f"that of an {is_kind}" if is_kind is Kind.AGENT else f"that of a {is_kind}" if is_kind else "of neither"
         )
-        yield Problem("certificate", f"must be that of {_a(kind)}, and is {whose}; make it by: headway pki {kind}")
+        yield CertificateFault(
+            "certificate", f"must be that of {_a(kind)}, and is {whose}; make it by: headway pki {kind}"
+        )
     if not names(certificate):
-        yield Problem("certificate", f"carries no name; make it by: headway pki {kind}")
+        yield CertificateFault("certificate", f"carries no name; make it by: headway pki {kind}")
 
 
 def _a(kind: Kind) -> str:
     return f"an {kind}" if kind is Kind.AGENT else f"a {kind}"
 
 
-def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Iterator[Problem]:
+def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Iterator[CertificateFault]:
     if now >= certificate.not_valid_after_utc:
-        yield Problem(field, f"has expired at {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}")
+        yield CertificateFault(field, f"has expired at {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}")
     if now < certificate.not_valid_before_utc:
         begins = f"{certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
-        yield Problem(field, f"is not valid before {begins}; is this machine's clock right?")
+        yield CertificateFault(field, f"is not valid before {begins}; is this machine's clock right?")
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -166,9 +168,11 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 def _of_list(
     revoked: x509.CertificateRevocationList, known: list[x509.Certificate], now: datetime
-) -> Iterator[Problem]:
+) -> Iterator[CertificateFault]:
     keys = [authority.public_key() for authority in known]
     if keys and not any(revoked.is_signature_valid(key) for key in keys):  # type: ignore[arg-type]
-        yield Problem("revoked", "is not signed by the authority")
+        yield CertificateFault("revoked", "is not signed by the authority")
     if revoked.next_update_utc is not None and now >= revoked.next_update_utc:
-        yield Problem("revoked", f"has expired at {revoked.next_update_utc:%Y-%m-%dT%H:%M:%SZ}: nobody would be let in")
+        yield CertificateFault(
+            "revoked", f"has expired at {revoked.next_update_utc:%Y-%m-%dT%H:%M:%SZ}: nobody would be let in"
+        )

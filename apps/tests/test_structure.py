@@ -3,12 +3,13 @@
 import ast
 import re
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MOST_TERMS = 40
+MOST_LINES, MOST_TERMS = 400, 40
 DOCUMENTS = ("docs/architecture.md", "CONTRIBUTING.md")
 FOLDERS = ("apps", "controller", "docs", "hostagent", "mininet-tests", "topology")
 
@@ -63,3 +64,19 @@ def test_whatever_only_the_long_tier_tests_is_in_the_table_with_what_guards_it_b
     long = [path for path in tracked("*test_*.py") if "mark.long" in path.read_text() and path != Path(__file__)]
     assert len(long) > 5
     assert [str(path.relative_to(ROOT)) for path in long if not table & {path, path.parent}] == []
+
+
+def test_no_two_public_classes_have_one_name():
+    where = defaultdict(list)
+    for path in tracked("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith(("_", "Test")):
+                where[node.name].append(str(path.relative_to(ROOT)))
+    assert len(where) > 300
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def test_no_file_of_code_is_longer_than_people_read():
+    files = tracked("*.py", "*.c", "*.h", "*.sh")
+    assert len(files) > 200
+    assert {str(f.relative_to(ROOT)): n for f in files if (n := f.read_text().count("\n")) > MOST_LINES} == {}

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from apps.tests.trusting import (
-    Listener,
+    AgentsListener,
     Pki,
     agent_running,
     agents_of,
@@ -143,7 +143,7 @@ def test_an_agent_with_tls_is_told_so_at_a_port_without_it(site):
 
 
 def test_a_revoked_agent_that_is_connected_is_turned_out_and_cannot_come_back(tmp_path):
-    own, listener = Pki.made(tmp_path), Listener()
+    own, listener = Pki.made(tmp_path), AgentsListener()
     first, second = own.agent(), own.agent("base21")
     with (
         capture_logs() as logs,
@@ -184,7 +184,7 @@ def test_files_that_do_not_fit_any_more_leave_those_before_in_use(tmp_path):
 
 
 def test_an_agent_whose_files_are_gone_says_so_and_tries_again(tmp_path):
-    own, listener = Pki.made(tmp_path), Listener()
+    own, listener = Pki.made(tmp_path), AgentsListener()
     tls = own.agent()
     key = tls.key.read_bytes()
     tls.key.unlink()
@@ -196,7 +196,7 @@ def test_an_agent_whose_files_are_gone_says_so_and_tries_again(tmp_path):
 
 
 def test_certificates_that_end_soon_are_spoken_of_at_both_ends(site):
-    listener = Listener()
+    listener = AgentsListener()
     with (
         capture_logs() as logs,
         controlled(site.controller(days=110), listener) as address,
@@ -212,14 +212,14 @@ def test_certificates_that_end_soon_are_spoken_of_at_both_ends(site):
 
 
 def test_the_next_controller_of_the_list_is_tried_when_the_first_is_dead(site):
-    listener = Listener()
+    listener = AgentsListener()
     dead = f"127.0.0.1:{free_port()}"
     with controlled(site.controller(), listener) as address, agent_running(dead, address, tls=site.agent()):
         eventually(lambda: listener.applied == [7], within_s=5, what="the second one's plan")
 
 
 def test_an_older_controllers_plan_is_declined_and_the_next_one_is_dialled(site):
-    newer, older = Listener(epoch=10), Listener(epoch=8)
+    newer, older = AgentsListener(epoch=10), AgentsListener(epoch=8)
     port, tls = free_port(), site.controller()
     with (
         capture_logs() as logs,
@@ -240,25 +240,25 @@ def test_an_older_controllers_plan_is_declined_and_the_next_one_is_dialled(site)
 
 
 def test_the_highest_epoch_is_remembered_beyond_the_lease(site):
-    listener = Listener(epoch=10)
+    listener = AgentsListener(epoch=10)
     port, tls = free_port(), site.controller()
     with agent_running(f"127.0.0.1:{port}", tls=site.agent()) as agent:
         with controlled(tls, listener, port):
             eventually(lambda: listener.applied == [10], within_s=5, what="the plan")
         eventually(lambda: not agent.report().telemetry.lease_left_ms, within_s=5, what="the end of the lease")
-        restarted = Listener(epoch=8)
+        restarted = AgentsListener(epoch=8)
         with controlled(tls, restarted, port):
             eventually(lambda: restarted.declined, within_s=10, what="it is declined")
         assert restarted.applied == []
 
 
 def test_a_controller_that_has_no_plan_yet_is_no_older_one(site):
-    listener = Listener(epoch=10)
+    listener = AgentsListener(epoch=10)
     port, tls = free_port(), site.controller()
     with agent_running(f"127.0.0.1:{port}", tls=site.agent()):
         with controlled(tls, listener, port):
             eventually(lambda: listener.applied == [10], within_s=5, what="the plan")
-        starting = Listener(epoch=0)
+        starting = AgentsListener(epoch=0)
         with controlled(tls, starting, port):
             eventually(lambda: starting.applied == [0], within_s=10, what="it is waited for")
         assert starting.declined == []

@@ -65,7 +65,7 @@ def controllers_of(tls):
     return ServerTls(str(tls.key), str(tls.certificate), str(tls.authority))
 
 
-class Listener:
+class AgentsListener:
     """The controller's service: knows base20 and base21, and keeps what it hears."""
 
     def __init__(self, epoch=7):
@@ -103,7 +103,7 @@ def free_port():
 @contextlib.contextmanager
 def controlled(tls, listener=None, port=None):
     """A controller's port with these files; yield its address."""
-    sessions = HostSessions(listener or Listener(), LEASE_MS, tls)
+    sessions = HostSessions(listener or AgentsListener(), LEASE_MS, tls)
     address = f"127.0.0.1:{port or free_port()}"
     sessions.start(address)
     try:

@@ -9,7 +9,7 @@ from controller.store.backends import backend
 from controller.store.rows import (
     Row,
     RowBatch,
-    Saved,
+    StoredRows,
     original,
     purchase_of,
     purchase_row,
@@ -60,14 +60,14 @@ class Database:
         self._disconnect()
         self._backend.release()
 
-    def read(self) -> Saved:
+    def read(self) -> StoredRows:
         """Return all that is kept."""
         with self._connected().begin() as transaction:
             run = transaction.connection.execute
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
-            return Saved(
+            return StoredRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),
                 {original(row.id): original(row.body) for row in announcements},
                 tuple(purchase_of(row) for row in purchases.mappings()),

@@ -55,7 +55,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class StoredRows:
     """All that is kept.
 
     Attributes:

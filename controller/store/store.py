@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from controller.store.database import Database
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
-from controller.store.rows import Changes, Saved, merged
+from controller.store.rows import Changes, StoredRows, merged
 
 log = structlog.get_logger()
 
@@ -66,7 +66,7 @@ class Store:
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self._writer.start()
 
-    def load(self) -> Saved:
+    def load(self) -> StoredRows:
         """Return all that is kept, with every save made before; after a failure, saves are accepted again.
 
         Raises:

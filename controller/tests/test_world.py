@@ -24,7 +24,7 @@ def flows(draw, network):
     )
 
 
-class Site(RuleBasedStateMachine):
+class SiteMachine(RuleBasedStateMachine):
     """Whatever can happen, in any order."""
 
     @initialize(network=st.sampled_from([GIGABIT, RING]))
@@ -90,7 +90,7 @@ class Site(RuleBasedStateMachine):
             self.world.settles()
 
 
-TestSite = Site.TestCase
+TestSite = SiteMachine.TestCase
 # Without shrinking, which takes minutes: the steps of a failure are printed, and few enough to be read.
 TestSite.settings = settings(max_examples=50, stateful_step_count=40, deadline=None, phases=[Phase.generate])
 

@@ -26,7 +26,7 @@ LEASE_US = LEASE_MS * 1000
 
 
 @dataclass(slots=True)
-class Host:
+class WorldHost:
     """A host as it is.
 
     Attributes:
@@ -64,7 +64,7 @@ class World:
         ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.reports = Reports(self.state)
         self.convergence = Convergence(self.state, self, self, threading.Lock())
-        self.hosts = {host.name: Host() for host in network.hosts}
+        self.hosts = {host.name: WorldHost() for host in network.hosts}
         nothing = self.value.desired.plan
         self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}

@@ -96,7 +96,7 @@ Work = Step | Other
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class WorkRule:
     """A row: when it applies, what is done then; in words, as docs/decisions/0015 shows them, and as functions."""
 
     when: str
@@ -106,55 +106,55 @@ class Rule:
 
 
 RULES = (
-    Rule(
+    WorkRule(
         "no plan is in force yet",
         "take the next of the first plan's steps: meters no higher than they are, queues, meters",
         lambda s: s.installed.meters is None or s.installed.queues is None,
         lambda s: s.transition,
     ),
-    Rule(
+    WorkRule(
         "all layers hold the desired plan, and a switch has come back or has lost a rule",
         "wait: the audit compares it first, so that what it has lost is known, and repairs it",
         lambda s: bool(s.reported.switches_back) and s.installed.is_at_rest(s.desired.plan.epoch),
         lambda _: Other.WAIT,
     ),
-    Rule(
+    WorkRule(
         "a switch may have lost rules or meters: it forwards nothing",
         "put back the rules and meters in force",
         lambda s: s.in_doubt(Stage.METERS),
         lambda s: s.again(Stage.METERS, s.installed.meters),
     ),
-    Rule(
+    WorkRule(
         "a port may have lost queues",
         "put back the queues in force",
         lambda s: s.in_doubt(Stage.QUEUES),
         lambda s: s.again(Stage.QUEUES, s.installed.queues),
     ),
-    Rule(
+    WorkRule(
         "no host can be acting on more than it was granted last",
         "note that the hosts' step is done",
         lambda s: s.is_for_switches and s.progress.granted is not None,
         lambda _: Other.NOTE_HOSTS,
     ),
-    Rule(
+    WorkRule(
         "the next step is the switches', and flights still drain or hosts that begin together are waited for",
         "wait",
         lambda s: s.is_for_switches and s.now_us < s.not_before_us,
         lambda _: Other.WAIT,
     ),
-    Rule(
+    WorkRule(
         "the next step is the switches'",
         "bring meters, or queues, to its plan",
         lambda s: s.is_for_switches,
         lambda s: s.transition,
     ),
-    Rule(
+    WorkRule(
         "a host acts on something else than the next step's plan, or the desired plan was granted to nobody yet",
         "grant the hosts their part of it, who gains most first",
         lambda s: bool(s.to_grant(s.transition.plan)) or s.is_ungranted,
         lambda s: s.transition,
     ),
-    Rule("else", "wait", lambda _: True, lambda _: Other.WAIT),
+    WorkRule("else", "wait", lambda _: True, lambda _: Other.WAIT),
 )
 
 

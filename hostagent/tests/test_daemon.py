@@ -17,7 +17,7 @@ from topology.protocol import Telemetry
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
 
 
-class FakeAgent:
+class WatchedAgent:
     """Something to look at; its kernel may refuse."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class FakeAgent:
 def watched(monkeypatch):
     """Runs a watch with short seconds; returns (agent, what was told, the watch)."""
     monkeypatch.setattr(daemon, "REPORT_S", 0.01)
-    agent, told = FakeAgent(), []
+    agent, told = WatchedAgent(), []
     watch = Watchdog(agent.report, WHO)
     threads: list[threading.Thread] = []
 

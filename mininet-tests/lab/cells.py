@@ -78,7 +78,7 @@ class Kept:
         unfinished.rename(self.folder / f"{seen['name']}.json")
 
 
-class Progress:
+class CellsProgress:
     """How far all batches are, and how long the rest will take."""
 
     def __init__(self, batches: Sequence[Batch], say: Callable[[str], None]) -> None:
@@ -121,7 +121,7 @@ def measured(batches: Sequence[Batch], kept: Kept, facts: Cell, say: Callable[[s
         say: shows progress.
         jobs: how many labs run side by side; that changes no figure but the wall time.
     """
-    boots = _Boots(kept, facts, Progress(batches, say), say)
+    boots = _Boots(kept, facts, CellsProgress(batches, say), say)
     with ThreadPoolExecutor(jobs) as pool:
         found = [pool.submit(boots.batch, number, batch) for number, batch in enumerate(batches)]
         try:
@@ -136,7 +136,7 @@ def measured(batches: Sequence[Batch], kept: Kept, facts: Cell, say: Callable[[s
 class _Boots:
     """Labs that run, and what they tell."""
 
-    def __init__(self, kept: Kept, facts: Cell, progress: Progress, say: Callable[[str], None]) -> None:
+    def __init__(self, kept: Kept, facts: Cell, progress: CellsProgress, say: Callable[[str], None]) -> None:
         self._kept, self._facts, self._progress, self._say = kept, facts, progress, say
         self._lock = threading.Lock()
         self._running: list[subprocess.Popen[str]] = []

@@ -44,7 +44,7 @@ files: the guest sees all files of this machine, and may write anywhere, but onl
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LabRequest:
     """What the user asked for, checked."""
 
     job: machine.Job
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def request(arguments: list[str], cwd: Path, environment: dict[str, str]) -> Request:
+def request(arguments: list[str], cwd: Path, environment: dict[str, str]) -> LabRequest:
     """Return the checked request; the command is all that follows the first ``--``.
 
     Raises:
@@ -160,7 +160,7 @@ def request(arguments: list[str], cwd: Path, environment: dict[str, str]) -> Req
         out_dir=known.out,
         timeout_s=known.timeout,
     )
-    return Request(job=job, setup_only=known.setup_only, kernel=known.kernel)
+    return LabRequest(job=job, setup_only=known.setup_only, kernel=known.kernel)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -80,7 +80,7 @@ def job_files(job: Job, image: Image, token: str) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class Stream:
+class OutputStream:
     """Output of the guest's command on its way to ours; ends with the token, and what follows it in one line."""
 
     token: bytes
@@ -160,7 +160,7 @@ def _terminating_signals_raise() -> Iterator[None]:
 
 def _followed(sockets: dict[str, socket.socket], token: bytes, timeout_s: int | None, folder: Path, say: Say) -> int:
     deadline_s = time.monotonic() + timeout_s if timeout_s else None
-    streams = {name: Stream(token) for name in sockets}
+    streams = {name: OutputStream(token) for name in sockets}
     targets = {"out": sys.stdout.fileno(), "err": sys.stderr.fileno()}
     with selectors.DefaultSelector() as selector:
         for name, end in sockets.items():
@@ -179,7 +179,7 @@ def _followed(sockets: dict[str, socket.socket], token: bytes, timeout_s: int | 
     return int(streams["out"].held)
 
 
-def _finished(streams: dict[str, Stream]) -> bool:
+def _finished(streams: dict[str, OutputStream]) -> bool:
     return all(stream.ended for stream in streams.values()) and streams["out"].held.endswith(b"\n")
 
 

@@ -13,7 +13,7 @@ from mininet_tests.lab.brake import under_way
 from mininet_tests.lab.capability import built_in_names, loaded_names
 from mininet_tests.lab.cli import EXIT_LAB_BROKEN, memory_mib, request, run
 from mininet_tests.lab.image import Image, archive, cache_dir, device, directory, kernel_package, load_order
-from mininet_tests.lab.machine import Job, Stream, command_script, guest_environment
+from mininet_tests.lab.machine import Job, OutputStream, command_script, guest_environment
 from mininet_tests.lab.qemu import KernelDiedError, Memory, kernel_arguments, qemu_command
 from mininet_tests.testing.eventually import eventually
 
@@ -168,7 +168,7 @@ def test_a_guest_that_goes_on_from_a_snapshot_leaves_its_memory_as_it_was():
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_output_is_shown_without_the_token_however_it_is_cut(size):
     sent = b"one\x01two\x01ab\x01end\x0142\n"
-    stream, shown = Stream(b"\x01end\x01"), b""
+    stream, shown = OutputStream(b"\x01end\x01"), b""
     for start in range(0, len(sent), size):
         shown += stream.released(sent[start : start + size])
     assert shown == b"one\x01two\x01ab"
@@ -176,7 +176,7 @@ def test_output_is_shown_without_the_token_however_it_is_cut(size):
 
 
 def test_output_that_cannot_be_the_token_is_shown_at_once():
-    stream = Stream(b"\x01end\x01")
+    stream = OutputStream(b"\x01end\x01")
     assert stream.released(b"50%\r") == b"50%\r"
     assert stream.released(b"60%\x01e") == b"60%"
     assert stream.released(b"x") == b"\x01ex"

@@ -46,7 +46,7 @@ complete -o default -F _headway_run mininet-tests/run ./mininet-tests/run"""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LaunchRequest:
     """One run: of what, with which arguments, and where to."""
 
     experiment: Experiment
@@ -80,7 +80,7 @@ def main(argv: list[str]) -> int:
         return EXIT_INTERRUPTED
 
 
-def request(argv: list[str]) -> Asked | None:
+def request(argv: list[str]) -> LaunchRequest | None:
     """Return what is to be run; None if the answer was only to be printed, and is.
 
     Raises:
@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _asked(experiment: Experiment, words: list[str]) -> Asked:
+def _asked(experiment: Experiment, words: list[str]) -> LaunchRequest:
     """Return the run that the words after the name ask for; those that are not ours are the experiment's."""
     ours = argparse.ArgumentParser(prog=f"run {experiment.name}", add_help=False, allow_abbrev=False)
     ours.add_argument("--out", type=Path, default=commands.ROOT / "out" / experiment.name)
@@ -130,10 +130,10 @@ def _asked(experiment: Experiment, words: list[str]) -> Asked:
     if known.publish and experiment.publishes:
         theirs.append("--publish")
     dilation = known.dilation if experiment.place is Place.LAB else None
-    return Asked(experiment, (*experiment.arguments, *theirs), known.out.absolute(), dilation, known.publish)
+    return LaunchRequest(experiment, (*experiment.arguments, *theirs), known.out.absolute(), dilation, known.publish)
 
 
-def installed(asked: Asked) -> int:
+def installed(asked: LaunchRequest) -> int:
     """Let make bring up to date what the run needs; return the exit code. A new venv's Python then goes on."""
     make = ["make", "-C", str(commands.ROOT), "--no-print-directory", asked.install]
     if not subprocess.run([*make, "-q"], check=False, capture_output=True).returncode:
@@ -147,7 +147,7 @@ def installed(asked: Asked) -> int:
     return EXIT_FAILED
 
 
-def launched(asked: Asked) -> int:
+def launched(asked: LaunchRequest) -> int:
     """Run an experiment, draw its figure, say what falls short; return the exit code."""
     name = asked.experiment.name
     if asked.help:
@@ -173,7 +173,7 @@ def launched(asked: Asked) -> int:
     return _judged(asked, json.loads(report.read_text()), took_s)
 
 
-def _judged(asked: Asked, report: dict[str, Any], took_s: float) -> int:
+def _judged(asked: LaunchRequest, report: dict[str, Any], took_s: float) -> int:
     """Say what has come of a run; return the exit code."""
     name = asked.experiment.name
     print(f"run: {name}: {clock(took_s)}, {asked.out / 'report.json'}")
@@ -186,7 +186,7 @@ def _judged(asked: Asked, report: dict[str, Any], took_s: float) -> int:
     return EXIT_FALLS_SHORT if missed else EXIT_OK
 
 
-def command(asked: Asked) -> list[str]:
+def command(asked: LaunchRequest) -> list[str]:
     """Return the command that runs an experiment where it belongs."""
     experiment = asked.experiment
     module = commands.module(experiment.module, "--out", str(asked.out), *asked.arguments)
@@ -196,7 +196,7 @@ def command(asked: Asked) -> list[str]:
     return commands.isolated(*module) if experiment.place is Place.ISOLATED else module
 
 
-def _expected_s(asked: Asked) -> float:
+def _expected_s(asked: LaunchRequest) -> float:
     """Return how long it will take: as long as the last time with the same arguments, else what is known of it."""
     try:
         last = json.loads((asked.out / TOOK).read_text())

@@ -113,7 +113,7 @@ def experiment(source, tmp_path, monkeypatch):
     """Run a program as if it were an experiment; return the exit code."""
     one = Experiment("tried", Group.BENCH, "a try", "none", Place.HERE, 1)
     monkeypatch.setattr(cli, "command", lambda _: [sys.executable, "-c", source, str(tmp_path / "report.json")])
-    return cli.launched(cli.Asked(one, (), tmp_path, None, publish=False))
+    return cli.launched(cli.LaunchRequest(one, (), tmp_path, None, publish=False))
 
 
 def installing(recipe, tmp_path, monkeypatch):

@@ -210,7 +210,7 @@ def test_after_a_broken_connection_events_go_on_behind_the_last(monkeypatch):
     streams = [["id: 7", "event: a", "data: {}", "", "id: 8"], ["id: 8", "event: b", 'data: {"x": 1}', ""]]
     asked = []
 
-    class Stream:
+    class EventLines:
         def __enter__(self):
             return self
 
@@ -226,7 +226,7 @@ def test_after_a_broken_connection_events_go_on_behind_the_last(monkeypatch):
 
     def stream(*_, headers, **__):
         asked.append(headers)
-        return Stream()
+        return EventLines()
 
     monkeypatch.setattr(httpx, "stream", stream)
     monkeypatch.setattr(events, "RETRY_S", 0)

@@ -44,7 +44,7 @@ class HeldSwitches(FakeSwitches):
         self.written.append((what, epoch))
 
 
-class Stop:
+class WriteBlock:
     """Stops who is about to write one sort of thing, until it is let go on."""
 
     def __init__(self, what: str):
@@ -95,7 +95,7 @@ def waits(thread: threading.Thread) -> bool:
 def test_a_step_that_is_wanted_while_a_switch_is_repaired_comes_after_the_repair():
     site = held_site()
     old = site.value.installed.meters.epoch
-    site.switches.before = stop = Stop("repair")
+    site.switches.before = stop = WriteBlock("repair")
     lose(site)
     audit = in_background(site.audits.next)
     assert stop.reached.wait(5)
@@ -111,7 +111,7 @@ def test_a_step_that_is_wanted_while_a_switch_is_repaired_comes_after_the_repair
 
 def test_no_switch_is_compared_while_a_step_is_half_done():
     site = held_site()
-    site.switches.before = stop = Stop("step")
+    site.switches.before = stop = WriteBlock("step")
     new = wish(site)
     convergence = in_background(site.convergence.step)
     assert stop.reached.wait(5)

@@ -19,7 +19,15 @@ from fastapi.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from controller.providers.tests.oscars_json import connection, l2vpn, of_l2vpn
-from controller.providers.tests.oscars_rules import Asked, Bare500, Circuit, Empty400, NotThere, Oscars, Rules
+from controller.providers.tests.oscars_rules import (
+    Bare500,
+    CircuitRequest,
+    Empty400,
+    NotThere,
+    Oscars,
+    OscarsCircuit,
+    Rules,
+)
 
 TOKEN = "a-token-of-nobody"  # noqa: S105 - it opens nothing
 
@@ -209,7 +217,7 @@ def _holds_api(app: FastAPI, fake: FakeOscars) -> None:
         return Response()
 
 
-def _validity(oscars: Oscars, asked: Asked, *, modify: bool) -> dict[str, Any]:
+def _validity(oscars: Oscars, asked: CircuitRequest, *, modify: bool) -> dict[str, Any]:
     """The only place where a reason is given."""
     problems = oscars.problems(asked, modify=modify)
     return {"valid": not problems, "message": "".join(f"{problem}\n" for problem in problems)}
@@ -231,7 +239,7 @@ def _modify_api(app: FastAPI, fake: FakeOscars) -> None:
         body = await _json(request)
         return modified(*fake.oscars.modify_bandwidth(body["connectionId"], body["bandwidth"]))
 
-    def modified(circuit: Circuit, why: str) -> dict[str, Any]:
+    def modified(circuit: OscarsCircuit, why: str) -> dict[str, Any]:
         shown = connection(circuit, fake.times_as)
         return {"success": not why, "explanation": why or "Modification successful", "connection": shown}
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from controller.providers.tests.oscars_rules import Asked, Bare500, Circuit, Fixture
+from controller.providers.tests.oscars_rules import Bare500, CircuitRequest, Fixture, OscarsCircuit
 
 CAPPED_S = 2_145_916_800  # 2038-01-01: nothing later is ever written
 
@@ -15,7 +15,7 @@ def moment(seconds: float, style: str) -> float | int | str:
     return int(seconds) if style == "integer" else float(seconds)
 
 
-def of_l2vpn(body: dict[str, Any]) -> Asked:
+def of_l2vpn(body: dict[str, Any]) -> CircuitRequest:
     """A request of the L2VPN API; what is missing is a NullPointerException, so a bare 500."""
     try:
         mbps, strict = body["qos"]["bandwidth"], body["qos"].get("excessAction", "SCAVENGER") == "DROP"
@@ -26,7 +26,7 @@ def of_l2vpn(body: dict[str, Any]) -> Asked:
                 if bundle["constraints"]["exclude"] is None:
                     raise Bare500
                 pipes.append((bundle["a"], bundle["z"], mbps))
-        return Asked(
+        return CircuitRequest(
             name=body["name"],
             begin_s=_int32(body["schedule"]["beginning"]),
             end_s=_int32(body["schedule"]["ending"]),
@@ -47,7 +47,7 @@ def _int32(seconds: float) -> int:
     return (int(seconds) + 2**31) % 2**32 - 2**31
 
 
-def l2vpn(circuit: Circuit, style: str) -> dict[str, Any]:
+def l2vpn(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
     """A circuit as the L2VPN API shows it."""
     asked = circuit.asked
     return {
@@ -91,14 +91,14 @@ def l2vpn(circuit: Circuit, style: str) -> dict[str, Any]:
     }
 
 
-def _schedule(circuit: Circuit, style: str) -> dict[str, Any]:
+def _schedule(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
     """Begin and end; of what was modified and is archived, both the end."""
     begin_s = circuit.archived_begin_s if circuit.phase == "ARCHIVED" else circuit.asked.begin_s
     end_s = circuit.asked.end_s
     return {"beginning": moment(min(begin_s, CAPPED_S), style), "ending": moment(min(end_s, CAPPED_S), style)}
 
 
-def connection(circuit: Circuit, style: str) -> dict[str, Any]:
+def connection(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
     """A circuit as the classic API shows it."""
     asked = circuit.asked
     part = {

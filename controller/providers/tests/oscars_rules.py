@@ -53,7 +53,7 @@ class Fixture:
 
 
 @dataclass
-class Asked:
+class CircuitRequest:
     """A circuit as somebody asks for it, in either API."""
 
     name: str
@@ -70,10 +70,10 @@ class Asked:
 
 
 @dataclass
-class Circuit:
+class OscarsCircuit:
     """A circuit that is held, reserved or archived; ``at_s`` is when its deployment last moved."""
 
-    asked: Asked
+    asked: CircuitRequest
     phase: str = "HELD"
     state: str = "WAITING"
     deployment: str = "UNDEPLOYED"
@@ -104,8 +104,8 @@ class Oscars:
     def __init__(self, now_s: Callable[[], float], rules: Rules):
         self._now_s = now_s
         self.rules = rules
-        self.held: dict[str, Circuit] = {}  # in memory: a restart loses it
-        self.kept: dict[str, Circuit] = {}
+        self.held: dict[str, OscarsCircuit] = {}  # in memory: a restart loses it
+        self.kept: dict[str, OscarsCircuit] = {}
         self.starting_until_s = 0.0
         self.fail_deployment = False
         self.fail_commit = False
@@ -128,7 +128,7 @@ class Oscars:
         self.held.clear()
         self.starting_until_s = self._now_s() + self.rules.start_s
 
-    def _next(self, c: Circuit) -> tuple[float, tuple[str, dict[str, Any]]] | None:
+    def _next(self, c: OscarsCircuit) -> tuple[float, tuple[str, dict[str, Any]]] | None:
         """What happens next by itself to a circuit, and when."""
         delay_s, work_s = self.rules.state_delay_s, self.rules.deploy_s
         down = {"intent": "SHOULD_BE_UNDEPLOYED"}
@@ -155,7 +155,7 @@ class Oscars:
                 step = c.asked.end_s, ("WAITING_TO_BE_UNDEPLOYED", down)
         return step
 
-    def find(self, name: str) -> Circuit:
+    def find(self, name: str) -> OscarsCircuit:
         """The circuit of a name: what is held hides what is reserved."""
         self.now_s()
         circuit = self.held.get(name) or self.kept.get(name)
@@ -187,20 +187,20 @@ class Oscars:
         held = sum(fixture.mbps for _, fixture in self._holding(port, own))
         return self.rules.ports_mbps.get(port, self.rules.port_mbps) - peak - held
 
-    def _meeting(self, port: str, begin_s: float, end_s: float, own: str) -> Iterator[tuple[Circuit, Fixture]]:
+    def _meeting(self, port: str, begin_s: float, end_s: float, own: str) -> Iterator[tuple[OscarsCircuit, Fixture]]:
         """Others' reserved fixtures on a port, by comparison of closed intervals."""
         for circuit in self.kept.values():
             meets = circuit.asked.end_s >= begin_s and circuit.asked.begin_s <= end_s
             if circuit.phase == "RESERVED" and circuit.asked.name != own and meets:
                 yield from ((circuit, f) for f in circuit.asked.fixtures if f.port == port)
 
-    def _holding(self, port: str, own: str) -> Iterator[tuple[Circuit, Fixture]]:
+    def _holding(self, port: str, own: str) -> Iterator[tuple[OscarsCircuit, Fixture]]:
         """Others' held fixtures on a port, whatever their time."""
         for circuit in self.held.values():
             if circuit.asked.name != own:
                 yield from ((circuit, f) for f in circuit.asked.fixtures if f.port == port)
 
-    def problems(self, asked: Asked, *, modify: bool) -> list[str]:
+    def problems(self, asked: CircuitRequest, *, modify: bool) -> list[str]:
         """What is wrong with a request. Moves its begin without a word."""
         now_s = self.now_s()
         if asked.mtu is None:
@@ -226,7 +226,7 @@ class Oscars:
             found.append("duration is too short (less than 15 min)")
         return found + self._conflicts(asked)
 
-    def _conflicts(self, asked: Asked) -> list[str]:
+    def _conflicts(self, asked: CircuitRequest) -> list[str]:
         """What a request asks for and others have."""
         found = []
         span = (asked.begin_s, asked.end_s, asked.name)
@@ -240,13 +240,13 @@ class Oscars:
                 found.append(f"{f.port}: bandwidth {f.mbps} not available, {max(free, 0)} is")
         return found
 
-    def hold(self, asked: Asked) -> Circuit:
+    def hold(self, asked: CircuitRequest) -> OscarsCircuit:
         """Keep a circuit in memory for a while; the same name again replaces it."""
-        circuit = Circuit(asked, held_until_s=self.now_s() + self.rules.hold_s)
+        circuit = OscarsCircuit(asked, held_until_s=self.now_s() + self.rules.hold_s)
         self.held[asked.name] = circuit
         return circuit
 
-    def commit(self, name: str) -> Circuit:
+    def commit(self, name: str) -> OscarsCircuit:
         """Make a reservation of what is held; raises Empty400 with the hold in place if it is not valid."""
         self.now_s()
         if name not in self.held:
@@ -256,7 +256,9 @@ class Oscars:
             raise Empty400
         before = self.kept.get(name)
         now_s = self.now_s()
-        circuit = Circuit(asked, "RESERVED", at_s=now_s, archived_begin_s=asked.begin_s, last_modified_s=int(now_s))
+        circuit = OscarsCircuit(
+            asked, "RESERVED", at_s=now_s, archived_begin_s=asked.begin_s, last_modified_s=int(now_s)
+        )
         if before is not None and before.deployment == "DEPLOYED":
             circuit.deployment, circuit.intent = "DEPLOYED", "SHOULD_BE_REDEPLOYED"
             circuit.state, circuit.was_built = before.state, before.was_built
@@ -265,12 +267,12 @@ class Oscars:
         self.created += before is None
         return circuit
 
-    def create_or_replace(self, asked: Asked) -> Circuit:
+    def create_or_replace(self, asked: CircuitRequest) -> OscarsCircuit:
         """Do what both ``new`` and ``replace`` do: a name in use is replaced, and a refused commit stays held."""
         if self.problems(asked, modify=True):
             raise Bare500
         if self.lie:
-            return Circuit(asked, "RESERVED")
+            return OscarsCircuit(asked, "RESERVED")
         self.hold(asked)
         if self.fail_commit:
             raise Bare500
@@ -293,7 +295,7 @@ class Oscars:
         circuit.phase, circuit.intent, circuit.at_s = "ARCHIVED", "SHOULD_BE_UNDEPLOYED", self.now_s()
         return "ARCHIVED"
 
-    def modify_schedule(self, name: str, ending_s: int) -> tuple[Circuit, str]:
+    def modify_schedule(self, name: str, ending_s: int) -> tuple[OscarsCircuit, str]:
         """Move an end, or say so and do not: what it answers with is what was asked for, in force or not."""
         circuit = self.find(name)
         if circuit.southbound != "NSO":
@@ -308,7 +310,7 @@ class Oscars:
             circuit.archived_begin_s = ending_s  # and so are the archived times of what was modified
         return replace(circuit, asked=asked), ""
 
-    def modify_bandwidth(self, name: str, mbps: int) -> tuple[Circuit, str]:
+    def modify_bandwidth(self, name: str, mbps: int) -> tuple[OscarsCircuit, str]:
         """Set one rate on all parts, in both directions."""
         circuit = self.find(name)
         if circuit.phase != "RESERVED":
@@ -325,7 +327,7 @@ class Oscars:
         return replace(circuit, asked=asked), ""
 
 
-def _connected(asked: Asked) -> bool:
+def _connected(asked: CircuitRequest) -> bool:
     """Whether junctions and pipes are one graph that has all the fixtures."""
     if not asked.junctions or not {f.device for f in asked.fixtures} <= set(asked.junctions):
         return False

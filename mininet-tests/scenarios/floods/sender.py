@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from itertools import cycle
 
-from mininet_tests.scenarios.floods.frames import KINDS, Aim, frames
+from mininet_tests.scenarios.floods.frames import KINDS, FloodTarget, frames
 
 TICK_S = 0.001
 
@@ -45,7 +45,7 @@ def main() -> int:
     args = parser.parse_args()
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
-    aim = Aim(args.source, args.target, args.target_mac, args.dscp)
+    aim = FloodTarget(args.source, args.target, args.target_mac, args.dscp)
     count, size_bytes = flood(args.interface, frames(args.kind, aim), args.rate, ended)
     print(json.dumps({"frames": count, "bytes": size_bytes}), flush=True)
     return 0

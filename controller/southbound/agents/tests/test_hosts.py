@@ -30,7 +30,7 @@ from topology.protocol import (
 LEASE_MS = 300
 
 
-class Listener:
+class RecordingListener:
     """Records what it hears; knows one host."""
 
     def __init__(self):
@@ -72,7 +72,7 @@ def served():
     """A server at a free port: (address, sessions, listener)."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    listener = Listener()
+    listener = RecordingListener()
     sessions = HostSessions(listener, LEASE_MS)
     sessions.start(address)
     yield address, sessions, listener
@@ -163,7 +163,7 @@ def test_a_stranger_is_told_why_it_is_refused(served, first, code, why):
 
 def test_a_port_that_is_taken_is_said_at_once(served):
     with pytest.raises(OSError, match="cannot listen for agents at"):
-        HostSessions(Listener(), LEASE_MS).start(served[0])
+        HostSessions(RecordingListener(), LEASE_MS).start(served[0])
 
 
 def test_what_an_agent_declines_reaches_the_listener(served, agent):
@@ -208,7 +208,7 @@ def test_agents_that_were_told_at_once_are_not_renewed_at_once(served):
 def test_the_same_machine_may_call_at_a_path_that_only_its_owner_may_open(tmp_path):
     path = tmp_path / "agents.sock"
     for _ in range(2):  # what a dead controller left there is no hindrance
-        sessions = HostSessions(Listener(), LEASE_MS)
+        sessions = HostSessions(RecordingListener(), LEASE_MS)
         sessions.start(f"unix:{path}")
         assert path.stat().st_mode & 0o777 == 0o600
         agent = FakeAgent(f"unix:{path}")
