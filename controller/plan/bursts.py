@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from math import ceil, floor, isqrt
+from math import ceil
 from operator import itemgetter
 
 from topology.units import shown_rate, shown_size
@@ -79,43 +79,6 @@ def needed_bytes(sources: Sequence[Source], port_bps: int) -> int:
 
 def _corner_s(source: Source) -> Fraction:
     return Fraction(8 * source.burst_bytes, source.nic_bps - source.then_bps)
-
-
-def lost_packets(packets: int, packet_bytes: int, nic_bps: int, port_bps: int, buffer_bytes: int) -> int:
-    """Return how many packets of one burst a port drops: ``N_d = N_b (f - s) / f - M / l``.
-
-    Source: Antony 2003 eq. (1), with its N_b, l, f, s and M in this order.
-
-    >>> lost_packets(5_000, 1_000, 900 * MBIT, 622 * MBIT, 500_000)
-    1044
-    """
-    return max(0, floor(Fraction(packets * (nic_bps - port_bps), nic_bps) - Fraction(buffer_bytes, packet_bytes)))
-
-
-def passing_packets(packet_bytes: int, nic_bps: int, port_bps: int, buffer_bytes: int) -> int:
-    """Return the longest burst without a loss, packets: N_b of Antony 2003 eq. (1) for N_d = 0; needs f > s.
-
-    >>> passing_packets(1_000, 900 * MBIT, 622 * MBIT, 500_000)
-    1618
-    """
-    return buffer_bytes * nic_bps // (packet_bytes * (nic_bps - port_bps))
-
-
-def forbidden_bps(nic_bps: int, rtt_us: int, buffer_bytes: int) -> tuple[int, int] | None:
-    """Return between which port rates a window of rate x round trip at once overruns the buffer; None if at no rate.
-
-    ``s = f / 2 (1 +- sqrt(1 - 4 M / (f R)))``: the roots of Antony 2003 eq. (3), ``M = (f - s) / f s R``. Its eq. (4)
-    has the 1 inside of the fraction, and one root only.
-
-    >>> forbidden_bps(1_000 * MBIT, 100_000, 500_000)
-    (41742431, 958257569)
-    >>> forbidden_bps(1_000 * MBIT, 15_999, 500_000) is None
-    True
-    """
-    square = nic_bps**2 - 32_000_000 * buffer_bytes * nic_bps // rtt_us
-    if square < 0:
-        return None
-    return ceil(Fraction(nic_bps - isqrt(square), 2)), (nic_bps + isqrt(square)) // 2
 
 
 def departure_bytes(payload_bps: int, framing: Framing) -> int:

@@ -6,16 +6,8 @@ Rates and buffers are counted in Ethernet frames, at the interfaces as at the po
 from itertools import pairwise
 from typing import Any
 
-from controller.plan.bursts import (
-    MBIT,
-    Source,
-    departure_bytes,
-    forbidden_bps,
-    lost_packets,
-    needed_bytes,
-    passing_packets,
-    resumed_bytes,
-)
+from controller.plan.bursts import MBIT, Source, departure_bytes, needed_bytes, resumed_bytes
+from mininet_tests.papers.antony.formulas import forbidden_bps, lost_packets, passing_packets
 from mininet_tests.papers.antony.tcp import Start
 from mininet_tests.site.long_line_site import FRAMING
 from topology.wire import Layer

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from controller.plan.bursts import forbidden_bps
 from mininet_tests.lab import commands
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Batch, Kept, measured
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 from mininet_tests.papers.antony import figure
 from mininet_tests.papers.antony.aims import aims
+from mininet_tests.papers.antony.formulas import forbidden_bps
 from mininet_tests.papers.antony.points import (
     BUFFER_BYTES,
     GIGABIT,

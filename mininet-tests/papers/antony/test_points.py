@@ -2,8 +2,8 @@
 
 import doctest
 
-from controller.plan.bursts import forbidden_bps
 from mininet_tests.papers.antony import points, run, tcp
+from mininet_tests.papers.antony.formulas import forbidden_bps
 from mininet_tests.papers.antony.points import BUFFER_BYTES, GIGABIT, speeds_bps
 
 
