@@ -14,15 +14,7 @@ from controller.providers.settings import CircuitSection
 from controller.security.settings import TlsSection, check_guarded, trusted
 from controller.security.tls import ServerTls
 from controller.settings.file import sections_of, values_in
-from controller.settings.flows import (
-    ClassSection,
-    FailoverSection,
-    FlowSection,
-    Handover,
-    handed_over,
-    policy_of,
-    standing_flows,
-)
+from controller.settings.flows import ClassSection, FailoverSection, FlowSection, policy_of, standing_flows
 from controller.settings.listen import ListenAddress, ListenSection, UnixSocket, address_or_socket, listen_address
 from controller.settings.network import NetworkSection, named_network
 from controller.settings.problems import Problems
@@ -40,7 +32,6 @@ class _File(Section):
     ovsdb: dict[str, str] = Field(default_factory=dict)
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
     hosts_mark: bool = False
-    handover: Handover = Handover.DEMAND
     policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)
     flows: tuple[FlowSection, ...] = ()
     store: str = DEFAULT_STORE
@@ -136,7 +127,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         return_after_us=file.failover.return_after,
     )
     return ControllerSettings(
-        site=handed_over(site, file.handover),
+        site=site,
         openflow=openflow,
         rest=rest,
         agents=agents,

@@ -31,8 +31,6 @@ class Site:
         standing: the flows that are always in the plan.
         lease_ms: how long a host may act without hearing from us.
         hosts_mark: whether agents set their class's DSCP; the site's own switches do it anyway.
-        drain_us: how long growing waits after what it takes was given up; 0 is right, a round trip is what one does
-            who cannot know that a sender has shrunk.
         together_us: hosts that begin or end together say so within this; switches are told once.
         return_after_us: how long a circuit's line must have been up again before it is used.
         schedules: by circuit, when it has another capacity than its own rate.
@@ -46,7 +44,6 @@ class Site:
     schedules: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
     lead_us: Mapping[str, int] = field(default_factory=dict)
     hosts_mark: bool = False
-    drain_us: int = 0
     together_us: int = 1_000
     return_after_us: int = RETURN_AFTER_US
 

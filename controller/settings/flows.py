@@ -1,7 +1,4 @@
-"""The sections ``policy``, ``failover``, ``handover`` and ``flows``: what each class may have, and who always sends."""
-
-from dataclasses import replace
-from enum import StrEnum
+"""The sections ``policy``, ``failover`` and ``flows``: what each class may have, and who always sends."""
 
 from pydantic import Field
 
@@ -12,7 +9,7 @@ from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
 from controller.settings.problems import Problems
 from controller.settings.sections import Duration, Fraction, Section
-from controller.site import Site, flow_between
+from controller.site import flow_between
 from topology.network import Network
 from topology.protocol import FlowClass
 
@@ -38,13 +35,6 @@ class FailoverSection(Section):
 
     protect: tuple[FlowClass, ...] = tuple(sorted(DEFAULT_POLICY.protected))
     return_after: Duration = Field(default=RETURN_AFTER_US, ge=0, le=3_600_000_000)
-
-
-class Handover(StrEnum):
-    """When an announced flow gets its share, and gives it back."""
-
-    DEMAND = "demand"
-    ROUND_TRIP = "round-trip"
 
 
 def policy_of(
@@ -77,10 +67,3 @@ def standing_flows(sections: tuple[FlowSection, ...], network: Network, problems
             problems.at(i).add(f"{flow.host} already sends to {flow.target}")
         flows.append(flow)
     return tuple(flows)
-
-
-def handed_over(site: Site, handover: Handover) -> Site:
-    """Return a site whose shares move when hosts say that they want to send; or when somebody says that they will."""
-    if handover is Handover.DEMAND:
-        return site
-    return replace(site, policy=replace(site.policy, standby_ppm=0), drain_us=site.longest_rtt_us())

@@ -190,8 +190,5 @@ class Convergence:
         granted, now_us = self._progress.granted, self._state.now_us()
         if granted is None:
             return
-        drained_us = self._progress.drained_us
-        if any(change.to_bps < change.from_bps for change in granted.changes):
-            drained_us = now_us + self._state.site.drain_us
-        self._progress = replace(self._progress, granted=None, drained_us=drained_us)
+        self._progress = replace(self._progress, granted=None)
         self._note(replace(granted, done_us=now_us))

@@ -28,13 +28,11 @@ class Progress:
         sure: by stage, the number of the doubt after which it was confirmed.
         first: of the first plan, the step that was done last.
         granted: the hosts' step that some host has not confirmed yet.
-        drained_us: from when on what hosts have given up may grow elsewhere, Unix time.
     """
 
     sure: Mapping[Stage, int] = field(default_factory=dict)
     first: Step | None = None
     granted: StepDone | None = None
-    drained_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Situation:
     @property
     def not_before_us(self) -> int:
         """From when on switches may be brought towards the desired plan."""
-        return max(self.progress.drained_us, self.desired.since_us + self.together_us)
+        return self.desired.since_us + self.together_us
 
     def in_doubt(self, stage: Stage) -> bool:
         """Return whether switches may have lost what they confirmed at a stage."""
@@ -137,7 +135,7 @@ RULES = (
         lambda _: Other.NOTE_HOSTS,
     ),
     WorkRule(
-        "the next step is the switches', and flights still drain or hosts that begin together are waited for",
+        "the next step is the switches', and hosts that begin together are waited for",
         "wait",
         lambda s: s.is_for_switches and s.now_us < s.not_before_us,
         lambda _: Other.WAIT,

@@ -78,7 +78,7 @@ EXPERIMENTS = (
     Experiment(
         "handover",
         Group.SCENARIO,
-        "how long the circuit is idle when an image comes and goes, our way and the cautious one",
+        "how long the circuit is idle when an image comes and goes, on a warm and on a new connection",
         "scenarios.handover.run",
         Place.LAB,
         12,

@@ -100,9 +100,8 @@ def test_when_all_have_confirmed_that_is_noted_once_and_the_switches_follow():
     assert next_work(shrunk()).stage is not Stage.HOSTS
 
 
-@pytest.mark.parametrize("waits_for", [{"together_us": 1}, {"progress": Progress(SURE, drained_us=START_US + 1)}])
-def test_switches_wait_for_flights_to_drain_and_for_hosts_that_begin_together(waits_for):
-    waiting = shrunk(**waits_for)
+def test_switches_wait_for_hosts_that_begin_together():
+    waiting = shrunk(together_us=1)
     assert next_work(waiting) is Other.WAIT
     assert next_work(replace(waiting, now_us=START_US + 1)).stage is not Stage.HOSTS
 

@@ -1,4 +1,4 @@
-"""The four variants of the hand-over as a picture and as a table, from ``handover.json`` and ``report.json``."""
+"""The two variants of the hand-over as a picture and as a table, from ``handover.json`` and ``report.json``."""
 
 import argparse
 import json
@@ -13,17 +13,16 @@ from mininet_tests.probes.series import Series, rates_bps
 from mininet_tests.scenarios.handover.report import BIN_US, changes, series
 
 COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
-NAMES = {"round-trip": "waiting one round trip", "demand": "Headway"}
 
 
 def printed(report: dict[str, Any]) -> None:
     """Print the variants, one a row."""
     table = Table(title=f"the circuit below {report['gap_below']:.0%} of its payload limit at a change of hands")
-    for column in ("order", "connection", "start", "end", "image", "dropped"):
-        table.add_column(column, justify="left" if column in {"order", "connection"} else "right")
+    for column in ("connection", "start", "end", "image", "dropped"):
+        table.add_column(column, justify="left" if column == "connection" else "right")
     for one in report["variants"]:
         gaps = (f"{one['start_gap_ms']:.0f} ms", f"{one['end_gap_ms']:.0f} ms", f"{one['seconds']:.3f} s")
-        table.add_row(NAMES[one["order"]], one["connection"], *gaps, str(one["drops"]))
+        table.add_row(one["connection"], *gaps, str(one["drops"]))
     Console(highlight=False).print(table)
 
 
@@ -32,14 +31,13 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    images = [(order, image) for order in run["orders"] for image in order["images"]]
+    images, received = run["images"], series(run)
     figure, grid = plt.subplots(len(images), 2, figsize=(11, 2.6 * len(images)), dpi=110, sharey=True)
-    for row, (order, image), found in zip(grid, images, report["variants"], strict=True):
-        received = series(order, run["senders"])
+    for row, image, found in zip(grid, images, report["variants"], strict=True):
         for axes, (name, span) in zip(row, changes(image["marks"]).items(), strict=True):
             _draw(axes, received, span, report["payload_limit_bps"])
             gap = f"{name}: {found[f'{name}_gap_ms']:.0f} ms below {report['gap_below']:.0%}"
-            axes.set_title(f"{NAMES[order['order']]}, {found['connection']} connection; {gap}", fontsize=8)
+            axes.set_title(f"{found['connection']} connection; {gap}", fontsize=8)
     for axes in grid[-1]:
         axes.set_xlabel("seconds")
     grid[-1][0].legend(loc="upper center", bbox_to_anchor=(1.0, -0.25), ncol=5, fontsize=8, frameon=False)

@@ -1,4 +1,4 @@
-"""From what ``run.py`` saw to four variants side by side: how long the circuit was idle at each change. Pure."""
+"""From what ``run.py`` saw to two variants side by side: how long the circuit was idle at each change. Pure."""
 
 from typing import Any
 
@@ -11,30 +11,26 @@ BEFORE_US, AFTER_US = 100_000, 800_000  # around the first and the last moment o
 RTT_US = 180_000
 
 
-def series(order: dict[str, Any], senders: list[str]) -> Series:
+def series(run: dict[str, Any]) -> Series:
     """Return the payload received of each sender."""
-    at_us = [t for t, _ in order["received"]]
-    return Series(at_us, {name: [counts[name] for _, counts in order["received"]] for name in senders})
+    at_us = [t for t, _ in run["received"]]
+    return Series(at_us, {name: [counts[name] for _, counts in run["received"]] for name in run["senders"]})
 
 
 def report(run: dict[str, Any]) -> dict[str, Any]:
-    """Return the four variants, and whether the run is worth anything."""
+    """Return the two variants, and whether the run is worth anything."""
     limit_bps = converted_bps(run["rate_bps"], Layer.WIRE, Layer.PAYLOAD, Framing())
-    idle = [verdict(order["cpu_idle_shares"]) for order in run["orders"]]
+    received, idle = series(run), verdict(run["cpu_idle_shares"])
     return {
         "rate_bps": run["rate_bps"],
         "payload_limit_bps": limit_bps,
         "rtt_ms": RTT_US / 1000,
         "gap_below": GAP_BELOW,
         "bin_ms": BIN_US / 1000,
-        "variants": [
-            _variant(order["order"], image, series(order, run["senders"]), limit_bps, run["part_bytes"])
-            for order in run["orders"]
-            for image in order["images"]
-        ],
-        "violations": sum(len(order["violations"]) for order in run["orders"]),
-        "cpu": {"least_idle_share": min(v.least_idle_share for v in idle), "needed_idle_share": LEAST_IDLE_SHARE},
-        "valid": not any(v.saturated for v in idle),
+        "variants": [_variant(image, received, limit_bps, run["part_bytes"]) for image in run["images"]],
+        "violations": len(run["violations"]),
+        "cpu": {"least_idle_share": idle.least_idle_share, "needed_idle_share": LEAST_IDLE_SHARE},
+        "valid": not idle.saturated,
     }
 
 
@@ -50,12 +46,11 @@ def changes(marks: dict[str, int]) -> dict[str, tuple[int, int]]:
     }
 
 
-def _variant(order: str, image: dict[str, Any], received: Series, limit_bps: int, part_bytes: int) -> dict[str, Any]:
+def _variant(image: dict[str, Any], received: Series, limit_bps: int, part_bytes: int) -> dict[str, Any]:
     """Return one image's figures."""
     marks, total = image["marks"], received.total()
     found = {name: rates_bps(received.at_us, total, span, BIN_US) for name, span in changes(marks).items()}
     return {
-        "order": order,
         "connection": "warm" if image["warm"] else "fresh",
         **{f"{name}_gap_ms": longest_gap_ms(rates, GAP_BELOW * limit_bps, BIN_US) for name, rates in found.items()},
         **{f"{name}_lost_ms": round(_lost_ms(rates, limit_bps), 1) for name, rates in found.items()},

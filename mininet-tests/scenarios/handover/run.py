@@ -1,8 +1,6 @@
 """How long the circuit is idle while it changes hands: an image comes and goes, on a new and on a warm connection.
 
-Each is done twice: as those do it who do not know what senders do (the shares move at the announcement, a round trip
-after the others were told to shrink, and back at the release), and as Headway does. Run inside ``isolated.sh``, best in
-the lab. Writes what it saw to ``handover.json``, and its figures to ``report.json``.
+Run inside ``isolated.sh``, best in the lab. Writes what it saw to ``handover.json``, its figures to ``report.json``.
 """
 
 import argparse
@@ -37,7 +35,6 @@ FLOWS = [
     {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
     {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
 ]
-ORDERS = ("round-trip", "demand")  # the controller's setting ``handover``
 FIRST_PORT = 5401
 WARM_BYTES = 20_000
 LEAD_S, TAIL_S = 0.7, 1.0
@@ -153,43 +150,38 @@ class Scene:
 
 
 @contextmanager
-def scene(order: str, circuit_bps: int, part_bytes: int, directory: Path) -> Iterator[Scene]:
-    """Give a site whose controller hands over in an order, with its standing flows under way."""
+def scene(circuit_bps: int, part_bytes: int, directory: Path) -> Iterator[Scene]:
+    """Give a site with its standing flows under way."""
     network = chile_illinois(rate_bps=circuit_bps, loss_ppm=0)
-    with emulation(network, FLOWS, directory, single_packets=True, settings={"handover": order}) as site:
+    with emulation(network, FLOWS, directory, single_packets=True) as site:
         one = Scene(site, part_bytes)
         one.standing()
         yield one
         one.close()
 
 
-def run(orders: tuple[str, ...], circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
-    """Return what was seen of each order, with a new and with a warm connection."""
-    found = []
-    for order in orders:
-        with scene(order, circuit_bps, part_bytes, directory / order) as one:
-            with IdleMeter() as idle:
-                images = [one.image(name, warm=name == "warm") for name in ("warm", "fresh")]
-            steps, plan = one.site.get("/v1/transitions"), one.site.get("/v1/plan")
-            found.append({"order": order, "images": images, "transitions": steps, "received": one.arrivals.seen,
-                          "violations": plan["violations"], "cpu_idle_shares": idle.shares})  # fmt: skip
-            print(f"handover: {order}: done", flush=True)
-    return {"rate_bps": circuit_bps, "part_bytes": part_bytes, "senders": SENDERS, "orders": found}
+def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:
+    """Return what was seen, with a warm and with a new connection."""
+    with scene(circuit_bps, part_bytes, directory) as one:
+        with IdleMeter() as idle:
+            images = [one.image(name, warm=name == "warm") for name in ("warm", "fresh")]
+        steps, plan = one.site.get("/v1/transitions"), one.site.get("/v1/plan")
+        return {"rate_bps": circuit_bps, "part_bytes": part_bytes, "senders": SENDERS, "images": images,
+                "transitions": steps, "received": one.arrivals.seen, "violations": plan["violations"],
+                "cpu_idle_shares": idle.shares}  # fmt: skip
 
 
 def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--order", choices=ORDERS, help="only this one")
     parser.add_argument("--rate", type=rate_bps, default=500_000_000, help="the circuit (default: 500 Mbit/s)")
     parser.add_argument("--part-bytes", type=int, default=37_500_000, help="what each of two senders sends")
     parser.add_argument("--out", type=Path, required=True, help="folder for handover.json and logs")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
-    orders = (args.order,) if args.order else ORDERS
 
     def scenario(folder: Path) -> None:
-        seen = run(orders, args.rate, args.part_bytes, folder)
+        seen = run(args.rate, args.part_bytes, folder)
         (folder / "handover.json").write_text(json.dumps(seen))
         found = report(seen)
         (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=2))

@@ -14,8 +14,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """What came of an image on a warm and on a new connection, at 500 Mbit/s."""
-    folder, ours = tmp_path_factory.mktemp("handover"), ("--order", "demand")
-    return played("scenarios.handover.run", folder, *ours, dilation=6, timeout_s=1700, report="report.json")
+    folder = tmp_path_factory.mktemp("handover")
+    return played("scenarios.handover.run", folder, dilation=6, timeout_s=1700, report="report.json")
 
 
 def test_the_run_is_valid(report):
