@@ -81,7 +81,7 @@ EXPERIMENTS = (
         "how long the circuit is idle when an image comes and goes, on a warm and on a new connection",
         "scenarios.handover.run",
         Place.LAB,
-        12,
+        4,
         dilation=6,
         figure="scenarios.handover.figure",
     ),
