@@ -11,18 +11,15 @@ LAN_DELAY_US = 0  # the paper's whole delay is the WAN's
 WAN_BUFFER_US = 50_000  # of the circuit's rate, which is what a usual edge switch port can hold
 
 
-def chile_illinois(
-    rate_bps: int = 1_000_000_000, delay_us: int = 90_000, loss_ppm: int = 100, mtu_bytes: int = 1500
-) -> Network:
+def chile_illinois(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_bytes: int = 1500) -> Network:
     """Return the path of the LSST benchmark: four senders in La Serena, one receiver in Champaign.
 
     Source: Freemon 2013 section IV.A and figure 1: base20 to base23 behind one switch, a router with netem
-    (90 ms and 0.01% loss each way), the receiver "Arch". Each sender's interface has the circuit's rate.
+    (90 ms each way), the receiver "Arch". Each sender's interface has the circuit's rate.
 
     Args:
         rate_bps: the circuit's rate on the wire, each way.
         delay_us: one-way delay of the circuit.
-        loss_ppm: packets the circuit loses at random, each way.
         mtu_bytes: largest IP packet on the whole path.
     """
     ends = Switch("ls1", "la-serena", 1), Switch("ch1", "champaign", 2)
@@ -31,15 +28,13 @@ def chile_illinois(
     network.add_trunk(
         ends[0].name,
         ends[1].name,
-        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ls1-wan", "chile-illinois"),
-        Link(rate_bps, delay_us, loss_ppm, buffer_bytes, 9, "ch1-wan", "chile-illinois"),
+        Link(rate_bps, delay_us, buffer_bytes, 9, "ls1-wan", "chile-illinois"),
+        Link(rate_bps, delay_us, buffer_bytes, 9, "ch1-wan", "chile-illinois"),
     )
     return network
 
 
-def chile_illinois_2(
-    rate_bps: int = 1_000_000_000, delay_us: int = 90_000, loss_ppm: int = 100, mtu_bytes: int = 1500
-) -> Network:
+def chile_illinois_2(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_bytes: int = 1500) -> Network:
     """Return the path of the LSST benchmark with two circuits between the same two switches.
 
     ``north`` is the benchmark's own. ``south`` is the second, as long-haul sites have it: by another way, a ninth
@@ -48,7 +43,6 @@ def chile_illinois_2(
     Args:
         rate_bps: the rate of ``north`` on the wire, each way.
         delay_us: one-way delay of ``north``.
-        loss_ppm: packets a circuit loses at random, each way.
         mtu_bytes: largest IP packet on the whole path.
     """
     ends = Switch("ls1", "la-serena", 1), Switch("ch1", "champaign", 2)
@@ -58,8 +52,7 @@ def chile_illinois_2(
     for port_no, line, own_bps, own_delay_us in zip((8, 9), lines, rates_bps, delays_us, strict=True):
         buffer_bytes = own_bps * WAN_BUFFER_US // 8_000_000
         az, za = (
-            Link(own_bps, own_delay_us, loss_ppm, buffer_bytes, port_no, f"{end.name}-{line.name}", line.name)
-            for end in ends
+            Link(own_bps, own_delay_us, buffer_bytes, port_no, f"{end.name}-{line.name}", line.name) for end in ends
         )
         network.add_line((ends[0].name, ends[1].name), line, az, za)
     return network
@@ -84,9 +77,7 @@ def _lsst(
 RING_SITES = ("albuquerque", "los-alamos", "pop", "livermore")
 
 
-def asc_ring(
-    rate_bps: int = 10_000_000_000, delay_us: int = 20_000, loss_ppm: int = 0, mtu_bytes: int = 1500
-) -> Network:
+def asc_ring(rate_bps: int = 10_000_000_000, delay_us: int = 20_000, mtu_bytes: int = 1500) -> Network:
     """Return a ring of four sites, the shape of the ASC WAN: between any two sites there are two ways.
 
     Source: Wertz et al., section 1.1 and figure 1: 10 Gbit/s links "configured in a ring topology" that join the
@@ -97,7 +88,6 @@ def asc_ring(
     Args:
         rate_bps: every circuit's rate on the wire, each way.
         delay_us: one-way delay of Albuquerque-Livermore.
-        loss_ppm: packets a circuit loses at random, each way.
         mtu_bytes: largest IP packet on all paths.
     """
     switches = tuple(Switch(f"{_short(site)}1", site, 10 + n) for n, site in enumerate(RING_SITES))
@@ -118,8 +108,8 @@ def asc_ring(
         network.add_trunk(
             tail.name,
             head.name,
-            Link(rate_bps, circuit_delay_us, loss_ppm, buffer_bytes, 8, f"{tail.name}-east", name),
-            Link(rate_bps, circuit_delay_us, loss_ppm, buffer_bytes, 9, f"{head.name}-west", name),
+            Link(rate_bps, circuit_delay_us, buffer_bytes, 8, f"{tail.name}-east", name),
+            Link(rate_bps, circuit_delay_us, buffer_bytes, 9, f"{head.name}-west", name),
         )
     return network
 
@@ -136,8 +126,8 @@ def _short(site: str) -> str:
 def _add_lan(network: Network, host: str, switch: str, port_no: int, rate_bps: int) -> None:
     """Join a host to its switch at the rate of the host's interface."""
     buffer_bytes = rate_bps * WAN_BUFFER_US // 8_000_000
-    up = Link(rate_bps, LAN_DELAY_US, 0, buffer_bytes, 0, f"{host}-eth0")
-    down = Link(rate_bps, LAN_DELAY_US, 0, buffer_bytes, port_no, f"{switch}-eth{port_no}")
+    up = Link(rate_bps, LAN_DELAY_US, buffer_bytes, 0, f"{host}-eth0")
+    down = Link(rate_bps, LAN_DELAY_US, buffer_bytes, port_no, f"{switch}-eth{port_no}")
     network.add_trunk(host, switch, up, down)
 
 

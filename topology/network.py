@@ -57,7 +57,6 @@ class Link:
     Attributes:
         rate_bps: what the line carries, counted on the wire, bit/s.
         delay_us: one-way delay.
-        loss_ppm: packets lost at random, parts per million.
         buffer_bytes: what the sending port can hold.
         port_no: OpenFlow number of the sending port.
         port_name: interface name of the sending port.
@@ -67,7 +66,6 @@ class Link:
 
     rate_bps: int
     delay_us: int
-    loss_ppm: int
     buffer_bytes: int
     port_no: int
     port_name: str
@@ -149,11 +147,11 @@ class Network:
         self._paths.clear()
 
     def add_line(self, ends: tuple[str, str], line: Line, az: Link, za: Link) -> None:
-        """Join two switches by a circuit that is a node of its own; behind it nothing is lost and no time passes."""
+        """Join two switches by a circuit that is a node of its own; behind it no time passes."""
         a_end, z_end = ends
         for tail, head, link in ((a_end, z_end, az), (z_end, a_end, za)):
             self.graph.add_edge(tail, line.name, link=link)
-            out = replace(link, delay_us=0, loss_ppm=0, port_no=0, port_name="", circuit=None, vlan_vid=None)
+            out = replace(link, delay_us=0, port_no=0, port_name="", circuit=None, vlan_vid=None)
             self.graph.add_edge(line.name, head, link=out)
         self._paths.clear()
 

@@ -11,7 +11,7 @@ from topology.network import Hop
 from topology.protocol import FlowClass
 
 GOOD = {
-    "network": {"name": "chile-illinois", "rate": "10 Gbit/s", "delay": "90 ms", "loss": "0.01%"},
+    "network": {"name": "chile-illinois", "rate": "10 Gbit/s", "delay": "90 ms"},
     "flows": [{"name": "efd", "class": "predictable", "from": "base22", "to": "arch"}],
 }
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from controller.errors import ConfigError
 from controller.settings.file import sections_of, values_in
 from controller.settings.problems import Problems
-from controller.settings.sections import Duration, Fraction, Rate, Section
+from controller.settings.sections import Duration, Rate, Section
 from topology.named import NAMED
 from topology.network import Network
 
@@ -18,7 +18,6 @@ class NetworkSection(Section):
     name: str
     rate: Rate = Field(default=10**9, gt=0)
     delay: Duration = Field(default=90_000, gt=0)
-    loss: Fraction = Field(default=100, ge=0, lt=10**6)
     mtu_bytes: int = Field(default=1500, ge=576, le=9216)
 
 
@@ -31,7 +30,7 @@ def named_network(section: NetworkSection, problems: Problems) -> Network | None
     if section.name not in NAMED:
         problems.at("name").add(f'there is no network "{section.name}"; there are {", ".join(NAMED)}')
         return None
-    return NAMED[section.name](section.rate, section.delay, section.loss, section.mtu_bytes)
+    return NAMED[section.name](section.rate, section.delay, section.mtu_bytes)
 
 
 def network_in(path: Path) -> Network:

@@ -15,7 +15,7 @@ import yaml
 
 from controller.security import pki, pki_files
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
-from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, Realised, realise
+from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, PacketModel, Realised, realise
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import Kind
 from topology.network import Network
@@ -116,7 +116,6 @@ def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str
             "name": network.name,
             "rate": f"{circuit.rate_bps} bit/s",
             "delay": f"{circuit.delay_us} us",
-            "loss": f"{circuit.loss_ppm} ppm",
             "mtu_bytes": network.framing.mtu_bytes,
         },
         "listen": {
@@ -159,7 +158,7 @@ def emulation(
     flows: list[dict[str, str]],
     directory: Path,
     *,
-    single_packets: bool,
+    packets: PacketModel,
     without_agent: frozenset[str] = frozenset(),
     settings: Mapping[str, object] | None = None,
 ) -> Iterator[Emulation]:
@@ -171,7 +170,7 @@ def emulation(
         network: what to build; known by name to the controller too.
         flows: the standing flows, as the configuration has them.
         directory: where configurations and logs go.
-        single_packets: see :func:`topos.realise`.
+        packets: how they cross the network.
         without_agent: hosts that no flow of the plan begins or ends at; to start an agent takes seconds.
         settings: more of the controller's configuration.
     """
@@ -179,7 +178,7 @@ def emulation(
         (directory / name).mkdir(parents=True, exist_ok=True)
     with ExitStack() as parts:
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
-        realised = realise(network, single_packets=single_packets)
+        realised = realise(network, packets)
         parts.callback(realised.net.stop)
         api = parts.enter_context(httpx.Client(base_url=REST_URL, timeout=30))
         site = Emulation(realised, directory, api, ovs)

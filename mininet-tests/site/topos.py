@@ -52,13 +52,26 @@ class Realised:
     wires: dict[str, Node]
 
 
-def realise(network: Network, *, single_packets: bool) -> Realised:
+@dataclass(frozen=True, slots=True)
+class PacketModel:
+    """How packets cross an emulated network.
+
+    Attributes:
+        single: every packet on its own (offloads off everywhere), which is slower and exact for loss; otherwise the
+            kernel's super-packets of up to 64 kB.
+        loss_ppm: what every circuit loses at random of the packets that enter it, each way, parts per million.
+    """
+
+    single: bool
+    loss_ppm: int = 0
+
+
+def realise(network: Network, packets: PacketModel) -> Realised:
     """Return the network, built and started; its switches look for a controller at once.
 
     Args:
         network: what to build.
-        single_packets: every packet on its own (offloads off everywhere), which is slower and exact for loss;
-            otherwise the kernel's super-packets of up to 64 kB.
+        packets: how they cross it.
     """
     # Mininet would say that the controller does not answer yet, and that it cannot raise limits in our namespaces.
     setLogLevel("critical")
@@ -82,8 +95,8 @@ def realise(network: Network, *, single_packets: bool) -> Realised:
     net.start()
     realised = Realised(net, network, wires)
     _quieten(realised)
-    _shape(realised)
-    if single_packets:
+    _shape(realised, packets.loss_ppm)
+    if packets.single:
         switch_offloads(realised, OFFLOADS, "off")
     return realised
 
@@ -132,8 +145,8 @@ def _quieten(realised: Realised) -> None:
         _in(node, "ip", "link", "set", f"{host.name}-m", "up")
 
 
-def _shape(realised: Realised) -> None:
-    """Put rates, delays and losses where the data has them."""
+def _shape(realised: Realised, loss_ppm: int) -> None:
+    """Put rates and delays where the data has them, and losses on the circuits."""
     network = realised.network
     for tail, head, link in network.links():
         frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of((tail, head)))
@@ -172,7 +185,7 @@ def _shape(realised: Realised) -> None:
                 "delay",
                 f"{link.delay_us}us",
                 "loss",
-                f"{link.loss_ppm / 10_000:f}%",
+                f"{loss_ppm / 10_000:f}%",
                 "limit",
                 str(_limit(link)),
             )

@@ -77,7 +77,6 @@ class LinkOut(_LinkEnds):
     circuit: Annotated[str | None, Field(description="The circuit that it is; null on a site's own network.")]
     wire_bps: Bps
     delay_us: Annotated[int, Field(description="One way, microseconds.")]
-    loss_ppm: Annotated[int, Field(description="Packets lost at random, parts per million.")]
     buffer_bytes: Annotated[int, Field(description="What the sending port can hold, bytes.")]
 
 

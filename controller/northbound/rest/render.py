@@ -193,7 +193,6 @@ def topology(network: Network) -> TopologyOut:
                 "circuit": link.circuit,
                 "wire_bps": link.rate_bps,
                 "delay_us": link.delay_us,
-                "loss_ppm": link.loss_ppm,
                 "buffer_bytes": link.buffer_bytes,
             }
             for tail, head, link in network.links()

@@ -31,9 +31,7 @@ def plan_of(*flows: Flow, epoch: int = 2, network: Network = GIGABIT) -> Plan:
 
 
 any_network = st.one_of(
-    st.builds(
-        chile_illinois, st.integers(10**8, 10**11), st.integers(100, 10**6), st.just(0), st.sampled_from([1500, 9000])
-    ),
+    st.builds(chile_illinois, st.integers(10**8, 10**11), st.integers(100, 10**6), st.sampled_from([1500, 9000])),
     st.builds(chile_illinois_2, st.integers(10**8, 10**11), st.integers(100, 10**6)),
     st.builds(asc_ring, st.integers(10**8, 10**11), st.integers(100, 10**6)),
 ).flatmap(

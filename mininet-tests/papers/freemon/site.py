@@ -22,7 +22,7 @@ from mininet_tests.scenarios.figure2.report import report
 from mininet_tests.scenarios.handover.run import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, SENDERS, Scene
 from mininet_tests.site.emulation import emulation, now_us
 from mininet_tests.site.tcp_flows import SWITCH_S, until
-from mininet_tests.site.topos import seed_lines
+from mininet_tests.site.topos import PacketModel, seed_lines
 from topology.named import chile_illinois
 from topology.wire import Layer, converted_bps
 
@@ -30,7 +30,8 @@ from topology.wire import Layer, converted_bps
 def night(cell: Cell, folder: Path) -> Cell:
     """Return the times of one image after another, and what background had of that which they and the database left."""
     network = chile_illinois(rate_bps=cell["rate_bps"])
-    with emulation(network, FLOWS, folder, single_packets=False) as site:
+    packets = PacketModel(single=False, loss_ppm=round(cell["loss_percent"] * 10_000))
+    with emulation(network, FLOWS, folder, packets=packets) as site:
         seed_lines(site.realised, cell["seed"])
         scene = Scene(site, cell["size_bytes"] // 2)
         scene.standing()

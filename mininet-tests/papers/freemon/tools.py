@@ -18,7 +18,7 @@ from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.handover.run import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.tcp_flows import until
-from mininet_tests.site.topos import seed_lines
+from mininet_tests.site.topos import PacketModel, seed_lines
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
 from topology.wire import Layer, converted_bps
@@ -73,7 +73,8 @@ def tools(cell: Cell, folder: Path) -> Cell:
     network = chile_illinois(rate_bps=cell["rate_bps"])
     payload_bps = converted_bps(cell["rate_bps"], Layer.WIRE, Layer.PAYLOAD, network.framing)
     with ExitStack() as parts:
-        site = parts.enter_context(emulation(network, FLOWS, folder, single_packets=False))
+        packets = PacketModel(single=False, loss_ppm=round(cell["loss_percent"] * 10_000))
+        site = parts.enter_context(emulation(network, FLOWS, folder, packets=packets))
         seed_lines(site.realised, cell["seed"])
         database_bps = cell["rate_bps"] * DATABASE_PPM // 1_000_000
         rows = parts.enter_context(replication(site, DATABASE, RECEIVER, database_bps, folder))

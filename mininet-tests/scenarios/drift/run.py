@@ -19,7 +19,7 @@ from controller.southbound.openflow.state import cookie
 from mininet_tests.lab.kept import kept
 from mininet_tests.scenarios.drift.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.topos import line_drops, port_drops
+from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -34,7 +34,7 @@ SWITCH, CIRCUIT_PORT = "ls1", "ls1-wan"
 FLOWS = [{"name": "raw-images", "class": "background", "from": SENDER, "to": RECEIVER}]
 FOREIGN, IGNORED = "0x77", cookie(0x99)
 SETTINGS = {"audit": {"interval": f"{INTERVAL_S} s", "ignore": [{"cookie": f"{IGNORED:#x}"}]}}
-NETWORK = chile_illinois(RATE_BPS, DELAY_US, loss_ppm=0)
+NETWORK = chile_illinois(RATE_BPS, DELAY_US)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ def run(directory: Path) -> dict[str, Any]:
         RuntimeError: a program ended with an error.
     """
     idle = frozenset(host.name for host in NETWORK.hosts) - {SENDER, RECEIVER}
-    with emulation(NETWORK, FLOWS, directory, single_packets=False, without_agent=idle, settings=SETTINGS) as site:
+    with emulation(
+        NETWORK, FLOWS, directory, packets=PacketModel(single=False), without_agent=idle, settings=SETTINGS
+    ) as site:
         print("drift: the site is up", flush=True)
         eventually(lambda: _audits(site) >= 2 and _all_seen(site), within_s=60, what="audits of all")
         before = site.get("/v1/drift")

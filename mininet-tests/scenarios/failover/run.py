@@ -23,7 +23,7 @@ from mininet_tests.probes.sockets import Connections
 from mininet_tests.scenarios.failover.aims import aims
 from mininet_tests.scenarios.failover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.topos import in_namespace, line_drops, port_drops, read_back, wire_port
+from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back, wire_port
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois_2
@@ -72,13 +72,13 @@ def run(directory: Path) -> dict[str, Any]:
         AssertionError: something did not come about in time.
         RuntimeError: a program ended with an error.
     """
-    network = chile_illinois_2(RATE_BPS, DELAY_US, loss_ppm=0)
+    network = chile_illinois_2(RATE_BPS, DELAY_US)
     more = {
         "failover": {"return_after": f"{RETURN_AFTER_S} s"},
         "policy": {"urgent": {"guarantee": "0.1%", "cap": "100%"}},  # of the slower circuit, what a queue can be given
     }
     with emulation(
-        network, FLOWS, directory, single_packets=True, without_agent=frozenset({"base21"}), settings=more
+        network, FLOWS, directory, packets=PacketModel(single=True), without_agent=frozenset({"base21"}), settings=more
     ) as site:
         with Arrivals(site, RECEIVER, tuple(PORTS), SAMPLED_EVERY_S) as arrivals, IdleMeter() as idle:
             say("starting the traffic")

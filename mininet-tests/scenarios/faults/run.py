@@ -22,7 +22,7 @@ from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
 from mininet_tests.site.standing import CONVERGES_WITHIN_S, FLOWS, PORTS, RATE_BPS, RECEIVER, settled
 from mininet_tests.site.tcp_flows import SWITCH_S, until
-from mininet_tests.site.topos import port_drops
+from mininet_tests.site.topos import PacketModel, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -88,9 +88,11 @@ def run(names: list[str], directory: Path) -> dict[str, Any]:
         AssertionError: something did not come about in time.
         RuntimeError: a program ended with an error.
     """
-    network = chile_illinois(RATE_BPS, loss_ppm=0)  # so that whatever is lost is a fault's
+    network = chile_illinois(RATE_BPS)  # so that whatever is lost is a fault's
     # Super-packets: the line's figures are not the question here, and programs and samples fill the CPU already.
-    with emulation(network, FLOWS, directory, single_packets=False, without_agent=frozenset({"base21"})) as site:
+    with emulation(
+        network, FLOWS, directory, packets=PacketModel(single=False), without_agent=frozenset({"base21"})
+    ) as site:
         traffic = Traffic(site)
         for host, port in PORTS.items():
             traffic.open(host, host, RECEIVER, port)

@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 PART_BYTES = 1_344_012_290  # Freemon 2013 section IV.C: sent by each of base20 and base21
+LOSS_PPM = 100  # section IV.A: 0.01% at random, each way
 BOOT_S, SITE_S, FILL_S = 18.0, 95.0, 16.0
 """Of QEMU's CPU time at 1 Gbit/s: until the first line; until the site is up; until the standing flows fill it."""
 SECOND_S = 6.0

@@ -21,9 +21,9 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.measure import Sampler, Samples
 from mininet_tests.probes.sockets import ALL_CONFIRMED_STATES, TcpConnection
-from mininet_tests.scenarios.figure2.course import PART_BYTES, shares
+from mininet_tests.scenarios.figure2.course import LOSS_PPM, PART_BYTES, shares
 from mininet_tests.site.emulation import Emulation, emulation, now_us
-from mininet_tests.site.topos import line_drops, port_drops, read_back, seed_lines
+from mininet_tests.site.topos import PacketModel, line_drops, port_drops, read_back, seed_lines
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.progress import tell
 from topology.named import chile_illinois
@@ -52,7 +52,7 @@ class Scenario:
         part_bytes: what each of the two senders of the image sends.
         lead_s: how long the standing flows run before the announcement, once they are at their shares.
         tail_s: how long they run after the release.
-        single_packets: see :func:`topos.realise`.
+        single_packets: see :class:`topos.PacketModel`.
         seed: of the line's losses.
     """
 
@@ -75,7 +75,8 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
     course = _course(scenario)
     tell(course[0], "the site comes up")
     say("starting Open vSwitch, the network, the controller and five agents")
-    with emulation(network, FLOWS, directory, single_packets=scenario.single_packets) as site:
+    packets = PacketModel(scenario.single_packets, LOSS_PPM)
+    with emulation(network, FLOWS, directory, packets=packets) as site:
         seed = seed_lines(site.realised, scenario.seed)
         read: list[tuple[int, Any]] = []
         with Sampler(site, SENDERS, tuple(IMAGE_PORTS), RECEIVER) as sampler:

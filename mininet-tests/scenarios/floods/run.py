@@ -20,6 +20,7 @@ from mininet_tests.scenarios.floods.aims import aims
 from mininet_tests.scenarios.floods.frames import FLOOD_MAC, JUMBO_BYTES, SMALL_BYTES
 from mininet_tests.scenarios.floods.site import TCP_PORTS, Rogue, arrived_bytes, count_floods, join, last_line, look
 from mininet_tests.site.emulation import Emulation, emulation
+from mininet_tests.site.topos import PacketModel
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -102,8 +103,8 @@ def run(directory: Path, cases: list[FloodCase]) -> dict[str, Any]:
         AssertionError: something did not come about in time.
         RuntimeError: a program ended with an error.
     """
-    network = chile_illinois(RATE_BPS, loss_ppm=0)
-    with emulation(network, FLOWS, directory, single_packets=True) as site:
+    network = chile_illinois(RATE_BPS)
+    with emulation(network, FLOWS, directory, packets=PacketModel(single=True)) as site:
         for rogue in (NEAR, FAR):
             join(site, rogue, JUMBO_BYTES)
         count_floods(site, (*(h.name for h in network.hosts), NEAR.name, FAR.name))

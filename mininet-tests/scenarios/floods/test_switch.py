@@ -24,7 +24,7 @@ pytestmark = NEEDS_OVS
 
 RATE_BPS = 10_000_000  # what any machine forwards in userspace, the floods besides
 FLOOD_BPS = 3 * RATE_BPS
-NETWORK = chile_illinois(RATE_BPS, loss_ppm=0)
+NETWORK = chile_illinois(RATE_BPS)
 PLAN = plan_of(*IMAGE, network=NETWORK)
 ALLOCATED_BPS = {e.flow.host: e.frame_bps for e in PLAN.entries}
 UNPLANNED_BPS = PLAN.links[Hop("ls1", "ch1")].classes[FlowClass.UNPLANNED].meter_bps

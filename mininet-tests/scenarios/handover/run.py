@@ -21,7 +21,7 @@ from mininet_tests.scenarios.handover.aims import aims
 from mininet_tests.scenarios.handover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
-from mininet_tests.site.topos import in_namespace, line_drops, port_drops
+from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import chile_illinois
@@ -152,8 +152,8 @@ class Scene:
 @contextmanager
 def scene(circuit_bps: int, part_bytes: int, directory: Path) -> Iterator[Scene]:
     """Give a site with its standing flows under way."""
-    network = chile_illinois(rate_bps=circuit_bps, loss_ppm=0)
-    with emulation(network, FLOWS, directory, single_packets=True) as site:
+    network = chile_illinois(rate_bps=circuit_bps)
+    with emulation(network, FLOWS, directory, packets=PacketModel(single=True)) as site:
         one = Scene(site, part_bytes)
         one.standing()
         yield one

@@ -33,6 +33,7 @@ from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.topos import (
     OFFLOADS,
     OPENFLOW_PORT,
+    PacketModel,
     Realised,
     in_namespace,
     port_drops,
@@ -76,9 +77,9 @@ def network(mtu_bytes: int, *, vlan: bool) -> Network:
     )
     built = Network("layers", Framing(mtu_bytes), (*switches, *hosts))
     for host, switch in zip(hosts, switches, strict=True):
-        up = Link(NIC_BPS, 0, 0, NIC_BPS // 80, 0, f"{host.name}-eth0")
+        up = Link(NIC_BPS, 0, NIC_BPS // 80, 0, f"{host.name}-eth0")
         built.add_trunk(host.name, switch.name, up, replace(up, port_no=1, port_name=f"{switch.name}-eth1"))
-    line = Link(LINE_BPS, DELAY_US, 0, LINE_BPS // 80, 9, "s1-wan", "line")
+    line = Link(LINE_BPS, DELAY_US, LINE_BPS // 80, 9, "s1-wan", "line")
     built.add_trunk(*HOP, line, replace(line, port_name="s2-wan"))
     return tagged(built, {"line": VLAN_VID} if vlan else {})
 
@@ -200,7 +201,7 @@ def sites(folder: Path) -> Iterator[Callable[..., Any]]:
 def _site(sessions: SwitchSessions, queues: QueueWriter, folder: Path, built: Network) -> Iterator[LayersSite]:
     wanted = {switch.dpid for switch in built.switches}
     eventually(lambda: not sessions.dpids() & wanted, within_s=30, what="the switches of before are gone")
-    realised = realise(built, single_packets=False)
+    realised = realise(built, PacketModel(single=False))
     try:
         eventually(lambda: sessions.dpids() >= wanted, within_s=30, what="the switches connect")
         here = folder / f"{built.framing.mtu_bytes}-{built.framing.vlan_tags}"

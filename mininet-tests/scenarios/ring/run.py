@@ -18,7 +18,7 @@ from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from mininet_tests.lab.kept import kept
 from mininet_tests.scenarios.ring.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation
-from mininet_tests.site.topos import read_back
+from mininet_tests.site.topos import PacketModel, read_back
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from topology.named import asc_ring
@@ -49,7 +49,7 @@ def run(directory: Path) -> dict[str, Any]:
     # Single packets: at this rate each circuit would hold a super-packet for a millisecond, which no window counts on.
     busy = {SENDER, RECEIVER, RESERVED_SENDER, RESERVED_RECEIVER}
     idle = frozenset(host.name for host in network.hosts) - busy
-    with emulation(network, FLOWS, directory, single_packets=True, without_agent=idle) as site:
+    with emulation(network, FLOWS, directory, packets=PacketModel(single=True), without_agent=idle) as site:
         pings = _round_trips_ms(site, RESERVED_SENDER, str(network.host(RESERVED_RECEIVER).ip))
         before = _sent_bytes(TRANSIT_PORT)
         received_bps = _transfer(site, SENDER, RECEIVER)

@@ -24,7 +24,7 @@ from mininet_tests.site.emulation import emulation
 from mininet_tests.site.faults import SiteFaults, Traffic
 from mininet_tests.site.standing import DATABASE, FLOWS, PORTS, RATE_BPS, settled
 from mininet_tests.site.tcp_flows import SWITCH_S
-from mininet_tests.site.topos import line_drops
+from mininet_tests.site.topos import PacketModel, line_drops
 from mininet_tests.testing.aims import stated
 from topology.named import chile_illinois
 
@@ -41,10 +41,10 @@ def run(args: argparse.Namespace, directory: Path) -> None:
         AssertionError: the site did not come up.
         RuntimeError: a program ended with an error, or an answer makes no sense.
     """
-    network = chile_illinois(RATE_BPS, loss_ppm=args.loss_ppm)
+    network = chile_illinois(RATE_BPS)
     rtt_s = network.path_rtt_us(network.path("base20", RECEIVER)) / 1e6
     sequence = events(args.seed, args.count, args.spacing, RATE_BPS, rtt_s)
-    with emulation(network, FLOWS, directory, single_packets=False) as site:
+    with emulation(network, FLOWS, directory, packets=PacketModel(single=False, loss_ppm=args.loss_ppm)) as site:
         traffic = Traffic(site)
         for host, port in (PORTS | IMAGE_PORTS).items():
             traffic.open(host, host, RECEIVER, port)
