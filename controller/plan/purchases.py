@@ -214,6 +214,20 @@ def _fitted(
 
     Nothing at all if it would be over before anything new could begin. Takes from ``ahead`` the next wanted period and
     those that grow together with it: what cannot begin as early, or end as soon, as wanted may come too near the next.
+
+    Nothing lasts less than 10, all keep 3 apart, and at 4 the first of two wanted periods has no purchase yet::
+
+        time        0    5    10   15   20
+        wanted      [-----)     [--------)   0 to 6, and 12 to 21
+        from now        [.........)          4 to 14, as it lasts 10: beyond where the second begins,
+        bought          [----------------)   so there is one for both
+
+    >>> terms = Terms(lead_us=0, tail_us=0, min_duration_us=10, gap_us=3, granularity_bps=1)
+    >>> ahead = [Period(0, 6, 1), Period(12, 21, 2), Period(30, 40, 1)]
+    >>> _fitted(ahead, [], terms, 4, None)
+    (None, Period(start_us=4, end_us=21, rate_bps=2))
+    >>> ahead
+    [Period(start_us=30, end_us=40, rate_bps=1)]
     """
     want = ahead.pop(0)
     match = _match(want, spare, terms, now_us, after_us)
@@ -255,14 +269,8 @@ def _fixed(period: Period, terms: Terms, now_us: int) -> bool:
 
 def _target(want: Period, match: Purchase | None, terms: Terms, now_us: int) -> Period:
     """Return what the purchase for ``want`` must become, as far as that can still be had."""
-    fixed = match is not None and _fixed(match.period, terms, now_us)
     start_us = _start_us(want, match, terms, now_us)
-    end_us = max(want.end_us, _up(start_us + terms.min_duration_us, terms.tick_us))
-    soonest_us = _up(now_us + terms.end_notice_us, terms.tick_us)
-    if match is not None and fixed and end_us < soonest_us and end_us != match.period.end_us:
-        # Asking for less would only move the end to the notice again, and so on until it is over.
-        end_us = match.period.end_us if end_us < match.period.end_us <= soonest_us else soonest_us
-    return Period(start_us, end_us, want.rate_bps)
+    return Period(start_us, _end_us(want, match, start_us, terms, now_us), want.rate_bps)
 
 
 def _start_us(want: Period, match: Purchase | None, terms: Terms, now_us: int) -> int:
@@ -277,6 +285,31 @@ def _start_us(want: Period, match: Purchase | None, terms: Terms, now_us: int) -
     start_us = match.period.start_us
     late_enough = want.start_us <= start_us <= earliest_us + terms.begin_notice_us
     return start_us if _fixed(match.period, terms, now_us) or late_enough else earliest_us
+
+
+def _end_us(want: Period, match: Purchase | None, start_us: int, terms: Terms, now_us: int) -> int:
+    """Return when the purchase for ``want`` must end, Unix microseconds; never sooner than it can.
+
+    What has begun ends ``end_notice_us`` from now at the soonest. An end before that stays if it is not too early: to
+    ask for a sooner one would only move it to the notice again, and so on until it is over. It is 20, the notice is 10,
+    and it is wanted until 24::
+
+        time      20  24    30        40
+                  now want  soonest
+        bought  ----------------------)     too late: it ends at 30, as soon as can be
+                ---------)                  it stays: 24 cannot be had
+                ----)                       too early: 30, for a new end is no sooner
+
+    >>> terms = Terms(lead_us=0, tail_us=0, min_duration_us=0, gap_us=0, end_notice_us=10)
+    >>> bought = [Purchase("b", Period(0, end_us, 1), PurchaseState.UP) for end_us in (40, 27, 22)]
+    >>> [_end_us(Period(0, 24, 1), one, 0, terms, 20) for one in bought]
+    [30, 27, 30]
+    """
+    end_us = max(want.end_us, _up(start_us + terms.min_duration_us, terms.tick_us))
+    soonest_us = _up(now_us + terms.end_notice_us, terms.tick_us)
+    if match is None or not _fixed(match.period, terms, now_us) or end_us >= soonest_us:
+        return end_us
+    return match.period.end_us if end_us <= match.period.end_us <= soonest_us else soonest_us
 
 
 def _in_order(moved: list[tuple[Purchase, Period]], still: list[Period], gap_us: int) -> list[PurchaseChange]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from controller.plan.failover import carried, is_dead, turned
-from controller.plan.plan import ClassLimits, Entry, LinkPlan, Plan
+from controller.plan.plan import Entry, LinkPlan, Plan
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -95,26 +95,62 @@ def next_step(now: InForce, desired: Plan) -> Step:
 
 
 def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
-    """Return the plan to make for: the wanted one, unless flows leave circuits that go on; then one between."""
-    to_come = {_way(e) for e in desired.entries}
-    moving = (e for e in lesser.entries if _way(e) not in to_come)
-    left = {n for e in moving for n in e.flow.links if n in desired.links and not is_dead(n, desired)}
+    """Return the plan to make for: the wanted one, unless flows leave circuits that go on; then one between.
+
+    On such a circuit the one between keeps the queues, with meters that fit both plans; everywhere else it is the
+    wanted plan already, and its rules turn the flows over. Only then has the circuit nothing of them left to hold.
+
+    An image moves from a circuit of 1 Gbit/s to one of half of that, and raw images stay behind::
+
+                                             before              between             after
+        base20 --+         +-- north --+     image, raw images   raw images          raw images
+                 +-- ls1 --+           +--
+        base23 --+         +-- south --+     -                   image               image
+
+    The queues in Mbit/s of frames, the image's and the raw images': the image keeps its queue in the north until its
+    rules have turned it over, and the raw images grow after that. In the south all is as wanted.
+
+    >>> from controller.plan.flows import flow_on
+    >>> from controller.plan.keys import flow_id
+    >>> from controller.plan.plan import PlanInput, planned
+    >>> from controller.plan.policy import DEFAULT_POLICY
+    >>> from topology.named import chile_illinois_2
+    >>> network = chile_illinois_2()
+    >>> def plan(line, epoch):
+    ...     some = (("image", "base20", FlowClass.URGENT, line), ("raw", "base23", FlowClass.BACKGROUND, "north"))
+    ...     flows = tuple(flow_on(network, flow_id(n, h), c, (h, "ls1", way, "ch1", "arch")) for n, h, c, way in some)
+    ...     return planned(epoch, network, DEFAULT_POLICY, PlanInput(flows))
+    >>> def queues(plan, line):
+    ...     classes = plan.links[Hop("ls1", line)].classes
+    ...     return [classes[c].queue_bps // 10**6 for c in (FlowClass.URGENT, FlowClass.BACKGROUND)]
+    >>> before, after = plan("north", 2), plan("south", 4)
+    >>> between = _via(InForce(before, before, before.entries), lesser_of(before, after), after)
+    >>> [queues(p, "north") for p in (before, between, after)]
+    [[924, 9], [924, 9], [0, 933]]
+    >>> [queues(p, "south") for p in (before, between, after)]
+    [[0, 4], [462, 4], [462, 4]]
+    >>> [(e.flow.path[2], e.frame_bps // 10**6) for e in between.entries if e.flow.host == "base20"]
+    [('south', 462)]
+    """
+    left = _left_circuits(lesser, desired)
     if not left:
         return desired
-    links = {
-        name: replace(
-            now.queues.links[name],
-            classes=_with_meters(now.queues.links[name], _lesser_meters(lesser.links[name], link)),
-        )
-        if name in left
-        else link
-        for name, link in desired.links.items()
-    }
+    links = dict(desired.links)
+    for hop in left:
+        links[hop] = _with_meters(now.queues.links[hop], _lesser_meters(lesser.links[hop], desired.links[hop]))
     return replace(lesser, links=links, entries=turned(lesser.entries, desired), down=desired.down)
 
 
-def _with_meters(queues: LinkPlan, meters: LinkPlan) -> dict[FlowClass, ClassLimits]:
-    return {c: replace(limits, meter_bps=meters.classes[c].meter_bps) for c, limits in queues.classes.items()}
+def _left_circuits(lesser: Plan, desired: Plan) -> set[Hop]:
+    """Return the circuits' links that flows are to leave and that go on without them."""
+    to_come = {_way(e) for e in desired.entries}
+    moving = (e for e in lesser.entries if _way(e) not in to_come)
+    return {hop for e in moving for hop in e.flow.links if hop in desired.links and not is_dead(hop, desired)}
+
+
+def _with_meters(queues: LinkPlan, meters: LinkPlan) -> LinkPlan:
+    classes = {c: replace(limits, meter_bps=meters.classes[c].meter_bps) for c, limits in queues.classes.items()}
+    return replace(queues, classes=classes)
 
 
 def next_of_first(installed: Step | None, new: Plan) -> Step:

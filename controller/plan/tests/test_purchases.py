@@ -1,5 +1,6 @@
 """What must be bought, against brute force over every instant."""
 
+import doctest
 import itertools
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from controller.plan import purchases
 from controller.plan.purchases import (
     Buy,
     Period,
@@ -94,6 +96,10 @@ def live(bought, now_us):
 def total_bps(uses, at_us):
     """The sum of the uses at an instant."""
     return sum(u.rate_bps for u in uses if u.start_us <= at_us < u.end_us)
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(purchases).failed == 0
 
 
 @given(any_uses, any_terms)

@@ -1,8 +1,11 @@
 """Transitions: which step is safe, from what is in force and what is wanted."""
 
+import doctest
+
 import pytest
 from hypothesis import given
 
+from controller.plan import transitions
 from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, flows_in, plan_of
@@ -36,6 +39,10 @@ def steps(old, new):
             step.plan.entries if step.stage is Stage.HOSTS else now.acting,
         )
     return found
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(transitions).failed == 0
 
 
 def test_what_is_taken_from_one_class_for_another_takes_all_five_steps():
