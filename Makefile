@@ -1,8 +1,8 @@
 # Headway: two commands do everything on a Debian 12 machine, as root.
 #   make demo    the LSST scenario: table, report and figure in out/demo
 #   make test    lint, types, imports, unit, property and emulated tests: the short tier
-# The others: make check (fast, no root), test-all (the long tier too), paper and paper-quick, bpf (the kernel part again), clean. Every experiment and
-# bench is mininet-tests/run NAME; without a name it lists them.
+# The others: make check (fast, no root), test-all (the long tier too), paper and paper-quick, bpf (the kernel part again),
+# clean. Every experiment and bench is mininet-tests/run NAME; without a name it lists them.
 
 PYTHON  := .venv/bin/python
 TWO := -n 2 --dist loadfile# two files at a time: QEMU uses one core, and one lab does not change another's figures

@@ -66,6 +66,7 @@ def test_no_venv_is_answered_with_what_makes_one(tmp_path, monkeypatch, capsys):
     assert "make install" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # another test has imported it
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)
 def test_each_has_a_help(one, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [one.module, "--help"])
@@ -75,6 +76,7 @@ def test_each_has_a_help(one, monkeypatch, capsys):
     assert "--out" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # another test has imported it
 @pytest.mark.parametrize("one", [one for one in EXPERIMENTS if one.figure], ids=lambda one: one.name)
 def test_each_figure_takes_a_folder(one, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [one.figure, "--help"])
