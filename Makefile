@@ -5,7 +5,9 @@
 # clean. Every experiment and bench is mininet-tests/run NAME; without a name it lists them.
 
 PYTHON  := .venv/bin/python
-TWO := -n 2 --dist loadfile# two files at a time: QEMU uses one core, and one lab does not change another's figures
+# Files side by side: QEMU uses one core, one lab does not change another's figures, and root tests mostly wait.
+TWO := -n 2 --dist loadfile
+THREE := -n 3 --dist loadfile
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
 TEST_PACKAGES := postgresql
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
@@ -27,15 +29,13 @@ demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s
 	mininet-tests/run --install .venv/.demo figure2 --out out/demo $(ARGS)
 
 test: check  ## what CI runs: a quarter of an hour on 2 idle cores; CONTRIBUTING.md says what is in it
-	$(PYTHON) -m pytest -q -m "root and not long" --durations 10
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -q -m "lab and not long" $(TWO) --durations 10
+	$(PYTHON) -m pytest -v -m "(root or lab) and not long" $(THREE) --durations 20
 
 test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
 	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py
-	$(PYTHON) -m pytest -q -m root --durations 10
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -q -m lab $(TWO) --durations 30
+	$(PYTHON) -m pytest -v -m "root or lab" $(THREE) --durations 40
 
 check: install  ## no root
 	.venv/bin/ruff format --check .
