@@ -7,7 +7,7 @@
 PYTHON  := .venv/bin/python
 # Files side by side: QEMU uses one core, one lab does not change another's figures, and root tests mostly wait.
 TWO := -n 2 --dist loadfile
-THREE := -n 3 --dist loadfile
+THREE := -n 3 --dist loadfile --no-loadscope-reorder
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
 TEST_PACKAGES := postgresql
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \

@@ -1,15 +1,34 @@
 """What the tests here have in common."""
 
 import os
+from typing import Any
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 SECONDS = 300  # as in setup.cfg: of a test that says nothing else
 
 
+class LongestFileFirst(LoadFileScheduling):
+    """Files side by side in the order of collection; none waits behind a long one while another process has nothing."""
+
+    def _reschedule(self, node: WorkerController) -> None:
+        # A process keeps its last test until it knows of another one, or of the end: more than one is enough.
+        if node.shutting_down or not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Any:
+    """Share out the files ourselves where the order of collection is kept: the lab's take minutes, others none."""
+    return None if config.option.loadscopereorder else LongestFileFirst(config, log)
+
+
 @pytest.hookimpl(trylast=True)  # when markers have deselected what is not asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests of the lab without root, and begin with the longest: files run side by side, and end together."""
+    """Skip the tests of the lab without root, and begin with the longest: files that run side by side end together."""
     if os.geteuid() != 0:
         skip = pytest.mark.skip(reason="needs root: the lab shares this machine's files with its guest")
         for item in items:
