@@ -8,6 +8,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOT = ROOT / "mininet-tests/lab/boot"
 ISOLATED = ROOT / "mininet-tests/site/isolated.sh"
 
+DIES_WITH_US = ("setpriv", "--pdeathsig", "TERM")
+"""Before a command: even if this process is killed, what it started ends."""
+
 
 def module(name: str, *arguments: str) -> list[str]:
     """Return the command that runs a module of ``mininet_tests``, such as ``scenarios.ring.run``."""

@@ -11,15 +11,15 @@ import pytest
 
 from mininet_tests.lab import commands
 
-DIES_WITH_US = ("setpriv", "--pdeathsig", "TERM")  # even if this process is killed, what it started ends
-
 
 def relayed(name: str, command: Sequence[str]) -> int:
     """Run a program, show each line of it on standard error behind ``name``, and return its exit code.
 
     Tests of the lab run side by side; where pytest distributes them, standard output leads nowhere.
     """
-    with subprocess.Popen([*DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        [*commands.DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         assert process.stdout is not None  # noqa: S101 it is a pipe
         try:
             for line in process.stdout:

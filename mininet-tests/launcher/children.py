@@ -8,10 +8,10 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+from mininet_tests.lab import commands
 from mininet_tests.launcher.progress import Shown
 
 TICK_S = 1.0
-DIES_WITH_US = ("setpriv", "--pdeathsig", "TERM")  # even if this process is killed, what it started ends
 ENDS_WITHIN_S = 30.0
 
 
@@ -19,7 +19,7 @@ def followed(command: Sequence[str], shown: Shown) -> int:
     """Run a program, show each line of it and how far it is, and return its exit code."""
     environment = dict(os.environ, PYTHONUNBUFFERED="1", COLUMNS=str(shutil.get_terminal_size((120, 50)).columns))
     process = subprocess.Popen(
-        [*DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+        [*commands.DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
     )
     try:
         _relay(process, shown)

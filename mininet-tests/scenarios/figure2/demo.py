@@ -25,7 +25,6 @@ from topology.units import rate_bps, shown_rate
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 LONGEST_LEAD_S = 25  # nuttcp's server ends a connection that has been idle for 30 s
-DIES_WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # even if this process is killed, what it started ends
 
 
 FULL = {"part_bytes": PART_BYTES, "lead": 5.0, "tail": 5.0}
@@ -105,7 +104,7 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # leaves by subprocess.run, which ends it
     scenario, options = _scenario(args, out), ("--dilation", str(dilation), "--out", str(out))
     started = commands.in_lab(*options, command=scenario) if in_lab else commands.isolated(*scenario)
-    command = [*DIES_WITH_US, *started]
+    command = [*commands.DIES_WITH_US, *started]
     try:
         code = subprocess.run(command, check=False).returncode
     except KeyboardInterrupt:
