@@ -168,8 +168,9 @@ def _plan(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_violations(run: dict[str, Any], at_us: int, link: str, layers: dict[str, dict[FlowClass, int]]) -> list[str]:
-    """Return what is wrong with the meters and queues of a link, read back, under the hosts of that moment."""
-    _, plan = min(((t, p) for t, p in run["plan"] if p), key=lambda sample: abs(sample[0] - at_us))
+    """Return what is wrong with the meters and queues of a link, read back, under the hosts as they were seen last."""
+    known = [(seen_us, plan) for seen_us, plan in run["plan"] if plan]
+    plan = next((plan for seen_us, plan in reversed(known) if seen_us <= at_us), known[0][1])
     meters, queues, then = layers["meters_bps"], layers["queues_bps"], plan["layers"][link]
     held = Layers(then["hosts_frame_bps"], meters, queues, then["circuit_frame_bps"])
     missing = [f"{link}: {c} has no meter or no queue" for c in FlowClass if c not in meters or c not in queues]

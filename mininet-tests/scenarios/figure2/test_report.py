@@ -21,6 +21,7 @@ IMAGE_SHARES = {"base22": 0.05, "base23": 0.01, "base20": 0.469, "base21": 0.469
 
 WAN = "ls1->ch1"
 LAYERS = {WAN: {"hosts_frame_bps": dict.fromkeys(FlowClass, 200_000), "circuit_frame_bps": 1_000_000}}
+FACTS = {"mode": "lab", "rtt_ms": 180.0, "loss_set": 0.0001, "seed": 1}
 
 
 def made_up(
@@ -65,8 +66,7 @@ def made_up(
 
 def reported(**changes):
     """The report of such a run."""
-    facts = {"mode": "lab", "rtt_ms": 180.0, "loss_set": 0.0001, "seed": 1}
-    return report.report(made_up(**changes), facts)
+    return report.report(made_up(**changes), FACTS)
 
 
 def test_examples_in_the_docstrings_are_true():
@@ -116,6 +116,16 @@ def test_a_meter_that_the_switch_shows_wider_than_its_queue_is_counted():
     result = reported(meter_bps=300_000)
     assert result["plan"]["violations"] == 1
     assert result["plan"]["violated"][0][0] == f"{WAN}, predictable: meter 300,000 bit/s > queue 200,000 bit/s"
+
+
+def test_what_was_read_before_a_change_is_held_against_the_hosts_before_it():
+    run = made_up()
+    ((at_us, plan),) = run["plan"]
+    more = {**plan["layers"][WAN], "hosts_frame_bps": dict.fromkeys(FlowClass, 400_000)}
+    run["plan"] = [[at_us - 60_000, plan], [at_us + 5_000, plan | {"layers": {WAN: more}}]]
+    assert report.report(run, FACTS)["plan"]["violations"] == 0
+    run["read_back"][0][0] = at_us + 6_000
+    assert report.report(run, FACTS)["plan"]["violations"] == 1
 
 
 def test_a_run_on_a_full_cpu_is_not_valid():
