@@ -36,7 +36,7 @@ def _freemon(report: dict[str, Any]) -> dict[str, Aim]:
 def _whole_window(one: dict[str, Any], printed_mb: dict[int, int]) -> dict[str, Aim]:
     """Return the aims of a search: the smallest buffer is the formula's, and nearly the printed one."""
     smallest = one["smallest_bytes"]
-    off = None if smallest is None else abs(smallest / one["predicted_bytes"] - 1)
+    off = None if smallest is None else abs(smallest - one["predicted_bytes"]) / one["predicted_bytes"]
     off_mb = None if smallest is None else abs(smallest / 1e6 - printed_mb[one["senders"]])
     smaller = [tried["dropped"] for tried in one["tried"] if smallest and tried["buffer_bytes"] < smallest]
     return {
