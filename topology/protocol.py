@@ -46,6 +46,7 @@ class Allocation:
         rate_bps: TCP payload, bit/s, all matching connections together.
         window_segments: congestion window, segments, all matching connections together.
         dscp: DiffServ code point for the packets; None leaves the application's own.
+        own_dscp: only for connections that the application itself has marked with this code point; None for any.
         standby_bps: TCP payload, bit/s, to which the host steps down by itself when the entry's flight has ended; equal
             to ``rate_bps`` for an entry that waits for demand. None: the entry is not watched.
         size_bytes: announced payload, 0 if it is not known; counted from when the entry came or this number changed,
@@ -65,6 +66,7 @@ class Allocation:
     dest_port: Annotated[int, Field(ge=0, le=65535)] = 0
     local_port: Annotated[int, Field(ge=0, le=65535)] = 0
     dscp: Annotated[int, Field(ge=0, le=63)] | None = None
+    own_dscp: Annotated[int, Field(ge=0, le=63)] | None = None
     standby_bps: Annotated[int, Field(gt=0)] | None = None
     size_bytes: Annotated[int, Field(ge=0)] = 0
     circuits: tuple[str, ...] = ()

@@ -13,6 +13,29 @@ from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
 
 
 @dataclass(frozen=True, slots=True)
+class Selector:
+    """Which connections of a pair of hosts a flow is for; as it stands, the rest: all that no other flow claims.
+
+    Attributes:
+        dest_port: the receiver's TCP port; 0 for any.
+        local_port: the sender's TCP port; 0 for any.
+        own_dscp: the code point that the application itself has set; None for any.
+    """
+
+    dest_port: int = 0
+    local_port: int = 0
+    own_dscp: int | None = None
+
+    @property
+    def has_ports(self) -> bool:
+        """Whether they are told by a port."""
+        return bool(self.dest_port or self.local_port)
+
+
+THE_REST = Selector()
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
     """Somebody who wants to send: a standing flow from the configuration, or a part of an announcement.
 
@@ -28,6 +51,10 @@ class Flow:
         standby_bps: what it keeps while it has nothing to send, bit/s on the wire, so that it can shake hands and send
             again what its last flight has lost; 0 if it is not asked whether it sends.
         size_bytes: the payload it has announced; 0 if nobody knows.
+        selector: which of the pair's connections it is for.
+        mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
+        carries: the flows that it stands for, itself included, where several of one pair cannot be told apart; empty
+            for itself alone.
     """
 
     name: FlowId
@@ -40,6 +67,9 @@ class Flow:
     floor_bps: int = 0
     standby_bps: int = 0
     size_bytes: int = 0
+    selector: Selector = THE_REST
+    mark: int | None = None
+    carries: tuple[FlowId, ...] = ()
 
     @property
     def links(self) -> tuple[Hop, ...]:

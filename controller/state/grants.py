@@ -27,14 +27,18 @@ def grant(site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry
 
 def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
     names = *circuits(site.network, entry.flow.path), *circuits(site.network, led)
-    dscp = site.policy.classes[entry.flow.flow_class].dscp if site.hosts_mark else None
+    flow = entry.flow
+    dscp = site.policy.classes[flow.flow_class].dscp if flow.mark is None and site.hosts_mark else flow.mark
     return Allocation(
         name=entry.flow.name,
         flow_class=entry.flow.flow_class,
         dest=entry.flow.dest,
         rate_bps=entry.payload_bps,
         window_segments=entry.window_segments,
+        dest_port=flow.selector.dest_port,
+        local_port=flow.selector.local_port,
         dscp=dscp,
+        own_dscp=flow.selector.own_dscp,
         standby_bps=entry.standby.payload_bps if entry.standby else None,
         size_bytes=entry.flow.size_bytes,
         circuits=tuple(dict.fromkeys(names)),
