@@ -18,7 +18,7 @@ from controller.plan.keys import ClassShare, Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.resources import capacities, need, of_circuit
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.steps import Steps
@@ -180,6 +180,14 @@ class Ledger:
     def due_us(self) -> int | None:
         """Return when :meth:`tick` has something to do next; None if never."""
         return self._due[0][0] if self._due else None
+
+    def free_until_us(self) -> int | None:
+        """Return until when nothing is under way nor to be bought, Unix time; None if something is under way now."""
+        is_held = any(known.state is ReservationState.HELD for known in self.reservations.values())
+        if is_held or self._running or self.announcements:
+            return None
+        due_us = self.due_us()
+        return MAX_TIME_US if due_us is None else due_us - max(self.lead_us.values(), default=0)
 
     def tick(self, now_us: int) -> tuple[Reservation | Announcement, ...]:
         """Act on all that has become due; return what that has changed, as it is now, and announcements that lapsed."""
