@@ -34,7 +34,7 @@ def init(
 ) -> None:
     """Make an authority, and its list of revoked certificates, empty as yet.
 
-    Example: headway pki init /root/pki --name "La Serena"
+    Example: headway pki init pki --name "La Serena"
     """
     from apps.cli import pki_work
 
@@ -50,7 +50,7 @@ def controller(
 ) -> None:
     """Make a key and a certificate for a controller, for all names and addresses under which agents dial it.
 
-    Example: headway pki controller /root/pki --name ctl.example.org --name 192.0.2.1
+    Example: headway pki controller pki --name ctl.example.org --name 192.0.2.1
     """
     from apps.cli import pki_work
 
@@ -69,7 +69,7 @@ def agent(
 ) -> None:
     """Make keys and certificates for the agents of hosts, which must be in the controller's network.
 
-    Example: headway pki agent /root/pki base20 --config /etc/headway/controller.yaml
+    Example: headway pki agent pki base20 base21 --network chile-illinois
     """
     from apps.cli import pki_work
 
@@ -86,7 +86,7 @@ def renew(
 ) -> None:
     """Make new certificates for keys that are there; only the certificate is to be copied, nothing to be restarted.
 
-    Example: headway pki renew /root/pki --within 60
+    Example: headway pki renew pki --within 60
     """
     from apps.cli import pki_work
 
@@ -100,7 +100,7 @@ def revoke(
 ) -> None:
     """Take a certificate's worth away: its holder is turned out as soon as crl.pem has been copied to the controller.
 
-    Example: headway pki revoke /root/pki base20
+    Example: headway pki revoke pki base20
     """
     from apps.cli import pki_work
 
@@ -111,7 +111,7 @@ def revoke(
 def listing(folder: Folder, as_json: options.AsJson = False) -> None:
     """Show every certificate that was made: for whom, its serial, how long it is good, whether it is revoked.
 
-    Example: headway pki list /root/pki
+    Example: headway pki list pki
     """
     from apps.cli import pki_work
 

@@ -1,6 +1,8 @@
 """``headway pki`` and what the agent's configuration says of its certificates."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -35,6 +37,13 @@ def made(run, tmp_path):
     run("init", "--name", "La Serena")
     run("agent", "base20", "--network", "chile-illinois")
     return tmp_path / "pki"
+
+
+def test_the_examples_of_the_help_are_those_of_the_page_which_are_run():
+    page = (Path(__file__).parents[3] / "docs" / "pki.md").read_text().splitlines()
+    for command in pki.app.registered_commands:
+        (example,) = re.findall(r"Example: (.*)", command.callback.__doc__)
+        assert f"$ {example}" in page
 
 
 def test_a_host_of_the_configurations_network_gets_a_certificate_before_the_configuration_is_right(run, made, tmp_path):

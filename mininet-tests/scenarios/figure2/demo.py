@@ -122,7 +122,7 @@ def _scenario(args: argparse.Namespace, out: Path) -> list[str]:
     return commands.module(
         "scenarios.figure2.run", "--rate", f"{args.rate} bit/s",
         "--part-bytes", str(args.part_bytes), "--lead", str(args.lead), "--tail", str(args.tail),
-        *(["--exact"] if args.exact else []), "--out", str(out),
+        "--seed", str(args.seed), *(["--exact"] if args.exact else []), "--out", str(out),
     )  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """The demo's command line."""
 
 import doctest
+import subprocess
+from itertools import pairwise
 
 import pytest
 
@@ -39,3 +41,23 @@ def test_native_where_it_cannot_be_says_why_and_fails(monkeypatch, capsys):
     monkeypatch.setattr(demo, "native_problem", lambda: "the kernel has no openvswitch")
     assert demo.main(["--native"]) == 1
     assert "cannot run here: the kernel has no openvswitch" in capsys.readouterr().err
+
+
+def test_what_is_asked_for_reaches_the_scenario(monkeypatch, tmp_path):
+    started = []
+
+    def run(command, **_):
+        started.extend(command)
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    asked = [
+        ("--rate", "100000000 bit/s"),
+        ("--part-bytes", "7"),
+        ("--lead", "2.0"),
+        ("--tail", "1.0"),
+        ("--seed", "9"),
+    ]
+    assert demo.main(["--lab", "--exact", "--out", str(tmp_path), *(word for one in asked for word in one)]) == 1
+    assert {*asked, ("--out", str(tmp_path))} <= set(pairwise(started))
+    assert "--exact" in started
