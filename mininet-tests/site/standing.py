@@ -3,14 +3,10 @@
 from collections.abc import Iterable
 
 from mininet_tests.site.faults import Traffic, held
+from mininet_tests.site.lsst import BACKGROUND, DATABASE
 from mininet_tests.testing.eventually import eventually
 
 RATE_BPS = 100_000_000
-RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
-FLOWS = [
-    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
-    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
-]
 PORTS = {DATABASE: 5301, BACKGROUND: 5302}
 CONVERGES_WITHIN_S = 60.0
 

@@ -19,8 +19,9 @@ from mininet_tests.papers.freemon.tools import tools
 from mininet_tests.probes.series import at
 from mininet_tests.scenarios.figure2 import run
 from mininet_tests.scenarios.figure2.report import report
-from mininet_tests.scenarios.handover.run import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, SENDERS, Scene
+from mininet_tests.scenarios.handover.run import Scene
 from mininet_tests.site.emulation import emulation, now_us
+from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, SENDERS
 from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import PacketModel, seed_lines
 from topology.named import chile_illinois

@@ -1,7 +1,5 @@
 """What arrives around the deaths of a circuit, as a picture and a table, from ``failover.json`` and ``report.json``."""
 
-import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,7 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
+from mininet_tests.probes.figures import folder_drawn
 from mininet_tests.probes.series import rates_bps
 
 CLASSES = {"base20": "urgent", "base22": "predictable", "base23": "background"}
@@ -62,12 +61,7 @@ def _draw(axes: Any, received: Any, died_us: int, flow: tuple[str, str]) -> None
 
 def main() -> None:
     """Draw and print what a folder has."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where failover.json and report.json are")
-    folder = parser.parse_args().folder
-    seen, report = (json.loads((folder / name).read_text()) for name in ("failover.json", "report.json"))
-    drawn(seen, report, folder / "failover.png")
-    printed(report)
+    folder_drawn("failover", drawn, printed)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.scenarios.faults.aims import aims
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
-from mininet_tests.site.standing import CONVERGES_WITHIN_S, FLOWS, PORTS, RATE_BPS, RECEIVER, settled
+from mininet_tests.site.lsst import FLOWS, RECEIVER
+from mininet_tests.site.standing import CONVERGES_WITHIN_S, PORTS, RATE_BPS, settled
 from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import PacketModel, port_drops
 from mininet_tests.testing.aims import stated

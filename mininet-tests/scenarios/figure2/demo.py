@@ -19,6 +19,7 @@ from mininet_tests.scenarios.figure2.aims import aims
 from mininet_tests.scenarios.figure2.course import LOSS_PPM, PART_BYTES
 from mininet_tests.scenarios.figure2.figure import drawn, printed
 from mininet_tests.scenarios.figure2.report import report
+from mininet_tests.site.lsst import IMAGE_HOSTS, RECEIVER
 from mininet_tests.testing.aims import stated
 from topology.named import chile_illinois
 from topology.units import rate_bps, shown_rate
@@ -134,7 +135,7 @@ def _reported(args: argparse.Namespace, out: Path, mode: str, dilation: int | No
         "mode": mode,
         "dilation": dilation,
         "seed": run["seed"],
-        "rtt_ms": network.path_rtt_us(network.path("base20", "arch")) / 1000,
+        "rtt_ms": network.path_rtt_us(network.path(IMAGE_HOSTS[0], RECEIVER)) / 1000,
         "loss_set": LOSS_PPM / 1e6,
     }
     result = report(run, facts)

@@ -7,6 +7,7 @@ from typing import Any
 from controller.plan.invariant import Layers, violations
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE, verdict
 from mininet_tests.probes.series import GAP_BELOW, LEAST_BIN_US, Series, at, longest_gap_ms, rates_bps
+from mininet_tests.site.lsst import DATABASE, IMAGE_HOSTS
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer, converted_bps, transfer_us
@@ -15,8 +16,6 @@ BIN_PACKETS = 20  # fewer a bin, and chance alone would take it below GAP_BELOW
 SUPER_PACKET_BITS = 65_536 * 8
 AROUND_US = 3_000_000  # how far from a change a gap is looked for
 HEADERS_BYTES = 52
-PREDICTABLE_HOST = "base22"
-IMAGE_HOSTS = ("base20", "base21")
 LOSS_CONFIDENCE = 0.99
 # Freemon 2013: 24.5 s for the image (sections IV.C and V.B), 99.6% of the theoretical maximum (IV.C), gaps of seconds
 # (figure 2), 230 of 2.046 million packets sent again (IV.C).
@@ -130,7 +129,7 @@ def _utilisation(received: Series, marks: dict[str, int], payload_bps: int) -> f
 def _predictable(received: Series, marks: dict[str, int], payload_bps: int) -> dict[str, float]:
     """Return the least and the largest share of the circuit that the database had in any second."""
     span = marks["steady_us"], marks["end_us"]
-    shares = [r / payload_bps for r in rates_bps(received.at_us, received.hosts[PREDICTABLE_HOST], span, 1_000_000)]
+    shares = [r / payload_bps for r in rates_bps(received.at_us, received.hosts[DATABASE], span, 1_000_000)]
     return {"min_share": min(shares), "max_share": max(shares), "mean_share": mean(shares)}
 
 

@@ -23,6 +23,7 @@ from mininet_tests.probes.measure import Sampler, Samples
 from mininet_tests.probes.sockets import ALL_CONFIRMED_STATES, TcpConnection
 from mininet_tests.scenarios.figure2.course import LOSS_PPM, PART_BYTES, shares
 from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, RECEIVER, SENDERS
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops, read_back, seed_lines
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.progress import tell
@@ -30,15 +31,9 @@ from topology.named import chile_illinois
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
 
-RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
-SENDERS = ("base20", "base21", DATABASE, BACKGROUND)
 IMAGE_PORTS = {"base20": 5101, "base21": 5201}  # as in the paper's commands
 STANDING_PORTS = {DATABASE: 5301, BACKGROUND: 5302}
 PORTS = {*IMAGE_PORTS.values(), *STANDING_PORTS.values()}
-FLOWS = [
-    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
-    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
-]
 PIPE_BYTES = 1 << 20
 CONFIRMED_WITHIN_S = 600.0
 

@@ -1,7 +1,5 @@
 """The two variants of the hand-over as a picture and as a table, from ``handover.json`` and ``report.json``."""
 
-import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,7 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
+from mininet_tests.probes.figures import folder_drawn
 from mininet_tests.probes.series import Series, rates_bps
 from mininet_tests.scenarios.handover.report import BIN_US, changes, series
 
@@ -57,12 +56,7 @@ def _draw(axes: Any, received: Series, span: tuple[int, int], limit_bps: int) ->
 
 def main() -> None:
     """Draw and print what a folder has."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where handover.json and report.json are")
-    folder = parser.parse_args().folder
-    run, report = (json.loads((folder / name).read_text()) for name in ("handover.json", "report.json"))
-    drawn(run, report, folder / "handover.png")
-    printed(report)
+    report = folder_drawn("handover", drawn, printed)
     if not report["valid"]:
         raise SystemExit("handover: the CPU was full; these figures say nothing: give --dilation 3 or more")
 

@@ -20,6 +20,7 @@ from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.handover.aims import aims
 from mininet_tests.scenarios.handover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
 from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops
 from mininet_tests.testing.aims import stated
@@ -28,13 +29,6 @@ from topology.named import chile_illinois
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
 
-RECEIVER, DATABASE, BACKGROUND = "arch", "base22", "base23"
-IMAGE_HOSTS = ("base20", "base21")
-SENDERS = (*IMAGE_HOSTS, DATABASE, BACKGROUND)
-FLOWS = [
-    {"name": "efd-replication", "class": "predictable", "from": DATABASE, "to": RECEIVER},
-    {"name": "raw-images", "class": "background", "from": BACKGROUND, "to": RECEIVER},
-]
 FIRST_PORT = 5401
 WARM_BYTES = 20_000
 LEAD_S, TAIL_S = 0.7, 1.0

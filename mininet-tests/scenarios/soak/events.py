@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from mininet_tests.site.lsst import RECEIVER, SENDERS
+
 
 class EventKind(StrEnum):
     """What can happen."""
@@ -34,8 +36,6 @@ WEIGHTS = {
 }
 FAULTS = frozenset(WEIGHTS) - {EventKind.ANNOUNCE, EventKind.RESERVE}
 IMAGERS = (("base20",), ("base21",), ("base20", "base21"))
-SENDERS = ("base20", "base21", "base22", "base23")
-RECEIVER = "arch"
 RESERVABLE = ((RECEIVER, "base20"), (RECEIVER, "base21"), ("base20", RECEIVER), ("base21", RECEIVER))
 LEAST_BYTES, MOST_BYTES = 500_000, 12_000_000
 USED_SHARE = 0.7  # of those from the far end; the others are what images from there draw on

@@ -12,9 +12,10 @@ from typing import Any
 import httpx
 
 from mininet_tests.probes.switch_state import dropped_planned
-from mininet_tests.scenarios.soak.events import FAULTS, RECEIVER, EventKind, SoakEvent
+from mininet_tests.scenarios.soak.events import FAULTS, EventKind, SoakEvent
 from mininet_tests.site.emulation import now_us
 from mininet_tests.site.faults import SiteFaults, Traffic
+from mininet_tests.site.lsst import RECEIVER
 from mininet_tests.site.standing import is_settled
 
 LOOK_S = 0.02

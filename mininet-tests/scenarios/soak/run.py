@@ -18,11 +18,12 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.scenarios.soak.aims import aims
-from mininet_tests.scenarios.soak.events import RECEIVER, RESERVABLE, events
+from mininet_tests.scenarios.soak.events import RESERVABLE, events
 from mininet_tests.scenarios.soak.play import LOOK_S, PromisedTransfer, Soak, SoakFault
 from mininet_tests.site.emulation import emulation
 from mininet_tests.site.faults import SiteFaults, Traffic
-from mininet_tests.site.standing import DATABASE, FLOWS, PORTS, RATE_BPS, settled
+from mininet_tests.site.lsst import DATABASE, FLOWS, RECEIVER
+from mininet_tests.site.standing import PORTS, RATE_BPS, settled
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import PacketModel, line_drops
 from mininet_tests.testing.aims import stated
