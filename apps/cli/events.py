@@ -52,7 +52,7 @@ def _followed(url: str) -> Iterator[ShownEvent]:
             with httpx.stream("GET", f"{url}/v1/events", headers=headers, timeout=SILENT_S) as answer:
                 answer.raise_for_status()
                 connected = True
-                for event in parsed(answer.iter_lines()):
+                for event in stream_events(answer.iter_lines()):
                     last = event.event_id or last
                     if event.name:
                         yield event
@@ -63,10 +63,10 @@ def _followed(url: str) -> Iterator[ShownEvent]:
         time.sleep(RETRY_S)
 
 
-def parsed(lines: Iterable[str]) -> Iterator[ShownEvent]:
+def stream_events(lines: Iterable[str]) -> Iterator[ShownEvent]:
     """Yield the events of a stream. Source: HTML standard, section 9.2.6.
 
-    >>> list(parsed([": hello", "id: 7", "event: reservation.held", 'data: {"at": "now"}', ""]))
+    >>> list(stream_events([": hello", "id: 7", "event: reservation.held", 'data: {"at": "now"}', ""]))
     [ShownEvent(event_id='7', name='reservation.held', data={'at': 'now'})]
     """
     fields: dict[str, str] = {}

@@ -16,8 +16,8 @@ def aims(report: dict[str, Any]) -> dict[str, Aim]:
     rows = report["rows"]
     found = {"CPU idle": at_least(report["idle_share"], LEAST_IDLE_SHARE)}
     for row in rows:
-        found[f"{shown(row)}: error"] = below(abs(row["error"]), within(row))
-        found |= {f"{shown(row)}: {name}": aim for name, aim in _above_set(row).items()}
+        found[f"{row_name(row)}: error"] = below(abs(row["error"]), within(row))
+        found |= {f"{row_name(row)}: {name}": aim for name, aim in _above_set(row).items()}
     dropped = {layer: [r["dropped"] for r in rows if r["layer"] == layer] for layer in ("pacing", "meter")}
     found["packets that the plan drops of its own hosts"] = none_of(sum(dropped["pacing"]))
     found["packets that a flooded meter drops, least"] = above(min(dropped["meter"], default=None), FLOODED)
@@ -45,7 +45,7 @@ def _above_set(row: dict[str, Any]) -> dict[str, Aim]:
     }
 
 
-def shown(row: dict[str, Any]) -> str:
+def row_name(row: dict[str, Any]) -> str:
     """Return what a row is of."""
     words: Iterable[str] = (
         row["layer"],

@@ -3,7 +3,7 @@
 import pytest
 
 from mininet_tests.lab.played import played
-from mininet_tests.scenarios.layers.aims import shown
+from mininet_tests.scenarios.layers.aims import row_name
 
 LAYERS = ("pacing", "meter", "queue", "port", "line")
 
@@ -29,7 +29,7 @@ def test_every_layer_is_measured_in_every_way(report, mtu_bytes, vlan, layer):
     # Single packets, super-packets; and with a tag the one inside the frame, for what can see it.
     assert len(seen) == (3 if vlan and layer in ("queue", "port", "line") else 2)
     for row in seen:
-        assert f"{shown(row)}: error" in report["aims"]
+        assert f"{row_name(row)}: error" in report["aims"]
 
 
 def test_each_lets_through_what_the_wire_arithmetic_says_and_the_plan_drops_nothing_of_its_own(report):
