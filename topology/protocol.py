@@ -130,6 +130,14 @@ class EntryTelemetry:
             not.
         wants: of an entry that is watched, whether it wants its rate now, as ``Demand`` says it; None of the others.
         standing_by: as ``Demand`` says it.
+        counted_since_ns: when its counters began at 0, by the host's own clock: tells one count from the next of the
+            same name; 0 from an agent that does not say.
+        delivered_ago_ms: how long ago the last of ``delivered_bytes`` was confirmed; None if nothing was, or not told.
+        is_least: its connections have run uncounted meanwhile, by the host's own congestion control.
+        busy_ms: how long its connections had something to send since the telemetry before, together; told, like the
+            next two, only while it has less than its rate.
+        receiver_limited_ms: of that, how long the receiver's window kept them back.
+        buffer_limited_ms: of that, how long their send buffers did.
     """
 
     name: str
@@ -142,15 +150,29 @@ class EntryTelemetry:
     fallback: Literal["", "loss"] = ""
     wants: bool | None = None
     standing_by: bool = False
+    counted_since_ns: int = 0
+    delivered_ago_ms: int | None = None
+    is_least: bool = False
+    busy_ms: int = 0
+    receiver_limited_ms: int = 0
+    buffer_limited_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Telemetry:
-    """What the kernel holds and has done, once a second."""
+    """What the kernel holds and has done, once a second; and when entries have ended.
+
+    Attributes:
+        epoch: the plan in force.
+        lease_left_ms: how long it still holds.
+        entries: its entries.
+        ended: the last counts of those that have left it lately; each is said for a minute, for a message may be lost.
+    """
 
     epoch: int
     lease_left_ms: int
     entries: tuple[EntryTelemetry, ...] = ()
+    ended: tuple[EntryTelemetry, ...] = ()
     kind: Literal["telemetry"] = "telemetry"
 
 

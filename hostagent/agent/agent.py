@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from hostagent.agent.counting import NO_HINDRANCE, Counting
+from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.status import Sight
 from hostagent.agent.stream import Bell, ControllerStream, Received
 from hostagent.doctor import survey
@@ -33,7 +35,6 @@ from topology.protocol import (
     Applied,
     Declined,
     Demand,
-    EntryTelemetry,
     Hello,
     Repaired,
     Telemetry,
@@ -94,6 +95,8 @@ class Agent:
         self._lost_said: dict[str, tuple[str, float]] = {}  # by controller, why it was lost, and when that was said
         self._lapse_said = True
         self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
+        self._counting = Counting()
+        self._hindrances = Hindrances()
         self._demand_said: dict[str, Demand] = {}  # on this stream
         self._repairs = 0
         self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
@@ -204,8 +207,13 @@ class Agent:
             return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)
         with self._lock:
+            if not before.lease_left_ms(began_ns):
+                self._counting.not_counted(before.plan.held)
             self._kernel.apply(change, expires_ns, told.epoch)
             self._in_force = HeldPlan(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
+            self._counting.begins(change.plan.held.keys() - before.plan.held.keys(), began_ns)
+            if self._ends(before.plan, time.monotonic_ns()) and self._stream is not None:
+                self._stream.send(to_bytes(self._telemetry()))  # at once: it may be what an announcement came to
         self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
         if told.epoch != before.epoch:
@@ -295,22 +303,20 @@ class Agent:
         counters = self._kernel.counters(held.slot for held in in_force.plan.held.values())
         self._watch_fallback(in_force.plan, counters)
         demand = self._kernel.demand()
+        seen_by_name = dict(zip(in_force.plan.held, counters, strict=True))
+        hindrances = self._hindrances.seen(in_force.allocations, seen_by_name, now_ns)
         entries = tuple(
-            EntryTelemetry(
-                name=name,
-                connections=seen.connections,
-                active=seen.active,
-                delivered_bytes=seen.delivered_bytes,
-                sent_segments=seen.sent_segments,
-                retransmitted_segments=seen.retransmitted_segments,
-                rtt_us=seen.rtt_us,
-                fallback="loss" if seen.fallback_since_ns else "",
-                wants=demand[name][0] if name in demand else None,
-                standing_by=name in demand and demand[name][1],
-            )
-            for name, seen in zip(in_force.plan.held, counters, strict=True)
+            self._counting.told(name, seen, now_ns, demand.get(name), hindrances.get(name, NO_HINDRANCE))
+            for name, seen in seen_by_name.items()
         )
-        return Telemetry(in_force.epoch, in_force.lease_left_ms(now_ns), entries)
+        return Telemetry(in_force.epoch, in_force.lease_left_ms(now_ns), entries, self._counting.ended(now_ns))
+
+    def _ends(self, before: KernelPlan, now_ns: int) -> bool:
+        """Keep the last counts of entries that are not in the kernel any more; return whether there are any."""
+        ended = {name: held.slot for name, held in before.held.items() if name not in self._in_force.plan.held}
+        for name, seen in zip(ended, self._kernel.counters(ended.values()), strict=True):
+            self._counting.ends(name, seen, now_ns)
+        return bool(ended)
 
     def _watch_fallback(self, held: KernelPlan, counters: Iterable[EntryCounters]) -> None:
         """Say which allocations have fallen back or returned, and look at their sockets; under the lock.
@@ -322,6 +328,7 @@ class Agent:
             log.warning("agent.fallback", entry=name, why="catastrophic loss")
         for name in (self._fallen - fallen) & held.held.keys():
             log.info("agent.fallback_over", entry=name)
+        self._counting.not_counted(fallen | self._fallen)
         if fallen or self._fallen:
             self._kernel.walk()
         self._fallen = fallen
@@ -331,6 +338,7 @@ class Agent:
         in_force = self._in_force
         if not self._lapse_said and not in_force.lease_left_ms(time.monotonic_ns()):
             self._lapse_said = True
+            self._counting.not_counted(in_force.plan.held)
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))
 
 

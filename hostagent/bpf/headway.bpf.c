@@ -21,6 +21,19 @@
 #include "window.h"
 #include "handover.h"
 
+/* Has the allocation that the socket leaves count all of what was done for it. */
+static __noinline int settle(const struct tcp_sock *tp, struct conn *conn, __u64 now_ns)
+{
+	struct counters *counters;
+
+	if (!tp || !conn)
+		return 0;
+	counters = counters_of(conn);
+	if (counters)
+		account(tp, conn, counters, now_ns);
+	return 0;
+}
+
 /* The entry in force for a socket of ours; NULL when the lease is over or the plan has nothing for it. */
 static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn, __u64 now_ns)
 {
@@ -33,6 +46,7 @@ static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn
 		conn->generation = control->generation;
 		slot = slot_of(&sk->__sk_common);
 		if (slot != conn->slot) {
+			settle(tcp_sk(sk), conn, now_ns);
 			withdraw(conn);
 			leave(conn);
 			conn->slot = slot;
@@ -84,7 +98,8 @@ static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 no
 		return false;
 	if (occasion == ACK) {
 		follow_path(tp, conn, now_ns);
-		if (now_ns - conn->accounted_ns > ACCOUNT_NS)
+		/* the last that is confirmed may be the last that runs here */
+		if (now_ns - conn->accounted_ns > ACCOUNT_NS || !tp->packets_out)
 			account(tp, conn, counters, now_ns);
 	}
 	if (counters->fallback_since_ns)
@@ -133,13 +148,10 @@ void BPF_PROG(headway_release, struct sock *sk)
 {
 	struct conn *conn = conn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct counters *counters;
 
 	if (!conn || !conn->held)
 		return;
-	counters = counters_of(conn);
-	if (counters)
-		account(tp, conn, counters, bpf_ktime_get_ns());
+	settle(tp, conn, bpf_ktime_get_ns());
 	withdraw(conn);
 	leave(conn);
 	conn->held = 0;

@@ -70,6 +70,7 @@ struct demanded {
 /* What the connections of one allocation have done and do now; written by the kernel part only. */
 struct counters {
 	__u64 delivered_bytes;
+	__u64 delivered_ns; /* when the last of them was confirmed, CLOCK_MONOTONIC */
 	__u64 sent_segments;
 	__u64 retransmitted_segments;
 	__u32 greedy;        /* connections with more to send than goes out at once: they share what the lesser leave */

@@ -46,11 +46,26 @@ static __always_inline void judge(struct counters *counters, __u64 now_ns)
 	counters->returned_ns = now_ns;
 }
 
+/* The payload that the receiver has confirmed: the kernel counts a confirmed FIN as a byte. */
+static __always_inline __u64 payload_acked(const struct tcp_sock *tp)
+{
+	__u8 state = ((const struct sock *)tp)->__sk_common.skc_state;
+	bool ended = state != BPF_TCP_ESTABLISHED && state != BPF_TCP_CLOSE_WAIT;
+
+	return tp->bytes_acked - (ended && tp->snd_una == tp->write_seq);
+}
+
 /* Adds to the allocation's counters what the socket has done since it was last asked. */
 static __always_inline void account(const struct tcp_sock *tp, struct conn *conn, struct counters *counters,
 				    __u64 now_ns)
 {
-	__sync_fetch_and_add(&counters->delivered_bytes, tp->bytes_acked - conn->bytes_acked);
+	__u64 acked = payload_acked(tp);
+
+	if ((__s64)(acked - conn->bytes_acked) > 0) {
+		__sync_fetch_and_add(&counters->delivered_bytes, acked - conn->bytes_acked);
+		counters->delivered_ns = now_ns;
+		conn->bytes_acked = acked;
+	}
 	__sync_fetch_and_add(&counters->sent_segments, (__u64)(__u32)(tp->data_segs_out - conn->data_segs_out));
 	__sync_fetch_and_add(&counters->retransmitted_segments,
 			     (__u64)(__u32)(tp->total_retrans - conn->total_retrans));
@@ -58,7 +73,6 @@ static __always_inline void account(const struct tcp_sock *tp, struct conn *conn
 			     (__u64)spared_segments(tp, conn, tp->total_retrans - conn->total_retrans));
 	counters->rtt_us = tp->srtt_us >> 3;
 	conn->accounted_ns = now_ns;
-	conn->bytes_acked = tp->bytes_acked;
 	conn->data_segs_out = tp->data_segs_out;
 	conn->total_retrans = tp->total_retrans;
 	judge(counters, now_ns);

@@ -1,4 +1,4 @@
-"""The window scales of the connections that are open now: sock_diag(7), once, for ``headway agent check``."""
+"""The connections that are open now, by sock_diag(7): their window scales, and what keeps them from sending."""
 
 import socket
 import struct
@@ -14,6 +14,9 @@ _ESTABLISHED = 1 << 1
 _HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 _DIAG_BYTES = 72  # struct inet_diag_msg
 _SCALES_AT = 6  # in struct tcp_info: two fields of four bits
+_COOKIE_AT = 44  # in struct inet_diag_msg
+_TIMES_AT, _TIMES = 168, struct.Struct("=3Q")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited, since Linux 4.9
+_SENDING = _ESTABLISHED | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11  # FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +28,60 @@ class OpenConnection:
     scale: int
 
 
+@dataclass(frozen=True, slots=True)
+class SendingConnection:
+    """One that may still send.
+
+    Attributes:
+        cookie: the kernel's name for it, never given again.
+        peer: the other end's address.
+        port: the other end's port.
+        local_port: ours.
+        busy_us: how long it had something to send, since it was opened.
+        receiver_us: of that, how long the peer's window kept it back.
+        buffer_us: of that, how long its own send buffer did.
+    """
+
+    cookie: int
+    peer: IPv4Address | IPv6Address
+    port: int
+    local_port: int
+    busy_us: int
+    receiver_us: int
+    buffer_us: int
+
+
+def sending() -> tuple[SendingConnection, ...]:
+    """Return the connections of this network namespace that may still send.
+
+    Raises:
+        OSError: the kernel does not answer.
+    """
+    return tuple(parsed_sending(message) for message in _dumped(_SENDING))
+
+
 def established() -> tuple[OpenConnection, ...]:
     """Return the connections of this network namespace, those with itself aside.
 
     Raises:
         OSError: the kernel does not answer.
     """
-    found: list[OpenConnection] = []
+    found = (parsed_connection(message) for message in _dumped(_ESTABLISHED))
+    return tuple(connection for connection in found if not connection.peer.is_loopback)
+
+
+def _dumped(states: int) -> Iterator[bytes]:
+    """Yield the kernel's message on each TCP socket in one of some states.
+
+    Raises:
+        OSError: the kernel does not answer.
+    """
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
         netlink.settimeout(5)
         for family in (socket.AF_INET, socket.AF_INET6):
-            wanted = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, _ESTABLISHED)
+            wanted = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, states)
             netlink.send(_HEADER.pack(_HEADER.size + len(wanted), _BY_FAMILY, _REQUEST_DUMP, 0, 0) + wanted)
-            found += [parsed_connection(message) for message in _answers(netlink)]
-    return tuple(connection for connection in found if not connection.peer.is_loopback)
+            yield from _answers(netlink)
 
 
 def _answers(netlink: socket.socket) -> Iterator[bytes]:
@@ -62,14 +105,30 @@ def _answers(netlink: socket.socket) -> Iterator[bytes]:
 def parsed_connection(message: bytes) -> OpenConnection:
     """Return the connection in one message: ``struct inet_diag_msg``, then attributes."""
     (port,) = struct.unpack_from(">H", message, 6)
-    address = message[24:40] if message[0] == socket.AF_INET6 else message[24:28]
-    peer = ip_address(address)
-    mapped = peer.ipv4_mapped if isinstance(peer, IPv6Address) else None
-    at, scale = _DIAG_BYTES, 0
+    both = (_info_of(message) or bytes(_SCALES_AT + 1))[_SCALES_AT]
+    scale = both >> 4 if sys.byteorder == "little" else both & 0xF  # the one we send follows the one we take
+    return OpenConnection(_peer_of(message), port, scale)
+
+
+def parsed_sending(message: bytes) -> SendingConnection:
+    """Return the connection in one message, with its times; they are 0 where the kernel does not tell them."""
+    local_port, port = struct.unpack_from(">HH", message, 4)
+    (cookie,) = struct.unpack_from("=Q", message, _COOKIE_AT)
+    times = _info_of(message)[_TIMES_AT : _TIMES_AT + _TIMES.size].ljust(_TIMES.size, b"\0")
+    return SendingConnection(cookie, _peer_of(message), port, local_port, *_TIMES.unpack(times))
+
+
+def _peer_of(message: bytes) -> IPv4Address | IPv6Address:
+    peer = ip_address(message[24:40] if message[0] == socket.AF_INET6 else message[24:28])
+    return (peer.ipv4_mapped or peer) if isinstance(peer, IPv6Address) else peer
+
+
+def _info_of(message: bytes) -> bytes:
+    """Return the ``struct tcp_info`` of a message; empty if there is none."""
+    at = _DIAG_BYTES
     while at + _ATTRIBUTE.size <= len(message):
         length, kind = _ATTRIBUTE.unpack_from(message, at)
         if kind == _INFO:
-            both = message[at + _ATTRIBUTE.size + _SCALES_AT]
-            scale = both >> 4 if sys.byteorder == "little" else both & 0xF  # the one we send follows the one we take
+            return message[at + _ATTRIBUTE.size : at + length]
         at += max(_ATTRIBUTE.size, (length + 3) & ~3)
-    return OpenConnection(mapped or peer, port, scale)
+    return b""

@@ -20,6 +20,7 @@ class EntryCounters:
     """What the connections of one allocation have done and do now; ``struct counters``."""
 
     delivered_bytes: int
+    delivered_ns: int
     sent_segments: int
     retransmitted_segments: int
     greedy: int

@@ -135,7 +135,7 @@ def test_a_match_is_bits_then_ports_in_network_order_then_the_address():
 
 
 def test_the_greedy_and_the_lesser_share_an_allocation():
-    data = (7).to_bytes(8, "little") + bytes(16) + b"".join(n.to_bytes(4, "little") for n in (3, 1, 9, 180_000))
+    data = (7).to_bytes(8, "little") + bytes(24) + b"".join(n.to_bytes(4, "little") for n in (3, 1, 9, 180_000))
     counters = LAYOUT.counters(data.ljust(len(LAYOUT.zero_counters), b"\0"))
     assert (counters.delivered_bytes, counters.active, counters.connections, counters.rtt_us) == (7, 4, 9, 180_000)
 

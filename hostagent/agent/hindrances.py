@@ -1,0 +1,124 @@
+"""What keeps connections from sending, as TCP itself counts it (tcp_info of Linux 4.9, read by sock_diag).
+
+For each connection the kernel counts how long it had data to send (busy), and of that, how long the peer's window or
+its own buffer kept it back. Here that is summed by entry of the plan, since the look before.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
+
+import structlog
+
+from hostagent.doctor.connections import SendingConnection, sending
+from hostagent.kernel.layout import EntryCounters
+from hostagent.kernel.plan import V4_MAPPED, V4_MAPPED_BITS, Match, match_of
+from topology.protocol import Allocation
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """How long the connections of an entry were busy since the look before, together, and what kept them back, us."""
+
+    busy_us: int = 0
+    receiver_us: int = 0
+    buffer_us: int = 0
+
+    def plus(self, other: "Hindrance") -> "Hindrance":
+        """Return both together."""
+        return Hindrance(
+            self.busy_us + other.busy_us, self.receiver_us + other.receiver_us, self.buffer_us + other.buffer_us
+        )
+
+
+class Entries:
+    """Which entry a connection belongs to: the longest prefix; of equal ones the one that names more ports."""
+
+    def __init__(self, allocations: Iterable[Allocation]) -> None:
+        self._names: dict[Match, str] = {}
+        for one in allocations:
+            self._names.setdefault(match_of(one), one.name)
+        self._bits = sorted({match.dest.prefixlen for match in self._names}, reverse=True)
+
+    def name_of(self, connection: SendingConnection) -> str | None:
+        """Return the name of a connection's entry; None if it has none.
+
+        >>> from ipaddress import IPv4Address, IPv4Network
+        >>> from topology.protocol import FlowClass
+        >>> entries = Entries(
+        ...     Allocation(name, FlowClass.URGENT, IPv4Network(dest), 800, 9, dest_port=port)
+        ...     for name, dest, port in (("all", "10.0.0.0/8", 0), ("one", "10.1.0.1/32", 0), ("web", "10.0.0.0/8", 80))
+        ... )
+        >>> peers = (("10.1.0.1", 80), ("10.2.0.1", 80), ("10.2.0.1", 81), ("11.0.0.1", 80))
+        >>> [entries.name_of(SendingConnection(1, IPv4Address(peer), port, 9, 0, 0, 0)) for peer, port in peers]
+        ['one', 'web', 'all', None]
+        """
+        peer = connection.peer
+        address = int(peer) if isinstance(peer, IPv6Address) else V4_MAPPED + int(peer)
+        for bits in self._bits:
+            if not isinstance(peer, IPv6Address) and bits < V4_MAPPED_BITS:
+                continue
+            net = IPv6Network((address >> (128 - bits) << (128 - bits), bits))
+            for dest_port, local_port in (
+                (connection.port, connection.local_port),
+                (connection.port, 0),
+                (0, connection.local_port),
+                (0, 0),
+            ):
+                name = self._names.get(Match(net, dest_port, local_port))
+                if name is not None:
+                    return name
+        return None
+
+
+class Hindrances:
+    """Looks at the connections while an entry that has some gets less than its rate.
+
+    Args:
+        connections: returns those that may send now.
+    """
+
+    def __init__(self, connections: Callable[[], Iterable[SendingConnection]] = sending) -> None:
+        self._connections = connections
+        self._before: Mapping[int, SendingConnection] = {}
+        self._delivered: Mapping[str, int] = {}
+        self._looked_ns = 0
+
+    def seen(
+        self, allocations: Iterable[Allocation], counters: Mapping[str, EntryCounters], now_ns: int
+    ) -> dict[str, Hindrance]:
+        """Return by entry what has come since the call before; nothing for one that has nine tenths of its rate."""
+        allocations, took_ns = tuple(allocations), now_ns - self._looked_ns
+        slow = frozenset(a.name for a in allocations if self._is_slow(a, counters, took_ns))
+        self._delivered = {name: one.delivered_bytes for name, one in counters.items()}
+        self._looked_ns = now_ns
+        if not slow:
+            return {}
+        try:
+            now = {one.cookie: one for one in self._connections()}
+        except OSError as error:
+            log.warning("agent.connections_not_seen", why=str(error))
+            return {}
+        before, self._before = self._before, now
+        entries, found = Entries(allocations), dict[str, Hindrance]()
+        for cookie, one in now.items():
+            name = entries.name_of(one)
+            if name in slow:
+                found[name] = found.get(name, Hindrance()).plus(_grown(one, before.get(cookie), took_ns // 1000))
+        return found
+
+    def _is_slow(self, allocation: Allocation, counters: Mapping[str, EntryCounters], took_ns: int) -> bool:
+        seen = counters.get(allocation.name)
+        if seen is None or not seen.connections:
+            return False
+        moved_bytes = seen.delivered_bytes - self._delivered.get(allocation.name, 0)
+        return moved_bytes * 8_000_000_000 * 10 < allocation.rate_bps * took_ns * 9
+
+
+def _grown(now: SendingConnection, before: SendingConnection | None, took_us: int) -> Hindrance:
+    """Return what a connection has counted since it was seen before; no more than the time that has passed."""
+    counted = (now.busy_us, now.receiver_us, now.buffer_us)
+    known = (before.busy_us, before.receiver_us, before.buffer_us) if before else (0, 0, 0)
+    return Hindrance(*(min(took_us, max(0, a - b)) for a, b in zip(counted, known, strict=True)))
