@@ -14,6 +14,7 @@ from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
+from controller.plan.clock import Instant
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.southbound.agents.hosts import HostSessions
@@ -38,7 +39,9 @@ def run(settings: ControllerSettings) -> int:
         OSError: a port is taken, or an address is not ours.
         StoreError: the database cannot be used.
     """
-    state = GuardedState(settings.site, lambda: time.time_ns() // 1000)
+    state = GuardedState(
+        settings.site, lambda: Instant(time.time_ns() // 1000, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000)
+    )
     reports = Reports(state)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
     ignored = settings.audit.ignored

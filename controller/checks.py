@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.admission import RESERVABLE, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE
+from controller.plan.clock import Instant
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.lifecycle import ENDED
@@ -126,7 +127,7 @@ def _check_pair(site: Site, ledger: Ledger, request: Request, reservation_id: st
             raise NotAllowed("class", why)
 
 
-def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest, now_us: int) -> None:
+def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest, now: Instant) -> None:
     """Refuse an announcement that cannot be meant.
 
     Raises:
@@ -141,7 +142,7 @@ def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest,
         raise NotAllowed("from", "need at least one host, each once")
     if asked.announcement_id in state.wished.ledger.announcements:
         raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
-    sending = {(flow.host, flow.target): flow.name for flow in flows(site, state, now_us)}
+    sending = {(flow.host, flow.target): flow.name for flow in flows(site, state, now)}
     for sender in asked.senders:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
         busy = sending.get((sender, asked.target))

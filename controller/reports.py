@@ -56,15 +56,15 @@ class Reports:
     def view(self) -> View:
         """Return the plan at every layer, now."""
         with self._state.changed:
-            now, now_us = self._state.value, self._state.now_us()
+            now, elapsed_us = self._state.value, self._state.elapsed_us()
         site, reported = self._state.site, now.reported
         return View(
             now.desired.plan,
             now.installed.meters,
-            layers(site, now, now_us),
+            layers(site, now, elapsed_us),
             reported.hosts,
             reported.store_error or now.installed.error,
-            {c.name: reported.lines.state(c.name, now_us) for c in site.network.circuits},
+            {c.name: reported.lines.state(c.name, elapsed_us) for c in site.network.circuits},
             now.desired.prepared,
         )
 
@@ -89,7 +89,7 @@ class Reports:
             if host is None:
                 return None
             # What was under way goes on until the host says what it knows of it.
-            known = flows(state.site, state.value, state.now_us())
+            known = flows(state.site, state.value, state.now())
             watched: dict[str, bool] = {flow.name: True for flow in known if flow.host == name and flow.standby_bps}
             wants = {**watched, **host.wants}
             state.put_host(name, replace(host, connected=True, kernel=hello.kernel, wants=wants))
@@ -105,7 +105,7 @@ class Reports:
         state = self._state
         with state.changed:
             known = state.reported.hosts[host]
-            leases = known.leases.lost(state.now_us(), state.site.lease_ms * 1000)
+            leases = known.leases.lost(state.elapsed_us(), state.site.lease_ms * 1000)
             state.put_host(host, replace(known, connected=False, leases=leases))
             state.demand_changed()
             state.changed.notify_all()
@@ -120,7 +120,7 @@ class Reports:
                     known,
                     confirmed_epoch=max(known.confirmed_epoch, epoch),
                     leases=known.leases.confirmed(epoch),
-                    confirmed_us=state.now_us() if epoch == known.sent_epoch else known.confirmed_us,
+                    confirmed_us=state.elapsed_us() if epoch == known.sent_epoch else known.confirmed_us,
                 )
                 state.put_host(host, now)
                 state.changed.notify_all()
@@ -180,7 +180,7 @@ class Reports:
         state = self._state
         with state.changed:
             known = state.reported.hosts[host]
-            state.put_host(host, replace(known, telemetry=telemetry, telemetry_us=state.now_us()))
+            state.put_host(host, replace(known, telemetry=telemetry, telemetry_us=state.elapsed_us()))
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
@@ -219,7 +219,7 @@ class Reports:
             if circuit is None:
                 return
             before, reported = state.desired.plan, state.reported
-            lines = reported.lines.said(circuit, (dpid, port_no), state.now_us(), is_live=is_live)
+            lines = reported.lines.said(circuit, (dpid, port_no), state.elapsed_us(), is_live=is_live)
             state.put(reported=replace(reported, lines=lines))
             state.note_lines()
             state.changed.notify_all()

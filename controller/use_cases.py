@@ -189,7 +189,7 @@ class UseCases:
         state = self._state
         with state.changed:
             now_us = self._now()
-            check_announcement(state.site, state.value, asked, now_us)
+            check_announcement(state.site, state.value, asked, state.now())
             wish = Wish(
                 asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, state.site.network.framing
             )
@@ -243,7 +243,7 @@ class UseCases:
     def _settle(self, known: Reservation, now_us: int) -> None:
         """Say active of what every layer carries, and why not of what one does not."""
         name, state, ledger = known.reservation_id, self._state, self._state.wished.ledger
-        lacking = lacks(state.site, state.value, known, now_us)
+        lacking = lacks(state.site, state.value, known, state.now())
         if not lacking and known.state is ReservationState.PROVISIONING:
             ledger.happened(name, LifecycleEvent.UP, now_us)
             state.events.publish("reservation.active", reservation=name)

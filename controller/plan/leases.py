@@ -2,7 +2,8 @@
 
 A message counts from when it is sent, not from when it is confirmed: the host may act on it at any moment in between.
 It stops to count when a later one is confirmed, since a host reads them in order, or a lease after the last time that
-it can have been renewed: the kernel of the host counts the lease down itself.
+it can have been renewed: the kernel of the host counts the lease down itself. Times are elapsed times, which nobody
+can set.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ class Grant:
     Attributes:
         epoch: its number.
         entries: what the host may do.
-        until_us: from when on it does not count any more, Unix time; None while it is renewed.
+        until_us: from when on it does not count any more, elapsed time; None while it is renewed.
         stepped_down: the names of the flows of which the host says that it keeps to their standby rate.
     """
 

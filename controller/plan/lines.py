@@ -1,4 +1,7 @@
-"""The lines of the circuits: which are down, as the ports at their ends say, and which are not trusted yet. Pure."""
+"""The lines of the circuits: which are down, as the ports at their ends say, and which are not trusted yet. Pure.
+
+Times are elapsed times: a wall clock that is set proves nothing of a line.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,5 +1,6 @@
 """Whether a reservation is carried by every layer, and if not, what lacks. Pure."""
 
+from controller.plan.clock import Instant
 from controller.plan.failover import carries, crossed
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
@@ -10,11 +11,11 @@ from controller.state.value import SiteState
 STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
 
 
-def lacks(site: Site, state: SiteState, known: Reservation, now_us: int) -> str:
+def lacks(site: Site, state: SiteState, known: Reservation, now: Instant) -> str:
     """Return what keeps a reservation whose time it is from being carried; empty if nothing."""
-    if known.state is ReservationState.ACTIVE and _starting(state, now_us):
+    if known.state is ReservationState.ACTIVE and _starting(state, now.elapsed_us):
         return ""
-    if cut := _cut(site, state, known, now_us):
+    if cut := _cut(site, state, known, now):
         return cut
     if state.installed.error:
         return state.installed.error
@@ -28,25 +29,25 @@ def lacks(site: Site, state: SiteState, known: Reservation, now_us: int) -> str:
     return ""
 
 
-def unsettled(site: Site, state: SiteState, now_us: int) -> bool:
+def unsettled(site: Site, state: SiteState, now: Instant) -> bool:
     """Return whether the state of a reservation is not what the layers say."""
     return any(
-        bool(lacks(site, state, known, now_us)) is (known.state is ReservationState.ACTIVE)
+        bool(lacks(site, state, known, now)) is (known.state is ReservationState.ACTIVE)
         for known in state.wished.ledger.in_plan()
     )
 
 
-def _starting(state: SiteState, now_us: int) -> bool:
+def _starting(state: SiteState, elapsed_us: int) -> bool:
     """Return whether this process has not had the time yet to find its switches and agents, which go on as granted."""
-    return not state.installed.hosts_epoch and now_us < state.started_us + STARTING_US
+    return not state.installed.hosts_epoch and elapsed_us < state.started_us + STARTING_US
 
 
-def _cut(site: Site, state: SiteState, known: Reservation, now_us: int) -> str:
+def _cut(site: Site, state: SiteState, known: Reservation, now: Instant) -> str:
     """Return what of a reservation's path is missing; empty if nothing, or if it is carried another way in full."""
-    network, down = site.network, state.reported.lines.down(now_us)
-    path = path_now(site, state.wished, known, down, now_us)
+    network, down = site.network, state.reported.lines.down(now.elapsed_us)
+    path = path_now(site, state.wished, known, down, now.calendar_us)
     if not path:
-        names = circuits_not_up(site, state.wished, known.path, now_us)
+        names = circuits_not_up(site, state.wished, known.path, now.calendar_us)
         purchases = [p for name in names for p in state.wished.purchases[name].values()]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return f"{', '.join(names)}: {states}"

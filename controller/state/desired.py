@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from controller.plan.clock import Instant
 from controller.plan.failover import crossed, without
 from controller.plan.flows import flow_on, standing_by
 from controller.plan.keys import FlowId, flow_id
@@ -38,7 +39,7 @@ class Desired:
 
     Attributes:
         plan: it.
-        since_us: since when it is desired, Unix time.
+        since_us: since when it is desired, elapsed time.
         basis: what it was made of.
         first_epochs: by reservation, the first epoch it is in.
         prepared: by circuit, the plan for the case that it dies next.
@@ -52,9 +53,9 @@ class Desired:
     prepared: Mapping[str, Plan] = field(default_factory=dict)
     prepared_for: Basis | None = None
 
-    def becomes(self, plan: Plan, now_us: int) -> "Desired":
+    def becomes(self, plan: Plan, elapsed_us: int) -> "Desired":
         """Return it with another plan."""
-        return replace(self, plan=plan, since_us=now_us)
+        return replace(self, plan=plan, since_us=elapsed_us)
 
     @property
     def next_epoch(self) -> int:
@@ -62,21 +63,21 @@ class Desired:
         return self.plan.epoch + 2
 
 
-def circuits_down(site: Site, reported: Reported, now_us: int) -> frozenset[str]:
+def circuits_down(site: Site, reported: Reported, elapsed_us: int) -> frozenset[str]:
     """Return the circuits that are down and have a way round them. Flows of others wait."""
-    return site.redundant & reported.lines.down(now_us)
+    return site.redundant & reported.lines.down(elapsed_us)
 
 
-def basis(site: Site, wished: Wished, reported: Reported, now_us: int) -> Basis:
+def basis(site: Site, wished: Wished, reported: Reported, now: Instant) -> Basis:
     """Return what the plan would be made of now."""
-    bought_bps = tuple(wished.bought_bps(circuit, now_us) for circuit in wished.purchases)
-    return Basis(wished.version, reported.demands, bought_bps, circuits_down(site, reported, now_us))
+    bought_bps = tuple(wished.bought_bps(circuit, now.calendar_us) for circuit in wished.purchases)
+    return Basis(wished.version, reported.demands, bought_bps, circuits_down(site, reported, now.elapsed_us))
 
 
-def desired_plan(site: Site, wished: Wished, reported: Reported, epoch: int, now_us: int) -> Plan:
+def desired_plan(site: Site, wished: Wished, reported: Reported, epoch: int, now: Instant) -> Plan:
     """Return the plan for what there is now."""
-    down = circuits_down(site, reported, now_us)
-    return planned(epoch, site.network, site.policy, plan_input(site, wished, reported, down, now_us))
+    down = circuits_down(site, reported, now.elapsed_us)
+    return planned(epoch, site.network, site.policy, plan_input(site, wished, reported, down, now.calendar_us))
 
 
 def plan_input(site: Site, wished: Wished, reported: Reported, down: frozenset[str], now_us: int) -> PlanInput:

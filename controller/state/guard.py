@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from controller.events import Events
+from controller.plan.clock import Instant
 from controller.plan.lines import LineState
 from controller.plan.plan import Entry
 from controller.site import Site
@@ -27,15 +28,23 @@ class NotHeld(Exception):
 class GuardedState:
     """All that changes. Whoever reads or replaces it holds ``changed``; who does not is stopped by :class:`NotHeld`.
 
-    None of its methods blocks. ``site``, ``now_us`` and ``events`` need no lock.
+    None of its methods blocks. ``site``, the clocks and ``events`` need no lock.
     """
 
-    def __init__(self, site: Site, now_us: Callable[[], int]) -> None:
+    def __init__(self, site: Site, now: Callable[[], Instant]) -> None:
         self.site = site
-        self.now_us = now_us
-        self.events = Events(now_us)
+        self.now = now
+        self.events = Events(self.now_us)
         self.changed = threading.Condition()
-        self._value = first_state(site, now_us())
+        self._value = first_state(site, now())
+
+    def now_us(self) -> int:
+        """Return the calendar's time, Unix time."""
+        return self.now().calendar_us
+
+    def elapsed_us(self) -> int:
+        """Return the elapsed time, which nobody can set."""
+        return self.now().elapsed_us
 
     @property
     def value(self) -> SiteState:
@@ -100,13 +109,13 @@ class GuardedState:
 
     def must_replan(self) -> bool:
         """Return whether anything has changed that the plan is made of."""
-        return must_replan(self.site, self.value, self.now_us())
+        return must_replan(self.site, self.value, self.now())
 
     def note_lines(self) -> None:
         """Act on lines that have died since the last call, and say of those that are used again."""
         before = self.desired
-        self._value, news = with_lines_noted(self.value, self.now_us())
-        self.wished.ledger.down = self.site.redundant & self.reported.lines.down(self.now_us())
+        self._value, news = with_lines_noted(self.value, self.elapsed_us())
+        self.wished.ledger.down = self.site.redundant & self.reported.lines.down(self.elapsed_us())
         for circuit, line in news:
             level = "info" if line is LineState.UP else "error"
             self.events.publish(f"circuit.{line}", level=level, circuit=circuit)
@@ -116,7 +125,7 @@ class GuardedState:
         """Make the plan for what there is now the desired one, if it is another."""
         self.note_lines()
         before = self.desired
-        self._value = replanned(self.site, self.value, self.now_us())
+        self._value = replanned(self.site, self.value, self.now())
         self._tell_of(before)
 
     def demand_changed(self) -> None:
@@ -128,13 +137,13 @@ class GuardedState:
         """Give the desired plan another epoch, for a host that acts on it only once it is newer."""
         before = self.desired
         plan = replace(before.plan, epoch=before.next_epoch)
-        self.put(desired=before.becomes(plan, self.now_us()))
+        self.put(desired=before.becomes(plan, self.elapsed_us()))
         self._tell_of(before)
 
     def grant(self, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
         """Note that a host is being sent what it may do, and return the message."""
         state, lease_us = self.reported.hosts[host], self.site.lease_ms * 1000
-        self.put_host(host, replace(state, leases=state.leases.sent(epoch, entries, self.now_us(), lease_us)))
+        self.put_host(host, replace(state, leases=state.leases.sent(epoch, entries, self.elapsed_us(), lease_us)))
         return grant(self.site, self.desired.plan, host, epoch, entries)
 
     def _tell_of(self, before: Desired) -> None:
@@ -145,8 +154,8 @@ class GuardedState:
     # The process.
 
     def due_us(self) -> int:
-        """Return when the clock has something to do next."""
-        return due_us(self.value, self.now_us())
+        """Return when the clock has something to do next, elapsed time."""
+        return due_us(self.value, self.now())
 
     def sleep_until(self, at_us: int) -> None:
         """Note when the clock is looked at next without being woken."""

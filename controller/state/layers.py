@@ -11,21 +11,21 @@ from topology.network import Hop
 from topology.protocol import FlowClass
 
 
-def acting(reported: Reported, installed: Installed, now_us: int) -> tuple[Entry, ...]:
+def acting(reported: Reported, installed: Installed, elapsed_us: int) -> tuple[Entry, ...]:
     """Return the most that hosts may be acting on now, where the rules in force send it."""
-    entries = (e for host in reported.hosts.values() for e in host.leases.acting(now_us))
+    entries = (e for host in reported.hosts.values() for e in host.leases.acting(elapsed_us))
     return turned(entries, installed.meters) if installed.meters else tuple(entries)
 
 
-def lease_ends_us(reported: Reported, now_us: int) -> list[int]:
-    """Return when hosts may be acting on less by themselves, Unix time."""
-    ends_us = (host.leases.changes_us(now_us) for host in reported.hosts.values())
+def lease_ends_us(reported: Reported, elapsed_us: int) -> list[int]:
+    """Return when hosts may be acting on less by themselves, elapsed time."""
+    ends_us = (host.leases.changes_us(elapsed_us) for host in reported.hosts.values())
     return [at_us for at_us in ends_us if at_us is not None]
 
 
-def layers(site: Site, state: SiteState, now_us: int) -> dict[Hop, Layers]:
+def layers(site: Site, state: SiteState, elapsed_us: int) -> dict[Hop, Layers]:
     """Return what each layer lets through now on each direction of each circuit that is up."""
-    entries, plan = acting(state.reported, state.installed, now_us), state.desired.plan
+    entries, plan = acting(state.reported, state.installed, elapsed_us), state.desired.plan
     dead = {Hop(t, h) for t, h, link in site.network.circuit_links if link.circuit in plan.down}
     return {
         name: Layers({}, {}, {}, 0) if name in dead else _on_link(name, link.circuit_bps, entries, state.installed)

@@ -11,7 +11,7 @@ from topology.protocol import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is known of one host's agent. Times in Unix microseconds.
+    """What is known of one host's agent. Times are elapsed times.
 
     Attributes:
         connected: whether its stream is open.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from controller.plan.clock import Instant
 from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow
 from controller.plan.reservations import MAX_TIME_US
@@ -21,8 +22,8 @@ class SiteState:
         reported: what was reported.
         installed: what is in force.
         desired: the plan that the layers are brought to.
-        started_us: when this process began, Unix time.
-        sleeping_until_us: when the clock is looked at next without being woken.
+        started_us: when this process began, elapsed time.
+        sleeping_until_us: when the clock is looked at next without being woken, elapsed time.
         stopping: whether the threads are to end.
     """
 
@@ -35,22 +36,22 @@ class SiteState:
     stopping: bool = False
 
 
-def first_state(site: Site, now_us: int) -> SiteState:
+def first_state(site: Site, now: Instant) -> SiteState:
     """Return the state of a controller that has just begun and knows nothing yet.
 
     Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
     """
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
     reported = Reported({h.name: HostState() for h in site.network.hosts}, lines=Lines(site.return_after_us))
-    plan = desired_plan(site, wished, reported, now_us // 1000 * 2, now_us)
+    plan = desired_plan(site, wished, reported, now.calendar_us // 1000 * 2, now)
     return SiteState(
-        wished, reported, Installed(), Desired(plan, 0, basis(site, wished, reported, now_us)), started_us=now_us
+        wished, reported, Installed(), Desired(plan, 0, basis(site, wished, reported, now)), now.elapsed_us
     )
 
 
-def must_replan(site: Site, state: SiteState, now_us: int) -> bool:
+def must_replan(site: Site, state: SiteState, now: Instant) -> bool:
     """Return whether anything has changed that the plan is made of."""
-    return state.desired.basis != basis(site, state.wished, state.reported, now_us)
+    return state.desired.basis != basis(site, state.wished, state.reported, now)
 
 
 def must_prepare(site: Site, state: SiteState) -> bool:
@@ -58,15 +59,15 @@ def must_prepare(site: Site, state: SiteState) -> bool:
     return bool(site.redundant) and state.desired.prepared_for != state.desired.basis
 
 
-def replanned(site: Site, state: SiteState, now_us: int) -> SiteState:
+def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
     """Return it with the plan for what there is now, if that is another; and with demand of flows in it alone."""
     desired, wished, reported = state.desired, state.wished, state.reported
-    made_of = basis(site, wished, reported, now_us)
+    made_of = basis(site, wished, reported, now)
     if made_of == desired.basis:
         return state
-    plan = desired_plan(site, wished, reported, desired.next_epoch, now_us)
+    plan = desired_plan(site, wished, reported, desired.next_epoch, now)
     if replace(plan, epoch=desired.plan.epoch) != desired.plan:
-        desired = desired.becomes(plan, now_us)
+        desired = desired.becomes(plan, now.elapsed_us)
     running = (known.reservation_id for known in wished.ledger.in_plan())
     firsts = {name: desired.first_epochs.get(name, desired.plan.epoch) for name in running}
     return replace(
@@ -76,25 +77,26 @@ def replanned(site: Site, state: SiteState, now_us: int) -> SiteState:
     )
 
 
-def with_lines_noted(state: SiteState, now_us: int) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
+def with_lines_noted(state: SiteState, elapsed_us: int) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
     """Return it after lines that have died since the last call were acted on; and those, and lines used again."""
-    lines, news = state.reported.lines.noted(now_us)
+    lines, news = state.reported.lines.noted(elapsed_us)
     desired = state.desired
     for circuit, line in news:
         if line is LineState.DOWN and circuit in desired.prepared:
             ready = replace(desired.prepared[circuit], epoch=desired.next_epoch)
             rest = {name: plan for name, plan in desired.prepared.items() if name != circuit}
-            desired = replace(desired, prepared=rest).becomes(ready, now_us)
+            desired = replace(desired, prepared=rest).becomes(ready, elapsed_us)
     return replace(state, desired=desired, reported=replace(state.reported, lines=lines)), news
 
 
-def due_us(state: SiteState, now_us: int) -> int:
-    """Return when the clock has something to do next."""
-    dues_us = (state.wished.ledger.due_us(), state.reported.lines.due_us(now_us))
-    return min((at_us for at_us in dues_us if at_us is not None), default=MAX_TIME_US)
+def due_us(state: SiteState, now: Instant) -> int:
+    """Return when the clock has something to do next, elapsed time."""
+    in_calendar_us, proved_us = state.wished.ledger.due_us(), state.reported.lines.due_us(now.elapsed_us)
+    kept_us = None if in_calendar_us is None else in_calendar_us - now.calendar_us + now.elapsed_us
+    return min((at_us for at_us in (kept_us, proved_us) if at_us is not None), default=MAX_TIME_US)
 
 
-def flows(site: Site, state: SiteState, now_us: int) -> tuple[Flow, ...]:
+def flows(site: Site, state: SiteState, now: Instant) -> tuple[Flow, ...]:
     """Return every flow in the plan, or that would be if there were anything for it."""
-    down = circuits_down(site, state.reported, now_us)
-    return plan_input(site, state.wished, state.reported, down, now_us).flows
+    down = circuits_down(site, state.reported, now.elapsed_us)
+    return plan_input(site, state.wished, state.reported, down, now.calendar_us).flows

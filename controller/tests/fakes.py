@@ -6,6 +6,7 @@ from controller.audit.drift import Compared
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import Part
 from controller.checks import AnnouncementRequest
+from controller.plan.clock import Instant
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
@@ -22,11 +23,12 @@ from topology.named import chile_illinois
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
 START_US = 1_767_225_600_000_000
+ELAPSED_US = 500_000_000_000  # at the start; another number than Unix time, so that nobody takes one for the other
 LEASE_MS = 300
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that stands still until it is moved; nobody sets the calendar."""
 
     def __init__(self):
         self.now_us = START_US
@@ -34,6 +36,10 @@ class Clock:
     def __call__(self):
         """Return the time."""
         return self.now_us
+
+    def instant(self):
+        """Return the time in both kinds."""
+        return Instant(self.now_us, self.now_us - START_US + ELAPSED_US)
 
 
 def value_of(state: GuardedState) -> SiteState:
@@ -101,7 +107,7 @@ class FakeSite:
     ):
         self.clock = clock or Clock()
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
-        self.state = GuardedState(site, self.clock)
+        self.state = GuardedState(site, self.clock.instant)
         self.reports = Reports(self.state)
         self.store = Store(store)
         self.store.open()

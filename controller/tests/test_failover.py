@@ -13,7 +13,7 @@ from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
 from controller.state.desired import plan_input
-from controller.tests.fakes import START_US, FakeSite, image
+from controller.tests.fakes import ELAPSED_US, START_US, FakeSite, image
 from topology.named import chile_illinois, chile_illinois_2
 from topology.protocol import FlowClass
 
@@ -93,7 +93,7 @@ def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enoug
     assert ways(site) == {"base22": "south", "base23": "south"}
     assert site.reports.view().lines["north"] == "returning"
     with site.state.changed:
-        assert site.state.due_us() == START_US + RETURN_AFTER_US
+        assert site.state.due_us() == ELAPSED_US + RETURN_AFTER_US
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     assert ways(site) == before

@@ -8,12 +8,13 @@ import pytest
 from controller.checks import AnnouncementRequest
 from controller.errors import NotAllowed, Outdated
 from controller.plan.admission import Refused, Request
+from controller.plan.clock import Instant
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import Illegal, ReservationState
 from controller.plan.purchases import Period
 from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed
-from controller.tests.fakes import START_US, FakeSite, image, ready_site, value_of
+from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
 from controller.work.timekeeper import Timekeeper
@@ -45,6 +46,18 @@ def held(use_cases, name="r", key="", fingerprint="", **changes):
     return kept.value
 
 
+class RealClock(Clock):
+    """This machine's."""
+
+    def __call__(self):
+        """Return the time."""
+        return time.time_ns() // 1000
+
+    def instant(self):
+        """Return the time in both kinds."""
+        return Instant(time.time_ns() // 1000, time.monotonic_ns() // 1000)
+
+
 @pytest.fixture
 def site():
     """A site whose plan is in force."""
@@ -53,7 +66,7 @@ def site():
 
 def after_restart(site):
     """The same database read by a new process, at this moment."""
-    state = GuardedState(site.state.site, site.clock)
+    state = GuardedState(site.state.site, site.clock.instant)
     return state, UseCases(state, site.store)
 
 
@@ -261,10 +274,9 @@ def test_the_plan_does_not_change_before_the_store_has_it(site):
 
 def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     """On real threads and the real time: active within a moment of its start, expired within one of its end."""
-    site = FakeSite(standing=())
+    site = FakeSite(standing=(), clock=RealClock())
     store = Store(f"sqlite:///{tmp_path}/headway.db")
     store.open()
-    site.state.now_us = site.clock = lambda: time.time_ns() // 1000
     use_cases = UseCases(site.state, store)
     site.attach_all()
     workers = [

@@ -59,7 +59,7 @@ class World:
         self.clock = Clock()
         self.flows: tuple[Flow, ...] = ()
         self.capacity_bps: dict[Hop, int] = {}
-        self.state = GuardedState(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock)
+        self.state = GuardedState(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock.instant)
         ledger = self.value.wished.ledger
         ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.reports = Reports(self.state)

@@ -88,15 +88,15 @@ class Convergence:
     def _patience_s(self) -> float:
         """Return how long nothing can be to do unless somebody says something, seconds; under the lock."""
         situation = self._situation()
-        due_us = lease_ends_us(situation.reported, situation.now_us)
-        due_us += [situation.not_before_us] if situation.not_before_us > situation.now_us else []
-        return min([RETRY_S, *((at_us - situation.now_us) / 1e6 for at_us in due_us)])
+        due_us = lease_ends_us(situation.reported, situation.elapsed_us)
+        due_us += [situation.not_before_us] if situation.not_before_us > situation.elapsed_us else []
+        return min([RETRY_S, *((at_us - situation.elapsed_us) / 1e6 for at_us in due_us)])
 
     def _situation(self) -> Situation:
         """Return all that the next work follows from; under the lock."""
         now, site = self._state.value, self._state.site
-        progress, now_us = self._progress, self._state.now_us()
-        return Situation(now.reported, now.installed, now.desired, progress, site.together_us, now_us)
+        progress, elapsed_us = self._progress, self._state.elapsed_us()
+        return Situation(now.reported, now.installed, now.desired, progress, site.together_us, elapsed_us)
 
     def _next(self) -> Step | None:
         """Return the step to take now, None if there is nothing to do, or somebody is waited for; under the lock."""
@@ -154,7 +154,7 @@ class Convergence:
         state.events.publish(
             "transition.step", epoch=done.epoch, place=done.stage.value, us=done.done_us - done.started_us
         )
-        for violation in violations(layers(state.site, state.value, state.now_us())):
+        for violation in violations(layers(state.site, state.value, state.elapsed_us())):
             state.events.publish("plan.violated", level="error", violation=str(violation))
 
     def _grant(self, step: Step) -> None:

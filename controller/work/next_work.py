@@ -44,7 +44,7 @@ class Situation:
     desired: Desired
     progress: Progress
     together_us: int
-    now_us: int
+    elapsed_us: int
 
     @cached_property
     def transition(self) -> Step:
@@ -52,7 +52,7 @@ class Situation:
         meters, queues, plan = self.installed.meters, self.installed.queues, self.desired.plan
         if meters is None or queues is None:
             return next_of_first(self.progress.first, plan)
-        return next_step(InForce(meters, queues, acting(self.reported, self.installed, self.now_us)), plan)
+        return next_step(InForce(meters, queues, acting(self.reported, self.installed, self.elapsed_us)), plan)
 
     @property
     def is_for_switches(self) -> bool:
@@ -137,7 +137,7 @@ RULES = (
     WorkRule(
         "the next step is the switches', and hosts that begin together are waited for",
         "wait",
-        lambda s: s.is_for_switches and s.now_us < s.not_before_us,
+        lambda s: s.is_for_switches and s.elapsed_us < s.not_before_us,
         lambda _: Other.WAIT,
     ),
     WorkRule(

@@ -19,10 +19,10 @@ def prepare(state: GuardedState) -> None:
     """Make the plan for the death of each circuit, so that nothing is left to think about when one dies."""
     site = state.site
     with state.changed:
-        now, now_us = state.value, state.now_us()
+        now, (now_us, elapsed_us) = state.value, state.now()
         if not must_prepare(site, now):
             return
-        basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, now_us)
+        basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, elapsed_us)
         inputs = {
             circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us)
             for circuit in sorted(site.redundant - down)
@@ -48,10 +48,10 @@ class Timekeeper:
         while True:
             self.step()
             with state.changed:
-                now_us = state.now_us()
-                until_us = max(now_us + SOONEST_US, min(now_us + IDLE_US, state.due_us()))
+                elapsed_us = state.elapsed_us()
+                until_us = max(elapsed_us + SOONEST_US, min(elapsed_us + IDLE_US, state.due_us()))
                 state.sleep_until(until_us)
-                state.changed.wait_for(self._woken, timeout=(until_us - now_us) / 1e6)
+                state.changed.wait_for(self._woken, timeout=(until_us - elapsed_us) / 1e6)
                 if state.stopping:
                     return
 
@@ -60,7 +60,7 @@ class Timekeeper:
         state, now = self._state, self._state.value
         is_due = state.due_us() < now.sleeping_until_us
         must_plan = state.must_replan() or must_prepare(state.site, now)
-        return now.stopping or is_due or must_plan or unsettled(state.site, now, state.now_us())
+        return now.stopping or is_due or must_plan or unsettled(state.site, now, state.now())
 
     def step(self) -> None:
         """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""

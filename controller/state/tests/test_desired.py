@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from controller.plan.admission import Request
+from controller.plan.clock import Instant
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
 from controller.plan.plan import Plan
@@ -16,7 +17,7 @@ from controller.site import Site
 from controller.state.desired import basis, desired_plan
 from controller.state.installed import Installed
 from controller.state.value import SiteState, first_state, must_replan, replanned, with_lines_noted
-from controller.tests.fakes import START_US, ready_site, value_of
+from controller.tests.fakes import ELAPSED_US, START_US, ready_site, value_of
 from controller.tests.fakes import image as image_request
 from topology.named import chile_illinois_2
 from topology.protocol import FlowClass, Telemetry
@@ -25,6 +26,7 @@ SITE = Site(chile_illinois_2(), DEFAULT_POLICY, (DATABASE, RAW_IMAGES), 300)
 HOSTS = [host.name for host in SITE.network.hosts]
 NORTH_PORT = (1, 8)
 HOUR_US = 3_600_000_000
+NOW = Instant(START_US, ELAPSED_US)
 
 reservations = st.lists(
     st.tuples(
@@ -38,7 +40,7 @@ reservations = st.lists(
 
 def state_with(promised) -> SiteState:
     """A state in which some reservations have begun, as a new process would make it."""
-    state = first_state(SITE, START_US)
+    state = first_state(SITE, NOW)
     ledger = state.wished.ledger
     for number, (host, flow_class, rate_bps) in enumerate(promised):
         name = f"r{number}"
@@ -50,9 +52,9 @@ def state_with(promised) -> SiteState:
     return state
 
 
-def plan_of_state(state: SiteState, epoch: int = 2, now_us: int = START_US) -> Plan:
+def plan_of_state(state: SiteState, epoch: int = 2, now: Instant = NOW) -> Plan:
     """The plan that is desired in a state."""
-    return desired_plan(SITE, state.wished, state.reported, epoch, now_us)
+    return desired_plan(SITE, state.wished, state.reported, epoch, now)
 
 
 @settings(max_examples=40, deadline=None)
@@ -61,7 +63,7 @@ def test_the_same_wishes_and_reports_come_to_the_same_plan(promised):
     one, other = state_with(promised), state_with(promised)
     assert one.wished.ledger is not other.wished.ledger
     assert plan_of_state(one) == plan_of_state(other) == plan_of_state(one)
-    assert basis(SITE, one.wished, one.reported, START_US) == basis(SITE, other.wished, other.reported, START_US)
+    assert basis(SITE, one.wished, one.reported, NOW) == basis(SITE, other.wished, other.reported, NOW)
 
 
 @settings(max_examples=40, deadline=None)
@@ -75,7 +77,7 @@ def test_the_same_wishes_and_reports_come_to_the_same_plan(promised):
 )
 def test_what_a_plan_does_not_depend_on_does_not_change_it(promised, host, confirmed, doubts, dpids, error):
     state = state_with(promised)
-    plan, made_of = plan_of_state(state), basis(SITE, state.wished, state.reported, START_US)
+    plan, made_of = plan_of_state(state), basis(SITE, state.wished, state.reported, NOW)
     agent = replace(
         state.reported.hosts[host],
         kernel=f"6.{doubts}",
@@ -87,8 +89,8 @@ def test_what_a_plan_does_not_depend_on_does_not_change_it(promised, host, confi
     reported = replace(state.reported.with_host(host, agent), doubts=doubts, switches_back=dpids, store_error=error)
     another = replace(state, reported=reported, installed=Installed(plan, plan, 2), sleeping_until_us=confirmed)
     assert plan_of_state(another) == plan
-    assert basis(SITE, another.wished, another.reported, START_US) == made_of
-    assert replanned(SITE, another, START_US).desired.plan == replanned(SITE, state, START_US).desired.plan
+    assert basis(SITE, another.wished, another.reported, NOW) == made_of
+    assert replanned(SITE, another, NOW).desired.plan == replanned(SITE, state, NOW).desired.plan
 
 
 @settings(max_examples=20, deadline=None)
@@ -99,8 +101,8 @@ def test_the_epoch_is_but_a_number_on_it(promised, epoch):
 
 
 def test_planning_anew_without_news_is_the_same_state():
-    state = replanned(SITE, state_with([("base20", FlowClass.URGENT, 10**7)]), START_US)
-    assert replanned(SITE, state, START_US) is state
+    state = replanned(SITE, state_with([("base20", FlowClass.URGENT, 10**7)]), NOW)
+    assert replanned(SITE, state, NOW) is state
 
 
 @pytest.mark.parametrize("wants", [True, False])
@@ -111,7 +113,7 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
     host = replace(state.reported.hosts["base20"], wants={"image/base20": wants, "unknown": True})
     reported = state.reported.with_host("base20", host)
     before, after = (
-        {e.flow.name: e.frame_bps for e in desired_plan(site.state.site, state.wished, r, 2, START_US).entries}
+        {e.flow.name: e.frame_bps for e in desired_plan(site.state.site, state.wished, r, 2, NOW).entries}
         for r in (state.reported, reported)
     )
     assert (after != before) is wants
@@ -119,21 +121,21 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
 
 
 def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
-    state = first_state(SITE, START_US)
+    state = first_state(SITE, NOW)
     ready = replace(state.desired.plan, down=frozenset({"north"}))
     state = replace(state, desired=replace(state.desired, prepared={"north": ready}))
-    lines = state.reported.lines.said("north", NORTH_PORT, START_US, is_live=False)
+    lines = state.reported.lines.said("north", NORTH_PORT, NOW.elapsed_us, is_live=False)
     died = replace(state, reported=replace(state.reported, lines=lines))
-    assert must_replan(SITE, died, START_US)
-    noted, news = with_lines_noted(died, START_US)
+    assert must_replan(SITE, died, NOW)
+    noted, news = with_lines_noted(died, NOW.elapsed_us)
     assert [(circuit, str(line)) for circuit, line in news] == [("north", "down")]
     assert noted.desired.plan == replace(ready, epoch=state.desired.next_epoch)
     assert noted.desired.prepared == {}
-    assert with_lines_noted(noted, START_US) == (noted, ())
+    assert with_lines_noted(noted, NOW.elapsed_us) == (noted, ())
 
 
 def test_reading_the_ledger_anew_is_another_version_even_if_nothing_moved():
-    state = first_state(SITE, START_US)
+    state = first_state(SITE, NOW)
     restored = replace(state, wished=replace(state.wished, ledger=SITE.ledger(), restored=1))
-    assert must_replan(SITE, restored, START_US)
-    assert not must_replan(SITE, replanned(SITE, restored, START_US), START_US)
+    assert must_replan(SITE, restored, NOW)
+    assert not must_replan(SITE, replanned(SITE, restored, NOW), NOW)

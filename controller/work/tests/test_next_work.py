@@ -40,7 +40,7 @@ def at_rest(**changes) -> Situation:
         desired=Desired(OLD, 0, Basis((0, 0), 0, (), frozenset())),
         progress=Progress(SURE),
         together_us=0,
-        now_us=START_US,
+        elapsed_us=START_US,
     )
     return replace(situation, **changes)
 
@@ -92,7 +92,7 @@ def test_a_host_that_has_not_confirmed_is_waited_for():
     silent = HostState(connected=True, leases=before.sent(lesser.epoch, leases.grants[-1].entries, START_US, 300_000))
     waiting = replace(situation, reported=situation.reported.with_host("base23", silent))
     assert next_work(waiting) is Other.WAIT
-    assert isinstance(next_work(replace(waiting, now_us=START_US + 300_000)), Step)
+    assert isinstance(next_work(replace(waiting, elapsed_us=START_US + 300_000)), Step)
 
 
 def test_when_all_have_confirmed_that_is_noted_once_and_the_switches_follow():
@@ -103,7 +103,7 @@ def test_when_all_have_confirmed_that_is_noted_once_and_the_switches_follow():
 def test_switches_wait_for_hosts_that_begin_together():
     waiting = shrunk(together_us=1)
     assert next_work(waiting) is Other.WAIT
-    assert next_work(replace(waiting, now_us=START_US + 1)).stage is not Stage.HOSTS
+    assert next_work(replace(waiting, elapsed_us=START_US + 1)).stage is not Stage.HOSTS
 
 
 def test_hosts_grow_when_the_switches_hold_the_plan_and_it_is_noted_even_if_nobody_is_there():
