@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import threading
-import time
 
 import structlog
 
@@ -14,7 +13,6 @@ from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
-from controller.plan.clock import Instant
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.southbound.agents.hosts import HostSessions
@@ -25,6 +23,7 @@ from controller.southbound.site_switches import SiteSwitches
 from controller.state.guard import GuardedState
 from controller.store import Store
 from controller.use_cases import UseCases
+from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
 from controller.work.purchasing import Purchasing
 from controller.work.timekeeper import Timekeeper
@@ -32,33 +31,35 @@ from controller.work.timekeeper import Timekeeper
 log = structlog.get_logger()
 
 
-def run(settings: ControllerSettings) -> int:
+def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
+
+    ``trusts_wall``: the operator says that the wall clock is right, whatever the calendar was.
 
     Raises:
         OSError: a port is taken, or an address is not ours.
         StoreError: the database cannot be used.
     """
-    state = GuardedState(
-        settings.site, lambda: Instant(time.time_ns() // 1000, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000)
-    )
-    reports = Reports(state)
-    hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
-    ignored = settings.audit.ignored
-    sessions = SwitchSessions(reports, ignored)
-    writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
-    by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
-    switches = SiteSwitches(settings.site, sessions, by_switch)
-    writing = threading.Lock()  # round all that is written to switches: a plan's steps, and an audit's repairs
-    audit = SwitchAudit(settings.site, sessions, by_switch, ignored)
-    audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
-    address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
     stop = stop_signal()
     with contextlib.ExitStack() as parts:
         store = Store(settings.store)
         parts.callback(store.close)
         store.open()
+        clock = machine_clock(store.time(), trusts_wall=trusts_wall)
+        state = GuardedState(settings.site, clock.now)
+        reports = Reports(state)
+        hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
+        ignored = settings.audit.ignored
+        sessions = SwitchSessions(reports, ignored)
+        writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
+        by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
+        switches = SiteSwitches(settings.site, sessions, by_switch)
+        writing = threading.Lock()  # round all that is written to switches: a plan's steps, and an audit's repairs
+        audit = SwitchAudit(settings.site, sessions, by_switch, ignored)
+        audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
+        address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
         use_cases = UseCases(state, store)
+        clocks = ClockWatch(state, store, clock)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
         parts.callback(hosts.stop)
@@ -70,7 +71,7 @@ def run(settings: ControllerSettings) -> int:
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
         parts.enter_context(working(Convergence(state, switches, hosts, writing).run, "convergence", state, stop))
         parts.enter_context(working(audits.run, "audit", state, stop))
-        parts.enter_context(working(Timekeeper(state, use_cases).run, "clock", state, stop))
+        parts.enter_context(working(Timekeeper(state, use_cases, clocks).run, "clock", state, stop))
         parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         stop.wait()

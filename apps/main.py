@@ -34,6 +34,9 @@ def _failed(message: str, code: int) -> typer.Exit:
 def controller(
     config: Config,
     check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right.")] = False,
+    trust_clock: Annotated[
+        bool, typer.Option("--trust-clock", help="The wall clock is right: what is over by it is over.")
+    ] = False,
 ) -> None:
     """Run the controller: plan, switches, agents and the REST API.
 
@@ -60,7 +63,7 @@ def controller(
 
     logs.configure()
     try:
-        code = run(settings)
+        code = run(settings, trusts_wall=trust_clock)
     except (OSError, SouthboundError, StoreError) as error:
         raise _failed(str(error), EXIT_FAILED) from error
     raise typer.Exit(code)

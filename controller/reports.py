@@ -31,6 +31,7 @@ class View:
         error: why the last step failed, empty if it did not.
         lines: by circuit, how its line is.
         prepared: by circuit, the plan that is held ready for the case that it dies.
+        calendar_off_us: the wall clock less the calendar's time.
     """
 
     desired: Plan
@@ -40,6 +41,7 @@ class View:
     error: str
     lines: Mapping[str, LineState]
     prepared: Mapping[str, Plan]
+    calendar_off_us: int
 
 
 class Reports:
@@ -66,6 +68,7 @@ class Reports:
             reported.store_error or now.installed.error,
             {c.name: reported.lines.state(c.name, elapsed_us) for c in site.network.circuits},
             now.desired.prepared,
+            reported.calendar_off_us,
         )
 
     def steps(self) -> tuple[StepDone, ...]:

@@ -55,6 +55,8 @@ def _plan(view: View) -> Iterator[Metric]:
     yield GaugeMetricFamily("headway_plan_epoch", "Number of the plan that is wanted.", value=view.desired.epoch)
     installed = 0 if view.installed is None else view.installed.epoch
     yield GaugeMetricFamily("headway_plan_installed_epoch", "Number of the plan in the switches.", value=installed)
+    off = "The wall clock less the time that promises are kept by; 0 below a second."
+    yield GaugeMetricFamily("headway_calendar_off_seconds", off, value=view.calendar_off_us / 1e6)
     count = len(violations(view.layers))
     yield GaugeMetricFamily(
         "headway_invariant_violations", "Places where a layer lets through more than the next one.", value=count

@@ -63,6 +63,7 @@ class Reported:
         lines: how the circuits' lines are.
         doubts: how often it was learnt that the switches may not hold what was installed.
         switches_back: dpids of those to be audited at once.
+        calendar_off_us: the wall clock less the calendar's time, while somebody has set it to another one.
         store_error: memory may be ahead of the disk: nothing is promised until it was read anew.
     """
 
@@ -72,6 +73,7 @@ class Reported:
     doubts: int = 0
     switches_back: frozenset[int] = frozenset()
     store_error: str = ""
+    calendar_off_us: int = 0
 
     @property
     def connected(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, upd
 from sqlalchemy.exc import SQLAlchemyError
 
 from controller.store.backends import backend
+from controller.store.clock import SavedTime, time_of, time_text
 from controller.store.rows import (
     Row,
     RowBatch,
@@ -20,6 +21,8 @@ from controller.store.rows import (
 from controller.store.schema import WRITTEN_BY, migrate
 from controller.store.tables import ANNOUNCEMENTS, META, PURCHASES, RESERVATIONS
 from topology import __version__
+
+TIME = "time"
 
 
 class Database:
@@ -36,7 +39,7 @@ class Database:
         self._backend = backend(url)
         self.shown = self._backend.shown
         self._connection: Connection | None = None
-        self._upserts = {table: self._backend.upsert(table) for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES)}
+        self._upserts = {table: self._backend.upsert(table) for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES, META)}
 
     def open(self) -> None:
         """Connect, or connect again; be alone; bring the schema up to date.
@@ -73,6 +76,12 @@ class Database:
                 tuple(purchase_of(row) for row in purchases.mappings()),
             )
 
+    def time(self) -> SavedTime | None:
+        """Return the calendar's time as it was written down last; None if it never was."""
+        with self._connected().begin() as transaction:
+            text = transaction.connection.execute(select(META.c.value).where(META.c.key == TIME)).scalar()
+        return None if text is None else time_of(text)
+
     def write(self, batch: RowBatch) -> None:
         """Write a batch in one transaction; once this returns, it outlives a crash of the machine."""
         bodies = {name: body for name, body in batch.announcements.items() if body is not None}
@@ -81,6 +90,7 @@ class Database:
             self._put(RESERVATIONS, [reservation_row(r) for r in batch.reservations.values()])
             self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
+            self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
             self._forget(PURCHASES, [name for name, purchase in batch.purchases.items() if purchase is None])
 

@@ -9,6 +9,7 @@ from sqlalchemy import RowMapping
 
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Constraints, Reservation
+from controller.store.clock import SavedTime
 from topology.protocol import FlowClass
 
 Row = dict[str, str | int | None]
@@ -46,12 +47,14 @@ class Changes:
         announcements: by id, the JSON text of each; None for one that is gone.
         purchases: new ones, and new versions of known ones.
         purchases_gone: the names of those to forget, after the former.
+        time: the calendar's, for the next controller.
     """
 
     reservations: tuple[Reservation, ...] = ()
     announcements: tuple[tuple[str, str | None], ...] = ()
     purchases: tuple[PurchaseRow, ...] = ()
     purchases_gone: tuple[str, ...] = ()
+    time: SavedTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,16 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """The last word about each thing that changes; None for what is gone."""
+    """The last word about each thing that changes; None for what is gone. ``times`` has one, or none."""
 
     reservations: dict[str, Reservation] = field(default_factory=dict)
     announcements: dict[str, str | None] = field(default_factory=dict)
     purchases: dict[str, PurchaseRow | None] = field(default_factory=dict)
+    times: list[SavedTime] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
-        return bool(self.reservations or self.announcements or self.purchases)
+        return bool(self.reservations or self.announcements or self.purchases or self.times)
 
 
 def merged(many: Iterable[Changes]) -> RowBatch:
@@ -90,6 +94,7 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.announcements.update(changes.announcements)
         batch.purchases.update((p.name, p) for p in changes.purchases)
         batch.purchases.update((name, None) for name in changes.purchases_gone)
+        batch.times[:] = [changes.time] if changes.time else batch.times
     return batch
 
 

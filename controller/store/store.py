@@ -7,6 +7,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
+from controller.store.clock import SavedTime
 from controller.store.database import Database
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
 from controller.store.rows import Changes, StoredRows, merged
@@ -65,6 +66,18 @@ class Store:
                 self._why = ""
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self._writer.start()
+
+    def time(self) -> SavedTime | None:
+        """Return the calendar's time as an earlier controller has written it down; None if none has. After ``open``.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        with self._using:
+            try:
+                return self._database.time()
+            except Exception as error:
+                raise StoreFailed(self.url, _why(error)) from error
 
     def load(self) -> StoredRows:
         """Return all that is kept, with every save made before; after a failure, saves are accepted again.

@@ -13,10 +13,12 @@ from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.errors import SwitchGone
+from controller.state.clock import SiteClock
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
 from controller.store import Store
 from controller.use_cases import UseCases
+from controller.work.clock_watch import ClockWatch
 from controller.work.convergence import Convergence
 from controller.work.timekeeper import prepare
 from topology.named import chile_illinois
@@ -46,6 +48,27 @@ def value_of(state: GuardedState) -> SiteState:
     """Return the state as it is now."""
     with state.changed:
         return state.value
+
+
+class SetClock(Clock):
+    """A machine's clocks, of which the wall clock can be set, and the calendar that the real rule makes of them."""
+
+    def __init__(self):
+        self.wall_us, self.elapsed_us = START_US, ELAPSED_US
+        self.site_clock = SiteClock(lambda: self.elapsed_us, lambda: self.wall_us)
+
+    def __call__(self):
+        """Return the calendar's time."""
+        return self.instant().calendar_us
+
+    def instant(self):
+        """Return the time in both kinds."""
+        return self.site_clock.now()
+
+    def passes(self, us):
+        """Time passes."""
+        self.elapsed_us += us
+        self.wall_us += us
 
 
 class FakeSwitches:
@@ -157,6 +180,13 @@ class FakeSite:
         self.use_cases.tick()
         prepare(self.state)
         return kept.value
+
+
+def watch_of(site):
+    """Return what looks at a site's clocks."""
+    clock = site.clock
+    read = clock.site_clock if isinstance(clock, SetClock) else SiteClock(lambda: clock.instant().elapsed_us, clock)
+    return ClockWatch(site.state, site.store, read)
 
 
 def ready_site(**more):

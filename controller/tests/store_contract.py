@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Constraints, Reservation
 from controller.store import Changes, PurchaseRow, Store, StoreBusy, StoreFailed, StoreNewer
+from controller.store.clock import SavedTime
 from controller.store.schema import VERSION_TABLE
 from controller.store.tables import METADATA
 from controller.tests.store_child import reservation
@@ -150,6 +151,19 @@ class StoreContract:
         again.open()
         assert again.load() == saved
         assert (len(saved.reservations), saved.announcements, len(saved.purchases)) == (1, {"a": "{}"}, 1)
+        again.close()
+
+    def test_the_time_that_was_saved_last_outlives_the_store(self, store, url):
+        assert store.time() is None
+        times = [SavedTime("boot", calendar_us, 5) for calendar_us in (1, 3, 2)]
+        done(store, Changes(time=times[0]))
+        for saved in [store.save(Changes(time=time)) for time in times[1:]]:
+            saved.result(10)
+        assert store.time() == times[-1]
+        store.close()
+        again = Store(url)
+        again.open()
+        assert again.time() == times[-1]
         again.close()
 
     def test_reservations_come_in_the_order_of_their_creation(self, store):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.start_bursts import StartBurstWatch
-from controller.tests.fakes import FakeSite, ready_site, sending_image
+from controller.tests.fakes import FakeSite, ready_site, sending_image, watch_of
 from controller.work.timekeeper import Timekeeper
 from topology.named import chile_illinois
 
@@ -40,7 +40,7 @@ def test_a_start_that_fits_is_not_spoken_of():
 
 def test_the_clocks_thread_says_what_does_not_fit(tight):
     sending_image(tight)
-    Timekeeper(tight.state, tight.use_cases).step()
+    Timekeeper(tight.state, tight.use_cases, watch_of(tight)).step()
     (fields,) = said(tight)
     assert (fields["link"], fields["buffer_bytes"]) == ("ls1->ch1", 60_000)
     assert fields["needed_bytes"] > 60_000

@@ -14,7 +14,7 @@ from controller.plan.lifecycle import Illegal, ReservationState
 from controller.plan.purchases import Period
 from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed
-from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of
+from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of, watch_of
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
 from controller.work.timekeeper import Timekeeper
@@ -282,7 +282,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     workers = [
         threading.Thread(target=work, daemon=True)
         for work in (
-            Timekeeper(site.state, use_cases).run,
+            Timekeeper(site.state, use_cases, watch_of(site)).run,
             Convergence(site.state, site.switches, site.hosts, threading.Lock()).run,
         )
     ]

@@ -10,6 +10,7 @@ from controller.state.guard import GuardedState
 from controller.state.value import must_prepare
 from controller.store import StoreError
 from controller.use_cases import UseCases
+from controller.work.clock_watch import ClockWatch
 
 IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait to be noticed
 SOONEST_US = 1_000
@@ -36,8 +37,9 @@ def prepare(state: GuardedState) -> None:
 class Timekeeper:
     """Lets the promises act when something is due, and whenever something has changed."""
 
-    def __init__(self, state: GuardedState, use_cases: UseCases) -> None:
+    def __init__(self, state: GuardedState, use_cases: UseCases, clocks: ClockWatch) -> None:
         self._state = state
+        self._clocks = clocks
         self._use_cases = use_cases
         self._bursts = StartBurstWatch(state)
         self._said = ""  # the failure that was logged last, while it lasts
@@ -64,6 +66,7 @@ class Timekeeper:
 
     def step(self) -> None:
         """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""
+        self._clocks.look()
         try:
             self._use_cases.tick()
             prepare(self._state)

@@ -110,6 +110,7 @@ def health(value: View) -> HealthOut:
         "error": value.error,
         "hosts_missing": missing,
         "hosts_unconfirmed": waiting,
+        "calendar_off_us": value.calendar_off_us,
     }
 
 

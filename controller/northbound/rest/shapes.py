@@ -314,6 +314,10 @@ class HealthOut(TypedDict):
     error: Annotated[str, Field(description="Why not; empty if it is.")]
     hosts_missing: Annotated[list[str], Field(description="Hosts without an agent.")]
     hosts_unconfirmed: Annotated[list[str], Field(description="Hosts that have not confirmed what they were sent.")]
+    calendar_off_us: Annotated[
+        int,
+        Field(description="The wall clock less the time that promises are kept by, microseconds; 0 below a second."),
+    ]
 
 
 @with_config(WHOLE)
