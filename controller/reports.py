@@ -8,13 +8,15 @@ from controller.plan.invariant import Layers
 from controller.plan.lines import LineState
 from controller.plan.plan import Plan
 from controller.plan.ports import PortBurst
+from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carried, port_links
 from controller.start_bursts import start_bursts
 from controller.state.guard import GuardedState
+from controller.state.health import troubles
 from controller.state.installed import StepDone
 from controller.state.layers import layers
 from controller.state.reported import HostState
 from controller.state.value import flows
-from topology.network import Hop
+from topology.network import Hop, Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 from topology.units import shown_time
 
@@ -50,10 +52,7 @@ class Reports:
     def __init__(self, state: GuardedState) -> None:
         self._state = state
         self._declined: dict[str, Declined] = {}  # by host, what was said of it last
-        dpids = {switch.name: switch.dpid for switch in state.site.network.switches}
-        self._circuits = {
-            (dpids[tail], link.port_no): link.circuit for tail, _, link in state.site.network.circuit_links
-        }
+        self._switches = {switch.dpid: switch for switch in state.site.network.switches}
 
     def view(self) -> View:
         """Return the plan at every layer, now."""
@@ -70,6 +69,11 @@ class Reports:
             now.desired.prepared,
             reported.calendar_off_us,
         )
+
+    def troubles(self, connected: frozenset[int]) -> tuple[str, ...]:
+        """Return what is not well, beside the last step, while some switches are connected, by their dpids."""
+        with self._state.changed:
+            return troubles(self._state.site, self._state.value, connected, self._state.now())
 
     def steps(self) -> tuple[StepDone, ...]:
         """Return the latest steps of transitions, oldest first."""
@@ -188,46 +192,87 @@ class Reports:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
 
-    def switch_up(self, dpid: int) -> None:
+    def switch_up(self, dpid: int, address: str, ports: SeenPorts) -> None:
         """Note that a switch came: what it holds must be compared again, and what it has lost is drift."""
-        self._audit_at_once(dpid)
-        self._doubt()
+        switch, state = self._switches.get(dpid), self._state
+        with state.changed:
+            if switch is None:
+                self._put_wiring(state.reported.wiring.with_unknown(dpid, address))
+                state.events.publish("switch.unknown", level="error", dpid=f"{dpid:016x}", address=address)
+                return
+            self._ports_said(switch, ports)
+            self._audit_at_once(dpid)
+            self._doubt()
+
+    def switch_down(self, dpid: int) -> None:
+        """Note that a switch went: what it holds must be compared again."""
+        switch, state = self._switches.get(dpid), self._state
+        with state.changed:
+            if switch is None:
+                self._put_wiring(state.reported.wiring.with_unknown(dpid, None))
+                return
+            self._put_wiring(state.reported.wiring.without(switch))
+            self._doubt()
+
+    def claimed(self, dpid: int, address: str) -> None:
+        """Note that another switch calls under a datapath id that a switch has; it calls again and again."""
+        state = self._state
+        with state.changed:
+            before = state.reported.wiring
+            self._put_wiring(before.with_claim(dpid, Claim(address, state.elapsed_us())))
+            if dpid not in before.claims:
+                name = self._switches[dpid].name if dpid in self._switches else ""
+                fields = {"dpid": f"{dpid:016x}", "switch": name, "address": address}
+                state.events.publish("switch.claimed_twice", level="error", **fields)
 
     def rule_gone(self, dpid: int) -> None:
         """Note that somebody has deleted a rule of ours: that switch is audited at once."""
-        self._audit_at_once(dpid)
+        with self._state.changed:
+            self._audit_at_once(dpid)
+
+    def port_said(self, dpid: int, port_no: int, port: SeenPort | None) -> None:
+        """Note that a port has changed; a circuit whose line ends there lives and dies with it."""
+        switch, state = self._switches.get(dpid), self._state
+        with state.changed:
+            if switch is None or dpid not in state.reported.wiring.ports:
+                return  # it is about to show all its ports
+            seen = dict(state.reported.wiring.ports[dpid])
+            seen.pop(port_no, None)
+            self._ports_said(switch, seen if port is None else {**seen, port_no: port})
+
+    # Under the lock.
+
+    def _ports_said(self, switch: Switch, seen: SeenPorts) -> None:
+        """Take in all ports of a switch: lines live and die with theirs; what is not as it should be is drift."""
+        state, network = self._state, self._state.site.network
+        plan, faults, elapsed_us = state.desired.plan, state.reported.wiring.faults, state.elapsed_us()
+        lines = state.reported.lines
+        for _, link in port_links(network, switch.name):
+            if link.circuit is not None:
+                end = switch.dpid, link.port_no
+                lines = lines.said(link.circuit, end, elapsed_us, is_live=is_carried(link, seen))
+        self._put_wiring(state.reported.wiring.with_ports(network, switch, seen))
+        state.put(reported=replace(state.reported, lines=lines))
+        state.note_lines()
+        if state.reported.wiring.faults != faults:
+            self._audit_at_once(switch.dpid)
+        if state.desired.plan is not plan:
+            self._say_late()
+
+    def _put_wiring(self, wiring: Wiring) -> None:
+        self._state.put(reported=replace(self._state.reported, wiring=wiring))
+        self._state.changed.notify_all()
 
     def _audit_at_once(self, dpid: int) -> None:
-        with self._state.changed:
-            reported = self._state.reported
-            self._state.put(reported=replace(reported, switches_back=reported.switches_back | {dpid}))
-            self._state.changed.notify_all()
-
-    def switch_down(self, _dpid: int) -> None:
-        """Note that a switch went: what it holds must be compared again."""
-        self._doubt()
+        reported = self._state.reported
+        self._state.put(reported=replace(reported, switches_back=reported.switches_back | {dpid}))
+        self._state.changed.notify_all()
 
     def _doubt(self) -> None:
         """Note that switches may not hold any more what was installed."""
-        with self._state.changed:
-            reported = self._state.reported
-            self._state.put(reported=replace(reported, doubts=reported.doubts + 1))
-            self._state.changed.notify_all()
-
-    def port_said(self, dpid: int, port_no: int, is_live: bool) -> None:
-        """Note whether a switch's port is live; a circuit whose line ends there lives and dies with it."""
-        state = self._state
-        with state.changed:
-            circuit = self._circuits.get((dpid, port_no))
-            if circuit is None:
-                return
-            before, reported = state.desired.plan, state.reported
-            lines = reported.lines.said(circuit, (dpid, port_no), state.elapsed_us(), is_live=is_live)
-            state.put(reported=replace(reported, lines=lines))
-            state.note_lines()
-            state.changed.notify_all()
-            if state.desired.plan is not before:
-                self._say_late()
+        reported = self._state.reported
+        self._state.put(reported=replace(reported, doubts=reported.doubts + 1))
+        self._state.changed.notify_all()
 
     def _say_late(self) -> None:
         """Say of the promises that are not kept any more, and when they will be done now; under the lock."""

@@ -24,6 +24,7 @@ class DriftKind(StrEnum):
     QUEUE = "queue"  # as the switch's database has it
     HTB = "htb"  # the same queue as the kernel has it
     HOST = "host"  # what an agent holds
+    PORT = "port"  # its number, its name, and whether it carries traffic
 
 
 class Shape(StrEnum):
@@ -61,6 +62,7 @@ class Deviation:
         found: what it is; empty if it is not there.
         outcome: what was done about it.
         todo: what a person has to do, if there is something.
+        port_name: the interface of the port that it keeps from carrying; empty if it is at no port.
     """
 
     kind: DriftKind
@@ -69,11 +71,17 @@ class Deviation:
     found: str = ""
     outcome: Outcome = Outcome.NOT_YET
     todo: str = ""
+    port_name: str = ""
 
     @property
     def identity(self) -> tuple[DriftKind, Shape, str, str]:
         """What makes it the same deviation at the next audit."""
         return self.kind, self.shape, self.wanted, self.found
+
+    @property
+    def alarm(self) -> str:
+        """What it is, and what to do."""
+        return f"{self.kind} {self.shape}: {self.found or self.wanted}: {self.todo}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +164,7 @@ class Audit:
     @property
     def alarms(self) -> tuple[str, ...]:
         """What a person has to look after: each with what to do; each once, in order."""
-        said = (f"{d.kind} {d.shape}: {d.found or d.wanted}: {d.todo}" for d in self.seen.deviations if d.todo)
-        return tuple(dict.fromkeys((*said, *self.errors)))
+        return tuple(dict.fromkeys((*(d.alarm for d in self.seen.deviations if d.todo), *self.errors)))
 
 
 def counts(deviations: Iterable[Deviation]) -> dict[tuple[DriftKind, Shape], int]:

@@ -28,6 +28,7 @@ from controller.audit.record import AuditRecord, DriftView
 from controller.audit.switches import Part
 from controller.plan.plan import Plan
 from controller.state.guard import GuardedState
+from controller.state.reported import PlaceAlarm
 from topology.network import Switch
 from topology.protocol import Allocations
 
@@ -139,7 +140,19 @@ class AuditRunner:
         seen = reduce(Compared.__add__, (part.seen for part in parts), Compared())
         errors = tuple(dict.fromkeys(part.error for part in parts if part.error))
         took_us = int((time.monotonic() - began_s) * 1e6)
-        self._record.note(Audit(place, began_us, took_us, seen, sum(part.messages for part in parts), errors))
+        audit = Audit(place, began_us, took_us, seen, sum(part.messages for part in parts), errors)
+        self._record.note(audit)
+        self._raise(audit)
+
+    def _raise(self, audit: Audit) -> None:
+        """Let everybody see what waits for a person: what is at a port is not carried there."""
+        alarms = tuple(PlaceAlarm(d.alarm, d.port_name) for d in audit.seen.deviations if d.todo)
+        found = (*alarms, *(PlaceAlarm(error) for error in audit.errors))
+        with self._state.changed:
+            reported = self._state.reported
+            if reported.alarms.get(audit.place, ()) != found:
+                self._state.put(reported=replace(reported, alarms={**reported.alarms, audit.place: found}))
+                self._state.changed.notify_all()
 
     def _hosts_audited(self) -> Part:
         """Return what hosts say they hold against what they confirmed; who differs is sent it again."""

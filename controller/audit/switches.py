@@ -10,6 +10,7 @@ from typing import Any
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape, compared
 from controller.plan.plan import Plan
+from controller.plan.wiring import PortFault, port_faults, port_links
 from controller.site import Site
 from controller.southbound.errors import ForeignQos, SouthboundError
 from controller.southbound.openflow.connection import ReadBack
@@ -65,7 +66,14 @@ class SwitchAudit:
         rows = [_guarded(lambda name=name: self._rows(writer, name, ports[name])) for name in ports]  # type: ignore[misc]
         ours = {name: ports[name] for name, row in zip(ports, rows, strict=True) if _is_usable(row)}
         kernel = _guarded(lambda: self._kernel(writer, ours))
-        return rules, *rows, kernel
+        return _guarded(lambda: self._ports(switch)), rules, *rows, kernel
+
+    def _ports(self, switch: Switch) -> Part:
+        """Return how a switch's ports are; none of it is ours to repair."""
+        network = self._site.network
+        faults = port_faults(network, switch.name, self._sessions.ports(switch.dpid))
+        proper = len(tuple(port_links(network, switch.name))) - len(faults)
+        return Part(Compared({DriftKind.PORT: proper}, tuple(map(_misplaced, faults))))
 
     # ---- rules and meters ----
 
@@ -163,10 +171,16 @@ def _shadowed(shadow: Shadow) -> Deviation:
     return Deviation(DriftKind.FLOW, Shape.SHADOWED, str(shadow.first), found, Outcome.LEFT, todo)
 
 
+def _misplaced(fault: PortFault) -> Deviation:
+    shape = Shape.MISCONFIGURED if fault.found else Shape.MISSING
+    wanted = f"{fault.wanted} to {fault.hop.head}"
+    return Deviation(DriftKind.PORT, shape, wanted, fault.found, Outcome.LEFT, fault.todo)
+
+
 def _foreign(port_name: str, wanted: PortQueues, kind: DriftKind, todo: str) -> Compared:
     """Return a port whose queues are somebody else's: none of ours is there, and none is put there."""
     ours = f"port {port_name}: {len(wanted.queues)} queues"
-    return Compared(deviations=(Deviation(kind, Shape.SHADOWED, ours, "", Outcome.LEFT, todo),))
+    return Compared(deviations=(Deviation(kind, Shape.SHADOWED, ours, "", Outcome.LEFT, todo, port_name),))
 
 
 def _kernel_seen(writer: QueueWriter, ports: Mapping[str, PortQueues]) -> tuple[Compared, dict[str, htb.PortClasses]]:

@@ -1,12 +1,15 @@
-"""Whether a reservation is carried by every layer, and if not, what lacks. Pure."""
+"""Whether a promise is carried by every layer, and if not, what lacks. Pure."""
 
+from controller.plan.announcements import Announcement
 from controller.plan.clock import Instant
-from controller.plan.failover import carries, crossed
-from controller.plan.lifecycle import ReservationState
+from controller.plan.failover import carries, crossed, late
+from controller.plan.lifecycle import ENDED, ReservationState
+from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import circuits_not_up, flow_name, path_now
 from controller.state.value import SiteState
+from topology.network import hops
 
 STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
 
@@ -15,18 +18,15 @@ def lacks(site: Site, state: SiteState, known: Reservation, now: Instant) -> str
     """Return what keeps a reservation whose time it is from being carried; empty if nothing."""
     if known.state is ReservationState.ACTIVE and _starting(state, now.elapsed_us):
         return ""
-    if cut := _cut(site, state, known, now):
-        return cut
+    if found := _in_the_way(site, state, known, now):
+        return found[0]
     if state.installed.error:
         return state.installed.error
     first_epoch = state.desired.first_epochs.get(known.reservation_id, state.desired.next_epoch)
     if state.installed.hosts_epoch < first_epoch:
         return "the plan with it is not in force yet"
-    for end in (known.a_end, known.z_end):
-        host = state.reported.hosts.get(end)
-        if host is not None and not host.connected:
-            return f"{end}: its agent is not connected"
-    return ""
+    absent = _absent(state, (known.a_end, known.z_end))
+    return absent[0] if absent else ""
 
 
 def unsettled(site: Site, state: SiteState, now: Instant) -> bool:
@@ -37,21 +37,79 @@ def unsettled(site: Site, state: SiteState, now: Instant) -> bool:
     )
 
 
+def reservation_obstacles(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...] | None:
+    """Return why a reservation cannot be carried at this moment; none of them if it can, None if it is not its time."""
+    if known.state in ENDED or not known.start_us <= now.calendar_us < known.end_us:
+        return None
+    path = path_now(site, state.wished, known, state.reported.lines.down(now.elapsed_us), now.calendar_us) or known.path
+    found = _in_the_way(site, state, known, now)
+    return _each_once((*found, *_unable(site, state, path), *_absent(state, (known.a_end, known.z_end))))
+
+
+def announcement_obstacles(site: Site, state: SiteState, known: Announcement, now: Instant) -> tuple[str, ...]:
+    """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can."""
+    ways = {e.flow.name: e.flow.path for e in state.desired.plan.entries}
+    down, found = state.reported.lines.down(now.elapsed_us), list[str]()
+    for flow in known.flows:
+        path = ways.get(flow.name, flow.path)
+        found += [f"{name}: the line is down" for name in crossed(site.network, path, down)]
+        found += _at_ports(site, state, path)
+        found += _unable(site, state, path)
+        found += _absent(state, (flow.host, flow.target))
+    has_less = any(late([known], state.desired.plan, site.network.framing, now.calendar_us)) and ways.keys() & {
+        flow.name for flow in known.flows
+    }
+    return _each_once((*found, *(["the plan has less for it than was promised"] if has_less else [])))
+
+
 def _starting(state: SiteState, elapsed_us: int) -> bool:
     """Return whether this process has not had the time yet to find its switches and agents, which go on as granted."""
     return not state.installed.hosts_epoch and elapsed_us < state.started_us + STARTING_US
 
 
-def _cut(site: Site, state: SiteState, known: Reservation, now: Instant) -> str:
-    """Return what of a reservation's path is missing; empty if nothing, or if it is carried another way in full."""
+def _in_the_way(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...]:
+    """Return what of a reservation's path is missing; nothing if it is carried another way in full."""
     network, down = site.network, state.reported.lines.down(now.elapsed_us)
     path = path_now(site, state.wished, known, down, now.calendar_us)
     if not path:
         names = circuits_not_up(site, state.wished, known.path, now.calendar_us)
         purchases = [p for name in names for p in state.wished.purchases[name].values()]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
-        return f"{', '.join(names)}: {states}"
+        return (f"{', '.join(names)}: {states}",)
     own = [e for e in state.desired.plan.entries if e.flow.name == flow_name(known)]
-    led_round = any(carries(e, known.rate_bps, network, down) for e in own)
+    led_round = [e.flow.path for e in own if carries(e, known.rate_bps, network, down)]
     dead = crossed(network, path, down)
-    return f"{', '.join(dead)}: the line is down" if dead and not led_round else ""
+    if dead and not led_round:
+        return (f"{', '.join(dead)}: the line is down", *_at_ports(site, state, path))
+    return _at_ports(site, state, led_round[0] if dead else path)
+
+
+def _at_ports(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:
+    """Return what is wrong with the ports of a path, either way."""
+    reported, found = state.reported, list[str]()
+    for hop in (*hops(path), *hops(path[::-1])):
+        if hop in reported.wiring.faults:
+            found.append(str(reported.wiring.faults[hop]))
+        port_name = site.network.link(*hop).port_name
+        found += [f"{hop.tail}: {a.what}" for a in reported.alarms.get(hop.tail, ()) if a.port_name == port_name]
+    return tuple(found)
+
+
+def _unable(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:
+    """Return what keeps the switches of a path from being told of anything new."""
+    if state.installed.meters is None or state.installed.queues is None:
+        return ("no plan is in force in the switches yet",)
+    wiring = state.reported.wiring
+    gone = [s.name for s in site.network.switches if s.name in path and s.dpid in wiring.gone]
+    error = [state.installed.error] if state.installed.error else []
+    return (*(f"{name}: is not connected" for name in gone), *error)
+
+
+def _absent(state: SiteState, ends: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which hosts among some ends have no agent now."""
+    hosts = state.reported.hosts
+    return tuple(f"{end}: its agent is not connected" for end in ends if end in hosts and not hosts[end].connected)
+
+
+def _each_once(found: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines
 from controller.plan.plan import Entry, Flow
+from controller.plan.wiring import Wiring
 from topology.protocol import Telemetry
 
 
@@ -54,6 +55,14 @@ class HostState:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceAlarm:
+    """What an audit has found and cannot repair; and the interface of the port that it is at, if it is at one."""
+
+    what: str
+    port_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reported:
     """All that came from below.
 
@@ -61,6 +70,8 @@ class Reported:
         hosts: every host's agent.
         demands: how often a host has come or gone, or has said what it wants to send.
         lines: how the circuits' lines are.
+        wiring: which switches are there, and by which ports.
+        alarms: by place, what its latest audit has left for a person.
         doubts: how often it was learnt that the switches may not hold what was installed.
         switches_back: dpids of those to be audited at once.
         calendar_off_us: the wall clock less the calendar's time, while somebody has set it to another one.
@@ -70,6 +81,8 @@ class Reported:
     hosts: Mapping[str, HostState]
     demands: int = 0
     lines: Lines = field(default_factory=Lines)
+    wiring: Wiring = field(default_factory=Wiring)
+    alarms: Mapping[str, tuple[PlaceAlarm, ...]] = field(default_factory=dict)
     doubts: int = 0
     switches_back: frozenset[int] = frozenset()
     store_error: str = ""

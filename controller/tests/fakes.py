@@ -10,6 +10,7 @@ from controller.plan.clock import Instant
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.plan.wiring import SeenPort, port_links
 from controller.reports import Reports
 from controller.site import Site
 from controller.southbound.errors import SwitchGone
@@ -155,6 +156,29 @@ class FakeSite:
     def attach_all(self):
         """Let every agent of the network say hello."""
         self.attach(*(h.name for h in self.state.site.network.hosts))
+
+    def ports(self, dpid):
+        """Return the ports of a switch as they should be."""
+        network = self.state.site.network
+        (name,) = (s.name for s in network.switches if s.dpid == dpid)
+        return {link.port_no: SeenPort(link.port_name, is_live=True) for _, link in port_links(network, name)}
+
+    def switch_up(self, dpid, ports=None):
+        """Let a switch connect, with all its ports as they should be, or with others."""
+        self.reports.switch_up(dpid, "192.0.2.1:50000", self.ports(dpid) if ports is None else ports)
+
+    def wire(self):
+        """Let every switch connect."""
+        for switch in self.state.site.network.switches:
+            self.switch_up(switch.dpid)
+        self.converge()
+
+    def port_said(self, dpid, port_no, *, is_live):
+        """Let a switch say that a port of it is live, or is not; one that has not called yet calls first."""
+        if dpid not in self.value.reported.wiring.ports:
+            self.switch_up(dpid)
+        port = self.ports(dpid).get(port_no, SeenPort("spare", is_live=True))
+        self.reports.port_said(dpid, port_no, SeenPort(port.name, is_live))
 
     def converge(self):
         """Let the clock act, audit, carry out what is to do, and let the clock take note of it."""

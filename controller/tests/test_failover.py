@@ -45,7 +45,7 @@ def ways(site):
 
 def test_when_a_circuit_dies_the_plan_that_was_ready_is_wanted_before_anything_is_computed(site):
     ready = site.value.desired.prepared["north"]
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     assert replace(site.value.desired.plan, epoch=ready.epoch) == ready
     assert ways(site) == {"base22": "south", "base23": "south"}
 
@@ -53,7 +53,7 @@ def test_when_a_circuit_dies_the_plan_that_was_ready_is_wanted_before_anything_i
 def test_the_plan_that_was_ready_is_what_is_planned_afterwards(site):
     site.announce(image())
     site.converge()
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     view = site.reports.view()
     with site.state.changed:
@@ -69,7 +69,7 @@ def test_each_new_plan_has_its_own_ready_for_each_death(site):
     prepared = site.value.desired.prepared
     assert {e.flow.host for e in prepared["north"].entries} == {"base20", "base21", "base22", "base23"}
     assert prepared.keys() == {"north", "south"}
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     assert site.value.desired.prepared.keys() == {"south"}
     assert site.value.desired.prepared["south"].entries == ()
@@ -78,17 +78,17 @@ def test_each_new_plan_has_its_own_ready_for_each_death(site):
 def test_both_ends_of_a_cut_line_are_one_death_and_it_is_said_once(site):
     seen = site.state.events.last
     for port in (NORTH_AT_LS1, NORTH_AT_CH1):
-        site.reports.port_said(*port, is_live=False)
+        site.port_said(*port, is_live=False)
         site.converge()
     assert names(site, seen) == [("circuit.down", {"circuit": "north"})]
 
 
 def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enough(site):
     before = ways(site)
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     seen = site.state.events.last
-    site.reports.port_said(*NORTH_AT_LS1, is_live=True)
+    site.port_said(*NORTH_AT_LS1, is_live=True)
     site.converge()
     assert ways(site) == {"base22": "south", "base23": "south"}
     assert site.reports.view().lines["north"] == "returning"
@@ -102,9 +102,9 @@ def test_a_circuit_that_returns_is_used_again_when_it_has_been_up_for_long_enoug
 
 def test_a_host_whose_flow_moves_is_never_told_to_stop(site):
     site.hosts.sent.clear()
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    site.reports.port_said(*NORTH_AT_LS1, is_live=True)
+    site.port_said(*NORTH_AT_LS1, is_live=True)
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     told = [told for host, told in site.hosts.sent if host == "base23"]
@@ -113,7 +113,7 @@ def test_a_host_whose_flow_moves_is_never_told_to_stop(site):
 
 
 def test_a_host_is_told_which_circuits_its_packets_cross_already_while_it_shrinks(site):
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     told = [told.entries[0].circuits for host, told in site.hosts.sent if host == "base22"]
     assert [ways for ways, _ in groupby(told)] == [("north",), ("north", "south"), ("south",)]
@@ -121,7 +121,7 @@ def test_a_host_is_told_which_circuits_its_packets_cross_already_while_it_shrink
 
 def test_a_port_that_belongs_to_no_circuit_changes_nothing(site):
     before = site.value.desired.plan
-    site.reports.port_said(1, 3, is_live=False)
+    site.port_said(1, 3, is_live=False)
     assert site.value.desired.plan is before
 
 
@@ -130,7 +130,7 @@ def test_where_there_is_no_other_circuit_the_flows_wait_for_the_one_there_is():
     site.attach_all()
     site.converge()
     before, seen = site.value.desired.plan, site.state.events.last
-    site.reports.port_said(1, 9, is_live=False)
+    site.port_said(1, 9, is_live=False)
     site.converge()
     assert site.value.desired.plan == before
     assert names(site, seen) == [("circuit.down", {"circuit": "chile-illinois"})]
@@ -141,7 +141,7 @@ def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_wil
     site.converge()
     site.clock.now_us += 500_000
     seen = site.state.events.last
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     (_, late) = names(site, seen)
     assert late[0] == "announcement.late"
     assert late[1]["announcement"] == "image"
@@ -164,14 +164,14 @@ def test_a_reservation_over_a_dead_circuit_is_active_only_while_it_is_carried_in
     for _ in range(2):
         site.converge()
     assert site.value.wished.ledger.reservations["r"].state is ReservationState.ACTIVE
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     known = site.value.wished.ledger.reservations["r"]
     assert (known.state, known.reason) == (state, reason)
 
 
 def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_other(site):
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
     promise = site.announce(image())
     assert {f.path[2] for f in promise.flows} == {"south"}
@@ -179,9 +179,9 @@ def test_an_announcement_that_comes_while_a_circuit_is_down_is_promised_on_the_o
 
 def test_no_layer_lets_through_more_than_the_next_while_a_circuit_dies_and_returns(site):
     seen = site.state.events.last
-    site.reports.port_said(*NORTH_AT_LS1, is_live=False)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
     site.converge()
-    site.reports.port_said(*NORTH_AT_LS1, is_live=True)
+    site.port_said(*NORTH_AT_LS1, is_live=True)
     site.clock.now_us += RETURN_AFTER_US
     site.converge()
     assert [name for name, _ in names(site, seen)] == ["circuit.down", "circuit.up"]

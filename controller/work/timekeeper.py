@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from controller.plan.plan import planned
+from controller.plan.wiring import CLAIM_US
 from controller.start_bursts import StartBurstWatch
 from controller.state.carried import unsettled
 from controller.state.desired import circuits_down, plan_input
@@ -76,3 +77,15 @@ class Timekeeper:
                 self._said = str(failure)
                 self._state.events.publish("store.failed", level="error", error=self._said)
         self._bursts.look()
+        self._forget_claims()
+
+    def _forget_claims(self) -> None:
+        """Say of a datapath id that was claimed twice that it is not any more."""
+        state = self._state
+        with state.changed:
+            reported = state.reported
+            wiring, over = reported.wiring.without_claims_before(state.elapsed_us() - CLAIM_US)
+            if over:
+                state.put(reported=replace(reported, wiring=wiring))
+        for dpid in over:
+            state.events.publish("switch.claim_over", dpid=f"{dpid:016x}")

@@ -58,7 +58,7 @@ def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
 
 def test_a_switch_that_comes_back_is_audited_at_once_before_anything_else():
     site = ready_site()
-    site.reports.switch_up(2)
+    site.switch_up(2)
     site.switches.log.clear()
     site.convergence.step()
     assert site.switches.log == []
@@ -84,7 +84,7 @@ def test_a_switch_that_has_lost_a_rule_is_audited_at_once_and_told_nothing_else(
 def test_there_is_no_audit_while_a_transition_is_under_way():
     site = ready_site()
     site.switches.gone = True
-    site.reports.switch_up(1)
+    site.switch_up(1)
     with site.state.changed:
         installed = site.state.installed
         site.state.put(installed=replace(installed, hosts_epoch=installed.hosts_epoch - 1))

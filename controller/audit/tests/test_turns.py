@@ -131,7 +131,7 @@ def test_what_a_switch_that_comes_back_has_lost_is_found_and_put_back_before_any
     site = held_site()
     old = site.value.installed.meters.epoch
     site.switches.held = None
-    site.reports.switch_up(1)
+    site.switch_up(1)
     site.convergence.step()
     assert site.switches.written == []  # the audit's turn
     site.audits.next()
@@ -145,7 +145,7 @@ def test_what_comes_back_in_the_middle_of_a_transition_is_put_back_without_an_au
     site = held_site()
     old, new = site.value.installed.meters.epoch, wish(site)
     site.switches.held = None
-    site.reports.switch_up(1)
+    site.switch_up(1)
     site.convergence.step()
     assert site.switches.written == [("step", old), ("step", new)]
     assert site.switches.audited_with == []
@@ -157,7 +157,7 @@ def test_whatever_the_two_threads_do_an_older_plan_is_never_written_over_a_newer
     site.switches.before = lambda what: time.sleep(0.003 if what == "repair" else 0)
     threads = [in_background(site.audits.run), in_background(site.convergence.run)]
     for _ in range(60):
-        chance.choice([wish, lose, lambda s: s.reports.switch_up(1)])(site)
+        chance.choice([wish, lose, lambda s: s.switch_up(1)])(site)
         time.sleep(chance.choice([0, 0.001, 0.002, 0.01]))
     lose(site)
     eventually(

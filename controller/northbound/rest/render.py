@@ -99,13 +99,16 @@ def burst(value: PortBurst) -> BurstOut:
     }
 
 
-def health(value: View) -> HealthOut:
-    """Return whether the desired plan is in force in the switches, and which agents are missing."""
-    in_force = value.installed is not None and value.installed.epoch == value.desired.epoch and not value.error
+def health(value: View, troubles: tuple[str, ...]) -> HealthOut:
+    """Return whether the desired plan is in force in the switches and all that is promised is carried; if not, why."""
+    in_force = value.installed is not None and value.installed.epoch == value.desired.epoch
     missing = [name for name, state in value.hosts.items() if not state.connected]
     waiting = [n for n, s in value.hosts.items() if s.connected and s.confirmed_epoch != s.sent_epoch]
+    behind = [] if in_force else [f"plan {value.desired.epoch} is not in force in the switches yet"]
+    reasons = [*([value.error] if value.error else behind), *troubles]
     return {
-        "ok": in_force,
+        "ok": not reasons,
+        "reasons": list(dict.fromkeys(reasons)),
         "epoch": value.desired.epoch,
         "error": value.error,
         "hosts_missing": missing,

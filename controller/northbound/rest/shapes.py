@@ -307,11 +307,18 @@ class BurstOut(TypedDict):
 
 @with_config(WHOLE)
 class HealthOut(TypedDict):
-    """Whether the wanted plan is in force in the switches."""
+    """Whether the wanted plan is in force in the switches, and all that is promised is carried."""
 
-    ok: Annotated[bool, Field(description="Whether the wanted plan is in force in the switches.")]
+    ok: Annotated[bool, Field(description="Whether it is; then there are no reasons.")]
+    reasons: Annotated[
+        list[str],
+        Field(
+            description="Why not, each with where.",
+            examples=[["ls1: port 1 ls1-eth1 to base20 is port 7 ls1-eth1"]],
+        ),
+    ]
     epoch: Annotated[int, Field(description="Number of the plan that is wanted.")]
-    error: Annotated[str, Field(description="Why not; empty if it is.")]
+    error: Annotated[str, Field(description="Why the last step of a plan failed; empty if it did not.")]
     hosts_missing: Annotated[list[str], Field(description="Hosts without an agent.")]
     hosts_unconfirmed: Annotated[list[str], Field(description="Hosts that have not confirmed what they were sent.")]
     calendar_off_us: Annotated[

@@ -37,8 +37,8 @@ class Views:
         return routes
 
     def healthz(self) -> Response:
-        """Return whether the wanted plan is in force in the switches."""
-        health = render.health(self._reports.view())
+        """Return whether the wanted plan is in force in the switches and all that is promised is carried."""
+        health = render.health(self._reports.view(), self._reports.troubles(self._connected()))
         return answer(health, 200 if health["ok"] else 503)
 
     def plan(self) -> Response:

@@ -85,12 +85,16 @@ class SwitchConnection:
         datapath: os-ken's.
         calls: held for the length of one apply or read.
         confirmed: what the switch has confirmed; None: not known, read it back.
+        hardware: the hardware addresses of its ports when it connected.
+        ports: its ports by number, as it has shown them; the sessions keep them.
     """
 
     def __init__(self, datapath: Any) -> None:
         self.datapath = datapath
         self.calls = threading.Lock()
         self.confirmed: SwitchState | None = None
+        self.hardware = wire.hardware(datapath)
+        self.ports = wire.seen_ports(datapath)
         self._lock = threading.Lock()  # guards these
         self._batch: _Batch | None = None
         self._gone = False

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from controller.plan.wiring import SeenPort, SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchTimeout
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection
@@ -34,8 +35,8 @@ _log = structlog.get_logger()
 class SwitchListener(Protocol):
     """Who hears of switches: the reports. Called by one thread of ours, and free to call the sessions at once."""
 
-    def switch_up(self, dpid: int) -> None:
-        """A switch has connected."""
+    def switch_up(self, dpid: int, address: str, ports: SeenPorts) -> None:
+        """A switch has connected from an address, with all these ports."""
 
     def switch_down(self, dpid: int) -> None:
         """A switch has gone."""
@@ -43,8 +44,11 @@ class SwitchListener(Protocol):
     def rule_gone(self, dpid: int) -> None:
         """Somebody else has deleted a rule of ours on a switch; said once until that switch is read back."""
 
-    def port_said(self, dpid: int, port_no: int, is_live: bool) -> None:
-        """A port is live, or is not: said of each when its switch connects, and whenever one changes."""
+    def port_said(self, dpid: int, port_no: int, port: SeenPort | None) -> None:
+        """A port has come or has changed; None: it has gone."""
+
+    def claimed(self, dpid: int, address: str) -> None:
+        """Another switch has called under the datapath id of one that is connected, and was turned away."""
 
 
 class SwitchSessions:
@@ -72,17 +76,26 @@ class SwitchSessions:
     # ---- called by the os-ken application ----
 
     def connected(self, datapath: Any) -> None:
-        """Take in a switch that has finished the OpenFlow handshake; a newer connection replaces an older."""
+        """Take in a switch that has finished the OpenFlow handshake.
+
+        A newer connection of the same switch replaces an older, which may not have noticed its end yet. Another switch
+        under the same datapath id is turned away while the first is there.
+        """
+        address, mine = _address(datapath), wire.hardware(datapath)
         with self._lock:
             older = self._connections.get(datapath.id)
-            self._connections[datapath.id] = SwitchConnection(datapath)
-            if older is not None:
-                older.end()
-            self._arrived.notify_all()
+            is_another = older is not None and older.hardware != mine and older.hardware.isdisjoint(mine)
+            if not is_another:
+                self._connections[datapath.id] = SwitchConnection(datapath)
+                if older is not None:
+                    older.end()
+                self._arrived.notify_all()
+        if is_another:
+            self._changes.put(partial(self._listener.claimed, datapath.id, address))
+            datapath.close()
+            return
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
-        self._changes.put(partial(self._listener.switch_up, datapath.id))
-        for port_no, is_live in wire.live_ports(datapath).items():
-            self._changes.put(partial(self._listener.port_said, datapath.id, port_no, is_live))
+        self._changes.put(partial(self._listener.switch_up, datapath.id, address, wire.seen_ports(datapath)))
 
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
@@ -98,9 +111,17 @@ class SwitchSessions:
 
     def port_changed(self, msg: Any) -> None:
         """Take in that a port has come, gone, or changed its state."""
-        port_no, is_live = wire.changed_port(msg)
+        port_no, port = wire.changed_port(msg)
+        with self._lock:
+            connection = self._connections.get(msg.datapath.id)
+            if connection is None or connection.datapath is not msg.datapath:
+                return
+            connection.ports.pop(port_no, None)
+            if port is not None:
+                connection.ports[port_no] = port
+        is_live = port is not None and port.is_live
         _log.info("switch.port", dpid=f"{msg.datapath.id:#018x}", port_no=port_no, is_live=is_live)
-        self._changes.put(partial(self._listener.port_said, msg.datapath.id, port_no, is_live))
+        self._changes.put(partial(self._listener.port_said, msg.datapath.id, port_no, port))
 
     def answered(self, msg: Any) -> None:
         """Take in a barrier reply, a multipart reply or an error from a switch."""
@@ -130,6 +151,17 @@ class SwitchSessions:
         """Return the switches connected now."""
         with self._lock:
             return frozenset(self._connections)
+
+    def ports(self, dpid: int) -> SeenPorts:
+        """Return the ports of a switch, as it has shown them.
+
+        Raises:
+            SwitchGone: it is not connected.
+        """
+        with self._lock:
+            if dpid not in self._connections:
+                raise SwitchGone(dpid)
+            return dict(self._connections[dpid].ports)
 
     def apply(self, dpid: int, desired: SwitchState, timeout_s: float) -> int:
         """Bring a switch to ``desired``; return, once it has confirmed everything, how many messages that took.
@@ -220,3 +252,8 @@ class SwitchSessions:
             yield connection
         finally:
             connection.calls.release()
+
+
+def _address(datapath: Any) -> str:
+    """Return where a switch calls from, for people."""
+    return ":".join(map(str, datapath.address[:2])) if isinstance(datapath.address, tuple) else str(datapath.address)

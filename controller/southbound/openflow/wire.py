@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from controller.plan.wiring import SeenPort
 from controller.southbound.openflow import messages
 from controller.southbound.openflow.messages import Message
 from controller.southbound.openflow.state import (
@@ -84,12 +85,21 @@ def groups_request(datapath: Any) -> Any:
     return datapath.ofproto_parser.OFPGroupDescStatsRequest(datapath, 0)
 
 
-def live_ports(datapath: Any) -> dict[int, bool]:
-    """Return which ports of a switch carry traffic, as it said when it connected."""
-    return {port.port_no: is_live(datapath, port) for port in datapath.ports.values()}
+def seen_ports(datapath: Any) -> dict[int, SeenPort]:
+    """Return the ports of a switch, as it showed them when it connected."""
+    return {port.port_no: _seen(datapath, port) for port in datapath.ports.values()}
 
 
-def is_live(datapath: Any, port: Any) -> bool:
+def hardware(datapath: Any) -> frozenset[str]:
+    """Return the hardware addresses of a switch's ports, its own among them: no other switch has one of these."""
+    return frozenset(str(port.hw_addr) for port in datapath.ports.values())
+
+
+def _seen(datapath: Any, port: Any) -> SeenPort:
+    return SeenPort(port.name.rstrip(b"\0").decode(errors="replace"), _is_live(datapath, port))
+
+
+def _is_live(datapath: Any, port: Any) -> bool:
     """Return whether a port is up at its own end and, as far as the switch can tell, at the other.
 
     BFD that has lost its other end takes OFPPS_LIVE from a port whose link is up.
@@ -100,10 +110,10 @@ def is_live(datapath: Any, port: Any) -> bool:
     )
 
 
-def changed_port(msg: Any) -> tuple[int, bool]:
-    """Return the port that a port-status message is about, and whether it is live; one that is gone is not."""
+def changed_port(msg: Any) -> tuple[int, SeenPort | None]:
+    """Return the port that a port-status message is about, as it is now; None for one that is gone."""
     is_gone = msg.reason == msg.datapath.ofproto.OFPPR_DELETE
-    return msg.desc.port_no, not is_gone and is_live(msg.datapath, msg.desc)
+    return msg.desc.port_no, None if is_gone else _seen(msg.datapath, msg.desc)
 
 
 def is_error(msg: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import yaml
 
+from controller.plan.wiring import port_links
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, running
@@ -52,15 +53,28 @@ def run(directory: Path) -> dict[str, Any]:
 
 
 def _add_switches(ovs: PrivateOvs, port: str) -> None:
-    """Make both switches, each with the port that the queues are on."""
-    for switch in chile_illinois().switches:
+    """Make both switches, each with the port that the queues are on, and with those of its hosts."""
+    network = chile_illinois()
+    for switch in network.switches:
         wan = f"{switch.name}-wan"
-        subprocess.run(["ip", "link", "add", wan, "type", "veth", "peer", "name", f"{switch.name}-far"], check=True)
+        subprocess.run(
+            ["ip", "link", "add", wan, "up", "type", "veth", "peer", "name", f"{switch.name}-far"], check=True
+        )
+        subprocess.run(["ip", "link", "set", f"{switch.name}-far", "up"], check=True)
         bridge = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
         ovs.vsctl(
             *("add-br", switch.name, "--", "set", "bridge", switch.name, *bridge),
-            *(f"other-config:datapath-id={switch.dpid:016x}", "--", "add-port", switch.name, wan),
-            *("--", "set-controller", switch.name, f"tcp:127.0.0.1:{port}"),
+            f"other-config:datapath-id={switch.dpid:016x}",
+        )
+        for _, link in port_links(network, switch.name):
+            kind = [] if link.port_name == wan else ["type=internal"]
+            number = f"ofport_request={link.port_no}"
+            ovs.vsctl(
+                *("add-port", switch.name, link.port_name, "--", "set", "interface", link.port_name, number, *kind)
+            )
+            subprocess.run(["ip", "link", "set", link.port_name, "up"], check=True)
+        ovs.vsctl(
+            *("set-controller", switch.name, f"tcp:127.0.0.1:{port}"),
             *("--", "set", "controller", switch.name, "max_backoff=1000"),
         )
 

@@ -12,6 +12,7 @@ from controller.audit.switches import Part, SwitchAudit
 from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.plan.wiring import port_links
 from controller.site import Site
 from controller.southbound.openflow.desired import switch_meters
 from controller.southbound.openflow.foreign import Ignored
@@ -72,8 +73,16 @@ class AuditedSwitch:
                 DriftKind.METER: len(switch_meters(NETWORK, SWITCH, self.plan)),
                 DriftKind.QUEUE: 5,
                 DriftKind.HTB: 5,
+                DriftKind.PORT: 5,
             }
         )
+
+    def misplaced(self) -> list[tuple[Shape, str, str]]:
+        """The ports that an audit finds not to be as they should: shape, what should be, what is."""
+        part = self.audit()
+        ports = [d for d in part.seen.deviations if d.kind is DriftKind.PORT]
+        assert all(d.outcome is Outcome.LEFT and d.todo for d in ports), ports
+        return [(d.shape, d.wanted, d.found) for d in ports]
 
     def tc(self, *arguments: str) -> str:
         """Run tc in the switch's namespace."""
@@ -86,7 +95,12 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedSwitch]:
     """A connected switch with its circuit port, brought to a plan."""
     directory = tmp_path_factory.mktemp("ovs")
     with connected_switch(directory, dpid=SWITCH.dpid, ignored=IGNORED, veths={PORT: "far"}) as switch:
-        switch.ovs.vsctl("add-port", "s1", PORT)
+        for _, link in port_links(NETWORK, SWITCH.name):
+            kind = [] if link.port_name == PORT else ["type=internal"]
+            number = f"ofport_request={link.port_no}"
+            switch.ovs.vsctl("add-port", "s1", link.port_name, "--", "set", "interface", link.port_name, number, *kind)
+            switch.ovs.ofctl("mod-port", "s1", link.port_name, "up")
+        subprocess.run(["ip", "-n", NAMESPACE, "link", "set", "far", "up"], check=True)
         yield from _in_force(switch)
 
 
@@ -96,6 +110,12 @@ def _in_force(switch: UserspaceSwitch) -> Iterator[AuditedSwitch]:
     plan = planned(2, NETWORK, DEFAULT_POLICY, PlanInput(standing))
     with QueueWriter(switch.ovs.remote) as writer:
         switches = SwitchAudit(site, switch.sessions, {SWITCH.name: writer}, IGNORED)
+        live = {link.port_no for _, link in port_links(NETWORK, SWITCH.name)}
+        eventually(
+            lambda: {n for n, p in switch.sessions.ports(SWITCH.dpid).items() if p.is_live} >= live,
+            within_s=5,
+            what="all ports are live",
+        )
         rig = AuditedSwitch(switch.ovs, switch.sessions, writer, switches, plan, switch.listener.lost_rules)
         rig.audit()  # a switch that holds nothing is drift like any other
         yield rig
@@ -295,6 +315,34 @@ def test_a_port_that_cannot_be_seen_is_not_called_proper(rig):
         Shape.HIDDEN,
         f"port {PORT}: not visible from here",
     )
+
+
+def test_a_host_s_port_that_is_down_is_drift_and_none_when_it_is_up_again(rig):
+    rig.ovs.ofctl("mod-port", "s1", "ls1-eth1", "down")
+    wanted = "port 1 ls1-eth1 to base20"
+    eventually(lambda: rig.misplaced() == [(Shape.MISCONFIGURED, wanted, "down")], within_s=2, what="it is drift")
+    rig.ovs.ofctl("mod-port", "s1", "ls1-eth1", "up")
+    eventually(lambda: rig.audit() == Part(rig.proper(), 0), within_s=2, what="all is proper")
+
+
+def test_a_host_s_port_under_another_number_is_drift(rig):
+    rig.ovs.vsctl("set", "interface", "ls1-eth1", "ofport_request=7")
+    found = [(Shape.MISCONFIGURED, "port 1 ls1-eth1 to base20", "port 7 ls1-eth1")]
+    eventually(lambda: rig.misplaced() == found, within_s=2, what="it is drift")
+    rig.ovs.vsctl("set", "interface", "ls1-eth1", "ofport_request=1")
+    rig.ovs.ofctl("mod-port", "s1", "ls1-eth1", "up")  # Open vSwitch has made the interface anew
+    eventually(lambda: rig.audit() == Part(rig.proper(), 0), within_s=2, what="all is proper")
+
+
+def test_a_host_s_port_that_is_taken_off_the_switch_is_missing(rig):
+    rig.ovs.vsctl("del-port", "s1", "ls1-eth2")
+    eventually(
+        lambda: rig.misplaced() == [(Shape.MISSING, "port 2 ls1-eth2 to base21", "")], within_s=2, what="missing"
+    )
+    number = ["set", "interface", "ls1-eth2", "type=internal", "ofport_request=2"]
+    rig.ovs.vsctl("add-port", "s1", "ls1-eth2", "--", *number)
+    rig.ovs.ofctl("mod-port", "s1", "ls1-eth2", "up")
+    eventually(lambda: rig.audit() == Part(rig.proper(), 0), within_s=2, what="all is proper")
 
 
 def test_a_thousand_rules_are_audited_in_well_under_a_second_of_processor_time(rig):

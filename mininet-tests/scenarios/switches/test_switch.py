@@ -26,7 +26,7 @@ from controller.southbound.openflow.state import (
     drop_meter,
     match,
 )
-from mininet_tests.site.userspace_switch import DPID, NEEDS_OVS, UserspaceSwitch, connected_switch
+from mininet_tests.site.userspace_switch import DPID, NEEDS_OVS, UserspaceSwitch, bridge_settings, connected_switch
 from mininet_tests.testing.eventually import eventually
 from topology.named import asc_ring, chile_illinois_2
 from topology.network import tagged
@@ -147,7 +147,7 @@ def test_a_group_that_is_taken_away_behind_our_back_comes_again_with_the_rules_t
 
 def test_it_is_told_at_once_of_a_port_that_goes_down_and_comes_up(rig):
     rig.ovs.vsctl("add-port", "s1", "p8", "--", "set", "interface", "p8", "type=internal", "ofport_request=8")
-    eventually(lambda: 8 in rig.listener.live, within_s=5, what="told of the new port")
+    eventually(lambda: rig.listener.names.get(8) == "p8", within_s=5, what="told of the new port, by its name")
     for config, is_live in (("up", True), ("down", False), ("up", True)):
         rig.ovs.ofctl("mod-port", "s1", "p8", config)
         eventually(lambda live=is_live: rig.listener.live[8] is live, within_s=1, what=f"told that it is {config}")
@@ -232,6 +232,22 @@ def test_a_switch_that_hangs_is_noticed_by_its_silence(rig):
     finally:
         os.kill(pid, signal.SIGCONT)
     eventually(lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="the switch is back")
+
+
+def test_another_bridge_under_the_same_datapath_id_never_takes_the_place_of_the_one_that_is_there(rig):
+    rig.sessions.apply(DPID, desired(), timeout_s=5)
+    target = rig.ovs.vsctl("get-controller", "s1").strip()
+    settings = ["set", "bridge", "s2", *bridge_settings(DPID)]
+    rig.ovs.vsctl("add-br", "s2", "--", *settings, "--", "set-controller", "s2", target)
+    rig.ovs.vsctl("set", "controller", "s2", "max_backoff=1000")
+    eventually(lambda: len(rig.listener.claims) >= 2, within_s=10, what="turned away twice")
+    assert {dpid for dpid, _ in rig.listener.claims} == {DPID}
+    assert rig.listener.told == [DPID]
+    assert rig.sessions.apply(DPID, SwitchState(), timeout_s=5) > 10  # the first obeys
+    assert rig.flows().strip() == ""
+    assert rig.ovs.ofctl("--no-stats", "dump-flows", "s2").strip() == ""
+    rig.ovs.vsctl("del-br", "s1")
+    eventually(lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="the other has its place then")
 
 
 def test_a_switch_that_comes_back_empty_gets_all_of_it(rig):

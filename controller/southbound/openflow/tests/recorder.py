@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from controller.plan.wiring import SeenPort, SeenPorts
+
 
 @dataclass
 class RecordedSwitches:
@@ -11,20 +13,26 @@ class RecordedSwitches:
         told: dpids of switches that came, negative of those that went, in order.
         lost_rules: dpids of switches on which somebody has deleted a rule of ours.
         said: (dpid, port number, is live), in order.
+        names: the name of each port, by its number, as said last.
+        claims: (dpid, address) of switches that were turned away.
     """
 
     told: list[int] = field(default_factory=list)
     lost_rules: list[int] = field(default_factory=list)
     said: list[tuple[int, int, bool]] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    claims: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def live(self) -> dict[int, bool]:
         """Whether a port is live, by its number, as said last."""
         return {port_no: is_live for _, port_no, is_live in self.said}
 
-    def switch_up(self, dpid: int) -> None:
-        """Note a switch."""
+    def switch_up(self, dpid: int, _address: str, ports: SeenPorts) -> None:
+        """Note a switch, and its ports."""
         self.told.append(dpid)
+        for port_no, port in ports.items():
+            self.port_said(dpid, port_no, port)
 
     def switch_down(self, dpid: int) -> None:
         """Note that it went."""
@@ -34,6 +42,12 @@ class RecordedSwitches:
         """Note a rule."""
         self.lost_rules.append(dpid)
 
-    def port_said(self, dpid: int, port_no: int, is_live: bool) -> None:
+    def port_said(self, dpid: int, port_no: int, port: SeenPort | None) -> None:
         """Note a port."""
-        self.said.append((dpid, port_no, is_live))
+        self.said.append((dpid, port_no, port is not None and port.is_live))
+        if port is not None:
+            self.names[port_no] = port.name
+
+    def claimed(self, dpid: int, address: str) -> None:
+        """Note who was turned away."""
+        self.claims.append((dpid, address))

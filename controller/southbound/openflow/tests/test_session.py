@@ -11,6 +11,7 @@ import pytest
 from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.ofproto: they import each other
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 
+from controller.plan.wiring import SeenPort, SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow.session import BACK_WITHIN_S, SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
@@ -33,10 +34,15 @@ class PlayedDatapath:
     sent: list[Any] = field(default_factory=list)
     xids: Iterator[int] = field(default_factory=itertools.count)
     id: int = DPID
-    address: str = "played"
+    address: Any = "played"
     ports: dict[int, Any] = field(default_factory=dict)
     ofproto: Any = ofproto_v1_3
     ofproto_parser: Any = ofproto_v1_3_parser
+    is_closed: bool = False
+
+    def close(self) -> None:
+        """End the connection."""
+        self.is_closed = True
 
     def set_xid(self, msg: Any) -> int:
         """Number the messages of the connection."""
@@ -215,7 +221,7 @@ def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_whe
     sessions = SwitchSessions(listener)
 
     def port(number: int, state: int, config: int = 0) -> Any:
-        return parser.OFPPort(number, "", b"", config, state, 0, 0, 0, 0, 0, 0)
+        return parser.OFPPort(number, f"02:00:00:00:00:{number:02x}", b"p", config, state, 0, 0, 0, 0, 0, 0)
 
     datapath = connected(
         sessions, ports={8: port(8, ofp.OFPPS_LIVE), 9: port(9, ofp.OFPPS_LIVE | ofp.OFPPS_LINK_DOWN), 7: port(7, 0)}
@@ -239,9 +245,9 @@ def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_whe
 
 def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling():
     class Applying(RecordedSwitches):
-        def switch_up(self, dpid: int) -> None:
+        def switch_up(self, dpid: int, address: str, ports: SeenPorts) -> None:
             sessions.apply(dpid, SMALL, timeout_s=1)
-            super().switch_up(dpid)
+            super().switch_up(dpid, address, ports)
             raise ValueError("a bug in the reports")
 
     listener = Applying()
@@ -251,3 +257,51 @@ def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling
     sessions.disconnected(datapath)
     eventually(lambda: listener.told == [DPID, -DPID], within_s=5, what="told of its end")
     sessions.close()
+
+
+def at_port(number: int, hardware: str) -> dict[int, Any]:
+    """A live port of its own hardware address, as a switch shows it."""
+    parser, live = ofproto_v1_3_parser, ofproto_v1_3.OFPPS_LIVE
+    return {number: parser.OFPPort(number, hardware, b"ls1-eth1", 0, live, 0, 0, 0, 0, 0, 0)}
+
+
+def test_another_switch_under_the_datapath_id_of_one_that_is_there_is_turned_away_and_told_of():
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
+    first = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
+    second = connected(sessions, ports=at_port(1, "02:00:00:00:00:99"), address=("192.0.2.9", 4711))
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    assert (first.meter_mods(), second.sent, second.is_closed, first.is_closed) == ([1000], [], True, False)
+    sessions.disconnected(second)
+    assert sessions.dpids() == {DPID}
+    sessions.disconnected(first)
+    third = connected(sessions, ports=at_port(1, "02:00:00:00:00:99"))
+    sessions.close()
+    assert (listener.claims, listener.told) == ([(DPID, "192.0.2.9:4711")], [DPID, -DPID, DPID])
+    assert not third.is_closed
+
+
+def test_a_newer_connection_of_the_same_switch_replaces_an_older_that_has_not_ended_yet():
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
+    older = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
+    newer = connected(sessions, ports=at_port(1, "02:00:00:00:00:01") | at_port(2, "02:00:00:00:00:02"))
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    sessions.disconnected(older)
+    sessions.close()
+    assert (older.meter_mods(), newer.meter_mods(), listener.claims) == ([], [1000], [])
+    assert sessions.dpids() == {DPID}
+
+
+def test_ports_are_shown_by_number_and_name_as_said_last():
+    sessions = SwitchSessions(RecordedSwitches())
+    datapath = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
+    assert sessions.ports(DPID) == {1: SeenPort("ls1-eth1", is_live=True)}
+    parser, ofp = ofproto_v1_3_parser, ofproto_v1_3
+    (gone,) = at_port(1, "02:00:00:00:00:01").values()
+    sessions.port_changed(parser.OFPPortStatus(datapath, ofp.OFPPR_DELETE, gone))
+    assert sessions.ports(DPID) == {}
+    sessions.disconnected(datapath)
+    sessions.close()
+    with pytest.raises(SwitchGone):
+        sessions.ports(DPID)
