@@ -35,6 +35,7 @@ class Shape(StrEnum):
     MISCONFIGURED = "misconfigured"
     EXCESS = "excess"
     SHADOWED = "shadowed"  # something that is not ours takes its packets, or its place
+    FOREIGN = "foreign"  # somebody else's rule, in whose way no packet between hosts of ours comes
     IGNORED = "ignored"  # in excess, and on the ignore list
     HIDDEN = "hidden"  # cannot be seen from the controller
 

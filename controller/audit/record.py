@@ -106,9 +106,15 @@ class AuditRecord:
             )
 
     def _tell_alarms(self, audit: Audit, before: Audit) -> None:
-        """Publish each alarm that is new, and the end of the last."""
-        for alarm in audit.alarms:
-            if alarm not in before.alarms:
-                self._events.publish("drift.alarm", level="error", place=audit.place, what=alarm)
+        """Publish the alarms that are new, one line for those of a kind and shape, and the end of the last."""
+        known = set(before.alarms)
+        new: dict[object, list[str]] = {}
+        for d in audit.seen.deviations:
+            if d.todo and d.alarm not in known:
+                new.setdefault((d.kind, d.shape, d.port_name), []).append(d.alarm)
+        new |= {error: [error] for error in audit.errors if error not in known}
+        for what, *others in new.values():
+            more = {"more": len(set(others) - {what})} if others else {}
+            self._events.publish("drift.alarm", level="error", place=audit.place, what=what, **more)
         if before.alarms and not audit.alarms:
             self._events.publish("drift.alarm_over", place=audit.place)

@@ -165,6 +165,8 @@ def _is_usable(row: Part) -> bool:
 
 def _shadowed(shadow: Shadow) -> Deviation:
     found = f"cookie {shadow.rule.cookie:#x}: {shadow.rule}"
+    if not shadow.touches:
+        return Deviation(DriftKind.FLOW, Shape.FOREIGN, "", found, Outcome.LEFT)
     more = f" and of {shadow.more} more" if shadow.more else ""
     what = "stands in the place of ours" if shadow.takes_place else f"takes packets of ours{more}"
     todo = f"it {what}; delete it, give it a lower priority, or put it on the ignore list (audit.ignore)"

@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
-from controller.tests.fakes import FakeSite, ready_site
-from topology.protocol import EntryTelemetry, Telemetry
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import ReservationState
+from controller.tests.fakes import START_US, FakeSite, ready_site
+from topology.protocol import EntryTelemetry, FlowClass, Telemetry
 
 INTERVAL_US = 10_000_000
 LOST = Deviation(DriftKind.FLOW, Shape.MISSING, wanted="rule", outcome=Outcome.REPAIRED)
@@ -120,6 +123,47 @@ def test_what_is_left_alone_is_counted_once_and_is_an_alarm_until_it_is_gone():
     assert site.audits.view().found == {("ls1", DriftKind.FLOW, Shape.SHADOWED): 1}
     assert [e["what"] for e in told(site, "drift.alarm")] == ["flow shadowed: theirs: delete it"]
     assert len(told(site, "drift.alarm_over")) == 1
+
+
+def test_two_hundred_rules_of_somebody_else_that_touch_nobody_of_ours_are_one_line_and_no_error():
+    site = ready_site()
+    strange = (Deviation(DriftKind.FLOW, Shape.FOREIGN, "", f"theirs {n}", Outcome.LEFT) for n in range(200))
+    finds(site, *[Compared(deviations=tuple(strange))] * 2)
+    for _ in range(2):
+        pass_interval(site)
+    assert [e["count"] for e in told(site, "drift.found")] == [200]
+    assert told(site, "drift.alarm") == []
+    assert site.reports.troubles(frozenset({1, 2})) == ()
+
+
+def test_alarms_of_one_kind_are_told_in_one_line():
+    site = ready_site()
+    many = tuple(Deviation(DriftKind.FLOW, Shape.SHADOWED, "", f"theirs {n}", Outcome.LEFT, "go") for n in range(200))
+    finds(site, Compared(deviations=many))
+    pass_interval(site)
+    assert [(e["what"], e["more"]) for e in told(site, "drift.alarm")] == [("flow shadowed: theirs 0: go", 199)]
+    assert len(site.audits.view().latest["ls1"].alarms) == 200
+
+
+def test_while_somebody_else_s_queues_are_on_the_circuit_s_port_it_is_not_well_and_nothing_across_it_is_active():
+    site = ready_site()
+    request = Request("base20", "arch", FlowClass.URGENT, 100_000_000, START_US, START_US + 3_600_000_000)
+    site.use_cases.hold(lambda _: request, lambda now_us: Created("r", now_us)).saved.result()
+    site.use_cases.commit("r").saved.result()
+    site.converge()
+    todo = "ovs-vsctl clear port ls1-wan qos"
+    displaced = Deviation(DriftKind.QUEUE, Shape.SHADOWED, "port ls1-wan: 4 queues", "", Outcome.LEFT, todo, "ls1-wan")
+    finds(site, Compared(deviations=(displaced,)), Compared())
+    pass_interval(site)
+    site.use_cases.tick()
+    why = f"ls1: queue shadowed: port ls1-wan: 4 queues: {todo}"
+    known = site.use_cases.reservation("r")
+    assert (known.state, known.reason) == (ReservationState.PROVISIONING, why)
+    assert site.reports.troubles(frozenset({1, 2})) == (why, f"reservation r: {why}")
+    pass_interval(site)
+    site.use_cases.tick()
+    assert site.use_cases.reservation("r").state is ReservationState.ACTIVE
+    assert site.reports.troubles(frozenset({1, 2})) == ()
 
 
 def telemetry(site: FakeSite, host: str, epoch: int, *names: str) -> None:

@@ -9,6 +9,7 @@ from ipaddress import IPv4Address, IPv6Address
 from controller.southbound.openflow.state import Match, MatchValue, Rule, SwitchState, is_ours
 
 _ALL_COOKIE_BITS = 2**64 - 1
+_KNOWN_BY = ("eth_type", "ipv4_src", "ipv4_dst", "ipv6_src", "ipv6_dst", "arp_spa", "arp_tpa")  # a packet of ours
 Fields = dict[str, tuple[int, int]]  # by OXM name: value and mask
 
 
@@ -60,11 +61,15 @@ def without_ignored(desired: SwitchState, installed: SwitchState, ignored: Itera
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """A rule that is not ours and takes packets of ours: of ``first``, and of ``more`` others."""
+    """A rule that is not ours and takes packets of ours: of ``first``, and of ``more`` others.
+
+    ``touches`` says whether a packet between two hosts of ours can be among them, so that a promise may depend on it.
+    """
 
     rule: Rule
     first: Rule
     more: int
+    touches: bool = True
 
     @property
     def takes_place(self) -> bool:
@@ -82,6 +87,7 @@ def shadows(wanted: frozenset[Rule], found: frozenset[Rule]) -> tuple[Shadow, ..
     ours: dict[int, list[tuple[Rule, Fields]]] = defaultdict(list)
     for rule in sorted(wanted, key=lambda r: (-r.priority, repr(r.match))):
         ours[rule.table_id].append((rule, _fields(rule.match)))
+    named = {name: {_bits(v) for rule in wanted for n, v in rule.match if n == name} for name in _KNOWN_BY}
     seen = []
     for rule in sorted(found, key=lambda r: (r.table_id, -r.priority, repr(r.match))):
         if is_ours(rule.cookie):
@@ -90,8 +96,22 @@ def shadows(wanted: frozenset[Rule], found: frozenset[Rule]) -> tuple[Shadow, ..
         taken = [r for r, theirs in ours[rule.table_id] if r.priority <= rule.priority and _have_common(fields, theirs)]
         if taken:
             first = next((r for r in taken if r.key == rule.key), taken[0])
-            seen.append(Shadow(rule, first, len(taken) - 1))
+            seen.append(Shadow(rule, first, len(taken) - 1, first.key == rule.key or _meets(fields, named)))
     return tuple(seen)
+
+
+def _meets(fields: Fields, named: dict[str, set[tuple[int, int]]]) -> bool:
+    """Return whether a rule can take a packet that one of our hosts sends to another.
+
+    Args:
+        fields: what it matches.
+        named: the kinds of packets, and the addresses, that rules of ours name.
+    """
+    return all(
+        not ours or any(not (fields[name][0] ^ value) & fields[name][1] & mask for value, mask in ours)
+        for name, ours in named.items()
+        if name in fields
+    )
 
 
 def _have_common(a: Fields, b: Fields) -> bool:

@@ -219,6 +219,14 @@ def test_somebody_else_s_rule_above_ours_stays_and_is_an_alarm(rig):
     assert rig.audit() == Part(rig.proper(), 0)
 
 
+def test_somebody_else_s_rules_that_touch_nobody_of_ours_stay_and_are_no_alarm(rig):
+    lines = [f"cookie=0x77,table=0,priority=900,ip,nw_dst=10.99.{n}.1,actions=drop" for n in range(200)]
+    rig.ovs.ofctl("add-flows", "s1", _written(rig, lines))
+    part = rig.audit()
+    assert [(d.shape, d.outcome, d.todo) for d in part.seen.deviations] == [(Shape.FOREIGN, Outcome.LEFT, "")] * 200
+    rig.ovs.ofctl("del-flows", "s1", "cookie=0x77/-1")
+
+
 def test_somebody_else_s_rule_in_the_place_of_ours_stays_and_the_rest_is_repaired(rig):
     rig.ovs.ofctl("--strict", "del-flows", "s1", IMAGE)
     rig.ovs.ofctl("add-flow", "s1", f"cookie=0x77,{IMAGE},actions=drop")

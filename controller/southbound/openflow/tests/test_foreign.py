@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.plan.plan import PlanInput, planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.foreign import Ignored, shadows, without_ignored
 from controller.southbound.openflow.state import Rule, SwitchState, cookie, match
+from topology.named import chile_illinois
 
 OURS, THEIRS = cookie(1), 0x77
 networks = st.builds(
@@ -98,3 +103,29 @@ def test_a_rule_that_is_ignored_is_not_seen_unless_it_stands_where_the_plan_want
     installed = SwitchState(frozenset({changed, DROP_TCP}))
     seen = without_ignored(SwitchState(frozenset({ours})), installed, [Ignored(cookie=cookie(0x99))])
     assert seen.rules == {changed}
+
+
+NETWORK = chile_illinois()
+SWITCH = NETWORK.switches[0]
+PLAN = planned(2, NETWORK, DEFAULT_POLICY, PlanInput((DATABASE, RAW_IMAGES)))
+WANTED = switch_state(NETWORK, SWITCH, PLAN, DEFAULT_POLICY).rules
+IP, ARP, IPV6 = 0x0800, 0x0806, 0x86DD
+
+
+@pytest.mark.parametrize(
+    ("fields", "touches"),
+    [
+        ({"eth_type": IP, "ipv4_dst": "10.99.1.0/24"}, False),
+        ({"eth_type": IP, "ipv4_src": "10.99.1.7", "ipv4_dst": "10.20.20.100"}, False),
+        ({"eth_type": ARP, "arp_tpa": "10.99.1.7"}, False),
+        ({"eth_type": IPV6}, False),
+        ({"eth_type": IP, "ipv4_src": "10.20.20.20"}, True),
+        ({"eth_type": IP, "ipv4_dst": "10.20.0.0/16"}, True),
+        ({"eth_type": IP, "ip_proto": 6, "tcp_dst": 443}, True),
+        ({"in_port": 9}, True),
+        ({}, True),
+    ],
+)
+def test_a_rule_touches_ours_if_it_can_take_what_one_of_our_hosts_sends_to_another(fields, touches):
+    (shadow,) = shadows(WANTED, frozenset({Rule(0, 900, match(fields), THEIRS)}))
+    assert shadow.touches is touches
