@@ -25,6 +25,7 @@ from hostagent.kernel import plan
 from hostagent.kernel.kernel import Kernel
 from hostagent.kernel.layout import EntryCounters
 from hostagent.kernel.plan import KernelPlan
+from hostagent.lease_clock import lease_now_ns
 from hostagent.settings import AgentSettings
 from topology import __version__
 from topology.certificates import ENDING_DAYS
@@ -184,7 +185,7 @@ class Agent:
 
     def _answer(self, heard: Received) -> Applied | Declined | None:
         """Bring one message into force and return what the controller is told of it, if anything."""
-        began_ns = time.monotonic_ns()
+        began_ns = lease_now_ns()
         try:
             told = parsed_allocations(heard.data)
         except ValueError as error:
@@ -211,13 +212,13 @@ class Agent:
                 self._counting.not_counted(before.plan.held)
             self._kernel.apply(change, expires_ns, told.epoch)
             self._in_force = HeldPlan(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
-            self._counting.begins(change.plan.held.keys() - before.plan.held.keys(), began_ns)
+            self._counting.begins(change.plan.held.keys() - before.plan.held.keys(), time.monotonic_ns())
             if self._ends(before.plan, time.monotonic_ns()) and self._stream is not None:
                 self._stream.send(to_bytes(self._telemetry()))  # at once: it may be what an announcement came to
         self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
         if told.epoch != before.epoch:
-            took_us = (time.monotonic_ns() - began_ns) // 1000
+            took_us = (lease_now_ns() - began_ns) // 1000
             log.info("agent.applied", epoch=told.epoch, entries=len(told.entries), took_us=took_us)
         return Applied(told.epoch)
 
@@ -309,7 +310,7 @@ class Agent:
             self._counting.told(name, seen, now_ns, demand.get(name), hindrances.get(name, NO_HINDRANCE))
             for name, seen in seen_by_name.items()
         )
-        return Telemetry(in_force.epoch, in_force.lease_left_ms(now_ns), entries, self._counting.ended(now_ns))
+        return Telemetry(in_force.epoch, in_force.lease_left_ms(lease_now_ns()), entries, self._counting.ended(now_ns))
 
     def _ends(self, before: KernelPlan, now_ns: int) -> bool:
         """Keep the last counts of entries that are not in the kernel any more; return whether there are any."""
@@ -336,7 +337,7 @@ class Agent:
     def _note_lapse(self) -> None:
         """Say once that the lease is over."""
         in_force = self._in_force
-        if not self._lapse_said and not in_force.lease_left_ms(time.monotonic_ns()):
+        if not self._lapse_said and not in_force.lease_left_ms(lease_now_ns()):
             self._lapse_said = True
             self._counting.not_counted(in_force.plan.held)
             log.warning("agent.lease_over", epoch=in_force.epoch, entries=len(in_force.plan.held))

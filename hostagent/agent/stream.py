@@ -23,6 +23,7 @@ from websockets.uri import parse_uri
 
 from hostagent import trust
 from hostagent.errors import AttachmentRefused, Lost, NotAttached
+from hostagent.lease_clock import lease_now_ns
 from hostagent.trust import ClientTls
 from topology.protocol import ATTACH_PATH, LONGEST_BYTES, PING_S, SILENT_S
 
@@ -44,7 +45,7 @@ class Bell:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The newest of the messages that have come, and since when it may have waited to be read, CLOCK_MONOTONIC."""
+    """The newest of the messages that have come, and since when it may have waited to be read, CLOCK_BOOTTIME."""
 
     data: bytes
     since_ns: int
@@ -205,7 +206,7 @@ class ControllerStream:
     def _conversation(self) -> Iterator[Received]:
         """Send what is left for it, and yield the newest of what comes."""
         self._heard_s = self._asked_s = time.monotonic()
-        self._empty_ns = time.monotonic_ns()
+        self._empty_ns = lease_now_ns()
         while True:
             if self._cancelled:
                 self._goodbye()
@@ -250,7 +251,7 @@ class ControllerStream:
     def _read(self) -> Iterator[bytes]:
         """Yield the messages that have come."""
         while True:
-            looked_ns = time.monotonic_ns()
+            looked_ns = lease_now_ns()
             try:
                 data = self._sock.recv(_READ_BYTES)
             except _AGAIN:

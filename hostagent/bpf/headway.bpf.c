@@ -37,7 +37,7 @@ static __noinline int settle(const struct tcp_sock *tp, struct conn *conn, __u64
 /* The entry in force for a socket of ours; NULL when the lease is over or the plan has nothing for it. */
 static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn, __u64 now_ns)
 {
-	struct control *control = leased(now_ns);
+	struct control *control = leased();
 	__u32 slot;
 
 	if (!control)
@@ -230,7 +230,7 @@ struct tcp_congestion_ops hw_ops = {
 /* The slot of a socket if a plan is in force, NO_SLOT otherwise. */
 static __always_inline __u32 planned_slot(struct tcp_sock *tp)
 {
-	return leased(bpf_ktime_get_ns()) ? slot_of(&((struct sock *)tp)->__sk_common) : NO_SLOT;
+	return leased() ? slot_of(&((struct sock *)tp)->__sk_common) : NO_SLOT;
 }
 
 SEC("sockops")

@@ -40,7 +40,7 @@ struct matched {
 /* One for the whole plan. Written last, so that a new generation is seen only when its keys and entries are there. */
 struct control {
 	__u64 generation; /* a socket looks its entry up again when this changes */
-	__u64 expires_ns; /* CLOCK_MONOTONIC; afterwards nothing of the plan holds */
+	__u64 expires_ns; /* CLOCK_BOOTTIME; afterwards nothing of the plan holds */
 };
 
 /* One allocation, all matching connections together. */

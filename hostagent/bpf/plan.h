@@ -99,12 +99,13 @@ static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-static __always_inline struct control *leased(__u64 now_ns)
+/* The lease runs while the host sleeps: by a clock that stops then, one that wakes would act on what is over. */
+static __always_inline struct control *leased(void)
 {
 	__u32 zero = 0;
 	struct control *control = bpf_map_lookup_elem(&hw_control, &zero);
 
-	return control && now_ns < control->expires_ns ? control : NULL;
+	return control && bpf_ktime_get_boot_ns() < control->expires_ns ? control : NULL;
 }
 
 static __always_inline void consider(struct match *match, __be16 dest_port, __be16 local_port, struct matched *best)

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from hostagent.kernel.layout import SLOT, Demanded, EntryCounters, layout_of
 from hostagent.kernel.leftovers import Namespace, RunLock
 from hostagent.kernel.loader import BpfObject, Libbpf, RingBuffer
 from hostagent.kernel.plan import KernelEntry, KernelPlan, MapChange, Tuning
+from hostagent.lease_clock import lease_now_ns
 from topology.protocol import Fault
 
 LAPSE_MARGIN_NS = 50_000_000  # a lease with less left counts as over: sockets may fall back while we renew it
@@ -114,7 +114,7 @@ class Kernel:
 
     @property
     def expires_ns(self) -> int:
-        """When the lease ends, CLOCK_MONOTONIC, 0 if there was none yet."""
+        """When the lease ends, CLOCK_BOOTTIME, 0 if there was none yet."""
         return self._expires_ns
 
     def apply(self, change: MapChange, expires_ns: int, epoch: int) -> None:
@@ -139,7 +139,7 @@ class Kernel:
         for match in change.deletes:
             self._plan.delete(self._layout.match_bytes(match))
         self._generation += change.rescan
-        lapsed = self._expires_ns < time.monotonic_ns() + LAPSE_MARGIN_NS
+        lapsed = self._expires_ns < lease_now_ns() + LAPSE_MARGIN_NS
         self._held, self._epoch = change.plan, epoch
         self._lease(expires_ns)
         if change.rescan or change.entries or (is_new and watched) or lapsed:

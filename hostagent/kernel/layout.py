@@ -106,7 +106,7 @@ class Layout:
         return self._matched.packed({"slot": slot, "prefix_bits": match.dest.prefixlen})
 
     def control_bytes(self, generation: int, expires_ns: int) -> bytes:
-        """Return ``struct control``; ``expires_ns`` by CLOCK_MONOTONIC."""
+        """Return ``struct control``; ``expires_ns`` by CLOCK_BOOTTIME."""
         return self._control.packed({"generation": generation, "expires_ns": expires_ns})
 
     def entry_bytes(self, entry: KernelEntry, grant: int) -> bytes:

@@ -24,6 +24,11 @@ def clang_version():
     return subprocess.run(["clang", "--version"], capture_output=True, text=True, check=True).stdout.split()[3]
 
 
+def test_the_kernel_part_counts_the_lease_by_a_clock_that_goes_on_in_sleep():
+    bpf_call, ktime_get_boot_ns = b"\x85\0\0\0", 125  # include/uapi/linux/bpf.h
+    assert bpf_call + ktime_get_boot_ns.to_bytes(4, "little") in object_image()
+
+
 @pytest.mark.skipif(clang_version() != BUILT_BY, reason=f"needs clang {BUILT_BY}, llvm and libbpf-dev of Debian 12")
 def test_the_kernel_part_is_built_the_same_again(tmp_path):
     folder = shutil.copytree(REPOSITORY / "hostagent/bpf", tmp_path / "bpf", ignore=shutil.ignore_patterns("*.o"))
