@@ -110,13 +110,13 @@ def test_a_step_back_keeps_no_lease_for_an_hour(site):
     hosts = site.value.reported.hosts
     assert not hosts["base20"].leases.acting(site.state.elapsed_us())
     assert site.value.installed.is_at_rest(site.value.desired.plan.epoch)
-    assert health(site.reports.view())["ok"]
+    assert health(site.reports.view(), ())["ok"]
 
 
 def test_a_line_that_has_come_back_proves_itself_by_time_that_has_passed():
     site = SteppedSite(network=chile_illinois_2())
     for is_live in (False, True):
-        site.reports.port_said(*NORTH_PORT, is_live)
+        site.port_said(*NORTH_PORT, is_live=is_live)
     site.is_set(HOUR_US)
     assert site.reports.view().lines["north"] is LineState.RETURNING
     site.passes(RETURN_AFTER_US)
@@ -128,11 +128,11 @@ def test_a_step_is_said_once_and_shown_until_the_clock_is_right_again(site):
     site.passes(5 * S)
     (said,) = site.told("clock.stepped")
     assert (said["by_s"], said["calendar_off_s"]) == (3600.0, 3600.0)
-    shown = health(site.reports.view())
+    shown = health(site.reports.view(), ())
     assert shown["ok"]
     assert shown["calendar_off_us"] == HOUR_US
     site.is_set(-HOUR_US)
-    assert health(site.reports.view())["calendar_off_us"] == 0
+    assert health(site.reports.view(), ())["calendar_off_us"] == 0
     assert len(site.told("clock.right")) == 1
 
 
