@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
 from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen
+from controller.plan.plan import THE_REST, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
 from controller.plan.resources import need
@@ -14,6 +15,7 @@ from topology import units
 from topology.network import Network
 from topology.protocol import FlowClass
 
+ANSWERING_US = 60_000_000  # an offer is granted to who takes this long to ask for it
 SEARCH_US = 366 * 86_400 * 1_000_000  # how far ahead an earliest start is looked for
 
 
@@ -29,6 +31,7 @@ class Request:
     end_us: int
     constraints: Constraints = NO_CONSTRAINTS
     description: str = ""
+    selector: Selector = THE_REST
 
 
 class Reason(StrEnum):
@@ -38,6 +41,7 @@ class Reason(StrEnum):
     NO_PATH = "no-path"
     DEADLINE_UNREACHABLE = "deadline-unreachable"
     PROVIDER_TOO_LATE = "provider-too-late"
+    NOT_TOLD_APART = "not-told-apart"
 
 
 class OfferKind(StrEnum):
@@ -201,6 +205,7 @@ def reserved_fields(request: Request, answer: Granted) -> "ReservedFields":
         "backup": answer.chosen.backup,
         "constraints": request.constraints,
         "description": request.description,
+        "selector": request.selector,
     }
 
 
@@ -217,3 +222,4 @@ class ReservedFields(TypedDict):
     backup: tuple[str, ...]
     constraints: Constraints
     description: str
+    selector: Selector

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
-from controller.plan.plan import Flow
+from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.routes import Route
 from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
 from topology.protocol import FlowClass
@@ -22,6 +22,7 @@ LAPSE_GRACE_US = 30_000_000  # ... and half a minute: a script that died must no
 WARM_UP_RTTS = 2  # handshake, then the SYN's unscaled window (RFC 7323 section 2.2)
 TAIL_RTTS = 2  # the confirmation, and what the line has lost of the last round trip sent again
 HANDOVER_US = 50_000  # from the demand that a host sees until its share is in force everywhere: milliseconds, as a rule
+ASKING_AGAIN_US = 2_000_000  # an offer is granted to who takes this long to ask for it
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
 LEAST_BPS = 64_000  # a slower promise is of no use to anybody
 
@@ -36,6 +37,7 @@ class Wish:
         size_bytes: payload, all senders together, in equal parts.
         deadline_us: by when, microseconds from now; None for as soon as possible.
         framing: how its segments are wrapped.
+        selector: which connections of each sender to the target it is for.
     """
 
     announcement_id: str
@@ -43,6 +45,7 @@ class Wish:
     size_bytes: int
     deadline_us: int | None
     framing: Framing
+    selector: Selector = THE_REST
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,19 @@ class Announcement:
 
 
 def promised(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: int) -> Announcement | None:
-    """Return the soonest promise along any of the routes, on a reservation if that is as soon; None if there is none.
+    """Return the soonest promise along any of the routes, on a reservation if that is as soon; None if none."""
+    answers = promises(wish, routes, calendar, now_us)
+    return min(answers, key=lambda a: (a.promised_us, not a.pool), default=None)
+
+
+def promises(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: int) -> list[Announcement]:
+    """Return the promise along each of the routes that can give one.
 
     With a deadline it is the lowest constant rate that meets it, which leaves most to others; or, if the free rate is
     too uneven for that, all that is free. Without one it is all that is free, from now on.
     """
     answers = (_along(wish, route, calendar, now_us) for route in routes)
-    return min((a for a in answers if a is not None), key=lambda a: (a.promised_us, not a.pool), default=None)
+    return [answer for answer in answers if answer is not None]
 
 
 def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announcement | None:
@@ -110,8 +119,9 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
     if rates is None:
         return None
     promised_us = rates[-1].end_us + tail_us
+    flows = tuple(replace(flow, selector=wish.selector) for flow in route.flows)
     return Announcement(
-        wish.announcement_id, wish.size_bytes, route.flows, route.need, rates, route.pool, now_us, promised_us
+        wish.announcement_id, wish.size_bytes, flows, route.need, rates, route.pool, now_us, promised_us
     )
 
 
@@ -165,4 +175,5 @@ def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: 
     soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us)
     if soonest is not None:
         rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
-        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, soonest.promised_us)
+        end_us = soonest.promised_us + ASKING_AGAIN_US
+        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from controller.plan.admission import Granted, Offer, OfferKind, Reason, Refused, Request, admitted
+from controller.plan.admission import ANSWERING_US, Granted, Offer, OfferKind, Reason, Refused, Request, admitted
 from controller.plan.calendar import Calendar
 from controller.plan.paths import Path, circuits
 from controller.plan.policy import Policy
@@ -28,7 +28,9 @@ class Market:
     lead_us: Mapping[str, int]
 
 
-def admitted_in_time(request: Request, market: Market, now_us: int, held: Path = ()) -> Granted | Refused:
+def admitted_in_time(
+    request: Request, market: Market, now_us: int, held: Path = (), preferred: Path = ()
+) -> Granted | Refused:
     """Return the answer of the calendar, with circuits left out that could not be bought in time.
 
     Args:
@@ -36,14 +38,15 @@ def admitted_in_time(request: Request, market: Market, now_us: int, held: Path =
         market: what there is to be had.
         now_us: Unix time.
         held: the path that a reservation has which changes; what is bought for it already is there.
+        preferred: a path that is taken if it has room.
     """
     network, policy, calendar = market.network, market.policy, market.calendar
     late = {c for c, lead_us in market.lead_us.items() if request.start_us < now_us + lead_us}
     late -= set(circuits(network, held))
     if not late:
-        return admitted(request, network, policy, calendar, held)
+        return admitted(request, network, policy, calendar, preferred or held)
     narrowed = replace(request.constraints, exclude=(*request.constraints.exclude, *sorted(late)))
-    answer = admitted(replace(request, constraints=narrowed), network, policy, calendar)
+    answer = admitted(replace(request, constraints=narrowed), network, policy, calendar, preferred)
     if isinstance(answer, Refused) and answer.reason is Reason.NO_PATH:
         return _too_late(request, market, now_us, late)
     return answer
@@ -51,7 +54,7 @@ def admitted_in_time(request: Request, market: Market, now_us: int, held: Path =
 
 def _too_late(request: Request, market: Market, now_us: int, late: set[str]) -> Refused:
     lead_us = max(market.lead_us[c] for c in late)
-    start_us = now_us + lead_us
+    start_us = now_us + lead_us + ANSWERING_US
     moved = replace(request, start_us=start_us, end_us=start_us + request.end_us - request.start_us)
     answer = admitted(moved, market.network, market.policy, market.calendar)
     if isinstance(answer, Refused):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from controller.plan.lifecycle import ReservationState
+from controller.plan.plan import THE_REST, Selector
 from topology.protocol import FlowClass
 
 MAX_TIME_US = 253_402_300_800_000_000  # the end of year 9999, where RFC 3339 ends
@@ -53,6 +54,7 @@ class Reservation:
         reason: why it is where it is, when that was not its owner's wish.
         key: the idempotency key it was created with; empty if there was none.
         fingerprint: digest of the request that created it, to tell a repetition from another use of the key.
+        selector: between two hosts, which of their connections it is for.
     """
 
     reservation_id: str
@@ -75,6 +77,7 @@ class Reservation:
     reason: str = ""
     key: str = ""
     fingerprint: str = ""
+    selector: Selector = THE_REST
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:

@@ -244,7 +244,7 @@ def test_a_schedule_of_the_provider_is_a_change_of_capacity_and_fails_the_newest
 def test_a_circuit_that_is_bought_at_need_wants_its_lead_time():
     bought = Ledger(chile_illinois(), DEFAULT_POLICY, {"chile-illinois": 150 * S})
     no = bought.hold(asked(), created("a"))
-    assert (no.reason, no.offers[0].start_us) == (Reason.PROVIDER_TOO_LATE, NOW + 150 * S)
+    assert (no.reason, no.offers[0].start_us) == (Reason.PROVIDER_TOO_LATE, NOW + 210 * S)
     assert isinstance(bought.announce(wish(), ("base20",), "arch", NOW), Refused)
     running_from = asked(start_us=NOW + 150 * S, end_us=NOW + 250 * S)
     bought.hold(running_from, created("a"))

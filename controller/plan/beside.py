@@ -1,0 +1,135 @@
+"""Admission of a promise beside the others of its pair of hosts, with offers that are granted if asked for. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from controller.plan.admission import Granted, Offer, Reason, Refused, Request
+from controller.plan.announcements import Announcement
+from controller.plan.booking_lead import Market, admitted_in_time
+from controller.plan.claims import Claim, Claims
+from controller.plan.paths import Path
+from controller.plan.plan import Selector
+from controller.plan.reservations import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a reservation that is to change has now.
+
+    Attributes:
+        path: its path; it is kept if it will do, so that traffic does not move.
+        begun_us: when it began, if it has: it is judged on what is to come, and its start cannot change any more.
+    """
+
+    path: Path = ()
+    begun_us: int | None = None
+
+
+NOTHING = Present()
+
+
+class Admission:
+    """What there is to be had, and what is claimed of pairs of hosts."""
+
+    def __init__(self, market: Market) -> None:
+        self._market = market
+        self._hosts = {host.name for host in market.network.hosts}
+        self.claims = Claims()
+
+    def decided(self, owner: str, request: Request, now_us: int, present: Present = NOTHING) -> Granted | Refused:
+        """Return the path, or the refusal with offers of which each would be granted at this moment.
+
+        Args:
+            owner: whose claims do not count against it.
+            request: what is asked.
+            now_us: Unix time.
+            present: what it has, if it is to change; that must be out of the calendar.
+        """
+        begun_us = present.begun_us
+        coming = request if begun_us is None else replace(request, start_us=max(now_us, request.start_us))
+        answer = self._beside_others(owner, coming, now_us, present.path)
+        if isinstance(answer, Granted):
+            return answer
+        offers = tuple(
+            offer if begun_us is None else replace(offer, start_us=begun_us)
+            for offer in answer.offers
+            if (begun_us is None or offer.start_us == coming.start_us)
+            and isinstance(self._beside_others(owner, _taken(offer, coming), now_us, present.path), Granted)
+        )
+        return replace(answer, offers=offers)
+
+    def _beside_others(self, owner: str, request: Request, now_us: int, held: Path) -> Granted | Refused:
+        """Return the answer; what could not be told apart from another promise goes that one's way, or is refused."""
+        answer = admitted_in_time(request, self._market, now_us, held)
+        if isinstance(answer, Refused):
+            return answer
+        other = self._confused(owner, request, answer.chosen.path)
+        if other is None:
+            return answer
+        if other.flow_class is request.flow_class and not request.constraints.backup:
+            along = admitted_in_time(request, self._market, now_us, preferred=other.path)
+            if isinstance(along, Granted) and self._confused(owner, request, along.chosen.path) is None:
+                return along
+        return not_told_apart(other, request.rate_bps, request.start_us)
+
+    def _confused(self, owner: str, request: Request, path: Path) -> Claim | None:
+        if not {request.a_end, request.z_end} <= self._hosts:
+            return None
+        ends = request.a_end, request.z_end
+        own = Claim(owner, ends, request.flow_class, request.selector, path, request.start_us, request.end_us)
+        return next(self.claims.confused_with(own), None)
+
+    def reserves(self, known: Reservation, *, kept: bool) -> None:
+        """Take in what a reservation claims; one that is not kept claims nothing."""
+        ends = known.a_end, known.z_end
+        claim = Claim(
+            known.reservation_id, ends, known.flow_class, known.selector, known.path, known.start_us, known.end_us
+        )
+        self.claims.put(known.reservation_id, (claim,) if kept and set(ends) <= self._hosts else ())
+
+    def confused(self, announcement: Announcement) -> Claim | None:
+        """Return a claim that an announcement could not be told apart from; None if there is none."""
+        own = _claims(announcement)
+        return next((other for claim in own for other in self.claims.confused_with(claim)), None)
+
+    def announces(self, announcement: Announcement) -> None:
+        """Take in what an announcement claims."""
+        self.claims.put(announcement.announcement_id, _claims(announcement))
+
+    def forgets(self, announcement_id: str) -> None:
+        """Take out what an announcement claims."""
+        self.claims.put(announcement_id, ())
+
+
+def _claims(announcement: Announcement) -> Iterator[Claim]:
+    for flow in announcement.flows:
+        times = announcement.announced_us, announcement.lapses_us
+        ends = flow.host, flow.target
+        yield Claim(announcement.announcement_id, ends, flow.flow_class, flow.selector, flow.path, *times)
+
+
+def not_told_apart(other: Claim, asked_bps: int, at_us: int) -> Refused:
+    """Return the refusal of what nobody could tell apart from another promise."""
+    source, target = other.ends
+    ports = _named(other.selector)
+    why = (
+        f'"{other.owner}" has {other.flow_class} bandwidth from {source} to {target}{ports} at that time, by the way '
+        f"{' '.join(other.path[1:-1])}, and both could not be told apart: name other ports in `connections`"
+    )
+    return Refused(Reason.NOT_TOLD_APART, "", asked_bps, 0, at_us, (), why)
+
+
+def _named(selector: Selector) -> str:
+    ports = (("to port", selector.dest_port), ("from port", selector.local_port))
+    return "".join(f" {word} {port}" for word, port in ports if port)
+
+
+def _taken(offer: Offer, request: Request) -> Request:
+    """Return a request as it is if an offer is taken."""
+    return replace(
+        request,
+        flow_class=offer.flow_class,
+        rate_bps=offer.rate_bps,
+        start_us=offer.start_us,
+        end_us=offer.end_us,
+    )
