@@ -1,17 +1,17 @@
 """Requests that cannot be meant are refused by their field, before anybody decides on them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.errors import NotAllowed, NotKnown
-from controller.plan.admission import RESERVABLE, Request, node_of
+from controller.plan.admission import ANSWERING_US, RESERVABLE, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE
 from controller.plan.clock import Instant
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
-from controller.plan.lifecycle import ENDED
+from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import MAX_TIME_US, Constraints
 from controller.site import Site, flow_between
-from controller.state.value import SiteState, flows
+from controller.state.value import SiteState
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 
@@ -27,6 +27,7 @@ class AnnouncementRequest:
         senders: the sending hosts.
         target: the receiving host.
         deadline_us: by when, microseconds from now; None for as soon as possible.
+        selector: which connections of each sender to the target it is for.
     """
 
     announcement_id: str
@@ -35,6 +36,7 @@ class AnnouncementRequest:
     senders: tuple[str, ...]
     target: str
     deadline_us: int | None = None
+    selector: Selector = THE_REST
 
 
 def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, reservation_id: str = "") -> None:
@@ -62,8 +64,15 @@ def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, res
         raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
     check_ends(site.network, request.a_end, request.z_end)
     _check_constraints(site.network, request.constraints)
-    if request.a_end not in site.network.sites:
-        _check_pair(site, ledger, request, reservation_id)
+    hosts = {host.name for host in site.network.hosts}
+    if request.selector.has_ports and not {request.a_end, request.z_end} <= hosts:
+        raise NotAllowed("connections", "are told apart between two hosts only, not between sites")
+
+
+def begun_now(request: Request, now_us: int) -> Request:
+    """Return a request whose start has just passed as one that starts now, so that an offer of now can be taken."""
+    is_now = 0 < now_us - request.start_us <= ANSWERING_US and request.end_us > now_us
+    return replace(request, start_us=now_us) if is_now else request
 
 
 def check_times(start_us: int, end_us: int, now_us: int) -> None:
@@ -106,32 +115,11 @@ def _check_constraints(network: Network, constraints: Constraints) -> None:
             raise NotKnown("node or circuit", name, tuple(sorted(known)))
 
 
-def _check_pair(site: Site, ledger: Ledger, request: Request, reservation_id: str) -> None:
-    """Refuse a second class for a pair of hosts at one time: switches class by the pair."""
-    pair = request.a_end, request.z_end
-    for flow in site.standing:
-        if (flow.host, flow.target) == pair and flow.flow_class is not request.flow_class:
-            raise NotAllowed(
-                "class", f"{pair[0]} already sends to {pair[1]} as {flow.name}, which is {flow.flow_class}"
-            )
-    for other in ledger.reservations.values():
-        meets = other.start_us < request.end_us and request.start_us < other.end_us
-        if (
-            (other.a_end, other.z_end) == pair
-            and meets
-            and other.state not in ENDED
-            and other.flow_class is not request.flow_class
-            and other.reservation_id != reservation_id
-        ):
-            why = f"{pair[0]} to {pair[1]} is reserved as {other.flow_class} at that time ({other.reservation_id})"
-            raise NotAllowed("class", why)
-
-
-def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest, now: Instant) -> None:
+def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest) -> None:
     """Refuse an announcement that cannot be meant.
 
     Raises:
-        NotAllowed: a class that is not announced, a host that already sends in the plan, no bytes.
+        NotAllowed: a class that is not announced, a host that is no sender, no bytes.
         NotKnown: a host that is not in the network.
     """
     if asked.flow_class not in ANNOUNCEABLE:
@@ -142,9 +130,5 @@ def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest,
         raise NotAllowed("from", "need at least one host, each once")
     if asked.announcement_id in state.wished.ledger.announcements:
         raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
-    sending = {(flow.host, flow.target): flow.name for flow in flows(site, state, now)}
     for sender in asked.senders:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
-        busy = sending.get((sender, asked.target))
-        if busy is not None:
-            raise NotAllowed("from", f"{sender} already sends to {asked.target} as {busy}")

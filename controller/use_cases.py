@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from controller.checks import AnnouncementRequest, check_announcement, check_ends, check_request, check_times
+from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
@@ -66,7 +66,7 @@ class UseCases:
                 if known.fingerprint != new.fingerprint:
                     raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
                 return self._save(known)
-            request = asked(now_us)
+            request = begun_now(asked(now_us), now_us)
             check_request(self._state.site, self._state.wished.ledger, request, now_us)
             answer = self._state.wished.ledger.hold(request, new)
             return self._save_and_publish("reservation.held", new.reservation_id, answer)
@@ -183,15 +183,20 @@ class UseCases:
         """Admit bytes that are coming, or refuse them.
 
         Raises:
-            NotAllowed: a class that is not announced, a host that already sends in the plan, or no bytes.
+            NotAllowed: a class that is not announced, or no bytes.
             NotKnown: a host that is not in the network.
         """
         state = self._state
         with state.changed:
             now_us = self._now()
-            check_announcement(state.site, state.value, asked, state.now())
+            check_announcement(state.site, state.value, asked)
             wish = Wish(
-                asked.announcement_id, asked.flow_class, asked.size_bytes, asked.deadline_us, state.site.network.framing
+                asked.announcement_id,
+                asked.flow_class,
+                asked.size_bytes,
+                asked.deadline_us,
+                state.site.network.framing,
+                asked.selector,
             )
             answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
             return self._save_and_publish("announcement.promised", asked.announcement_id, answer)

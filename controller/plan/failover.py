@@ -8,13 +8,16 @@ from typing import NamedTuple
 import networkx as nx
 
 from controller.plan.announcements import Announcement
-from controller.plan.keys import ClassShare
+from controller.plan.keys import ClassShare, FlowId
 from controller.plan.paths import Path, circuits, way_round
 from controller.plan.plan import Entry, Flow, Plan, PlanInput
 from controller.plan.policy import Policy
 from controller.plan.resources import need, of_circuit
+from controller.plan.told_apart import planned_parts_bps
 from topology.network import Hop, Network
 from topology.wire import PPM, Framing, Layer, converted_bps
+
+METER_STEP_BPS = 1000  # a meter counts whole kbit/s
 
 
 def redundant(network: Network) -> frozenset[str]:
@@ -149,11 +152,13 @@ def late(
 
     The last is None for one that the plan has nothing for. What has been sent so far is taken to be what was promised.
     """
-    planned_bps = {e.flow.name: e.frame_bps for e in plan.entries}
+    planned_bps: dict[FlowId, int] = {}
+    for e in plan.entries:
+        planned_bps |= planned_parts_bps(e.flow, e.frame_bps)
     for known in announcements:
         promised_bps = converted_bps(known.floor_bps(now_us), Layer.WIRE, Layer.FRAME, framing)
         least_bps = min(planned_bps.get(flow.name, 0) for flow in known.flows)
-        if least_bps >= promised_bps:
+        if least_bps > promised_bps - METER_STEP_BPS:
             continue
         parts = [(max(now_us, part.start_us), part.end_us, part.rate_bps) for part in known.rates]
         left = sum(max(0, end_us - start_us) * bps for start_us, end_us, bps in parts)
@@ -161,11 +166,19 @@ def late(
         yield known.announcement_id, known.promised_us, now_us + left // wire_bps if wire_bps else None
 
 
-def carries(entry: Entry, rate_bps: int, network: Network, down: frozenset[str]) -> bool:
-    """Return whether an allocation has a rate, bit/s on the wire, and none of the circuits that are down on its way."""
+def carries(entry: Entry, name: FlowId, rate_bps: int, network: Network, down: frozenset[str]) -> bool:
+    """Return whether an allocation has a rate for a flow, and none of the circuits that are down on its way.
+
+    Args:
+        entry: the allocation.
+        name: a flow that it may stand for.
+        rate_bps: what that is promised, bit/s on the wire.
+        network: where.
+        down: the circuits that are down.
+    """
+    part_bps = planned_parts_bps(entry.flow, entry.frame_bps).get(name, -1)
     frame_bps = converted_bps(rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of(entry.flow.path))
-    enough = entry.frame_bps // 1000 >= frame_bps // 1000  # a meter counts whole kbit/s
-    return enough and not crossed(network, entry.flow.path, down)
+    return part_bps > frame_bps - METER_STEP_BPS and not crossed(network, entry.flow.path, down)
 
 
 def crossed(network: Network, path: Path, down: frozenset[str]) -> tuple[str, ...]:

@@ -77,10 +77,17 @@ class Leases:
 
 
 def most(*held: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return, for each flow, the largest allocation among those a host may be acting on."""
+    """Return, for each flow, the largest allocation among those a host may be acting on.
+
+    One that is for the same connections by the same way as an earlier one, under another name, is the same flow: where
+    one allocation stands for several promises it goes on when that of its name ends.
+    """
     largest: dict[str, Entry] = {}
+    names: dict[tuple[object, ...], str] = {}
     for entry in (e for entries in held for e in entries):
-        known = largest.get(entry.flow.name)
+        flow = entry.flow
+        name = names.setdefault((flow.host, flow.target, flow.flow_class, flow.path, flow.selector), flow.name)
+        known = largest.get(name)
         if known is None or entry.frame_bps > known.frame_bps:
-            largest[entry.flow.name] = entry
+            largest[name] = entry
     return tuple(largest.values())

@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promised, refused
-from controller.plan.booking_lead import Market, admitted_in_time
-from controller.plan.calendar import Booking, Calendar
-from controller.plan.flows import merged
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promises, refused
+from controller.plan.beside import Admission, Present, not_told_apart
+from controller.plan.booking_lead import Market
+from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.keys import ClassShare, Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
-from controller.plan.plan import Flow, PlanInput
+from controller.plan.paths import Path
+from controller.plan.plan import Flow, PlanInput, answers
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.resources import capacities, need, of_circuit
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.steps import Steps
-from topology.network import Hop, Network
+from controller.plan.told_apart import told_apart
+from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
 from topology.wire import PPM
 
@@ -52,7 +54,7 @@ class Ledger:
         self.policy = policy
         self.lead_us = dict(lead_us or {})
         self.calendar = Calendar(capacities(network, policy))
-        self._market = Market(network, policy, self.calendar, self.lead_us)
+        self._admission = Admission(Market(network, policy, self.calendar, self.lead_us))
         self.reservations: dict[str, Reservation] = {}
         self.announcements: dict[str, Announcement] = {}
         self.down: frozenset[str] = frozenset()  # circuits that nothing which begins now can use
@@ -73,7 +75,7 @@ class Ledger:
 
     def hold(self, request: Request, created: Created) -> Reservation | Refused:
         """Hold bandwidth until it is committed, or the hold lapses."""
-        answer = admitted_in_time(request, self._market, created.now_us)
+        answer = self._admission.decided(created.reservation_id, request, created.now_us)
         if isinstance(answer, Refused):
             return answer
         self._sequence += 1
@@ -121,7 +123,8 @@ class Ledger:
         known = self.reservations[reservation_id]
         state = after(reservation_id, known.state, LifecycleEvent.CHANGE)
         own = self.calendar.cancel(reservation_id)
-        answer = admitted_in_time(request, self._market, now_us, known.path)
+        begun_us = known.start_us if state in IN_PLAN else None
+        answer = self._admission.decided(reservation_id, request, now_us, Present(known.path, begun_us))
         self.calendar.book(reservation_id, own)
         if isinstance(answer, Refused):
             return answer
@@ -133,20 +136,23 @@ class Ledger:
         if not routes:
             why = f"no reservation of {wish.flow_class} bandwidth from {senders[0]} to {target} is active: reserve some"
             return Refused(Reason.CAPACITY_UNAVAILABLE, "", 0, 0, now_us, (), why)
-        answer = promised(wish, routes, self.calendar, now_us)
-        if answer is None:
-            return refused(
-                wish, routes, self.calendar, now_us, self._class_that_would_do(wish, senders, target, now_us)
-            )
-        self._enter(answer)
-        self._announced[answer.announcement_id] = answer
-        return answer
+        answers = sorted(promises(wish, routes, self.calendar, now_us), key=lambda a: (a.promised_us, not a.pool))
+        others = [self._admission.confused(answer) for answer in answers]
+        told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
+        if told is not None:
+            self._enter(told)
+            self._announced[told.announcement_id] = told
+            return told
+        if others and others[0]:
+            return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
+        return refused(wish, routes, self.calendar, now_us, self._class_that_would_do(wish, senders, target, now_us))
 
     def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> FlowClass | None:
         for flow_class in lower_classes(wish.flow_class, self.policy):
             lower = replace(wish, flow_class=flow_class)
-            if flow_class in ANNOUNCEABLE and promised(
-                lower, self._routes(lower, senders, target), self.calendar, now_us
+            if flow_class in ANNOUNCEABLE and any(
+                self._admission.confused(answer) is None
+                for answer in promises(lower, self._routes(lower, senders, target), self.calendar, now_us)
             ):
                 return flow_class
         return None
@@ -254,23 +260,33 @@ class Ledger:
             flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
         """
         flows = list(standing)
-        reserved: dict[ClassShare, int] = {}
-        bookings: list[Booking] = []
+        booked: list[
+            tuple[tuple[str, str], Need, tuple[Path, ...], int]
+        ] = []  # by the pair of hosts whose promise it is
         for known in self.in_plan():
             flow = flow_of(known)
             if flow is not None:
                 flows.append(flow)
-            bookings.append(self._booking(known))
+            booked.append(((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
         for announcement in self.announcements.values():
             floor_bps = announcement.floor_bps(now_us)
-            flows += (self._announced_flow(announcement, flow, floor_bps) for flow in announcement.flows)
-            bookings.append(Booking(announcement.need, floor_bps, now_us, now_us + 1))
-        for booking in bookings:
-            for resource, bps in booking.need.claims(booking.rate_bps):
+            for flow in announcement.flows:
+                flows.append(self._announced_flow(announcement, flow, floor_bps))
+                if not announcement.pool:
+                    one = need(self.network, (flow.path,), flow.flow_class)
+                    booked.append(((flow.host, flow.target), one, (flow.path,), floor_bps))
+        planned = told_apart(flows, self.policy)
+        carriers = answers(planned, self.policy)
+        reserved: dict[ClassShare, int] = {}
+        for ends, wanted, paths, rate_bps in booked:
+            there = {hop for path in paths for hop in hops(path)}
+            for resource, bps in wanted.claims(rate_bps):
                 if isinstance(resource, ClassShare):
-                    reserved[resource] = reserved.get(resource, 0) + bps
+                    back = carriers.get(ends) if resource.hop not in there else None
+                    share = ClassShare(resource.hop, back.flow_class) if back else resource
+                    reserved[share] = reserved.get(share, 0) + bps
         capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
-        return PlanInput(merged(flows), capacity, reserved)
+        return PlanInput(planned, capacity, reserved)
 
     def _announced_flow(self, announcement: Announcement, flow: Flow, floor_bps: int) -> Flow:
         """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
@@ -334,6 +350,7 @@ class Ledger:
             self._running[name] = new
         self.moves += before is not self._running.get(name)
         kept = new.state not in ENDED
+        self._admission.reserves(new, kept=kept)
         if not (old and kept and name in self.calendar and self._booking(old) == self._booking(new)):
             self._book_anew(name, new if kept else None)
         if kept:
@@ -370,12 +387,14 @@ class Ledger:
                 break
             self.calendar.book(name, booking)
         self.announcements[announcement.announcement_id] = announcement
+        self._admission.announces(announcement)
         self.moves += 1
         times = {part.start_us for part in announcement.rates} | {part.end_us for part in announcement.rates}
         for at_us in (*sorted(times), announcement.lapses_us):
             heapq.heappush(self._due, (at_us, announcement.announcement_id))
 
     def _cancel(self, announcement: Announcement) -> None:
+        self._admission.forgets(announcement.announcement_id)
         for name, _ in announcement.bookings():
             if name in self.calendar:
                 self.calendar.cancel(name)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
+from typing import NamedTuple
 
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
@@ -35,6 +36,13 @@ class Selector:
 THE_REST = Selector()
 
 
+class Carried(NamedTuple):
+    """A flow that another one stands for, and what it is promised, bit/s on the wire."""
+
+    name: FlowId
+    floor_bps: int
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """Somebody who wants to send: a standing flow from the configuration, or a part of an announcement.
@@ -53,8 +61,8 @@ class Flow:
         size_bytes: the payload it has announced; 0 if nobody knows.
         selector: which of the pair's connections it is for.
         mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
-        carries: the flows that it stands for, itself included, where several of one pair cannot be told apart; empty
-            for itself alone.
+        carries: what it stands for, itself included, where several promises are for the same connections; empty for
+            itself alone.
     """
 
     name: FlowId
@@ -69,12 +77,17 @@ class Flow:
     size_bytes: int = 0
     selector: Selector = THE_REST
     mark: int | None = None
-    carries: tuple[FlowId, ...] = ()
+    carries: tuple[Carried, ...] = ()
 
     @property
     def links(self) -> tuple[Hop, ...]:
         """The directed links on its path."""
         return hops(self.path)
+
+    @property
+    def names(self) -> tuple[FlowId, ...]:
+        """The names of all flows that it stands for."""
+        return tuple(known.name for known in self.carries) or (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +179,7 @@ class PlanInput:
     """What a plan is made for.
 
     Attributes:
-        flows: who wants to send now; one for each pair of hosts.
+        flows: who wants to send now; those of one pair of hosts differ in their selectors.
         capacity_bps: by link, what a circuit carries now, on the wire; one that is absent carries its link's rate.
         reserved_bps: what promises keep of a class on a link above the class's guarantee, on the wire.
         down: circuits that nothing is sent by; no flow crosses them.
@@ -192,7 +205,7 @@ def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> 
         demand: who wants to send now, and what is promised.
     """
     flows = sorted(demand.flows, key=lambda f: f.name)
-    carriers = _carriers(flows)
+    carriers = answers(flows, policy)
     links = {
         hop: _link_plan(network, hop, policy, demand, carriers)
         for hop in (Hop(t, h) for t, h, _ in network.circuit_links)
@@ -212,18 +225,26 @@ def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> 
     return Plan(epoch, links, entries, demand.down)
 
 
-def _carriers(flows: Iterable[Flow]) -> dict[str, Flow]:
-    """Return, by flow, the one among whose packets its answers are: in which class and along which path they go.
+def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow]:
+    """Return, by the (sender, receiver) of data, in which class and by which way its answers go, as a flow of theirs.
 
-    That is the same flow the other way round; or, where the two hosts send to each other, the other one's data, since
-    a switch classes by the pair of hosts.
+    Answers carry no mark, so all of a pair ride together: with the receiver's own data for the rest, where the two
+    hosts send to each other; else with the pair's own flow whose class may have most, then the most urgent.
     """
-    by_pair = {(f.host, f.target): f for f in flows}
-    return {f.name: by_pair.get((f.target, f.host), replace(f, path=f.path[::-1])) for f in flows}
+    by_pair: dict[tuple[str, str], list[Flow]] = {}
+    for flow in flows:
+        by_pair.setdefault((flow.host, flow.target), []).append(flow)
+    found = {}
+    for (host, target), of_pair in by_pair.items():
+        back = next((f for f in by_pair.get((target, host), ()) if f.selector == THE_REST), None)
+        classes = policy.classes
+        like = min(of_pair, key=lambda f: (-classes[f.flow_class].cap_ppm, classes[f.flow_class].priority, f.name))
+        found[host, target] = back or replace(like, path=like.path[::-1])
+    return found
 
 
 def _answered(
-    flows: Iterable[Flow], carriers: Mapping[str, Flow], there_back: tuple[Hop, Hop], flow_class: FlowClass
+    flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], there_back: tuple[Hop, Hop], flow_class: FlowClass
 ) -> set[ClassShare]:
     """Return the data, by circuit link and class, whose answers cross a link (there and back) in a class.
 
@@ -235,9 +256,10 @@ def _answered(
     >>> from controller.plan.flows import flow_on
     >>> from topology.named import chile_illinois
     >>> network = chile_illinois()
+    >>> from controller.plan.policy import DEFAULT_POLICY
     >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
     >>> there_back = Hop("ch1", "ls1"), Hop("ls1", "ch1")
-    >>> [str(share) for share in _answered([image], _carriers([image]), there_back, FlowClass.URGENT)]
+    >>> [str(share) for share in _answered([image], answers([image], DEFAULT_POLICY), there_back, FlowClass.URGENT)]
     ['ls1->ch1 urgent']
     """
     there, back = there_back
@@ -245,17 +267,19 @@ def _answered(
         # Answers by another way than their data's have none against them; the data's first circuit stands for it.
         ClassShare(back if back in f.links else f.links[1], f.flow_class)
         for f in flows
-        if carriers[f.name].flow_class is flow_class and there in carriers[f.name].links
+        if carriers[f.host, f.target].flow_class is flow_class and there in carriers[f.host, f.target].links
     }
 
 
-def _link_plan(network: Network, hop: Hop, policy: Policy, demand: PlanInput, carriers: Mapping[str, Flow]) -> LinkPlan:
+def _link_plan(
+    network: Network, hop: Hop, policy: Policy, demand: PlanInput, carriers: Mapping[tuple[str, str], Flow]
+) -> LinkPlan:
     """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need."""
     capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)
     for flow in demand.flows:
         wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
-        for crossing in (flow, carriers[flow.name]):
+        for crossing in (flow, carriers[flow.host, flow.target]):
             if hop in crossing.links:
                 wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
     reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}

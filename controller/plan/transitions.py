@@ -143,8 +143,8 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
 
 def _left_circuits(lesser: Plan, desired: Plan) -> set[Hop]:
     """Return the circuits' links that flows are to leave and that go on without them."""
-    to_come = {_way(e) for e in desired.entries}
-    moving = (e for e in lesser.entries if _way(e) not in to_come)
+    to_come = {way for e in desired.entries for way in _ways(e)}
+    moving = (e for e in lesser.entries if to_come.isdisjoint(_ways(e)))
     return {hop for e in moving for hop in e.flow.links if hop in desired.links and not is_dead(hop, desired)}
 
 
@@ -164,10 +164,11 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
     """Return the plan between two (its epoch is odd): each allocation and each meter is the lesser of its two values.
 
     An allocation that only one of the two knows is absent. A flow that moves to a circuit beside its own keeps the
-    lesser on its old way, and a meter there keeps room for it.
+    lesser on its old way, and a meter there keeps room for it. Which connections an allocation is for changes last.
     """
-    to_come = {_way(e): e for e in new.entries}
-    entries = (min(e, to_come[_way(e)], key=lambda x: x.frame_bps) for e in old.entries if _way(e) in to_come)
+    to_come = {way: e for e in new.entries for way in _ways(e)}
+    both = ((e, next((to_come[way] for way in _ways(e) if way in to_come), None)) for e in old.entries)
+    entries = (_lesser(e, then) for e, then in both if then is not None)
     moving = carried(old, new)
     links = {
         name: _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
@@ -178,13 +179,24 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
 
 def within(acting: Iterable[Entry], plan: Plan) -> bool:
     """Return whether nothing of what hosts may be acting on is more than a plan gives it."""
-    allowed = {_way(e): e.frame_bps for e in plan.entries}
-    return all(e.frame_bps <= allowed.get(_way(e), 0) for e in acting)
+    allowed = {way: e.frame_bps for e in plan.entries for way in _ways(e)}
+    return all(e.frame_bps <= max(allowed.get(way, 0) for way in _ways(e)) for e in acting)
 
 
-def _way(entry: Entry) -> tuple[str, FlowClass, tuple[str, ...]]:
-    """Return what must be the same of an allocation that goes on: where it counts, and in which class."""
-    return entry.flow.name, entry.flow.flow_class, entry.flow.path
+def _ways(entry: Entry) -> list[tuple[str, FlowClass, tuple[str, ...]]]:
+    """Return what must be the same of an allocation that goes on: for whom, in which class and by which way.
+
+    One that stands for several promises goes on as long as one of them does.
+    """
+    flow = entry.flow
+    return [(name, flow.flow_class, flow.path) for name in flow.names]
+
+
+def _lesser(old: Entry, new: Entry) -> Entry:
+    """Return the lesser of two allocations, for the connections that it is for already."""
+    lesser = min(old, new, key=lambda e: e.frame_bps)
+    same = (old.flow.name, old.flow.selector, old.flow.mark) == (new.flow.name, new.flow.selector, new.flow.mark)
+    return lesser if same else replace(lesser, flow=old.flow)
 
 
 def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -> LinkPlan:

@@ -48,7 +48,7 @@ def reservation_obstacles(site: Site, state: SiteState, known: Reservation, now:
 
 def announcement_obstacles(site: Site, state: SiteState, known: Announcement, now: Instant) -> tuple[str, ...]:
     """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can."""
-    ways = {e.flow.name: e.flow.path for e in state.desired.plan.entries}
+    ways = {name: e.flow.path for e in state.desired.plan.entries for name in e.flow.names}
     down, found = state.reported.lines.down(now.elapsed_us), list[str]()
     for flow in known.flows:
         path = ways.get(flow.name, flow.path)
@@ -76,12 +76,14 @@ def _in_the_way(site: Site, state: SiteState, known: Reservation, now: Instant) 
         purchases = [p for name in names for p in state.wished.purchases[name].values()]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
-    own = [e for e in state.desired.plan.entries if e.flow.name == flow_name(known)]
-    led_round = [e.flow.path for e in own if carries(e, known.rate_bps, network, down)]
+    name, own = flow_name(known), [e for e in state.desired.plan.entries if e.flow.host == known.a_end]
+    enough = [e.flow.path for e in own if carries(e, name, known.rate_bps, network, down)]
     dead = crossed(network, path, down)
-    if dead and not led_round:
+    if dead and not enough:
         return (f"{', '.join(dead)}: the line is down", *_at_ports(site, state, path))
-    return _at_ports(site, state, led_round[0] if dead else path)
+    between_hosts = {known.a_end, known.z_end} <= state.reported.hosts.keys()
+    less = ("the plan has less for it than it is promised",) if between_hosts and not enough else ()
+    return (*_at_ports(site, state, enough[0] if dead else path), *less)
 
 
 def _at_ports(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:

@@ -120,4 +120,4 @@ def _flow(site: Site, wished: Wished, known: Reservation, down: frozenset[str], 
     if not path or not {known.a_end, known.z_end} <= hosts:
         return None
     flow = flow_on(site.network, flow_name(known), known.flow_class, path)
-    return replace(flow, wanted_bps=known.rate_bps, floor_bps=known.rate_bps)
+    return replace(flow, wanted_bps=known.rate_bps, floor_bps=known.rate_bps, selector=known.selector)

@@ -245,7 +245,6 @@ def test_an_announcement_nobody_releases_lapses(site):
         ({"size_bytes": 0}, "bytes"),
         ({"senders": ()}, "from"),
         ({"senders": ("base20", "base20")}, "from"),
-        ({"senders": ("base23",)}, "from"),
         ({"target": "base22"}, "to"),
     ],
 )

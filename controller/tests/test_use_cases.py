@@ -11,7 +11,9 @@ from controller.plan.admission import Refused, Request
 from controller.plan.clock import Instant
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import Illegal, ReservationState
+from controller.plan.plan import Selector
 from controller.plan.purchases import Period
+from controller.plan.reservations import Reservation
 from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed
 from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of, watch_of
@@ -186,13 +188,13 @@ def test_a_hold_that_lapsed_a_moment_ago_cannot_be_committed_even_before_the_clo
     [
         ({"end_us": START_US + 10 * S}, "end"),
         ({"end_us": START_US + 9 * S}, "end"),
-        ({"start_us": START_US - 1}, "start"),
+        ({"start_us": START_US - 61 * S}, "start"),
         ({"start_us": START_US - 9 * S, "end_us": START_US - 8 * S}, "end"),
         ({"end_us": 253_402_300_800_000_000}, "end"),
         ({"rate_bps": 0}, "rate_bps"),
         ({"flow_class": FlowClass.UNPLANNED}, "class"),
         ({"z_end": "la-serena"}, "to"),
-        ({"a_end": "base23", "z_end": "arch"}, "class"),
+        ({"selector": Selector(dest_port=873)}, "connections"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, field):
@@ -201,10 +203,15 @@ def test_a_request_that_makes_no_sense_is_refused_by_its_field(site, changes, fi
     assert refusal.value.field == field
 
 
-def test_a_pair_of_hosts_has_one_class_at_a_time(site):
+def test_a_pair_of_hosts_may_have_two_classes_at_a_time(site):
     held(site.use_cases, a_end="base20", z_end="arch", rate_bps=1)
-    with pytest.raises(NotAllowed, match="is reserved as urgent at that time"):
-        held(site.use_cases, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
+    second = held(site.use_cases, "s", a_end="base20", z_end="arch", rate_bps=1, flow_class=FlowClass.BACKGROUND)
+    assert isinstance(second, Reservation)
+
+
+def test_a_start_that_passed_while_an_offer_was_read_is_now(site):
+    known = held(site.use_cases, start_us=START_US - 3 * S)
+    assert known.start_us == START_US
 
 
 @pytest.mark.parametrize(

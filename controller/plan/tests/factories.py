@@ -1,11 +1,14 @@
 """Small makers of plans for the tests."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
-from controller.plan.flows import flow_on, merged
+from controller.plan.flows import flow_on
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Flow, Plan, PlanInput, planned
+from controller.plan.plan import THE_REST, Flow, Plan, PlanInput, Selector, planned
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.told_apart import told_apart
 from topology.named import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Hop, Network, tagged
 from topology.protocol import FlowClass
@@ -43,17 +46,19 @@ any_network = st.one_of(
 
 @st.composite
 def flows_in(draw, network: Network):
-    """Any flows of a network, one a pair of hosts, on either way round, with and without a promise."""
+    """Any flows of a network, several of a pair of hosts too, on either way round."""
     found = []
     pairs = st.tuples(*(st.sampled_from([h.name for h in network.hosts]) for _ in "az"))
-    for a_end, z_end in draw(st.lists(pairs, max_size=8)):
+    for i, (a_end, z_end) in enumerate(draw(st.lists(pairs, max_size=8))):
         if network.host(a_end).site != network.host(z_end).site:
             ways = [network.path(a_end, z_end), network.path(z_end, a_end)[::-1]]
             one = flow_on(
-                network, f"{a_end}-{z_end}", draw(st.sampled_from(PLANNED_CLASSES)), draw(st.sampled_from(ways))
+                network, f"{a_end}-{z_end}-{i}", draw(st.sampled_from(PLANNED_CLASSES)), draw(st.sampled_from(ways))
             )
-            found.append(one)
-    return merged(found)
+            found.append(
+                replace(one, selector=draw(st.sampled_from([THE_REST, Selector(873), Selector(local_port=1)])))
+            )
+    return told_apart(found, DEFAULT_POLICY)
 
 
 @st.composite

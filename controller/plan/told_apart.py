@@ -1,0 +1,83 @@
+"""Several promises of one pair of hosts as flows of the plan, and how their connections and packets are told apart.
+
+Hosts hold, and switches class, connections. A promise says which of the pair's it is for by their ports; or it is for
+the rest, of which the most urgent class has what no other claims and each other class what the application has marked
+with its code point (docs/decisions/0019). Promises for the same connections are one flow in the plan. Pure.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from controller.plan.keys import FlowId
+from controller.plan.plan import THE_REST, Carried, Flow, Selector
+from controller.plan.policy import Policy
+from topology.protocol import FlowClass
+
+LOCAL_USE_DSCPS = range(3, 64, 4)  # xxxx11, RFC 2474 section 6
+
+
+def told_apart(flows: Iterable[Flow], policy: Policy) -> tuple[Flow, ...]:
+    """Return one flow for each choice of connections that is wanted, with what tells it from others of its pair.
+
+    Promises for the same connections are added up on the way of the first that is promised anything; what another way
+    has promised is not counted on this one, so that the sum of floors is never above what was booked there.
+    """
+    by_pair: dict[tuple[str, str], dict[tuple[FlowClass, Selector], list[Flow]]] = {}
+    for flow in flows:
+        of_pair = by_pair.setdefault((flow.host, flow.target), {})
+        of_pair.setdefault((flow.flow_class, flow.selector), []).append(flow)
+    return tuple(
+        flow
+        for of_pair in by_pair.values()
+        for flow in _marked([_one_flow(members) for members in of_pair.values()], policy)
+    )
+
+
+def _one_flow(members: list[Flow]) -> Flow:
+    """Return some flows for the same connections as one."""
+    first = next((f for f in members if f.floor_bps), members[0])
+    if len(members) == 1:
+        return first
+    watched = all(f.standby_bps for f in members)
+    wanted = [f.wanted_bps for f in members if f.wanted_bps is not None]
+    return replace(
+        first,
+        floor_bps=sum(f.floor_bps for f in members if f.path == first.path),
+        wanted_bps=sum(wanted) if len(wanted) == len(members) else None,
+        standby_bps=sum(f.standby_bps for f in members) if watched else 0,
+        size_bytes=sum(f.size_bytes for f in members) if all(f.size_bytes for f in members) else 0,
+        carries=tuple(Carried(f.name, f.floor_bps) for f in members),
+    )
+
+
+def _marked(of_pair: list[Flow], policy: Policy) -> Iterator[Flow]:
+    """Yield the flows of a pair, each with the connections it is for and the mark of its packets."""
+    for_the_rest = _by_urgency((f for f in of_pair if f.selector == THE_REST), policy)
+    for flow in for_the_rest[:1]:
+        yield replace(flow, mark=0) if len(of_pair) > 1 else flow
+    taken = {0}
+    for flow in for_the_rest[1:]:
+        dscp = policy.classes[flow.flow_class].dscp
+        taken.add(dscp)
+        yield replace(flow, selector=Selector(own_dscp=dscp), mark=dscp)
+    by_ports = {f.selector: f for f in reversed(_by_urgency((f for f in of_pair if f.selector != THE_REST), policy))}
+    for flow in reversed(by_ports.values()):
+        own = policy.classes[flow.flow_class].dscp
+        mark = next((dscp for dscp in (own, *LOCAL_USE_DSCPS) if dscp not in taken), None)
+        if mark is not None:  # a pair with more than sixteen choices of ports: the later ones are not planned
+            taken.add(mark)
+            yield replace(flow, mark=mark)
+
+
+def _by_urgency(flows: Iterable[Flow], policy: Policy) -> list[Flow]:
+    return sorted(flows, key=lambda f: (policy.classes[f.flow_class].priority, f.name))
+
+
+def planned_parts_bps(flow: Flow, rate_bps: int) -> dict[FlowId, int]:
+    """Return what each promise that a flow stands for gets of its rate, rounded up, in proportion to what it has."""
+    if not flow.carries:
+        return {flow.name: rate_bps}
+    promised_bps = sum(known.floor_bps for known in flow.carries)
+    if not promised_bps:
+        return {known.name: rate_bps // len(flow.carries) for known in flow.carries}
+    return {known.name: -(-rate_bps * known.floor_bps // promised_bps) for known in flow.carries}
