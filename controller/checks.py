@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.admission import ANSWERING_US, RESERVABLE, Request, node_of
 from controller.plan.announcements import ANNOUNCEABLE
-from controller.plan.clock import Instant
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.plan import THE_REST, Selector

@@ -29,6 +29,8 @@ def announce(
     deadline: Annotated[str | None, typer.Option(help="By when, e.g. 30s; refused if it cannot be met.")] = None,
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
+    dest_port: options.DestPort = 0,
+    local_port: options.LocalPort = 0,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -46,7 +48,7 @@ def announce(
         body["deadline_s"] = shown.seconds(deadline_us)
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
-    body |= _ends(url, senders, target)
+    body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
     try:
         promise = base.call(url, "POST /v1/announcements", body)
     except base.ControllerRefused as refused:

@@ -36,9 +36,17 @@ def reserving(body: dict[str, Any], offer: Offer, where: tzinfo) -> list[str]:
             arguments += ["--for", shown.written_duration(round(body["duration_s"] * 1e6))]
     arguments += ["--backup"] if paths["backup"] else []
     arguments += ["--max-rtt", f"{round(paths['max_rtt_ms'] * 1000)}us"] if "max_rtt_ms" in paths else []
+    arguments += _ports(body)
     for option in ("include", "exclude"):
         arguments += [word for part in paths[option] for word in (f"--{option}", part)]
     return arguments + (["--description", body["description"]] if body["description"] else [])
+
+
+def _ports(body: dict[str, Any]) -> list[str]:
+    """Return the arguments that say which connections are meant."""
+    said = body.get("connections", {})
+    options_of = (("--dest-port", "dest_port"), ("--local-port", "local_port"))
+    return [word for option, field in options_of if said.get(field) for word in (option, str(said[field]))]
 
 
 def changing(known: dict[str, Any], body: dict[str, Any], offer: Offer, where: tzinfo) -> list[str]:
@@ -64,7 +72,7 @@ def announcing(body: dict[str, Any], offer: Offer, url: str, where: tzinfo) -> l
     arguments = ["announce", "--from", ",".join(body["from"]), "--to", body["to"], "--bytes", str(body["bytes"])]
     arguments += ["--class", offer["class"]]
     arguments += ["--deadline", shown.written_duration(deadline_us)] if deadline_us else []
-    arguments += (["--id", body["id"]] if "id" in body else []) + at(url)
+    arguments += _ports(body) + (["--id", body["id"]] if "id" in body else []) + at(url)
     if offer["kind"] == "earliest-start":
         return f"announce it then, at {shown.short(offer['start'], where)}: {typed(arguments)}"
     return arguments

@@ -15,6 +15,12 @@ Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. Americ
 Class = Literal["urgent", "predictable", "background"]
 
 
+def connections(dest_port: int, local_port: int) -> dict[str, dict[str, int]]:
+    """Return which connections are meant, as the API takes it; nothing if no port was said."""
+    said = {"dest_port": dest_port, "local_port": local_port}
+    return {"connections": said} if dest_port or local_port else {}
+
+
 class AnyClass(StrEnum):
     """The classes of :class:`topology.protocol.FlowClass`, whose module takes longer to import than all of ours."""
 
@@ -24,6 +30,8 @@ class AnyClass(StrEnum):
     UNPLANNED = "unplanned"
 
 
+DestPort = Annotated[int, typer.Option(help="For connections to this TCP port of the receiver alone.", max=65535)]
+LocalPort = Annotated[int, typer.Option(help="For connections from this TCP port of the sender alone.", max=65535)]
 Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]
 Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.ends)]
 Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]

@@ -30,6 +30,8 @@ def reserve(
     include: Annotated[Parts, typer.Option(help="Must be crossed.", autocompletion=completion.parts)] = None,
     exclude: Annotated[Parts, typer.Option(help="Must not be touched.", autocompletion=completion.parts)] = None,
     max_rtt: Annotated[str | None, typer.Option(help="Longest round trip, e.g. 200ms.")] = None,
+    dest_port: options.DestPort = 0,
+    local_port: options.LocalPort = 0,
     description: Annotated[str, typer.Option(help="Your own words.")] = "",
     hold_only: Annotated[bool, typer.Option("--hold-only", help="Hold it for a minute; commit it later.")] = False,
     key: Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")] = None,
@@ -47,6 +49,7 @@ def reserve(
     body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
+    body |= options.connections(dest_port, local_port)
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.at(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)

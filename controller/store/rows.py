@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from sqlalchemy import RowMapping
 
 from controller.plan.lifecycle import ReservationState
+from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
 from controller.store.clock import SavedTime
 from topology.protocol import FlowClass
@@ -121,6 +122,8 @@ def reservation_row(reservation: Reservation) -> Row:
         "reason": storable(reservation.reason),
         "key": storable(reservation.key),
         "fingerprint": storable(reservation.fingerprint),
+        "dest_port": reservation.selector.dest_port,
+        "local_port": reservation.selector.local_port,
     }
 
 
@@ -157,6 +160,7 @@ def reservation_of(row: RowMapping) -> Reservation:
         reason=original(row["reason"]),
         key=original(row["key"]),
         fingerprint=original(row["fingerprint"]),
+        selector=Selector(row["dest_port"], row["local_port"]),
     )
 
 

@@ -27,6 +27,8 @@ RESERVATIONS = Table(
     Column("reason", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
+    Column("dest_port", BigInteger, nullable=False),
+    Column("local_port", BigInteger, nullable=False),
     Index("reservations_key", "key", unique=True, sqlite_where=text("key <> ''"), postgresql_where=text("key <> ''")),
 )
 

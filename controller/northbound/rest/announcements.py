@@ -14,6 +14,7 @@ from controller.northbound.rest.answers import add, answer, once_saved, refusal
 from controller.northbound.rest.bodies import AnnouncementIn
 from controller.northbound.rest.shapes import AnnouncementOut
 from controller.plan.admission import Refused
+from controller.plan.plan import THE_REST
 
 Name = Annotated[str, Path(alias="id", description="The announcement's name.", examples=["image"])]
 
@@ -41,7 +42,10 @@ class Announcements:
         """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers."""
         deadline_us = None if body.deadline_s is None else round(body.deadline_s * 1e6)
         name = body.id or uuid.uuid4().hex[:12]
-        asked = AnnouncementRequest(name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us)
+        selector = THE_REST if body.connections is None else body.connections.value()
+        asked = AnnouncementRequest(
+            name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us, selector
+        )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)
         if isinstance(done.value, Refused):

@@ -11,6 +11,7 @@ from controller.plan.announcements import Wish, part_bits
 from controller.plan.availability import Question
 from controller.plan.ledger import HOLD_US
 from controller.plan.lifecycle import ReservationState
+from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
 from controller.plan.volume import Volume
 from topology import units
@@ -106,6 +107,23 @@ class ConstraintsIn(Body):
         return Constraints(self.include, self.exclude, rtt_us, self.backup)
 
 
+class ConnectionsIn(Body):
+    """Which connections of two hosts a promise is for: those with these ports."""
+
+    dest_port: int = Field(default=0, ge=0, le=65535, description="The receiver's TCP port; 0 for any.", examples=[873])
+    local_port: int = Field(default=0, ge=0, le=65535, description="The sender's TCP port; 0 for any.")
+
+    def value(self) -> Selector:
+        """Return it as the plan knows it."""
+        return Selector(self.dest_port, self.local_port)
+
+
+Connections = Annotated[
+    ConnectionsIn | None,
+    Field(default=None, description="By which ports they are told apart; all that no other promise has if absent."),
+]
+
+
 class Rated(Body):
     """A rate, as a number or with its unit."""
 
@@ -134,6 +152,7 @@ class ReservationIn(Rated):
     )
     duration_s: DurationS = Field(default=None, description="Seconds, down to microseconds; this or `end`.")
     constraints: ConstraintsIn | None = Field(default=None, description="What the path must satisfy.")
+    connections: Connections
     description: Description = Field(default="", description="Your own words.")
     hold_s: int = Field(
         default=HOLD_US // 1_000_000, ge=1, le=3600, description="How long it is held unless committed, seconds."
@@ -159,6 +178,7 @@ class ReservationIn(Rated):
             end_us,
             NO_CONSTRAINTS if self.constraints is None else self.constraints.value(),
             self.description,
+            THE_REST if self.connections is None else self.connections.value(),
         )
 
     @property
@@ -195,6 +215,7 @@ class ReservationChange(Rated):
             known.end_us if self.end is None else self.end,
             known.constraints if self.constraints is None else self.constraints.value(),
             known.description if self.description is None else self.description,
+            known.selector,
         )
 
 
@@ -225,6 +246,7 @@ class AnnouncementIn(Body):
     deadline_s: float | None = Field(
         default=None, gt=0, le=10**9, allow_inf_nan=False, description="By when, seconds from now.", examples=[30]
     )
+    connections: Connections
 
 
 class ReservationQuery(Body):

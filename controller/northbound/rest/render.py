@@ -1,6 +1,7 @@
 """The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
 from controller.northbound.rest.network_shapes import HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.render_promises import connections
 from controller.northbound.rest.shapes import (
     BurstOut,
     CircuitOut,
@@ -36,6 +37,9 @@ def plan(value: Plan, network: Network) -> PlanOut:
                 "path": list(e.flow.path),
                 "payload_bps": e.payload_bps,
                 "window_segments": e.window_segments,
+                "connections": connections(e.flow.selector),
+                "dscp": e.flow.mark,
+                "carries": [known.name for known in e.flow.carries] or [e.flow.name],
             }
             for e in value.entries
         ],

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from controller.northbound.rest.shapes import (
     AnnouncementOut,
     AvailabilityOut,
+    ConnectionsOut,
     ConstraintsOut,
     OfferOut,
     RateStep,
@@ -16,6 +17,7 @@ from controller.plan.admission import Offer, Refused
 from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question
 from controller.plan.paths import circuits
+from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
 from controller.plan.volume import ConstantRate
 from topology.network import Network
@@ -41,6 +43,7 @@ def reservation(value: Reservation, network: Network) -> ReservationOut:
         "circuits": _circuits(network, value.path),
         "backup": list(value.backup),
         "constraints": _constraints(value.constraints),
+        "connections": connections(value.selector),
         "hold_until": None if value.hold_until_us is None else shown_time(value.hold_until_us),
         "created": shown_time(value.created_us),
         "changed": shown_time(value.changed_us),
@@ -73,6 +76,11 @@ def _constraints(value: Constraints) -> ConstraintsOut:
     }
 
 
+def connections(value: Selector) -> ConnectionsOut:
+    """Return which connections of two hosts are meant."""
+    return {"dest_port": value.dest_port, "local_port": value.local_port, "own_dscp": value.own_dscp}
+
+
 def announcement(value: Announcement) -> AnnouncementOut:
     """Return an announcement with its promise."""
     return {
@@ -81,6 +89,7 @@ def announcement(value: Announcement) -> AnnouncementOut:
         "bytes": value.size_bytes,
         "from": [f.host for f in value.flows],
         "to": value.flows[0].target,
+        "connections": connections(value.flows[0].selector),
         "announced": shown_time(value.announced_us),
         "promised": shown_time(value.promised_us),
         "promised_in_s": (value.promised_us - value.announced_us) / 1e6,

@@ -53,6 +53,15 @@ _Ends = TypedDict(
 
 
 @with_config(WHOLE)
+class ConnectionsOut(TypedDict):
+    """Which connections of two hosts are meant: with 0, 0 and null all that no other promise has."""
+
+    dest_port: Annotated[int, Field(description="The receiver's TCP port; 0 for any.")]
+    local_port: Annotated[int, Field(description="The sender's TCP port; 0 for any.")]
+    own_dscp: Annotated[int | None, Field(description="The code point the application has set; null for any.")]
+
+
+@with_config(WHOLE)
 class ReservationOut(_Ends):
     """A reservation."""
 
@@ -68,6 +77,9 @@ class ReservationOut(_Ends):
     circuits: Annotated[list[str], Field(description="The circuits it crosses.", examples=[["chile-illinois"]])]
     backup: Annotated[list[str], Field(description="The nodes of the second path; none if none was asked for.")]
     constraints: Annotated[ConstraintsOut, Field(description="What the paths were chosen by.")]
+    connections: Annotated[
+        ConnectionsOut, Field(description="Between two hosts, which of their connections it is for.")
+    ]
     hold_until: Annotated[Time | None, Field(description="When the hold lapses; null once it is committed.")]
     created: Annotated[Time, Field(description="When it was held first.")]
     changed: Annotated[Time, Field(description="When it changed last.")]
@@ -174,6 +186,7 @@ class AnnouncementOut(_AnnouncementEnds):
     promised: Annotated[Time, Field(description="When the last byte will be confirmed at the latest.")]
     promised_in_s: Annotated[float, Field(description="From the announcement to the promise, seconds.")]
     rates: Annotated[list[RateStep], Field(description="What each sender is promised.")]
+    connections: Annotated[ConnectionsOut, Field(description="Which connections of each sender to the target.")]
     drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]
     lapses: Annotated[Time, Field(description="When it is forgotten if nobody releases it.")]
 
@@ -215,6 +228,9 @@ class AllocationOut(_FlowEnds):
     path: Annotated[Nodes, Field(description="The nodes it crosses.")]
     payload_bps: Annotated[int, Field(description="TCP payload, bit/s, all its connections together.")]
     window_segments: Annotated[int, Field(description="All its connections together, segments.")]
+    connections: Annotated[ConnectionsOut, Field(description="Which of the two hosts' connections it is for.")]
+    dscp: Annotated[int | None, Field(description="The code point its packets are marked with; null for none.")]
+    carries: Annotated[list[str], Field(description="The flows it stands for, itself included.")]
 
 
 @with_config(WHOLE)

@@ -37,6 +37,7 @@ def test_a_hold_shows_all_that_was_asked_and_what_became_of_it(held):
         "circuits": ["chile-illinois"],
         "backup": [],
         "constraints": {"include": [], "exclude": [], "max_rtt_ms": None, "backup": False},
+        "connections": {"dest_port": 0, "local_port": 0, "own_dscp": None},
         "hold_until": "2026-01-01T00:01:00Z",
         "created": "",
         "changed": "",
