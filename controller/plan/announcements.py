@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.plan import THE_REST, Flow, Selector
-from controller.plan.routes import Route
+from controller.plan.reservations import Reservation
+from controller.plan.routes import Route, route_along
 from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
+from topology.network import Network
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer
 
@@ -123,6 +125,18 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
     return Announcement(
         wish.announcement_id, wish.size_bytes, flows, route.need, rates, route.pool, now_us, promised_us
     )
+
+
+def led_by(network: Network, announcement: Announcement, known: Reservation) -> Announcement:
+    """Return an announcement that draws on a reservation by the path which that has now."""
+    first = announcement.flows[0]
+    paths = [(flow.host, *known.path, flow.target) for flow in announcement.flows]
+    if [flow.path for flow in announcement.flows] == paths:
+        return announcement
+    named = announcement.announcement_id, first.flow_class
+    route = route_along(network, named, paths, known.reservation_id)
+    flows = tuple(replace(flow, selector=first.selector) for flow in route.flows)
+    return replace(announcement, flows=flows, need=route.need)
 
 
 def part_bits(wish: Wish, senders: int) -> int:

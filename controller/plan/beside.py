@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from controller.plan.admission import Granted, Offer, Reason, Refused, Request
 from controller.plan.announcements import Announcement
 from controller.plan.booking_lead import Market, admitted_in_time
-from controller.plan.claims import Claim, Claims
+from controller.plan.claims import Claims, PairClaim
 from controller.plan.paths import Path
 from controller.plan.plan import Selector
 from controller.plan.reservations import Reservation
@@ -72,22 +72,22 @@ class Admission:
                 return along
         return not_told_apart(other, request.rate_bps, request.start_us)
 
-    def _confused(self, owner: str, request: Request, path: Path) -> Claim | None:
+    def _confused(self, owner: str, request: Request, path: Path) -> PairClaim | None:
         if not {request.a_end, request.z_end} <= self._hosts:
             return None
         ends = request.a_end, request.z_end
-        own = Claim(owner, ends, request.flow_class, request.selector, path, request.start_us, request.end_us)
+        own = PairClaim(owner, ends, request.flow_class, request.selector, path, request.start_us, request.end_us)
         return next(self.claims.confused_with(own), None)
 
     def reserves(self, known: Reservation, *, kept: bool) -> None:
         """Take in what a reservation claims; one that is not kept claims nothing."""
         ends = known.a_end, known.z_end
-        claim = Claim(
+        claim = PairClaim(
             known.reservation_id, ends, known.flow_class, known.selector, known.path, known.start_us, known.end_us
         )
         self.claims.put(known.reservation_id, (claim,) if kept and set(ends) <= self._hosts else ())
 
-    def confused(self, announcement: Announcement) -> Claim | None:
+    def confused(self, announcement: Announcement) -> PairClaim | None:
         """Return a claim that an announcement could not be told apart from; None if there is none."""
         own = _claims(announcement)
         return next((other for claim in own for other in self.claims.confused_with(claim)), None)
@@ -101,14 +101,14 @@ class Admission:
         self.claims.put(announcement_id, ())
 
 
-def _claims(announcement: Announcement) -> Iterator[Claim]:
+def _claims(announcement: Announcement) -> Iterator[PairClaim]:
     for flow in announcement.flows:
         times = announcement.announced_us, announcement.lapses_us
         ends = flow.host, flow.target
-        yield Claim(announcement.announcement_id, ends, flow.flow_class, flow.selector, flow.path, *times)
+        yield PairClaim(announcement.announcement_id, ends, flow.flow_class, flow.selector, flow.path, *times)
 
 
-def not_told_apart(other: Claim, asked_bps: int, at_us: int) -> Refused:
+def not_told_apart(other: PairClaim, asked_bps: int, at_us: int) -> Refused:
     """Return the refusal of what nobody could tell apart from another promise."""
     source, target = other.ends
     ports = _named(other.selector)

@@ -9,7 +9,7 @@ from topology.protocol import FlowClass
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PairClaim:
     """What a promise claims of a pair of hosts.
 
     Attributes:
@@ -30,14 +30,14 @@ class Claim:
     start_us: int
     end_us: int
 
-    def confused_with(self, other: "Claim") -> bool:
+    def confused_with(self, other: "PairClaim") -> bool:
         """Return whether nobody could tell the packets of both apart, although they go in other classes or ways.
 
         Those for the rest in other classes are told apart by the mark of the application.
 
         >>> from dataclasses import replace
         >>> def urgent(owner, selector, *path):
-        ...     return Claim(owner, ("a", "z"), FlowClass.URGENT, selector, path, 0, 10)
+        ...     return PairClaim(owner, ("a", "z"), FlowClass.URGENT, selector, path, 0, 10)
         >>> north, south = urgent("n", THE_REST, "a", "s", "n", "z"), urgent("s", THE_REST, "a", "s", "m", "z")
         >>> north.confused_with(south), north.confused_with(replace(south, selector=Selector(dest_port=873)))
         (True, False)
@@ -59,10 +59,10 @@ class Claims:
     """All claims, by the pair of hosts they are of."""
 
     def __init__(self) -> None:
-        self._by_owner: dict[str, tuple[Claim, ...]] = {}
-        self._by_ends: dict[tuple[str, str], dict[str, Claim]] = {}
+        self._by_owner: dict[str, tuple[PairClaim, ...]] = {}
+        self._by_ends: dict[tuple[str, str], dict[str, PairClaim]] = {}
 
-    def put(self, owner: str, claims: Iterable[Claim]) -> None:
+    def put(self, owner: str, claims: Iterable[PairClaim]) -> None:
         """Replace what an owner claims: at most one claim for each pair of hosts; none takes it out."""
         for old in self._by_owner.pop(owner, ()):
             of_pair = self._by_ends[old.ends]
@@ -75,7 +75,7 @@ class Claims:
         for claim in new:
             self._by_ends.setdefault(claim.ends, {})[owner] = claim
 
-    def confused_with(self, claim: Claim) -> Iterator[Claim]:
+    def confused_with(self, claim: PairClaim) -> Iterator[PairClaim]:
         """Yield the claims of others that one could not be told apart from."""
         for owner, other in self._by_ends.get(claim.ends, {}).items():
             if owner != claim.owner and claim.confused_with(other):

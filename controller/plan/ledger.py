@@ -1,6 +1,6 @@
 """The ledger: reservations and announcements, the calendar they are written in, and what of them the plan must carry.
 
-No I/O and no clock: the time is an argument, every answer is a value, and what has to be saved is taken out with
+No I/O and no clock: the time is an argument, answers are values, what has to be saved is taken out with
 :meth:`Ledger.changes`. Whoever owns it holds a lock around it.
 """
 
@@ -10,21 +10,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, promises, refused
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_by, promises, refused
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
-from controller.plan.calendar import Booking, Calendar, Need
-from controller.plan.keys import ClassShare, Pool
+from controller.plan.calendar import Booking, Calendar
+from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
-from controller.plan.paths import Path
 from controller.plan.plan import Flow, PlanInput, answers
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, Reservation
 from controller.plan.resources import capacities, need, of_circuit
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.steps import Steps
-from controller.plan.told_apart import told_apart
-from topology.network import Hop, Network, hops
+from controller.plan.told_apart import Booked, reserved_bps, told_apart
+from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM
 
@@ -260,31 +259,21 @@ class Ledger:
             flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
         """
         flows = list(standing)
-        booked: list[
-            tuple[tuple[str, str], Need, tuple[Path, ...], int]
-        ] = []  # by the pair of hosts whose promise it is
+        booked: list[Booked] = []
         for known in self.in_plan():
             flow = flow_of(known)
             if flow is not None:
                 flows.append(flow)
-            booked.append(((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
+            booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
         for announcement in self.announcements.values():
             floor_bps = announcement.floor_bps(now_us)
             for flow in announcement.flows:
                 flows.append(self._announced_flow(announcement, flow, floor_bps))
                 if not announcement.pool:
                     one = need(self.network, (flow.path,), flow.flow_class)
-                    booked.append(((flow.host, flow.target), one, (flow.path,), floor_bps))
+                    booked.append(Booked((flow.host, flow.target), one, (flow.path,), floor_bps))
         planned = told_apart(flows, self.policy)
-        carriers = answers(planned, self.policy)
-        reserved: dict[ClassShare, int] = {}
-        for ends, wanted, paths, rate_bps in booked:
-            there = {hop for path in paths for hop in hops(path)}
-            for resource, bps in wanted.claims(rate_bps):
-                if isinstance(resource, ClassShare):
-                    back = carriers.get(ends) if resource.hop not in there else None
-                    share = ClassShare(resource.hop, back.flow_class) if back else resource
-                    reserved[share] = reserved.get(share, 0) + bps
+        reserved = reserved_bps(booked, answers(planned, self.policy))
         capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
         return PlanInput(planned, capacity, reserved)
 
@@ -371,7 +360,8 @@ class Ledger:
             self.calendar.add_resource(Pool(name))
             self.calendar.change_capacity(Pool(name), new.start_us, new.end_us, new.rate_bps)
         for announcement in drawing:
-            still = announcement if new is not None else replace(announcement, rates=(), pool="")
+            led = led_by(self.network, announcement, new) if new is not None else announcement
+            still = led if new is not None and not self._admission.confused(led) else replace(led, rates=(), pool="")
             self._enter(still)
             self._announced[still.announcement_id] = still
 

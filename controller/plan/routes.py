@@ -59,11 +59,11 @@ def routes(
     for known in running:
         if known.flow_class is named[1] and _serves(network, known, ends):
             paths = [(sender, *known.path, ends.target) for sender in ends.senders]
-            yield _route(network, named, paths, known.reservation_id)
+            yield route_along(network, named, paths, known.reservation_id)
     gone = frozenset(circuit.name for circuit in network.circuits) - leased
     paths = [default_path(network, sender, ends.target, gone) for sender in ends.senders]
     if all(circuit in leased for path in paths for circuit in circuits(network, path)):
-        yield _route(network, named, paths)
+        yield route_along(network, named, paths)
 
 
 def _serves(network: Network, known: Reservation, ends: TransferEnds) -> bool:
@@ -72,7 +72,10 @@ def _serves(network: Network, known: Reservation, ends: TransferEnds) -> bool:
     return sites == {known.a_end} and network.host(ends.target).site == known.z_end
 
 
-def _route(network: Network, named: tuple[str, FlowClass], paths: list[tuple[str, ...]], drawn_on: str = "") -> Route:
+def route_along(
+    network: Network, named: tuple[str, FlowClass], paths: list[tuple[str, ...]], drawn_on: str = ""
+) -> Route:
+    """Return the route along a path for each sender, of the announcement that is named, on a reservation if any."""
     name, flow_class = named
     needs = [need(network, (path,), flow_class) for path in paths]
     if drawn_on:

@@ -5,12 +5,16 @@ the rest, of which the most urgent class has what no other claims and each other
 with its code point (docs/decisions/0019). Promises for the same connections are one flow in the plan. Pure.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from controller.plan.keys import FlowId
+from controller.plan.calendar import Need
+from controller.plan.keys import ClassShare, FlowId
+from controller.plan.paths import Path
 from controller.plan.plan import THE_REST, Carried, Flow, Selector
 from controller.plan.policy import Policy
+from topology.network import hops
 from topology.protocol import FlowClass
 
 LOCAL_USE_DSCPS = range(3, 64, 4)  # xxxx11, RFC 2474 section 6
@@ -71,6 +75,28 @@ def _marked(of_pair: list[Flow], policy: Policy) -> Iterator[Flow]:
 
 def _by_urgency(flows: Iterable[Flow], policy: Policy) -> list[Flow]:
     return sorted(flows, key=lambda f: (policy.classes[f.flow_class].priority, f.name))
+
+
+class Booked(NamedTuple):
+    """What is booked now for a pair of hosts, or of sites: what it needs along which paths, and bit/s on the wire."""
+
+    ends: tuple[str, str]
+    need: Need
+    paths: tuple[Path, ...]
+    rate_bps: int
+
+
+def reserved_bps(booked: Iterable[Booked], carriers: Mapping[tuple[str, str], Flow]) -> dict[ClassShare, int]:
+    """Return what is booked of each class's shares, answers in the class in which they go (:func:`plan.answers`)."""
+    reserved: dict[ClassShare, int] = {}
+    for ends, wanted, paths, rate_bps in booked:
+        there = {hop for path in paths for hop in hops(path)}
+        for resource, bps in wanted.claims(rate_bps):
+            if isinstance(resource, ClassShare):
+                back = carriers.get(ends) if resource.hop not in there else None
+                share = ClassShare(resource.hop, back.flow_class) if back else resource
+                reserved[share] = reserved.get(share, 0) + bps
+    return reserved
 
 
 def planned_parts_bps(flow: Flow, rate_bps: int) -> dict[FlowId, int]:

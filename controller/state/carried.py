@@ -8,7 +8,7 @@ from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import circuits_not_up, flow_name, path_now
-from controller.state.value import SiteState
+from controller.state.value import SiteState, must_replan
 from topology.network import hops
 
 STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
@@ -82,7 +82,8 @@ def _in_the_way(site: Site, state: SiteState, known: Reservation, now: Instant) 
     if dead and not enough:
         return (f"{', '.join(dead)}: the line is down", *_at_ports(site, state, path))
     between_hosts = {known.a_end, known.z_end} <= state.reported.hosts.keys()
-    less = ("the plan has less for it than it is promised",) if between_hosts and not enough else ()
+    current = between_hosts and not enough and not must_replan(site, state, now)
+    less = ("the plan has less for it than it is promised",) if current else ()
     return (*_at_ports(site, state, enough[0] if dead else path), *less)
 
 

@@ -39,7 +39,7 @@ def plan(value: Plan, network: Network) -> PlanOut:
                 "window_segments": e.window_segments,
                 "connections": connections(e.flow.selector),
                 "dscp": e.flow.mark,
-                "carries": [known.name for known in e.flow.carries] or [e.flow.name],
+                "carries": list(e.flow.names),
             }
             for e in value.entries
         ],

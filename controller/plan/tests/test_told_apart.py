@@ -276,3 +276,15 @@ def test_examples_in_the_docstrings_are_true():
 @pytest.mark.parametrize("network", [GIGABIT, TWO])
 def test_an_empty_demand_is_an_empty_plan(network):
     assert planned(2, network, DEFAULT_POLICY, PlanInput(told_apart((), DEFAULT_POLICY))).entries == ()
+
+
+def test_an_announcement_goes_where_the_reservation_goes_that_it_draws_on():
+    ledger = Ledger(TWO, DEFAULT_POLICY)
+    sites = {"a_end": "la-serena", "z_end": "champaign"}
+    pool = reserve(ledger, "pool", rate_bps=400_000_000, **sites)
+    reserve(ledger, "other", rate_bps=500_000_000, constraints=Constraints(include=("north",)), **sites)
+    ledger.announce(Wish("image", URGENT, 10**9, 60 * S, TWO.framing), ("base20",), "arch", NOW)
+    image = ledger.announcements["image"]
+    assert (image.pool, image.flows[0].path[2]) == ("pool", "north")
+    ledger.change("pool", Request("la-serena", "champaign", URGENT, 460_000_000, pool.start_us, pool.end_us), NOW)
+    assert ledger.reservations["pool"].path[1] == ledger.announcements["image"].flows[0].path[2] == "south"
