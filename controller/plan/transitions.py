@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from controller.plan.failover import carried, is_dead, turned
-from controller.plan.plan import Entry, LinkPlan, Plan
+from controller.plan.plan import THE_REST, Entry, LinkPlan, Plan
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -178,9 +178,19 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
 
 
 def within(acting: Iterable[Entry], plan: Plan) -> bool:
-    """Return whether nothing of what hosts may be acting on is more than a plan gives it."""
-    allowed = {way: e.frame_bps for e in plan.entries for way in _ways(e)}
-    return all(e.frame_bps <= max(allowed.get(way, 0) for way in _ways(e)) for e in acting)
+    """Return whether nothing of what hosts may be acting on is more than a plan gives it, nor for more connections."""
+    planned = {way: e for e in plan.entries for way in _ways(e)}
+    both = ((e, next((planned[way] for way in _ways(e) if way in planned), None)) for e in acting)
+    return all(
+        there is not None
+        and e.frame_bps <= there.frame_bps
+        and (e.flow.selector != THE_REST or _is_for_the_rest(there))
+        for e, there in both
+    )
+
+
+def _is_for_the_rest(entry: Entry) -> bool:
+    return entry.flow.selector == THE_REST
 
 
 def _ways(entry: Entry) -> list[tuple[str, FlowClass, tuple[str, ...]]]:
@@ -193,10 +203,16 @@ def _ways(entry: Entry) -> list[tuple[str, FlowClass, tuple[str, ...]]]:
 
 
 def _lesser(old: Entry, new: Entry) -> Entry:
-    """Return the lesser of two allocations, for the connections that it is for already."""
+    """Return the lesser of two allocations, for the connections that it has before and after, and with a mark if any.
+
+    What a switch tells apart by its mark under the new rules is marked before these come, and until they have gone.
+    """
     lesser = min(old, new, key=lambda e: e.frame_bps)
+    widens = _is_for_the_rest(new) and not _is_for_the_rest(old)
+    unmarks = new.flow.mark is None and old.flow.mark is not None
+    told_as = old.flow if widens or unmarks else new.flow
     same = (old.flow.name, old.flow.selector, old.flow.mark) == (new.flow.name, new.flow.selector, new.flow.mark)
-    return lesser if same else replace(lesser, flow=old.flow)
+    return lesser if same else replace(lesser, flow=told_as)
 
 
 def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -> LinkPlan:

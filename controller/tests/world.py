@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from controller.plan.invariant import Layers, violations
-from controller.plan.plan import Entry, Flow, Plan
+from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.reports import Reports
 from controller.site import Site
@@ -69,7 +69,7 @@ class World:
         self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.circuits = {n: link.circuit_bps for n, link in nothing.links.items()}
-        self.routed: dict[str, Flow] = {}
+        self.routed: dict[tuple[str, str, int], Flow] = {}  # as switches tell flows apart
         self.fails_after: int | None = None  # so many parts of a switch's step
         for name in self.hosts:
             self.calls(name)
@@ -109,7 +109,7 @@ class World:
             self.meters[n] = {c: min(bps, self.meters[n][c]) for c, bps in by_class.items()}
             self.check()
         self._part()
-        self.routed = {e.flow.name: e.flow for e in plan.entries}
+        self.routed = {_seen_as(e.flow): e.flow for e in plan.entries}
         self.check()
         for n, by_class in wanted.items():
             self._part()
@@ -197,7 +197,8 @@ class World:
     def check(self) -> None:
         """Fail if a layer lets through more than the next; a flow no switch knows of is unplanned, and policed so."""
         entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
-        real = [replace(e, flow=self.routed[e.flow.name]) for e in entries if e.flow.name in self.routed]
+        rules = ((e, self.routed.get(_seen_as(e.flow), self.routed.get((*_seen_as(e.flow)[:2], 0)))) for e in entries)
+        real = [replace(e, flow=flow) for e, flow in rules if flow is not None]
         found = violations({n: self._on(n, real) for n in self.meters})
         assert not found, "; ".join(map(str, found))
 
@@ -225,4 +226,9 @@ class World:
         assert self.queues == {n: {c: x.queue_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
         for name, it in self.hosts.items():
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
-        assert self.routed == {e.flow.name: e.flow for e in desired.entries}
+        assert self.routed == {_seen_as(e.flow): e.flow for e in desired.entries}
+
+
+def _seen_as(flow: Flow) -> tuple[str, str, int]:
+    """Return what a switch sees of a flow: the pair of hosts, and its mark; the rest it matches without one."""
+    return flow.host, flow.target, 0 if flow.selector == THE_REST else flow.mark or 0
