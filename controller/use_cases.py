@@ -5,7 +5,7 @@ the moment from which it outlives a crash. Nobody may be told the answer before 
 plan only after it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -19,7 +19,7 @@ from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
-from controller.state.carried import lacks
+from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
 from controller.state.guard import GuardedState
 from controller.store import Changes, PurchaseRow, Store
 from controller.store.announcements import announcement_of, announcement_text
@@ -219,6 +219,20 @@ class UseCases:
         with self._state.changed:
             self._now()
             return tuple(self._state.wished.ledger.announcements.values())
+
+    # Whether what is promised is carried.
+
+    def obstacles(self, promises: Sequence[Reservation | Announcement]) -> tuple[tuple[str, ...] | None, ...]:
+        """Return of each promise why it cannot be carried at this moment; None of one whose time it is not."""
+        state = self._state
+        with state.changed:
+            now = state.now()
+            return tuple(
+                reservation_obstacles(state.site, state.value, known, now)
+                if isinstance(known, Reservation)
+                else announcement_obstacles(state.site, state.value, known, now)
+                for known in promises
+            )
 
     # The clock.
 

@@ -37,6 +37,8 @@ def announce(
 ) -> None:
     """Announce bytes that are coming; the answer is a promise, or a refusal (exit 3) with the numbers.
 
+    Exit 4: it is promised, but something that is to carry it is not able to at this moment.
+
     headway announce --from base20,base21 --to arch --bytes 2.7GB --deadline 30s
 
     headway announce image-0042.fits --deadline 30s    # on a host of the site
@@ -55,6 +57,7 @@ def announce(
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
     typer.echo(json.dumps(promise) if as_json else said)
+    base.end_carried(promise)
 
 
 @app.command()

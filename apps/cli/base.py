@@ -16,7 +16,7 @@ from topology import units
 if TYPE_CHECKING:
     import httpx
 
-EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED = 1, 2, 3
+EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_NOT_CARRIED = 1, 2, 3, 4
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
 
 
@@ -32,6 +32,18 @@ def stop(message: str, code: int) -> NoReturn:
     """Say what is wrong in one line, and end."""
     typer.echo(f"headway: {message}", err=True)
     raise typer.Exit(code)
+
+
+def end_carried(promise: dict[str, Any]) -> None:
+    """End with 4 if what was promised cannot be carried at this moment; the reasons go to standard error.
+
+    Raises:
+        typer.Exit: it cannot.
+    """
+    if promise["carried"] is False:
+        for reason in promise["reasons"]:
+            typer.echo(f"headway: {promise['id']} is promised, but not carried now: {reason}", err=True)
+        raise typer.Exit(EXIT_NOT_CARRIED)
 
 
 def call(

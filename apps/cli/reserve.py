@@ -41,6 +41,8 @@ def reserve(
 ) -> None:
     """Reserve bandwidth: held, then committed; or refused (exit 3) with the nearest offers.
 
+    Exit 4: it is promised and begins now, but something that is to carry it is not able to at this moment.
+
     headway reserve --rate 10Gbps --from la-serena --to champaign --start 22:00 --for 10h --class urgent
 
     headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
@@ -57,6 +59,7 @@ def reserve(
         refusals.refuse(refused, lambda offer: [*offers.reserving(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)
     _check(reserved)
+    base.end_carried(reserved)
 
 
 def _key(key: str | None) -> str:

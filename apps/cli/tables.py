@@ -84,11 +84,12 @@ def show_reservation(one: dict[str, Any], where: tzinfo, as_json: bool) -> None:
         "until": shown.long(one["end"], where),
         "held until": shown.long(one["hold_until"], where) if one["hold_until"] else "",
         "words": one["description"],
+        "not carried": "; ".join(one["reasons"]),
     }
     typer.echo(f"{one['id']}: {one['state']}" + (f": {one['reason']}" if one["reason"] else ""))
     for name, value in rows.items():
         if value:
-            typer.echo(f"  {name:<10}  {value}")
+            typer.echo(f"  {name:<11} {value}")
 
 
 def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:

@@ -51,6 +51,8 @@ def idle_site():
     """A site whose circuit has 100 Gbit/s; its clock stands at this moment."""
     site = FakeSite(chile_illinois(100_000_000_000), standing=())
     site.clock.now_us = time.time_ns() // 1000
+    site.attach_all()
+    site.wire()
     return site
 
 

@@ -147,7 +147,7 @@ class AuditRunner:
     def _raise(self, audit: Audit) -> None:
         """Let everybody see what waits for a person: what is at a port is not carried there."""
         alarms = tuple(PlaceAlarm(d.alarm, d.port_name) for d in audit.seen.deviations if d.todo)
-        found = (*alarms, *(PlaceAlarm(error) for error in audit.errors))
+        found = (*alarms, *(PlaceAlarm(error, is_silent=True) for error in audit.errors))
         with self._state.changed:
             reported = self._state.reported
             if reported.alarms.get(audit.place, ()) != found:

@@ -104,8 +104,9 @@ def _unable(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:
         return ("no plan is in force in the switches yet",)
     wiring = state.reported.wiring
     gone = [s.name for s in site.network.switches if s.name in path and s.dpid in wiring.gone]
+    silent = [f"{place}: {a.what}" for place in path for a in state.reported.alarms.get(place, ()) if a.is_silent]
     error = [state.installed.error] if state.installed.error else []
-    return (*(f"{name}: is not connected" for name in gone), *error)
+    return (*(f"{name}: is not connected" for name in gone), *silent, *error)
 
 
 def _absent(state: SiteState, ends: tuple[str, ...]) -> tuple[str, ...]:

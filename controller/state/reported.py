@@ -56,10 +56,17 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class PlaceAlarm:
-    """What an audit has found and cannot repair; and the interface of the port that it is at, if it is at one."""
+    """What an audit has found and cannot repair, or why it could not look.
+
+    Attributes:
+        what: in words.
+        port_name: the interface of the port that it is at; empty if it is at none.
+        is_silent: the switch, or its database, does not answer.
+    """
 
     what: str
     port_name: str = ""
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,11 @@ def _api():
 
 @pytest.fixture
 def cli(_api):
-    """The command against an idle site of 1 Gbit/s whose clock stands at this moment."""
+    """The command against an idle site of 1 Gbit/s, all well, whose clock stands at this moment."""
     behind, url = _api
     site = FakeSite(chile_illinois(), standing=())
     site.clock.now_us = time.time_ns() // 1000
+    site.attach_all()
+    site.wire()
     behind["app"] = api_of(site)
     return Cli(url, site)

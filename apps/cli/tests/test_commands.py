@@ -149,6 +149,15 @@ def test_what_cannot_be_found_out_is_asked_with_the_choices(cli, tmp_path, monke
     assert "--bytes" in cli.run("announce", exit_code=2)[1]
 
 
+def test_an_announcement_that_is_not_carried_is_promised_and_ends_with_4(cli):
+    cli.site.reports.host_down("base21")
+    ends = ("--to", "arch", "--bytes", "1GB", "--deadline", "60s")
+    promised, wrong = cli.run("announce", "--from", "base20,base21", *ends, "--id", "image", exit_code=4)
+    assert promised.startswith("image: promised in ")
+    assert wrong == "headway: image is promised, but not carried now: base21: its agent is not connected\n"
+    assert cli.json("announce", "--from", "base22", *ends)["carried"] is True
+
+
 def test_a_refused_announcement_can_have_its_later_deadline(cli):
     ends = ("announce", "--from", "base20,base21", "--to", "arch", "--bytes", "2.7GB", "--id", "image")
     _, wrong = cli.run(*ends, "--deadline", "5s", exit_code=3)

@@ -34,6 +34,7 @@ def test_where_nothing_has_changed_it_says_so(cli):
 
 def test_a_step_that_failed_says_why(cli):
     cli.site.switches.gone = True
+    cli.site.switch_up(1)
     cli.site.converge()
     assert "SwitchGone" in cli.run("plan", "--explain")[0]
 

@@ -164,3 +164,12 @@ def test_what_makes_no_sense_ends_with_2_and_names_the_option(cli, change, said)
 def test_an_unknown_place_is_an_error_that_names_those_there_are(cli):
     _, wrong = cli.run("reserve", "--from", "la-serena", "--to", "mars", "--for", "1h", "--rate", "1Gbps", exit_code=1)
     assert "champaign" in wrong
+
+
+def test_what_begins_now_and_is_not_carried_ends_with_4_and_says_why(cli):
+    cli.site.reports.switch_down(1)
+    said, wrong = cli.run(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", exit_code=4)
+    assert "not carried" in said
+    assert wrong.endswith("is promised, but not carried now: ls1: is not connected\n")
+    later = cli.json(*NIGHT[:5], "--for", "1h", "--rate", "1Mbps", "--start", "2030-01-01T22:00:00Z")
+    assert (later["carried"], later["reasons"]) == (None, [])

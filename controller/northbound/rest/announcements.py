@@ -50,14 +50,16 @@ class Announcements:
         await once_saved(done.saved)
         if isinstance(done.value, Refused):
             return refusal(done.value)
-        return answer(render_promises.announcement(done.value), 201)
+        (obstacles,) = self._use_cases.obstacles([done.value])
+        return answer(render_promises.announcement(done.value, obstacles), 201)
 
     async def announced(self) -> Response:
         """Return the announcements in the plan now."""
-        return answer([render_promises.announcement(a) for a in self._use_cases.announcements()])
+        found = self._use_cases.announcements()
+        return answer(list(map(render_promises.announcement, found, self._use_cases.obstacles(found))))
 
     async def release(self, name: Name) -> Response:
         """Release an announcement: its bytes have arrived, its share goes back to the others."""
         done = self._use_cases.forget(name)
         await once_saved(done.saved)
-        return answer(render_promises.announcement(done.value))
+        return answer(render_promises.announcement(done.value, None))

@@ -24,9 +24,11 @@ from topology.network import Network
 from topology.units import shown_time
 from topology.wire import Framing, Layer, converted_bps
 
+Obstacles = tuple[str, ...] | None  # why a promise cannot be carried now; None if it is not its time
 
-def reservation(value: Reservation, network: Network) -> ReservationOut:
-    """Return a reservation."""
+
+def reservation(value: Reservation, network: Network, obstacles: Obstacles) -> ReservationOut:
+    """Return a reservation, and what keeps it from being carried at this moment."""
     return {
         "id": value.reservation_id,
         "version": value.version,
@@ -48,6 +50,8 @@ def reservation(value: Reservation, network: Network) -> ReservationOut:
         "created": shown_time(value.created_us),
         "changed": shown_time(value.changed_us),
         "description": value.description,
+        "carried": None if obstacles is None else not obstacles,
+        "reasons": list(obstacles or ()),
     }
 
 
@@ -81,8 +85,8 @@ def connections(value: Selector) -> ConnectionsOut:
     return {"dest_port": value.dest_port, "local_port": value.local_port, "own_dscp": value.own_dscp}
 
 
-def announcement(value: Announcement) -> AnnouncementOut:
-    """Return an announcement with its promise."""
+def announcement(value: Announcement, obstacles: Obstacles) -> AnnouncementOut:
+    """Return an announcement with its promise, and what keeps it from being carried at this moment."""
     return {
         "id": value.announcement_id,
         "class": value.flows[0].flow_class,
@@ -96,6 +100,8 @@ def announcement(value: Announcement) -> AnnouncementOut:
         "rates": [_step(rate) for rate in value.rates],
         "drawn_on": value.pool or None,
         "lapses": shown_time(value.lapses_us),
+        "carried": None if obstacles is None else not obstacles,
+        "reasons": list(obstacles or ()),
     }
 
 

@@ -132,7 +132,13 @@ class Reservations:
         cursor = _cursor(page[-1].sequence) if more else None
         headers = {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
         return answer(
-            {"reservations": [render_promises.reservation(r, self._network) for r in page], "next": cursor},
+            {
+                "reservations": [
+                    render_promises.reservation(known, self._network, obstacles)
+                    for known, obstacles in zip(page, self._use_cases.obstacles(page), strict=True)
+                ],
+                "next": cursor,
+            },
             headers=headers,
         )
 
@@ -159,7 +165,8 @@ class Reservations:
 
     def _shown(self, value: Reservation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
         headers = {"ETag": etag(value.version), **(headers or {})}
-        return answer(render_promises.reservation(value, self._network), status, headers)
+        (obstacles,) = self._use_cases.obstacles([value])
+        return answer(render_promises.reservation(value, self._network, obstacles), status, headers)
 
     def _version(self, name: str, if_match: str) -> int:
         """Return the version that a client has seen, if that is the present one.

@@ -52,6 +52,15 @@ _Ends = TypedDict(
 )
 
 
+Carried = Annotated[
+    bool | None,
+    Field(description="Whether switches, queues and hosts are able to carry it at this moment; null if it is not due."),
+]
+Reasons = Annotated[
+    list[str], Field(description="Why not, each with where.", examples=[["base20: its agent is not connected"]])
+]
+
+
 @with_config(WHOLE)
 class ConnectionsOut(TypedDict):
     """Which connections of two hosts are meant: with 0, 0 and null all that no other promise has."""
@@ -84,6 +93,8 @@ class ReservationOut(_Ends):
     created: Annotated[Time, Field(description="When it was held first.")]
     changed: Annotated[Time, Field(description="When it changed last.")]
     description: Annotated[str, Field(description="Its owner's words.")]
+    carried: Carried
+    reasons: Reasons
 
 
 @with_config(WHOLE)
@@ -189,6 +200,8 @@ class AnnouncementOut(_AnnouncementEnds):
     connections: Annotated[ConnectionsOut, Field(description="Which connections of each sender to the target.")]
     drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]
     lapses: Annotated[Time, Field(description="When it is forgotten if nobody releases it.")]
+    carried: Carried
+    reasons: Reasons
 
 
 @with_config(WHOLE)

@@ -136,10 +136,10 @@ def _audits(site: Emulation) -> int:
 
 def _others_rules() -> None:
     """Add a rule of somebody else's above all of ours, and one that has our cookie and is on the ignore list."""
-    elsewhere = "ip,nw_src=10.20.20.99,actions=drop"
+    unused = "tcp,nw_src=10.20.20.20,nw_dst=10.20.20.100,tp_dst=9,actions=drop"
     for added in (
-        f"cookie={FOREIGN},priority=900,{elsewhere}",
-        f"cookie={IGNORED:#x},table=1,priority=900,{elsewhere}",
+        f"cookie={FOREIGN},priority=900,{unused}",
+        f"cookie={IGNORED:#x},table=1,priority=900,{unused}",
     ):
         _out("ovs-ofctl", "-O", "OpenFlow13", "add-flow", SWITCH, added)
 

@@ -28,7 +28,7 @@ def test_what_is_broken_is_repaired_in_time_without_loss_and_all_else_is_left_al
 def test_two_audits_of_a_proper_site_find_everything_in_its_place(seen):
     assert min(place["audits"] for place in seen["before"]["places"]) >= 2
     kinds = {kind for place in seen["before"]["places"] for kind, count in place["latest"]["proper"].items() if count}
-    assert kinds == {"flow", "meter", "queue", "htb", "host"}
+    assert kinds == {"flow", "meter", "queue", "htb", "host", "port"}
 
 
 def test_each_kind_is_broken_by_hand(seen):
