@@ -137,7 +137,7 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
         return desired
     links = dict(desired.links)
     for hop in left:
-        links[hop] = _with_meters(now.queues.links[hop], _lesser_meters(lesser.links[hop], desired.links[hop]))
+        links[hop] = with_meters(now.queues.links[hop], _lesser_meters(lesser.links[hop], desired.links[hop]))
     return replace(lesser, links=links, entries=turned(lesser.entries, desired), down=desired.down)
 
 
@@ -148,7 +148,8 @@ def _left_circuits(lesser: Plan, desired: Plan) -> set[Hop]:
     return {hop for e in moving for hop in e.flow.links if hop in desired.links and not is_dead(hop, desired)}
 
 
-def _with_meters(queues: LinkPlan, meters: LinkPlan) -> LinkPlan:
+def with_meters(queues: LinkPlan, meters: LinkPlan) -> LinkPlan:
+    """Return a link with the queues of one plan and the meters of another."""
     classes = {c: replace(limits, meter_bps=meters.classes[c].meter_bps) for c, limits in queues.classes.items()}
     return replace(queues, classes=classes)
 

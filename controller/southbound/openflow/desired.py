@@ -1,5 +1,6 @@
 """What a plan means for one switch: rules, meters and groups. Pure. Its queues are ``ovsdb/desired_queues.py``'s."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from controller.plan.paths import default_path
@@ -10,6 +11,7 @@ from controller.southbound.openflow.pairs import pairs, remote_hosts
 from controller.southbound.openflow.rules import switch_rules
 from controller.southbound.openflow.state import Bucket, DropMeter, FailoverGroup, SwitchState, drop_meter
 from topology.network import Hop, Network, Switch
+from topology.protocol import FlowClass
 
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
@@ -68,13 +70,21 @@ def switch_groups(network: Network, switch: Switch) -> frozenset[FailoverGroup]:
     )
 
 
-def lowered(state: SwitchState, installed: SwitchState) -> SwitchState:
-    """Return a state with no meter above what is installed; one that is not there yet begins at the least."""
+def class_meter_ids(network: Network, switch: Switch, hops: Collection[Hop]) -> frozenset[int]:
+    """Return the classes' meters of some circuits at a switch."""
+    heads = [head for head, _ in circuit_ports(network, switch.name) if (switch.name, head) in hops]
+    return frozenset(meter_id(network, (switch.name, head), c) for head in heads for c in FlowClass)
+
+
+def lowered(state: SwitchState, installed: SwitchState, only: frozenset[int] | None = None) -> SwitchState:
+    """Return a state with no meter, or none of some, above what is installed; what is not there begins at the least."""
     rate_kbps = {meter.meter_id: meter.rate_kbps for meter in installed.meters}
     return replace(
         state,
         meters=frozenset(
             replace(m, rate_kbps=max(LEAST_METER_BPS // 1000, min(m.rate_kbps, rate_kbps.get(m.meter_id, 0))))
+            if only is None or m.meter_id in only
+            else m
             for m in state.meters
         ),
     )

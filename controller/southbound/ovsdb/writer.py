@@ -59,6 +59,8 @@ class QueueWriter:
     def apply(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> int:
         """Bring ports to the queues wanted; return, once ovs-vswitchd has acted on them, how many ports it changed.
 
+        Where one port cannot have them, the others have them nevertheless.
+
         Args:
             wanted: queues by port name; ports not named stay as they are.
             timeout_s: for the whole, seconds.
@@ -66,22 +68,46 @@ class QueueWriter:
         Raises:
             DatabaseGone: the server cannot be reached, or did not answer in time.
             DatabaseRefused: the server refused; nothing was changed.
-            NoSuchPort: the database has no such port; nothing was changed.
-            ForeignQos: a port carries a QoS that is not ours; nothing was changed.
+            NoSuchPort: the database has no such port.
+            ForeignQos: a port carries a QoS that is not ours; it was left.
             NotExpressible: a value that would not do what it says; nothing was changed.
             QueuesNotApplied: written, and ovs-vswitchd did not act in time.
         """
+        changed, failed = self._applied(wanted, timeout_s)
+        for error in failed.values():
+            raise error
+        return changed
+
+    def apply_each(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> dict[str, QueueError]:
+        """Bring ports to the queues wanted, in one transaction; return which of them cannot have them, and why.
+
+        Raises:
+            DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseRefused: the server refused; nothing was changed.
+            NotExpressible: a value that would not do what it says; nothing was changed.
+            QueuesNotApplied: written, and ovs-vswitchd did not act in time.
+        """
+        return self._applied(wanted, timeout_s)[1]
+
+    def _applied(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> tuple[int, dict[str, QueueError]]:
+        """Return how many ports were changed, and those that cannot have what is wanted."""
         for queues in wanted.values():
             check_queues(queues)
-
         changed: list[bool] = []
+        failed: dict[str, QueueError] = {}
 
         def compose(transaction: Any) -> bool:
-            changed[:] = [self._write(transaction, name, queues) for name, queues in wanted.items()]
+            changed.clear()
+            failed.clear()
+            for name, queues in wanted.items():
+                try:
+                    changed.append(self._write(transaction, name, queues))
+                except QueueError as error:  # raised before anything is written of that port
+                    failed[name] = error
             return any(changed)
 
         self._transact(compose, timeout_s)
-        return sum(changed)
+        return sum(changed), failed
 
     def restate(self, port_names: Iterable[str], timeout_s: float) -> None:
         """Have ovs-vswitchd put the kernel's classes of our ports right; return once it has.

@@ -121,7 +121,7 @@ def test_a_change_made_behind_our_back_is_seen_and_put_right(rig):
     assert rig.classes("p1")["1:1"]["ceil"] == GIGABIT
 
 
-def test_somebody_else_s_qos_is_an_error_that_names_it_and_stays(rig):
+def test_somebody_else_s_qos_is_an_error_that_names_it_and_stays_and_other_ports_have_their_queues(rig):
     made = rig.ovs.vsctl(
         "--id=@q",
         "create",
@@ -141,7 +141,7 @@ def test_somebody_else_s_qos_is_an_error_that_names_it_and_stays(rig):
         with pytest.raises(ForeignQos) as foreign:
             call()
         assert (foreign.value.port_name, foreign.value.qos_uuid) == ("p2", made)
-    assert rig.writer.installed("p1") is None
+    assert rig.writer.installed("p1") == shares(GIGABIT, 5, 95)
     rig.writer.remove(timeout_s=10)
     assert made in rig.ovs.vsctl("list", "qos")
 
@@ -155,6 +155,16 @@ def test_removing_takes_all_that_is_ours(rig):
 def test_a_port_that_is_not_there_is_named(rig):
     with pytest.raises(NoSuchPort, match="p9"):
         rig.writer.apply({"p9": shares(GIGABIT, 5, 95)}, timeout_s=10)
+
+
+def test_a_missing_port_keeps_no_other_port_of_its_database_from_its_queues(rig):
+    wanted = {"p9": shares(GIGABIT, 5, 95), "p1": shares(GIGABIT, 20, 80)}
+    failed = rig.writer.apply_each(wanted, timeout_s=10)
+    assert [(name, str(why)) for name, why in failed.items()] == [
+        ("p9", f"the OVSDB server at {rig.ovs.remote} knows no port p9")
+    ]
+    assert rig.writer.installed("p1") == shares(GIGABIT, 20, 80)
+    assert rig.classes("p1")["1:2"]["rate"] == GIGABIT * 8 // 10
 
 
 def test_queues_that_vswitchd_does_not_take_up_are_not_called_applied(rig):

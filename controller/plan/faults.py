@@ -1,0 +1,191 @@
+"""Faults: places that cannot be changed now, what needs them, and the plan that leaves them as they are. Pure.
+
+A place is a switch, a port or a database of queues. While it has a fault, it goes on with what it holds: so the plan
+keeps the limits of its links as they are in force, and a flow across it keeps at most what it had there when the fault
+began; one that was not there is not carried. All else is planned as ever, and finds what those leave.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from controller.plan.plan import Entry, Flow, Plan, PlanInput, entry, planned
+from controller.plan.policy import Policy
+from controller.plan.transitions import lesser_of, with_meters
+from topology.network import Hop, Network, hops
+from topology.wire import Layer, converted_bps
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Where nothing is to be changed now.
+
+    Attributes:
+        switches: by name, those whose rules and meters stay as they are.
+        ports: the links whose queues stay as they are, each at the switch it leaves.
+        unsure: of those, the ones of whose queues nothing was ever confirmed; meters there are not raised.
+    """
+
+    switches: frozenset[str] = frozenset()
+    ports: frozenset[Hop] = frozenset()
+    unsure: frozenset[Hop] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Return whether there is any such place."""
+        return bool(self.switches or self.ports)
+
+    def is_crossed(self, network: Network, path: tuple[str, ...]) -> bool:
+        """Return whether a path, or the answers along it, need one of them."""
+        switches, ports = needs(network, path)
+        return not (self.switches.isdisjoint(switches) and self.ports.isdisjoint(ports))
+
+    def holds(self, hop: Hop) -> bool:
+        """Return whether a link's limits stay as they are."""
+        return hop in self.ports or hop.tail in self.switches
+
+
+OPEN = Closed()
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFault:
+    """A switch, a port or a database that does not do what it is told.
+
+    Attributes:
+        place: its name for people, such as ``switch ls1``.
+        why: what went wrong.
+        switches: the switches whose rules and meters cannot be changed, by name.
+        ports: the links whose queues cannot be changed.
+        is_gone: it is not connected; it says so itself when it is again.
+        since_us: since when, elapsed time.
+        held: what was in force across it when that began.
+        is_unsure: no plan was ever in force there.
+        is_back: it has answered since, and is not known to hold what is in force yet.
+    """
+
+    place: str
+    why: str
+    switches: frozenset[str] = frozenset()
+    ports: frozenset[Hop] = frozenset()
+    is_gone: bool = False
+    since_us: int = 0
+    held: tuple[Entry, ...] = ()
+    is_unsure: bool = False
+    is_back: bool = False
+
+    def __str__(self) -> str:
+        """Return what and why, for people."""
+        return f"{self.place}: {self.why}"
+
+    @property
+    def closed(self) -> Closed:
+        """Where nothing is to be changed because of it."""
+        if self.is_back:
+            return OPEN
+        return Closed(self.switches, self.ports, self.ports if self.is_unsure else frozenset())
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """The switches to be brought to what is in force; before queues of which nothing is sure, their meters."""
+        return self.switches | {hop.tail for hop in self.ports if self.is_unsure}
+
+    def held_entry(self, flow: Flow) -> Entry | None:
+        """Return what a flow had across it, on the same way and in the same class."""
+        same = (flow.name, flow.flow_class, flow.path)
+        return next((e for e in self.held if (e.flow.name, e.flow.flow_class, e.flow.path) == same), None)
+
+
+Faults = Mapping[str, PlaceFault]  # by place
+
+
+def needs(network: Network, path: tuple[str, ...]) -> tuple[frozenset[str], frozenset[Hop]]:
+    """Return the switches that a path needs, and the circuits' links: of the data, and of the answers to it."""
+    there = [hop for hop in hops(path) if network.link(*hop).circuit]
+    return frozenset(path), frozenset((*there, *(network.against(*hop) for hop in there)))
+
+
+def closed(faults: Iterable[PlaceFault]) -> Closed:
+    """Return where nothing is to be changed because of some faults."""
+    places = [fault.closed for fault in faults]
+    return Closed(
+        frozenset().union(*(p.switches for p in places)),
+        frozenset().union(*(p.ports for p in places)),
+        frozenset().union(*(p.unsure for p in places)),
+    )
+
+
+def across(network: Network, path: tuple[str, ...], faults: Faults) -> tuple[PlaceFault, ...]:
+    """Return the faults in a path's way."""
+    return tuple(f for f in faults.values() if f.closed.is_crossed(network, path)) if faults else ()
+
+
+def kept(network: Network, flow: Flow, faults: Faults) -> Entry | None:
+    """Return what a flow with faults in its way may keep: the least that it had at each; None if nothing."""
+    held = [fault.held_entry(flow) for fault in across(network, flow.path, faults)]
+    alive = [one for one in held if one is not None]
+    return min(alive, key=lambda one: one.frame_bps) if alive and len(alive) == len(held) else None
+
+
+def planned_beside(
+    epoch: int, network: Network, policy: Policy, demand: PlanInput, faults: Faults, in_force: tuple[Plan, Plan] | None
+) -> Plan:
+    """Return the plan that gives each flow its share and leaves places with a fault as they are.
+
+    Args:
+        epoch: number of the plan.
+        network: where.
+        policy: what each class may have.
+        demand: who wants to send now, and what is promised.
+        faults: the faults there are.
+        in_force: the plan whose rules and meters are in force, and the one whose queues are; None before the first.
+    """
+    if not closed(faults.values()):
+        return planned(epoch, network, policy, demand)
+    keeps = {f.name: kept(network, f, faults) for f in demand.flows if across(network, f.path, faults)}
+    demand = replace(demand, flows=tuple(f for f in demand.flows if keeps.get(f.name, f) is not None))
+    plan = planned(epoch, network, policy, demand)
+    above = {e.flow.name: has for e in plan.entries if (has := keeps.get(e.flow.name)) and has.frame_bps < e.frame_bps}
+    if above:  # others find what it cannot use
+        flows = tuple(_at_most(network, f, above[f.name]) if f.name in above else f for f in demand.flows)
+        plan = planned(epoch, network, policy, replace(demand, flows=flows))
+        entries = tuple(
+            entry(e.flow, min(e.frame_bps, above[e.flow.name].frame_bps), network, policy)
+            if e.flow.name in above
+            else e
+            for e in plan.entries
+        )
+        plan = replace(plan, entries=entries)
+    return plan if in_force is None else _with_links_held(plan, closed(faults.values()), *in_force)
+
+
+def _at_most(network: Network, flow: Flow, has: Entry) -> Flow:
+    """Return a flow that wants no more than it has; rounded up, so that it is not less."""
+    wire_bps = converted_bps(has.frame_bps, Layer.FRAME, Layer.WIRE, network.framing_of(flow.path)) + 1
+    wanted_bps = wire_bps if flow.wanted_bps is None else min(flow.wanted_bps, wire_bps)
+    return replace(flow, wanted_bps=wanted_bps, floor_bps=min(flow.floor_bps, wire_bps))
+
+
+def _with_links_held(plan: Plan, shut: Closed, meters: Plan, queues: Plan) -> Plan:
+    links = {
+        hop: with_meters(queues.links[hop], meters.links[hop]) if shut.holds(hop) else link
+        for hop, link in plan.links.items()
+    }
+    return replace(plan, links=links)
+
+
+def partly(network: Network, old: Plan | None, new: Plan, shut: Closed) -> Plan:
+    """Return what is in force for sure after a step that some places have not confirmed: there, the lesser of both."""
+    if old is None or not shut:
+        return new
+    lesser = lesser_of(old, new)
+    links = {hop: lesser.links[hop] if shut.holds(hop) else link for hop, link in new.links.items()}
+    entries = (e for e in new.entries if not shut.is_crossed(network, e.flow.path))
+    there = (e for e in lesser.entries if shut.is_crossed(network, e.flow.path))
+    return replace(new, links=links, entries=(*entries, *there))
+
+
+def in_the_way(network: Network, path: tuple[str, ...], faults: Faults) -> tuple[str, ...]:
+    """Return what a path cannot be sure of, each with its reason; nothing if there is no fault in its way.
+
+    It may go on as it was; nobody can tell, nor change it.
+    """
+    return tuple(str(fault) for fault in across(network, path, faults))
