@@ -25,6 +25,7 @@ from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
+from controller.work.mending import Mending
 from controller.work.purchasing import Purchasing
 from controller.work.timekeeper import Timekeeper
 
@@ -70,6 +71,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.callback(state.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
         parts.enter_context(working(Convergence(state, switches, hosts, writing).run, "convergence", state, stop))
+        parts.enter_context(working(Mending(state, switches).run, "mending", state, stop))
         parts.enter_context(working(audits.run, "audit", state, stop))
         parts.enter_context(working(Timekeeper(state, use_cases, clocks).run, "clock", state, stop))
         parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))

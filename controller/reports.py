@@ -10,6 +10,7 @@ from controller.plan.plan import Plan
 from controller.plan.ports import PortBurst
 from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carried, port_links
 from controller.start_bursts import start_bursts
+from controller.state.faults import note_back, note_failed, switch_gone
 from controller.state.guard import GuardedState
 from controller.state.health import troubles
 from controller.state.installed import StepDone
@@ -202,16 +203,20 @@ class Reports:
                 return
             self._ports_said(switch, ports)
             self._audit_at_once(dpid)
+            if (fault := state.installed.faults.get(f"switch {switch.name}")) is not None and fault.is_gone:
+                note_back(state, [fault.place])
             self._doubt()
 
     def switch_down(self, dpid: int) -> None:
-        """Note that a switch went: what it holds must be compared again."""
+        """Note that a switch went: until it is back nothing waits for it, and what needs it is not carried."""
         switch, state = self._switches.get(dpid), self._state
         with state.changed:
             if switch is None:
                 self._put_wiring(state.reported.wiring.with_unknown(dpid, None))
                 return
             self._put_wiring(state.reported.wiring.without(switch))
+            if state.installed.in_force is not None:
+                note_failed(state, [switch_gone(switch)])
             self._doubt()
 
     def claimed(self, dpid: int, address: str) -> None:

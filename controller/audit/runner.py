@@ -26,6 +26,7 @@ from controller.audit.drift import Audit, Compared, Outcome
 from controller.audit.hosts import host_compared
 from controller.audit.record import AuditRecord, DriftView
 from controller.audit.switches import Part
+from controller.plan.faults import Closed
 from controller.plan.plan import Plan
 from controller.state.guard import GuardedState
 from controller.state.reported import PlaceAlarm
@@ -42,8 +43,8 @@ _TODO_HOST = "it was sent its allocations again and does not hold them; start it
 class SwitchAuditor(Protocol):
     """What is needed of the switches; blocking."""
 
-    def audited(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
-        """Return what was found and repaired on a switch that should hold these plans."""
+    def audited(self, switch: Switch, meters: Plan, queues: Plan, shut: Closed) -> tuple[Part, ...]:
+        """Return what was found and repaired on a switch that should hold these plans; what is closed is left."""
 
 
 class GrantSender(Protocol):
@@ -113,7 +114,7 @@ class AuditRunner:
                 place = self._due_place() if self._is_at_rest() else None
                 installed = self._state.installed
             if place is not None and installed.meters is not None and installed.queues is not None:
-                self._audit(place, installed.meters, installed.queues)
+                self._audit(place, installed.meters, installed.queues, installed.closed)
 
     def _due_place(self) -> str | None:
         """Return the place that is due longest, and when it is due again; under the lock."""
@@ -130,13 +131,13 @@ class AuditRunner:
         self._due_s[place] = now_s + self._interval_s
         return place
 
-    def _audit(self, place: str, meters: Plan, queues: Plan) -> None:
+    def _audit(self, place: str, meters: Plan, queues: Plan, shut: Closed) -> None:
         """Compare and repair a place, and keep what came of it."""
         began_us, began_s = self._state.now_us(), time.monotonic()
         if place == HOSTS:
             parts: tuple[Part, ...] = (self._hosts_audited(),)
         else:
-            parts = self._switches.audited(self._by_name[place], meters, queues)
+            parts = self._switches.audited(self._by_name[place], meters, queues, shut)
         seen = reduce(Compared.__add__, (part.seen for part in parts), Compared())
         errors = tuple(dict.fromkeys(part.error for part in parts if part.error))
         took_us = int((time.monotonic() - began_s) * 1e6)

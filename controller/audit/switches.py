@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape, compared
+from controller.plan.faults import OPEN, Closed
 from controller.plan.plan import Plan
 from controller.plan.wiring import PortFault, port_faults, port_links
 from controller.site import Site
 from controller.southbound.errors import ForeignQos, SouthboundError
+from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.connection import ReadBack
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.foreign import Ignored, Shadow, shadows, without_ignored
@@ -22,7 +24,7 @@ from controller.southbound.ovsdb import htb
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues, shapers
 from controller.southbound.ovsdb.writer import QueueWriter
-from topology.network import Switch
+from topology.network import Hop, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 
@@ -58,11 +60,21 @@ class SwitchAudit:
         self._writers = writers
         self._ignored = ignored
 
-    def audited(self, switch: Switch, meters: Plan, queues: Plan) -> tuple[Part, ...]:
-        """Return what was found and repaired on a switch that should hold ``meters`` and ``queues``."""
-        ports = port_queues(self._site.network, switch, queues)
+    def audited(self, switch: Switch, meters: Plan, queues: Plan, shut: Closed = OPEN) -> tuple[Part, ...]:
+        """Return what was found and repaired on a switch that should hold ``meters`` and ``queues``.
+
+        What is closed has a fault, which is known; it is not looked at, and nobody waits for it.
+        """
+        closed = {
+            link.port_name
+            for head, link in circuit_ports(self._site.network, switch.name)
+            if Hop(switch.name, head) in shut.ports
+        }
+        wanted = port_queues(self._site.network, switch, queues)
+        ports = {name: port for name, port in wanted.items() if name not in closed}
         writer = self._writers[switch.name]
-        rules = _guarded(lambda: self._rules(switch, meters))
+        is_shut = switch.name in shut.switches
+        rules = Part(Compared()) if is_shut else _guarded(lambda: self._rules(switch, meters))
         rows = [_guarded(lambda name=name: self._rows(writer, name, ports[name])) for name in ports]  # type: ignore[misc]
         ours = {name: ports[name] for name, row in zip(ports, rows, strict=True) if _is_usable(row)}
         kernel = _guarded(lambda: self._kernel(writer, ours))

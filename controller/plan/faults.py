@@ -8,7 +8,7 @@ began; one that was not there is not carried. All else is planned as ever, and f
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from controller.plan.plan import Entry, Flow, Plan, PlanInput, entry, planned
+from controller.plan.plan import THE_REST, Entry, Flow, Plan, PlanInput, entry, planned
 from controller.plan.policy import Policy
 from controller.plan.transitions import lesser_of, with_meters
 from topology.network import Hop, Network, hops
@@ -90,8 +90,13 @@ class PlaceFault:
 
     def held_entry(self, flow: Flow) -> Entry | None:
         """Return what a flow had across it, on the same way and in the same class."""
-        same = (flow.name, flow.flow_class, flow.path)
-        return next((e for e in self.held if (e.flow.name, e.flow.flow_class, e.flow.path) == same), None)
+        return next((e for e in self.held if _seen_as(e.flow) == _seen_as(flow)), None)
+
+
+def _seen_as(flow: Flow) -> tuple[object, ...]:
+    """Return what must be the same of a flow for a switch to take it for the one it knows."""
+    mark = None if flow.selector == THE_REST else flow.mark
+    return flow.name, flow.flow_class, flow.path, flow.selector, mark
 
 
 Faults = Mapping[str, PlaceFault]  # by place

@@ -1,10 +1,15 @@
 """The site's switches as one: a plan goes to each of them, and to the database that has its queues."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
+from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import Plan
 from controller.site import Site
-from controller.southbound.openflow.desired import lowered, switch_groups, switch_meters
+from controller.southbound.errors import SouthboundError, SwitchGone
+from controller.southbound.openflow.circuit_ports import circuit_ports
+from controller.southbound.openflow.desired import class_meter_ids, lowered, switch_groups, switch_meters
 from controller.southbound.openflow.pairs import pair_paths
 from controller.southbound.openflow.rules import switch_rules
 from controller.southbound.openflow.session import SwitchSessions
@@ -12,7 +17,7 @@ from controller.southbound.openflow.state import Rule, SwitchState
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
-from topology.network import Switch
+from topology.network import Hop, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 
@@ -37,20 +42,30 @@ class SiteSwitches:
         self._sessions = sessions
         self._writers = writers
         self._groups = {switch.name: switch_groups(site.network, switch) for switch in site.network.switches}
+        self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
         self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with what they are for
 
-    def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
-        """Bring every switch's rules and meters to the plan; with ``no_higher`` leave meters that are below it.
+    def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
+        """Bring the rules and meters of switches that are not closed to the plan; return what failed.
 
-        Raises:
-            SouthboundError: a switch is gone, refused, or did not answer.
+        With ``no_higher`` meters that are below it are left; those of ports of which nothing is sure are in any case.
         """
-        for switch in self._site.network.switches:
-            meters = switch_meters(self._site.network, switch, plan)
-            state = SwitchState(self._rules(switch, plan), meters, self._groups[switch.name])
-            if no_higher:
-                state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S))
+        names = [switch for switch in self._site.network.switches if switch.name not in shut.switches]
+        found = self._pool.map(lambda switch: self._put_meters(switch, plan, shut, no_higher=no_higher), names)
+        return tuple(chain.from_iterable(found))
+
+    def _put_meters(self, switch: Switch, plan: Plan, shut: Closed, *, no_higher: bool) -> tuple[PlaceFault, ...]:
+        meters = switch_meters(self._site.network, switch, plan)
+        state = SwitchState(self._rules(switch, plan), meters, self._groups[switch.name])
+        unsure = class_meter_ids(self._site.network, switch, shut.unsure)
+        try:
+            if no_higher or unsure:
+                state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
+        except SouthboundError as error:
+            gone = isinstance(error, SwitchGone)
+            return (PlaceFault(f"switch {switch.name}", str(error), frozenset({switch.name}), is_gone=gone),)
+        return ()
 
     def _rules(self, switch: Switch, plan: Plan) -> frozenset[Rule]:
         """Return a switch's rules under a plan: the very same ones while no flow, and no line, comes, goes or moves."""
@@ -63,14 +78,47 @@ class SiteSwitches:
             )
         return known[1]
 
-    def put_queues(self, plan: Plan) -> None:
-        """Bring every circuit port's queues to the plan, one transaction a database.
+    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
+        """Bring the queues of circuit ports that are not closed to the plan, by database; return what failed."""
+        network = self._site.network
+        return self._put_queues(plan, [Hop(t, h) for t, h, _ in network.circuit_links if Hop(t, h) not in shut.ports])
 
-        Raises:
-            SouthboundError: a database is gone, refused, or the switch did not act on it.
-        """
+    def _put_queues(self, plan: Plan, hops: Collection[Hop]) -> tuple[PlaceFault, ...]:
         by_writer: dict[QueueWriter, dict[str, PortQueues]] = {}
+        named: dict[QueueWriter, dict[str, Hop]] = {}
         for switch in self._site.network.switches:
-            by_writer.setdefault(self._writers[switch.name], {}).update(port_queues(self._site.network, switch, plan))
-        for writer, ports in by_writer.items():
-            writer.apply(ports, TIMEOUT_S)
+            writer, queues = self._writers[switch.name], port_queues(self._site.network, switch, plan)
+            for head, link in circuit_ports(self._site.network, switch.name):
+                if Hop(switch.name, head) in hops:
+                    by_writer.setdefault(writer, {})[link.port_name] = queues[link.port_name]
+                    named.setdefault(writer, {})[link.port_name] = Hop(switch.name, head)
+        found = self._pool.map(lambda writer: _written(writer, by_writer[writer], named[writer]), by_writer)
+        return tuple(chain.from_iterable(found))
+
+    def mended(self, fault: PlaceFault, meters: Plan, queues: Plan) -> tuple[PlaceFault, ...]:
+        """Try to bring a place with a fault to what is in force there; return what is still wrong, or found so.
+
+        A switch that is gone is not waited for: it calls.
+        """
+        still: tuple[PlaceFault, ...] = ()
+        for switch in self._site.network.switches:
+            if switch.name not in fault.concerned:
+                continue
+            if fault.is_gone and switch.dpid not in self._sessions.dpids():
+                still += (fault,)
+            elif fault.is_unsure or not fault.is_gone:
+                failed = self._put_meters(switch, meters, OPEN, no_higher=fault.is_unsure)
+                still += failed if switch.name in fault.switches else (fault,) * len(failed)
+        return still or (self._put_queues(queues, fault.ports) if fault.ports else ())
+
+
+def _written(writer: QueueWriter, ports: Mapping[str, PortQueues], named: Mapping[str, Hop]) -> tuple[PlaceFault, ...]:
+    """Write queues to one database; return what failed: the database, or some of its ports."""
+    try:
+        failed = writer.apply_each(ports, TIMEOUT_S)
+    except SouthboundError as error:
+        return (PlaceFault(f"database {writer.remote}", str(error), ports=frozenset(named.values())),)
+    return tuple(
+        PlaceFault(f"port {name} of {named[name].tail}", str(why), ports=frozenset({named[name]}))
+        for name, why in failed.items()
+    )

@@ -3,6 +3,7 @@
 from controller.plan.announcements import Announcement
 from controller.plan.clock import Instant
 from controller.plan.failover import carries, crossed, late
+from controller.plan.faults import in_the_way
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
@@ -18,9 +19,9 @@ def lacks(site: Site, state: SiteState, known: Reservation, now: Instant) -> str
     """Return what keeps a reservation whose time it is from being carried; empty if nothing."""
     if known.state is ReservationState.ACTIVE and _starting(state, now.elapsed_us):
         return ""
-    if found := _in_the_way(site, state, known, now):
+    if found := (*_in_the_way(site, state, known, now), *_unchangeable(site, state, known, now)):
         return found[0]
-    if state.installed.error:
+    if state.installed.in_force is None and state.installed.error:
         return state.installed.error
     first_epoch = state.desired.first_epochs.get(known.reservation_id, state.desired.next_epoch)
     if state.installed.hosts_epoch < first_epoch:
@@ -87,6 +88,14 @@ def _in_the_way(site: Site, state: SiteState, known: Reservation, now: Instant) 
     return (*_at_ports(site, state, enough[0] if dead else path), *less)
 
 
+def _unchangeable(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...]:
+    """Return the faults in the way that a reservation takes."""
+    ways = [e.flow.path for e in state.desired.plan.entries if e.flow.name == flow_name(known)]
+    down = state.reported.lines.down(now.elapsed_us)
+    ways.append(path_now(site, state.wished, known, down, now.calendar_us))
+    return in_the_way(site.network, ways[0], state.installed.faults)
+
+
 def _at_ports(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:
     """Return what is wrong with the ports of a path, either way."""
     reported, found = state.reported, list[str]()
@@ -105,8 +114,8 @@ def _unable(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:
     wiring = state.reported.wiring
     gone = [s.name for s in site.network.switches if s.name in path and s.dpid in wiring.gone]
     silent = [f"{place}: {a.what}" for place in path for a in state.reported.alarms.get(place, ()) if a.is_silent]
-    error = [state.installed.error] if state.installed.error else []
-    return (*(f"{name}: is not connected" for name in gone), *silent, *error)
+    others = {place: fault for place, fault in state.installed.faults.items() if not fault.is_gone}
+    return (*(f"{name}: is not connected" for name in gone), *silent, *in_the_way(site.network, path, others))
 
 
 def _absent(state: SiteState, ends: tuple[str, ...]) -> tuple[str, ...]:

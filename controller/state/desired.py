@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 
 from controller.plan.clock import Instant
 from controller.plan.failover import crossed, without
+from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import flow_on, standing_by
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
-from controller.plan.plan import Flow, Plan, PlanInput, planned
+from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.reservations import Reservation
 from controller.site import Site
+from controller.state.installed import Installed
 from controller.state.reported import Reported
 from controller.state.wished import Wished
 from topology.network import Hop
@@ -25,12 +27,14 @@ class Basis:
         demands: the version of what hosts want to send.
         bought_bps: what each circuit that is bought at need carries.
         down: the circuits that nothing is sent by.
+        faults: what cannot be changed now.
     """
 
     wished: tuple[int, int]
     demands: int
     bought_bps: tuple[int, ...]
     down: frozenset[str]
+    faults: Faults = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +72,24 @@ def circuits_down(site: Site, reported: Reported, elapsed_us: int) -> frozenset[
     return site.redundant & reported.lines.down(elapsed_us)
 
 
-def basis(site: Site, wished: Wished, reported: Reported, now: Instant) -> Basis:
+def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, now: Instant) -> Basis:
     """Return what the plan would be made of now."""
     bought_bps = tuple(wished.bought_bps(circuit, now.calendar_us) for circuit in wished.purchases)
-    return Basis(wished.version, reported.demands, bought_bps, circuits_down(site, reported, now.elapsed_us))
+    down = circuits_down(site, reported, now.elapsed_us)
+    return Basis(wished.version, reported.demands, bought_bps, down, installed.faults)
 
 
-def desired_plan(site: Site, wished: Wished, reported: Reported, epoch: int, now: Instant) -> Plan:
+def desired_plan(
+    site: Site, wished: Wished, reported: Reported, installed: Installed, epoch: int, now: Instant
+) -> Plan:
     """Return the plan for what there is now."""
     down = circuits_down(site, reported, now.elapsed_us)
-    return planned(epoch, site.network, site.policy, plan_input(site, wished, reported, down, now.calendar_us))
+    return plan_beside(site, installed, epoch, plan_input(site, wished, reported, down, now.calendar_us))
+
+
+def plan_beside(site: Site, installed: Installed, epoch: int, demand: PlanInput) -> Plan:
+    """Return the plan for a demand, beside what cannot be changed now."""
+    return planned_beside(epoch, site.network, site.policy, demand, installed.faults, installed.in_force)
 
 
 def plan_input(site: Site, wished: Wished, reported: Reported, down: frozenset[str], now_us: int) -> PlanInput:

@@ -43,15 +43,14 @@ def first_state(site: Site, now: Instant) -> SiteState:
     """
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
     reported = Reported({h.name: HostState() for h in site.network.hosts}, lines=Lines(site.return_after_us))
-    plan = desired_plan(site, wished, reported, now.calendar_us // 1000 * 2, now)
-    return SiteState(
-        wished, reported, Installed(), Desired(plan, 0, basis(site, wished, reported, now)), now.elapsed_us
-    )
+    plan = desired_plan(site, wished, reported, Installed(), now.calendar_us // 1000 * 2, now)
+    made_of = basis(site, wished, reported, Installed(), now)
+    return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)
 
 
 def must_replan(site: Site, state: SiteState, now: Instant) -> bool:
     """Return whether anything has changed that the plan is made of."""
-    return state.desired.basis != basis(site, state.wished, state.reported, now)
+    return state.desired.basis != basis(site, state.wished, state.reported, state.installed, now)
 
 
 def must_prepare(site: Site, state: SiteState) -> bool:
@@ -62,10 +61,10 @@ def must_prepare(site: Site, state: SiteState) -> bool:
 def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
     """Return it with the plan for what there is now, if that is another; and with demand of flows in it alone."""
     desired, wished, reported = state.desired, state.wished, state.reported
-    made_of = basis(site, wished, reported, now)
+    made_of = basis(site, wished, reported, state.installed, now)
     if made_of == desired.basis:
         return state
-    plan = desired_plan(site, wished, reported, desired.next_epoch, now)
+    plan = desired_plan(site, wished, reported, state.installed, desired.next_epoch, now)
     if replace(plan, epoch=desired.plan.epoch) != desired.plan:
         desired = desired.becomes(plan, now.elapsed_us)
     running = (known.reservation_id for known in wished.ledger.in_plan())

@@ -7,27 +7,31 @@ from controller.audit.runner import AuditRunner
 from controller.audit.switches import Part
 from controller.checks import AnnouncementRequest
 from controller.plan.clock import Instant
+from controller.plan.faults import PlaceFault
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.plan.wiring import SeenPort, port_links
 from controller.reports import Reports
 from controller.site import Site
-from controller.southbound.errors import SwitchGone
 from controller.state.clock import SiteClock
+from controller.state.faults import switch_gone
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
 from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
 from controller.work.convergence import Convergence
+from controller.work.mending import Mending
 from controller.work.timekeeper import prepare
 from topology.named import chile_illinois
+from topology.network import Hop
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
 START_US = 1_767_225_600_000_000
 ELAPSED_US = 500_000_000_000  # at the start; another number than Unix time, so that nobody takes one for the other
 LEASE_MS = 300
+LS1 = chile_illinois().switches[0]
 
 
 class Clock:
@@ -78,27 +82,31 @@ class FakeSwitches:
     def __init__(self):
         self.log: list[tuple[str, Plan]] = []
         self.gone = False
+        self.missing: set[Hop] = set()  # links whose ports are not there
         self.found: dict[str, list[Compared]] = {}  # by switch, what its next audits find
         self.audited_with: list[tuple[str, Plan, Plan]] = []
 
-    def audited(self, switch, meters, queues):
+    def audited(self, switch, meters, queues, _shut):
         """Return what was set to be found; nothing if that is all."""
         self.audited_with.append((switch.name, meters, queues))
         found = self.found.get(switch.name, [])
         return (Part(found.pop(0) if found else Compared()),)
 
-    def put_meters(self, plan, *, no_higher=False):
+    def put_meters(self, plan, shut, *, no_higher=False):
         """Take rules and meters."""
-        self._take("meters not higher" if no_higher else "meters", plan)
+        self.log.append(("meters not higher" if no_higher else "meters", plan))
+        return (switch_gone(LS1),) if self.gone and LS1.name not in shut.switches else ()
 
-    def put_queues(self, plan):
+    def put_queues(self, plan, shut):
         """Take queues."""
-        self._take("queues", plan)
+        self.log.append(("queues", plan))
+        why = "there is no such port"
+        missing = sorted(self.missing - shut.ports)
+        return tuple(PlaceFault(f"port to {h.head} of {h.tail}", why, ports=frozenset({h})) for h in missing)
 
-    def _take(self, place, plan):
-        if self.gone:
-            raise SwitchGone(dpid=1)
-        self.log.append((place, plan))
+    def mended(self, fault, _meters, _queues):
+        """Take what is in force."""
+        return (fault,) if (self.gone and fault.switches) or fault.ports & self.missing else ()
 
 
 class FakeHosts:
@@ -141,6 +149,7 @@ class FakeSite:
         writing = threading.Lock()
         self.audits = AuditRunner(self.state, self.switches, self.hosts, writing, now_s=lambda: self.clock() / 1e6)
         self.convergence = Convergence(self.state, self.switches, self.hosts, writing)
+        self.mending = Mending(self.state, self.switches, spawn=lambda work: work())
 
     @property
     def value(self) -> SiteState:
@@ -184,6 +193,7 @@ class FakeSite:
         """Let the clock act, audit, carry out what is to do, and let the clock take note of it."""
         self.use_cases.tick()
         prepare(self.state)
+        self.mending.look()
         self.audits.next()
         self.convergence.step()
         self.use_cases.tick()

@@ -216,7 +216,7 @@ def test_a_switch_that_is_gone_is_reported_and_tried_again(site):
     site.switches.gone = True
     site.announce(image())
     site.converge()
-    assert "SwitchGone" in site.reports.view().error
+    assert "is not connected" in site.reports.view().error
     site.switches.gone = False
     site.converge()
     view = site.reports.view()

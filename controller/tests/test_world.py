@@ -49,6 +49,18 @@ class SiteMachine(RuleBasedStateMachine):
         self.world.fails_after = after
         self.world.convergence.step()
 
+    @rule(data=st.data(), is_whole=st.booleans())
+    def a_place_breaks_or_is_whole(self, data, is_whole):
+        """A switch or a port does not do what it is told, until it does."""
+        names = [switch.name for switch in self.network.switches]
+        place = data.draw(st.sampled_from([*names, *(Hop(tail, head) for tail, head, _ in self.network.circuit_links)]))
+        (self.world.broken.discard if is_whole else self.world.broken.add)(place)
+
+    @rule()
+    def faults_are_tried_again(self):
+        """What cannot be changed is tried again."""
+        self.world.mending.look()
+
     @rule(data=st.data())
     def a_host_reads(self, data):
         """It takes what has arrived."""

@@ -8,16 +8,17 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+from controller.plan.faults import Closed, PlaceFault
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.reports import Reports
 from controller.site import Site
-from controller.southbound.errors import SwitchGone
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
 from controller.tests.fakes import Clock, value_of
 from controller.work.convergence import Convergence
+from controller.work.mending import Mending
 from topology.network import Hop, Network
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
@@ -69,8 +70,10 @@ class World:
         self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
         self.circuits = {n: link.circuit_bps for n, link in nothing.links.items()}
-        self.routed: dict[tuple[str, str, int], Flow] = {}  # as switches tell flows apart
-        self.fails_after: int | None = None  # so many parts of a switch's step
+        self.routed: dict[str, dict[tuple[str, str, int], Flow]] = {switch.name: {} for switch in network.switches}
+        self.fails_after: int | None = None  # so many parts of a switch's step, once
+        self.broken: set[str | Hop] = set()  # switches and ports that do not do what they are told, until they do
+        self.mending = Mending(self.state, self, spawn=lambda work: work())
         for name in self.hosts:
             self.calls(name)
 
@@ -97,38 +100,61 @@ class World:
         entries = self.value.reported.hosts[host].sent
         self.hosts[host].inbox.append((self.clock.now_us, allocations.epoch, entries))
 
-    def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
+    def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
+        """Each switch by itself."""
+        names = [switch.name for switch in self.state.site.network.switches if switch.name not in shut.switches]
+        found = [self._put_meters(name, plan, shut, no_higher=no_higher) for name in names]
+        return tuple(fault for fault in found if fault is not None)
+
+    def _put_meters(self, switch: str, plan: Plan, shut: Closed, *, no_higher: bool = False) -> PlaceFault | None:
         """Meters that shrink, then rules, then meters that grow; each may be the last that the switch takes."""
-        wanted = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in plan.links.items()}
-        if no_higher:
-            wanted = {
-                n: {c: min(bps, self.meters[n][c]) for c, bps in by_class.items()} for n, by_class in wanted.items()
-            }
-        for n, by_class in wanted.items():
-            self._part()
-            self.meters[n] = {c: min(bps, self.meters[n][c]) for c, bps in by_class.items()}
+        hops = [hop for hop in plan.links if hop.tail == switch]
+        wanted = {n: {c: x.meter_bps for c, x in plan.links[n].classes.items()} for n in hops}
+        for n in hops:
+            if no_higher or n in shut.unsure:
+                wanted[n] = {c: min(bps, self.meters[n][c]) for c, bps in wanted[n].items()}
+        lower = {n: {c: min(bps, self.meters[n][c]) for c, bps in by_class.items()} for n, by_class in wanted.items()}
+        for n in hops:
+            if self._fails(switch):
+                return _silent(switch)
+            self.meters[n] = lower[n]
             self.check()
-        self._part()
-        self.routed = {_seen_as(e.flow): e.flow for e in plan.entries}
+        if self._fails(switch):
+            return _silent(switch)
+        self.routed[switch] = {_seen_as(e.flow): e.flow for e in plan.entries if switch in e.flow.path}
         self.check()
-        for n, by_class in wanted.items():
-            self._part()
-            self.meters[n] = by_class
+        for n in hops:
+            if self._fails(switch):
+                return _silent(switch)
+            self.meters[n] = wanted[n]
             self.check()
+        return None
 
-    def put_queues(self, plan: Plan) -> None:
-        """One transaction."""
-        self._part()
-        self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in plan.links.items()}
-        self.circuits = {n: link.circuit_bps for n, link in plan.links.items()}
+    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
+        """One transaction, for the ports that are there."""
+        return self._put_queues(plan, [hop for hop in plan.links if hop not in shut.ports])
+
+    def _put_queues(self, plan: Plan, hops: list[Hop]) -> tuple[PlaceFault, ...]:
+        failed = [hop for hop in hops if self._fails(hop)]
+        for hop in hops:
+            if hop not in failed:
+                self.queues[hop] = {c: x.queue_bps for c, x in plan.links[hop].classes.items()}
+                self.circuits[hop] = plan.links[hop].circuit_bps
         self.check()
+        return tuple(PlaceFault(f"port {hop}", "it is not there", ports=frozenset({hop})) for hop in failed)
 
-    def _part(self) -> None:
+    def mended(self, fault: PlaceFault, meters: Plan, queues: Plan) -> tuple[PlaceFault, ...]:
+        """Bring a place to what is in force there."""
+        told = (self._put_meters(name, meters, Closed(), no_higher=fault.is_unsure) for name in fault.concerned)
+        return tuple(fault for f in told if f is not None) or self._put_queues(queues, list(fault.ports))
+
+    def _fails(self, place: str | Hop) -> bool:
         if self.fails_after is not None:
             self.fails_after -= 1
             if self.fails_after < 0:
                 self.fails_after = None
-                raise SwitchGone(dpid=1)
+                return True
+        return place in self.broken
 
     # What happens to hosts.
 
@@ -197,22 +223,33 @@ class World:
     def check(self) -> None:
         """Fail if a layer lets through more than the next; a flow no switch knows of is unplanned, and policed so."""
         entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
-        rules = ((e, self.routed.get(_seen_as(e.flow), self.routed.get((*_seen_as(e.flow)[:2], 0)))) for e in entries)
-        real = [replace(e, flow=flow) for e, flow in rules if flow is not None]
-        found = violations({n: self._on(n, real) for n in self.meters})
+        found = violations({n: self._on(n, [self._seen(e, n) for e in entries]) for n in self.meters})
         assert not found, "; ".join(map(str, found))
 
-    def _on(self, link: Hop, entries: list[Entry]) -> Layers:
-        crossing = [e for e in entries if link in e.flow.links]
+    def _seen(self, entry: Entry, link: Hop) -> Entry | None:
+        """Return what a host acts on as it is led over a link: by its first switch, and by the link's own."""
+        first, own = (self._led(entry.flow, switch) for switch in (entry.flow.path[1], link.tail))
+        crosses = first is not None and own is not None and link in first.links and link in own.links
+        return replace(entry, flow=first) if crosses else None
+
+    def _led(self, flow: Flow, switch: str) -> Flow | None:
+        """Return the flow that a switch takes one for: by its mark, or else for the rest of its pair."""
+        rules, seen = self.routed[switch], _seen_as(flow)
+        return rules.get(seen, rules.get((*seen[:2], 0)))
+
+    def _on(self, link: Hop, seen: list[Entry | None]) -> Layers:
+        crossing = [e for e in seen if e is not None]
         hosts = {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
         return Layers(hosts, self.meters[link], self.queues[link], self.circuits[link])
 
     def settles(self) -> None:
         """Let everybody say what he has to say, and check that all is as desired then."""
         self.fails_after = None
+        self.broken = set()
         for it in self.hosts.values():
             it.hangs = False
         for _ in range(40):
+            self.mending.look()
             self.convergence.step()
             for name in self.hosts:
                 self.calls(name)
@@ -226,7 +263,13 @@ class World:
         assert self.queues == {n: {c: x.queue_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
         for name, it in self.hosts.items():
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
-        assert self.routed == {_seen_as(e.flow): e.flow for e in desired.entries}
+        for switch, routed in self.routed.items():
+            assert routed == {_seen_as(e.flow): e.flow for e in desired.entries if switch in e.flow.path}
+        assert not self.value.installed.faults
+
+
+def _silent(switch: str) -> PlaceFault:
+    return PlaceFault(f"switch {switch}", "it does not answer", frozenset({switch}))
 
 
 def _seen_as(flow: Flow) -> tuple[str, str, int]:

@@ -1,15 +1,16 @@
 """The thread that carries the installed plan towards the desired one, step by confirmed step."""
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from controller.plan.faults import Closed, PlaceFault, closed, partly
 from controller.plan.invariant import violations
 from controller.plan.plan import Plan
 from controller.plan.transitions import Change, Stage, Step, host_changes, switch_changes
-from controller.southbound.errors import SouthboundError
+from controller.state.faults import note_failed, note_mended
 from controller.state.guard import GuardedState
-from controller.state.installed import StepDone
+from controller.state.installed import Installed, StepDone
 from controller.state.layers import layers, lease_ends_us
 from controller.work.next_work import Other, Progress, Situation, next_work
 from topology.protocol import Allocations
@@ -18,12 +19,12 @@ RETRY_S = 1.0  # after a switch or its database has failed
 
 
 class Switches(Protocol):
-    """What is needed of the switches; blocking, raises SouthboundError."""
+    """What is needed of the switches; blocking. Both leave what is closed as it is, and return what failed."""
 
-    def put_meters(self, plan: Plan, *, no_higher: bool = False) -> None:
+    def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
         """Return once every switch has confirmed the plan's rules and meters; or meters that are lower already."""
 
-    def put_queues(self, plan: Plan) -> None:
+    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
         """Return once every circuit port has the plan's queues."""
 
 
@@ -32,6 +33,14 @@ class HostSender(Protocol):
 
     def send(self, host: str, allocations: Allocations) -> None:
         """Send a host what it may do, if it is connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was known when a step began: the number of the doubt, and what was in force."""
+
+    doubts: int
+    installed: Installed
 
 
 class Convergence:
@@ -51,7 +60,6 @@ class Convergence:
         self._switches = switches
         self._hosts = hosts
         self._progress = Progress()
-        self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
         """Work until the state says stop. Switches then keep forwarding as installed, and the hosts' leases run out."""
@@ -73,7 +81,7 @@ class Convergence:
             state.changed.wait_for(lambda: state.stopping or state.reported.doubts != seen, timeout=RETRY_S)
 
     def step(self) -> bool:
-        """Carry out what can be done now; return False if a layer failed, to be tried again."""
+        """Carry out what can be done now; return False if the first plan waits for a switch, to be tried again."""
         while True:
             with self._writing:  # from the choice until it is noted: an audit between them would find a step half done
                 with self._state.changed:
@@ -105,47 +113,60 @@ class Convergence:
         return work if isinstance(work, Step) else None
 
     def _carried_out(self, step: Step) -> bool:
-        """Carry out a step of the switches; return False if it failed (logged, and kept in the state)."""
+        """Carry out a step of the switches, where they can be changed; return False if it is all to be tried again."""
         state = self._state
         with state.changed:
-            doubts, installed = state.reported.doubts, state.installed
+            before = Before(state.reported.doubts, state.installed)
+        installed = before.installed
         old = installed.meters if step.stage is Stage.METERS else installed.queues
         changes = switch_changes(step.stage, old, step.plan) if old else ()
-        started_us, error = state.now_us(), ""
-        try:
-            if step.stage is Stage.METERS:
-                self._switches.put_meters(step.plan, no_higher=step.no_higher)
-            else:
-                self._switches.put_queues(step.plan)
-        except SouthboundError as failure:
-            error = f"{type(failure).__name__}: {failure}"
+        started_us = state.now_us()
+        if step.stage is Stage.METERS:
+            failed = self._switches.put_meters(step.plan, installed.closed, no_higher=step.no_higher)
+        else:
+            failed = self._switches.put_queues(step.plan, installed.closed)
+        error = "; ".join(str(fault) for fault in failed)
         done = StepDone(step.plan.epoch, step.stage, started_us, state.now_us(), error, changes)
         with state.changed:
-            if error:
+            if installed.in_force is None and any(fault.is_gone for fault in failed) and self._is_starting():
                 self._note_failure(done)
-            else:
-                self._note_switches(step, doubts, done)
-        return not error
+                return False
+            self._note_switches(step, before, done, failed)
+        return True
+
+    def _is_starting(self) -> bool:
+        """Return whether hosts may still go on as another controller granted; under the lock.
+
+        So long the first plan waits for switches: without one it has nothing for the hosts behind it.
+        """
+        state = self._state
+        return state.elapsed_us() < state.value.started_us + state.site.lease_ms * 1000
 
     def _note_failure(self, done: StepDone) -> None:
-        """Write down that switches may hold anything now; under the lock."""
+        """Write down that nothing of the first plan is in force yet; under the lock."""
         state = self._state
         reported = replace(state.reported, doubts=state.reported.doubts + 1)
+        said = state.installed.steps[-1].error if state.installed.steps else ""
         state.put(reported=reported, installed=state.installed.after(done))
         self._progress = replace(self._progress, first=None)
-        if done.error != self._said:  # it is tried again each second; one line is enough for the night
+        if done.error != said:  # it is tried again each second; one line is enough
             state.events.publish(
                 "transition.failed", level="error", epoch=done.epoch, place=done.stage.value, error=done.error
             )
-        self._said = done.error
 
-    def _note_switches(self, step: Step, doubts: int, done: StepDone) -> None:
-        """Write down what switches have confirmed; under the lock."""
-        self._said = ""
-        self._progress = replace(self._progress, sure={**self._progress.sure, step.stage: doubts}, first=step)
+    def _note_switches(self, step: Step, before: Before, done: StepDone, failed: tuple[PlaceFault, ...]) -> None:
+        """Write down what switches have confirmed, and which could not; under the lock."""
+        state, now = self._state, self._state.installed
+        failed += tuple(f for f in now.faults.values() if not f.is_back and not before.installed.closed_by(f.place))
+        self._progress = replace(self._progress, sure={**self._progress.sure, step.stage: before.doubts}, first=step)
         if not step.no_higher:  # after such a step, what they hold is known only when the plan is in them
-            self._state.put(installed=self._state.installed.with_plan(step.stage, step.plan))
+            old = now.meters if step.stage is Stage.METERS else now.queues
+            sure = partly(state.site.network, old, step.plan, closed(failed))
+            state.put(installed=now.with_plan(step.stage, sure))
         self._note(done)
+        note_failed(state, failed)
+        if all(self._progress.sure.get(stage) == state.reported.doubts for stage in (Stage.METERS, Stage.QUEUES)):
+            note_mended(state)
 
     def _note(self, done: StepDone) -> None:
         """Write a step into the history, and check the invariant; under the lock."""

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from controller.plan.plan import planned
 from controller.plan.wiring import CLAIM_US
 from controller.start_bursts import StartBurstWatch
 from controller.state.carried import unsettled
-from controller.state.desired import circuits_down, plan_input
+from controller.state.desired import circuits_down, plan_beside, plan_input
 from controller.state.guard import GuardedState
 from controller.state.value import must_prepare
 from controller.store import StoreError
@@ -25,11 +24,12 @@ def prepare(state: GuardedState) -> None:
         if not must_prepare(site, now):
             return
         basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, elapsed_us)
+        installed = now.installed
         inputs = {
             circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us)
             for circuit in sorted(site.redundant - down)
         }
-    plans = {circuit: planned(epoch, site.network, site.policy, one) for circuit, one in inputs.items()}
+    plans = {circuit: plan_beside(site, installed, epoch, one) for circuit, one in inputs.items()}
     with state.changed:
         if basis == state.desired.basis:
             state.put(desired=replace(state.desired, prepared=plans, prepared_for=basis))

@@ -25,14 +25,15 @@ class HeldSwitches(FakeSwitches):
         self.written: list[tuple[str, int]] = []
         self.before: Callable[[str], object] = lambda _what: None
 
-    def put_meters(self, plan, *, no_higher=False):
+    def put_meters(self, plan, shut, *, no_higher=False):
         """Hold another plan."""
-        super().put_meters(plan, no_higher=no_higher)
+        failed = super().put_meters(plan, shut, no_higher=no_higher)
         self._write("step", plan.epoch)
+        return failed
 
-    def audited(self, switch, meters, queues):
+    def audited(self, switch, meters, queues, shut):
         """Compare, and if that is not what is held repair it."""
-        super().audited(switch, meters, queues)
+        super().audited(switch, meters, queues, shut)
         if self.held == meters.epoch:
             return (PROPER,)
         self._write("repair", meters.epoch)

@@ -118,7 +118,7 @@ def test_health_is_good_when_the_plan_is_in_force_and_bad_when_it_is_not(client,
     site.converge()
     answer = client.get("/healthz")
     assert (answer.status_code, answer.headers["content-type"]) == (503, "application/json")
-    assert "SwitchGone" in answer.json()["error"]
+    assert "is not connected" in answer.json()["error"]
 
 
 def test_hosts_topology_and_transitions_are_shown(idle):

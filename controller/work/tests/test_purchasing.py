@@ -258,5 +258,5 @@ def test_a_switch_or_a_host_that_fails_shows_in_the_state_and_its_return_too():
     site.switches.gone = True
     site.reports.switch_down(1)
     site.converge()
-    assert "SwitchGone" in site.use_cases.reservation("r").reason
+    assert "is not connected" in site.use_cases.reservation("r").reason
     assert seen == [ReservationState.ACTIVE, ReservationState.ACTIVE]

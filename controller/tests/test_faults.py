@@ -1,0 +1,97 @@
+"""Faults stay where they are: what does not need a broken port or switch goes on converging, what needs it is told."""
+
+import pytest
+
+from controller.plan.invariant import violations
+from controller.plan.tests.factories import flow
+from controller.state.not_carried import not_carried
+from controller.tests.fakes import FakeSite, sending_image
+from topology.named import chile_illinois_2
+from topology.network import Hop
+from topology.protocol import FlowClass
+
+TWO = chile_illinois_2()
+STANDING = (flow(FlowClass.PREDICTABLE, "base22", network=TWO), flow(FlowClass.BACKGROUND, "base23", network=TWO))
+NORTH, SOUTH = Hop("ls1", "north"), Hop("ls1", "south")
+TWO_MINUTES_S = 120
+
+
+@pytest.fixture
+def site():
+    """A site with two circuits; all that is planned goes by the northern one."""
+    site = FakeSite(TWO, STANDING)
+    site.attach_all()
+    site.converge()
+    return site
+
+
+def sent_bps(site, host):
+    """What a host was told last, all its allocations together."""
+    return sum(e.frame_bps for e in site.value.reported.hosts[host].acts_as_granted)
+
+
+def carries_not(site):
+    """What is not carried now."""
+    return not_carried(site.state.site, site.value, site.clock.instant())
+
+
+def said(site, since, name):
+    """The events of a name."""
+    return [dict(e.fields) for e in site.state.events.since(since).events if e.name == name]
+
+
+def test_a_missing_port_of_a_spare_circuit_keeps_nothing_else_from_converging(site):
+    site.switches.missing = {SOUTH}
+    sending_image(site)
+    assert sent_bps(site, "base20") + sent_bps(site, "base21") > 900_000_000
+    view = site.reports.view()
+    assert not violations(view.layers)
+    assert view.error == "port to south of ls1: there is no such port"
+    assert carries_not(site).flows == {}
+    assert carries_not(site).links == {SOUTH: "port to south of ls1: there is no such port"}
+
+
+def test_a_missing_port_at_the_start_keeps_nothing_else_from_its_first_plan():
+    site = FakeSite(TWO, STANDING)
+    site.switches.missing = {SOUTH}
+    site.attach_all()
+    site.converge()
+    assert sent_bps(site, "base23") > 800_000_000
+
+
+def test_what_needs_a_broken_port_is_not_carried_and_what_was_carried_keeps_what_it_had(site):
+    site.switches.missing = {NORTH}
+    sending_image(site)
+    assert sent_bps(site, "base20") == 0
+    assert sent_bps(site, "base23") > 900_000_000
+    assert carries_not(site).flows["image/base20"] == "port to north of ls1: there is no such port"
+    assert not violations(site.reports.view().layers)
+    site.switches.missing = set()
+    site.converge()
+    site.demand("base20", "base21")
+    site.converge()
+    assert sent_bps(site, "base20") + sent_bps(site, "base21") > 900_000_000
+    assert (site.reports.view().error, carries_not(site).flows) == ("", {})
+
+
+def test_a_fault_that_lasts_is_one_line_and_its_end_another(site):
+    seen = site.state.events.last
+    site.switches.missing = {SOUTH}
+    sending_image(site)
+    for _ in range(TWO_MINUTES_S):
+        site.clock.now_us += 1_000_000
+        site.converge()
+    assert said(site, seen, "fault.began") == [{"place": "port to south of ls1", "why": "there is no such port"}]
+    site.switches.missing = set()
+    site.converge()
+    assert [over["place"] for over in said(site, seen, "fault.over")] == ["port to south of ls1"]
+
+
+def test_a_switch_that_goes_is_not_waited_for_and_what_it_had_goes_on(site):
+    sending_image(site)
+    before = [sent_bps(site, host) for host in ("base20", "base21", "base22", "base23")]
+    site.switches.gone = True
+    site.reports.switch_down(1)
+    site.converge()
+    assert [sent_bps(site, host) for host in ("base20", "base21", "base22", "base23")] == before
+    assert "is not connected" in carries_not(site).flows["image/base20"]
