@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from controller.plan.failover import late
 from controller.plan.invariant import Layers
 from controller.plan.lines import LineState
 from controller.plan.plan import Plan
@@ -19,7 +18,6 @@ from controller.state.reported import HostState
 from controller.state.value import flows
 from topology.network import Hop, Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
-from topology.units import shown_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class Reports:
         with state.changed:
             known = state.reported.hosts[host]
             leases = known.leases.lost(state.elapsed_us(), state.site.lease_ms * 1000)
-            state.put_host(host, replace(known, connected=False, leases=leases))
+            state.put_host(host, replace(known, connected=False, away_us=state.elapsed_us(), leases=leases))
             state.demand_changed()
             state.changed.notify_all()
 
@@ -250,7 +248,7 @@ class Reports:
     def _ports_said(self, switch: Switch, seen: SeenPorts) -> None:
         """Take in all ports of a switch: lines live and die with theirs; what is not as it should be is drift."""
         state, network = self._state, self._state.site.network
-        plan, faults, elapsed_us = state.desired.plan, state.reported.wiring.faults, state.elapsed_us()
+        faults, elapsed_us = state.reported.wiring.faults, state.elapsed_us()
         lines = state.reported.lines
         for _, link in port_links(network, switch.name):
             if link.circuit is not None:
@@ -261,8 +259,6 @@ class Reports:
         state.note_lines()
         if state.reported.wiring.faults != faults:
             self._audit_at_once(switch.dpid)
-        if state.desired.plan is not plan:
-            self._say_late()
 
     def _put_wiring(self, wiring: Wiring) -> None:
         self._state.put(reported=replace(self._state.reported, wiring=wiring))
@@ -278,16 +274,3 @@ class Reports:
         reported = self._state.reported
         self._state.put(reported=replace(reported, doubts=reported.doubts + 1))
         self._state.changed.notify_all()
-
-    def _say_late(self) -> None:
-        """Say of the promises that are not kept any more, and when they will be done now; under the lock."""
-        state = self._state
-        announcements, framing = state.wished.ledger.announcements.values(), state.site.network.framing
-        for name, promised_us, expected_us in late(announcements, state.desired.plan, framing, state.now_us()):
-            state.events.publish(
-                "announcement.late",
-                level="error",
-                announcement=name,
-                promised=shown_time(promised_us),
-                expected="" if expected_us is None else shown_time(expected_us),
-            )

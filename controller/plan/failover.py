@@ -146,18 +146,24 @@ def _beside(one: Flow, other: Flow, plan: Plan) -> bool:
 
 
 def late(
-    announcements: Iterable[Announcement], plan: Plan, framing: Framing, now_us: int
+    announcements: Iterable[Announcement],
+    plan: Plan,
+    framing: Framing,
+    now_us: int,
+    waiting: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, int, int | None]]:
     """Yield the promises that a plan does not keep: name, when it was promised, and when it will be done as planned.
 
-    The last is None for one that the plan has nothing for. What has been sent so far is taken to be what was promised.
+    The last is None for one that the plan has nothing for, or whose host is absent. What has been sent so far is taken
+    to be what was promised. Flows that wait for something to send are not late by that.
     """
     planned_bps: dict[FlowId, int] = {}
     for e in plan.entries:
-        planned_bps |= planned_parts_bps(e.flow, e.frame_bps)
+        planned_bps |= planned_parts_bps(e.flow, 0 if e.flow.is_away else e.frame_bps)
     for known in announcements:
         promised_bps = converted_bps(known.floor_bps(now_us), Layer.WIRE, Layer.FRAME, framing)
-        least_bps = min(planned_bps.get(flow.name, 0) for flow in known.flows)
+        sending = [flow.name for flow in known.flows if flow.name not in waiting]
+        least_bps = min((planned_bps.get(name, 0) for name in sending), default=promised_bps)
         if least_bps > promised_bps - METER_STEP_BPS:
             continue
         parts = [(max(now_us, part.start_us), part.end_us, part.rate_bps) for part in known.rates]

@@ -18,3 +18,8 @@ def flow_on(network: Network, name: FlowId, flow_class: FlowClass, path: tuple[s
 def standing_by(flow: Flow) -> Flow:
     """Return a flow as it is planned while it has nothing to send: others may use what it is promised."""
     return replace(flow, wanted_bps=flow.standby_bps, floor_bps=0)
+
+
+def away(flow: Flow) -> Flow:
+    """Return a flow as it is planned while its host is absent: it may send on by itself, after everybody else."""
+    return replace(flow, floor_bps=0, is_away=True)

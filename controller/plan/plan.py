@@ -61,6 +61,7 @@ class Flow:
         size_bytes: the payload it has announced; 0 if nobody knows.
         selector: which of the pair's connections it is for.
         mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
+        is_away: its host is absent; it keeps a standby rate, and its class what nobody else wants.
         carries: what it stands for, itself included, where several promises are for the same connections; empty for
             itself alone.
     """
@@ -78,6 +79,7 @@ class Flow:
     selector: Selector = THE_REST
     mark: int | None = None
     carries: tuple[Carried, ...] = ()
+    is_away: bool = False
 
     @property
     def links(self) -> tuple[Hop, ...]:
@@ -204,10 +206,10 @@ def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> 
         policy: what each class may have.
         demand: who wants to send now, and what is promised.
     """
-    flows = sorted(demand.flows, key=lambda f: f.name)
+    flows = sorted((_standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
     carriers = answers(flows, policy)
     links = {
-        hop: _link_plan(network, hop, policy, demand, carriers)
+        hop: _link_plan(network, hop, policy, replace(demand, flows=tuple(flows)), carriers)
         for hop in (Hop(t, h) for t, h, _ in network.circuit_links)
     }
     parts: dict[str, int] = {}
@@ -223,6 +225,15 @@ def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> 
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
     return Plan(epoch, links, entries, demand.down)
+
+
+def _standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
+    """Return a flow as others have to make room for it: of an absent host's, what any flow keeps to stand by."""
+    if not flow.is_away:
+        return flow
+    rates_bps = [link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit]
+    standby_bps = flow.standby_bps or min(rates_bps, default=0) * policy.standby_ppm // PPM
+    return replace(flow, wanted_bps=standby_bps if flow.wanted_bps is None else min(standby_bps, flow.wanted_bps))
 
 
 def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow]:
@@ -277,13 +288,15 @@ def _link_plan(
     """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need."""
     capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)
+    away = (crossing for f in demand.flows if f.is_away for crossing in (f, carriers[f.host, f.target]))
+    spare = {crossing.flow_class for crossing in away if hop in crossing.links}
     for flow in demand.flows:
         wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
         for crossing in (flow, carriers[flow.host, flow.target]):
             if hop in crossing.links:
                 wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
     reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
-    shares = class_shares(capacity_bps, policy, wanted, reserved)
+    shares = class_shares(capacity_bps, policy, wanted, reserved, spare)
     framing = network.framing_of(hop)
     return LinkPlan(
         wire_bps=capacity_bps,

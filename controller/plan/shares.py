@@ -1,6 +1,6 @@
 """Shares: the circuit divided among classes and flows, exactly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from controller.plan.policy import Policy
 from topology.protocol import FlowClass
@@ -12,6 +12,7 @@ def class_shares(
     policy: Policy,
     wanted_bps: Mapping[FlowClass, int],
     reserved_bps: Mapping[FlowClass, int] | None = None,
+    spare: Collection[FlowClass] = (),
 ) -> dict[FlowClass, int]:
     """Return each class's share of one direction of a circuit, in bit/s of the wire.
 
@@ -24,6 +25,7 @@ def class_shares(
         policy: the classes.
         wanted_bps: what each class could use now, bit/s; absent or 0 means idle.
         reserved_bps: what promises keep for a class above its guarantee, bit/s; lent to others while it is idle.
+        spare: classes that may have what all others have left.
     """
     shares = {c: capacity_bps * p.guarantee_ppm // PPM for c, p in policy.classes.items()}
     left_bps = capacity_bps - sum(shares.values())
@@ -33,6 +35,12 @@ def class_shares(
             cap_bps = capacity_bps * policy.classes[flow_class].cap_ppm // PPM
             most_bps = min(cap_bps, wanted_bps.get(flow_class, 0), limits_bps.get(flow_class, 0))
             more_bps = min(left_bps, max(0, most_bps - shares[flow_class]))
+            shares[flow_class] += more_bps
+            left_bps -= more_bps
+    for flow_class in by_priority:
+        if flow_class in spare:
+            cap_bps = capacity_bps * policy.classes[flow_class].cap_ppm // PPM
+            more_bps = min(left_bps, max(0, cap_bps - shares[flow_class]))
             shares[flow_class] += more_bps
             left_bps -= more_bps
     return shares

@@ -90,7 +90,7 @@ def _in_the_way(site: Site, state: SiteState, known: Reservation, now: Instant) 
 
 def _unchangeable(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...]:
     """Return the faults in the way that a reservation takes."""
-    ways = [e.flow.path for e in state.desired.plan.entries if e.flow.name == flow_name(known)]
+    ways = [e.flow.path for e in state.desired.plan.entries if flow_name(known) in e.flow.names]
     down = state.reported.lines.down(now.elapsed_us)
     ways.append(path_now(site, state.wished, known, down, now.calendar_us))
     return in_the_way(site.network, ways[0], state.installed.faults)

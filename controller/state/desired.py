@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from controller.plan.clock import Instant
 from controller.plan.failover import crossed, without
 from controller.plan.faults import Faults, planned_beside
-from controller.plan.flows import flow_on, standing_by
+from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
 from controller.plan.plan import Flow, Plan, PlanInput
@@ -28,6 +28,7 @@ class Basis:
         bought_bps: what each circuit that is bought at need carries.
         down: the circuits that nothing is sent by.
         faults: what cannot be changed now.
+        absent: the hosts that are not there.
     """
 
     wished: tuple[int, int]
@@ -35,6 +36,7 @@ class Basis:
     bought_bps: tuple[int, ...]
     down: frozenset[str]
     faults: Faults = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,20 @@ def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, 
     """Return what the plan would be made of now."""
     bought_bps = tuple(wished.bought_bps(circuit, now.calendar_us) for circuit in wished.purchases)
     down = circuits_down(site, reported, now.elapsed_us)
-    return Basis(wished.version, reported.demands, bought_bps, down, installed.faults)
+    absent = hosts_absent(site, reported, now.elapsed_us)
+    return Basis(wished.version, reported.demands, bought_bps, down, installed.faults, absent)
+
+
+def hosts_absent(site: Site, reported: Reported, elapsed_us: int) -> frozenset[str]:
+    """Return the hosts that have been away for a lease: what they were given others may use until they are back."""
+    lease_us = site.lease_ms * 1000
+    return frozenset(n for n, h in reported.hosts.items() if not h.connected and elapsed_us >= h.away_us + lease_us)
+
+
+def absent_from_us(site: Site, reported: Reported, elapsed_us: int) -> int | None:
+    """Return when the next host that is away will be absent, elapsed time; None if none is about to."""
+    ends_us = (h.away_us + site.lease_ms * 1000 for h in reported.hosts.values() if not h.connected)
+    return min((at_us for at_us in ends_us if at_us > elapsed_us), default=None)
 
 
 def desired_plan(
@@ -84,7 +99,8 @@ def desired_plan(
 ) -> Plan:
     """Return the plan for what there is now."""
     down = circuits_down(site, reported, now.elapsed_us)
-    return plan_beside(site, installed, epoch, plan_input(site, wished, reported, down, now.calendar_us))
+    demand = plan_input(site, wished, reported, down, now.calendar_us, hosts_absent(site, reported, now.elapsed_us))
+    return plan_beside(site, installed, epoch, demand)
 
 
 def plan_beside(site: Site, installed: Installed, epoch: int, demand: PlanInput) -> Plan:
@@ -92,15 +108,24 @@ def plan_beside(site: Site, installed: Installed, epoch: int, demand: PlanInput)
     return planned_beside(epoch, site.network, site.policy, demand, installed.faults, installed.in_force)
 
 
-def plan_input(site: Site, wished: Wished, reported: Reported, down: frozenset[str], now_us: int) -> PlanInput:
-    """Return what a plan is made of while some circuits are down."""
+def plan_input(
+    site: Site,
+    wished: Wished,
+    reported: Reported,
+    down: frozenset[str],
+    now_us: int,
+    absent: frozenset[str] = frozenset(),
+) -> PlanInput:
+    """Return what a plan is made of while some circuits are down, and some hosts absent."""
     demand = wished.ledger.demand(site.standing, now_us, lambda known: _flow(site, wished, known, down, now_us))
     bought = {
         Hop(tail, head): wished.bought_bps(link.circuit, now_us)
         for tail, head, link in site.network.circuit_links
         if link.circuit and link.circuit in wished.purchases
     }
-    flows = tuple(standing_by(f) if reported.hosts[f.host].waits(f) else f for f in demand.flows)
+    flows = tuple(
+        away(f) if f.host in absent else standing_by(f) if reported.hosts[f.host].waits(f) else f for f in demand.flows
+    )
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
 

@@ -29,7 +29,8 @@ def not_carried(site: Site, state: SiteState, now: Instant) -> NotCarried:
     faults = state.installed.faults
     if not faults:
         return NotCarried()
-    whys = {flow.name: in_the_way(site.network, flow.path, faults) for flow in flows(site, state, now)}
+    wanted = flows(site, state, now)
+    whys = {name: in_the_way(site.network, flow.path, faults) for flow in wanted for name in flow.names}
     links = {
         hop: "; ".join(str(fault) for fault in faults.values() if fault.closed.holds(hop))
         for hop in state.desired.plan.links

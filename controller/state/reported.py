@@ -16,6 +16,7 @@ class HostState:
 
     Attributes:
         connected: whether its stream is open.
+        away_us: if it is not, since when, elapsed time.
         kernel: its kernel's release.
         leases: what it was granted, and may be acting on.
         confirmed_epoch: the epoch its kernel confirmed last.
@@ -26,6 +27,7 @@ class HostState:
     """
 
     connected: bool = False
+    away_us: int = 0
     kernel: str = ""
     leases: Leases = field(default_factory=Leases)
     confirmed_epoch: int = 0

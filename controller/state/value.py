@@ -7,7 +7,7 @@ from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow
 from controller.plan.reservations import MAX_TIME_US
 from controller.site import Site
-from controller.state.desired import Desired, basis, circuits_down, desired_plan, plan_input
+from controller.state.desired import Desired, absent_from_us, basis, circuits_down, desired_plan, plan_input
 from controller.state.installed import Installed
 from controller.state.reported import HostState, Reported
 from controller.state.wished import Wished
@@ -42,7 +42,9 @@ def first_state(site: Site, now: Instant) -> SiteState:
     Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
     """
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
-    reported = Reported({h.name: HostState() for h in site.network.hosts}, lines=Lines(site.return_after_us))
+    reported = Reported(
+        {h.name: HostState(away_us=now.elapsed_us) for h in site.network.hosts}, lines=Lines(site.return_after_us)
+    )
     plan = desired_plan(site, wished, reported, Installed(), now.calendar_us // 1000 * 2, now)
     made_of = basis(site, wished, reported, Installed(), now)
     return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)
@@ -88,11 +90,12 @@ def with_lines_noted(state: SiteState, elapsed_us: int) -> tuple[SiteState, tupl
     return replace(state, desired=desired, reported=replace(state.reported, lines=lines)), news
 
 
-def due_us(state: SiteState, now: Instant) -> int:
+def due_us(site: Site, state: SiteState, now: Instant) -> int:
     """Return when the clock has something to do next, elapsed time."""
     in_calendar_us, proved_us = state.wished.ledger.due_us(), state.reported.lines.due_us(now.elapsed_us)
     kept_us = None if in_calendar_us is None else in_calendar_us - now.calendar_us + now.elapsed_us
-    return min((at_us for at_us in (kept_us, proved_us) if at_us is not None), default=MAX_TIME_US)
+    given_up_us = absent_from_us(site, state.reported, now.elapsed_us)
+    return min((at_us for at_us in (kept_us, proved_us, given_up_us) if at_us is not None), default=MAX_TIME_US)
 
 
 def flows(site: Site, state: SiteState, now: Instant) -> tuple[Flow, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from controller.plan.wiring import CLAIM_US
 from controller.start_bursts import StartBurstWatch
 from controller.state.carried import unsettled
-from controller.state.desired import circuits_down, plan_beside, plan_input
+from controller.state.desired import circuits_down, hosts_absent, plan_beside, plan_input
 from controller.state.guard import GuardedState
 from controller.state.value import must_prepare
 from controller.store import StoreError
@@ -24,9 +24,9 @@ def prepare(state: GuardedState) -> None:
         if not must_prepare(site, now):
             return
         basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, elapsed_us)
-        installed = now.installed
+        installed, absent = now.installed, hosts_absent(site, now.reported, elapsed_us)
         inputs = {
-            circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us)
+            circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us, absent)
             for circuit in sorted(site.redundant - down)
         }
     plans = {circuit: plan_beside(site, installed, epoch, one) for circuit, one in inputs.items()}
