@@ -25,12 +25,12 @@ from controller.southbound.errors import (
 )
 from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 from controller.southbound.ovsdb.replica import replica
+from controller.southbound.ovsdb.rows import QOS_TYPE, number, port_queues_of, queue_config
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
 
 _OURS = "headway"  # key in external_ids; the value is the port's name
 _RESTATED = "headway-restated"  # key in external_ids of a QoS: how often the kernel had to be put right
-_QOS_TYPE = "linux-htb"
 _KEEP_ALIVE_S = 1.0  # the server asks an idle client for a sign of life every 5 s
 
 _log = structlog.get_logger()
@@ -126,7 +126,7 @@ class QueueWriter:
         def compose(_transaction: Any) -> bool:
             marked = [qos for name in port_names if (qos := self._our_qos(self._port(name))) is not None]
             for qos in marked:
-                count = _number(qos.external_ids, _RESTATED) + 1
+                count = number(qos.external_ids, _RESTATED) + 1
                 qos.external_ids = {**qos.external_ids, _RESTATED: str(count)}
             return bool(marked)
 
@@ -171,7 +171,7 @@ class QueueWriter:
         with self._lock:
             self._connect(_deadline(timeout_s), timeout_s)
             qos = self._our_qos(self._port(port_name))
-            return None if qos is None else _port_queues(qos)
+            return None if qos is None else port_queues_of(qos)
 
     def remove(self, timeout_s: float) -> None:
         """Take all that is ours out of the database; return once ovs-vswitchd has acted on it.
@@ -333,7 +333,7 @@ class QueueWriter:
         """
         port = self._port(port_name)
         qos = self._our_qos(port)
-        present = PortQueues(0, ()) if qos is None else _port_queues(qos)
+        present = PortQueues(0, ()) if qos is None else port_queues_of(qos)
         if present == wanted:
             return False
         if qos is None:
@@ -342,13 +342,13 @@ class QueueWriter:
             qos = left[0] if left else self._insert(transaction, "QoS", port_name)
             port.qos = qos
         if present.port_max_bps != wanted.port_max_bps:
-            qos.type = _QOS_TYPE
+            qos.type = QOS_TYPE
             qos.other_config = {"max-rate": str(wanted.port_max_bps)}
         old = {queue.queue_id: queue for queue in present.queues}
         rows = self._numbered(transaction, port_name, qos, [queue.queue_id for queue in wanted.queues])
         for queue in wanted.queues:
             if queue != old.get(queue.queue_id):
-                rows[queue.queue_id].other_config = _queue_config(queue)
+                rows[queue.queue_id].other_config = queue_config(queue)
         return True
 
     def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: list[int]) -> dict[int, Any]:
@@ -389,23 +389,3 @@ def _is_over(transaction: Any) -> bool:
 def _deadline(timeout_s: float) -> float:
     """Return the instant ``timeout_s`` from now, of time.monotonic()."""
     return time.monotonic() + timeout_s
-
-
-def _queue_config(queue: Queue) -> dict[str, str]:
-    """Return a queue as OVSDB writes it: bit/s and bits, as text; a float would end up as ``1e+09``, read as 1."""
-    return {"min-rate": str(queue.min_bps), "max-rate": str(queue.max_bps), "burst": str(queue.burst_bits)}
-
-
-def _port_queues(qos: Any) -> PortQueues:
-    """Return a QoS row as a value; what is no number, or another type of QoS, reads as 0 and so differs."""
-    configs = ((queue_id, row.other_config) for queue_id, row in sorted(qos.queues.items()))
-    queues = (
-        Queue(queue_id, *(_number(config, key) for key in ("min-rate", "max-rate", "burst")))
-        for queue_id, config in configs
-    )
-    return PortQueues(_number(qos.other_config, "max-rate") if qos.type == _QOS_TYPE else 0, tuple(queues))
-
-
-def _number(config: Mapping[str, str], key: str) -> int:
-    text = config.get(key, "")
-    return int(text) if text.isdecimal() else 0
