@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields
+from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_by, promises, refused
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
@@ -74,7 +74,10 @@ class Ledger:
 
     def hold(self, request: Request, created: Created) -> Reservation | Refused:
         """Hold bandwidth until it is committed, or the hold lapses."""
-        answer = self._admission.decided(created.reservation_id, request, created.now_us)
+        way_round = round_dead(request, self.down, created.now_us)
+        answer = self._admission.decided(created.reservation_id, way_round, created.now_us)
+        if isinstance(answer, Refused) and way_round is not request:
+            answer = self._admission.decided(created.reservation_id, request, created.now_us)
         if isinstance(answer, Refused):
             return answer
         self._sequence += 1
