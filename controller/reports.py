@@ -10,6 +10,7 @@ from controller.plan.ports import PortBurst
 from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carried, port_links
 from controller.start_bursts import start_bursts
 from controller.state.faults import note_back, note_failed, switch_gone
+from controller.state.grants import taken_over
 from controller.state.guard import GuardedState
 from controller.state.health import troubles
 from controller.state.installed import StepDone
@@ -101,10 +102,30 @@ class Reports:
             state.put_host(name, replace(host, connected=True, kernel=hello.kernel, wants=wants))
             plan = state.installed.meters
             state.demand_changed()
+            if hello.epoch is not None and not host.leases.grants:
+                host = self._taken_over(hello, hello.epoch)
+                if hello.epoch >= state.desired.plan.epoch:  # it will decline ours: another controller is at work
+                    return state.grant(name, 0, ())
             # Never less than it was sent before: an agent takes an older epoch for an older controller's.
             if plan is not None and plan.epoch == state.installed.hosts_epoch >= host.sent_epoch:
                 return state.grant(name, plan.epoch, plan.of_host(name))
             return state.grant(name, host.sent_epoch, host.sent)
+
+    def _taken_over(self, hello: Hello, epoch: int) -> HostState:
+        """Take in what a host still acts on from before this controller began; under the lock.
+
+        It is granted that again, under the same epoch, until the first plan is in force: whoever is connected keeps its
+        lease while the switches are looked for.
+        """
+        state, name = self._state, hello.host
+        held = (taken_over(state.site, state.desired.plan, name, entry) for entry in hello.entries)
+        entries = tuple(entry for entry in held if entry is not None)
+        known = replace(state.reported.hosts[name], unknown_until_us=0)
+        if hello.lease_left_ms and entries:
+            until_us = state.elapsed_us() + hello.lease_left_ms * 1000
+            known = replace(known, leases=known.leases.taken_over(epoch, entries, until_us))
+        state.put_host(name, known)
+        return known
 
     def host_down(self, host: str) -> None:
         """Note that a host's stream has ended; what it was allowed counts until its lease is over."""
@@ -126,6 +147,7 @@ class Reports:
                     known,
                     confirmed_epoch=max(known.confirmed_epoch, epoch),
                     leases=known.leases.confirmed(epoch),
+                    unknown_until_us=0 if epoch else known.unknown_until_us,
                     confirmed_us=state.elapsed_us() if epoch == known.sent_epoch else known.confirmed_us,
                 )
                 state.put_host(host, now)

@@ -98,11 +98,23 @@ class Allocations:
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Hello:
-    """The agent's first message: who it is and what it can do."""
+    """The agent's first message: who it is, and what it acts on from before.
+
+    Attributes:
+        host: its name in the network.
+        version: the agent's.
+        kernel: its kernel's release.
+        epoch: of what its kernel holds, 0 if nothing; None from an older agent, which does not say.
+        lease_left_ms: for how long that still holds.
+        entries: what it is.
+    """
 
     host: str
     version: str
     kernel: str
+    epoch: int | None = None
+    lease_left_ms: Annotated[int, Field(ge=0)] = 0
+    entries: tuple[Allocation, ...] = ()
     kind: Literal["hello"] = "hello"
 
 

@@ -1,21 +1,27 @@
-"""A host that sleeps: its lease goes on, by the clock that does."""
+"""What an agent knows of its lease: through a sleep, and when it calls a controller that knows nothing."""
 
 import time
+from ipaddress import IPv4Network
 
 from apps.tests.trusting import AgentsListener, agent_running, free_port
 from controller.southbound.agents.hosts import HostSessions
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocations
+from topology.protocol import Allocation, Allocations, FlowClass
 
 LEASE_MS, SLEPT_NS = 60_000, 600_000_000_000
+HELD = Allocation("background/base20", FlowClass.BACKGROUND, IPv4Network("10.20.20.100/32"), 10**8, 1_500)
 
 
 class GenerousListener(AgentsListener):
-    """Grants for a minute."""
+    """Grants for a minute, and keeps what agents say when they call."""
+
+    def __init__(self):
+        super().__init__()
+        self.hellos = []
 
     def host_up(self, hello):
-        self.up.append(hello.host)
-        return Allocations(7, LEASE_MS)
+        self.hellos.append(hello)
+        return Allocations(7, LEASE_MS, (HELD,))
 
 
 def test_a_host_that_wakes_finds_its_lease_over_although_its_monotonic_clock_has_stood_still(monkeypatch):
@@ -29,3 +35,20 @@ def test_a_host_that_wakes_finds_its_lease_over_although_its_monotonic_clock_has
         monkeypatch.setattr(time, "clock_gettime_ns", lambda c: read(c) + SLEPT_NS * (c == time.CLOCK_BOOTTIME))
         assert agent.report().telemetry.lease_left_ms == 0
     sessions.stop()
+
+
+def test_an_agent_that_calls_again_says_what_it_holds_and_for_how_long():
+    port = free_port()
+    said = []
+    with agent_running(f"127.0.0.1:{port}"):
+        for _ in range(2):
+            listener = GenerousListener()
+            sessions = HostSessions(listener, LEASE_MS)
+            sessions.start(f"127.0.0.1:{port}")
+            eventually(lambda it=listener: it.applied, within_s=20, what="the plan is applied")
+            sessions.stop()
+            said += listener.hellos[:1]
+    first, second = said
+    assert (first.epoch, first.lease_left_ms, first.entries) == (0, 0, ())
+    assert (second.epoch, second.entries) == (7, (HELD,))
+    assert LEASE_MS // 2 < second.lease_left_ms < LEASE_MS

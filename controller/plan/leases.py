@@ -59,6 +59,10 @@ class Leases:
         before = (t if t.until_us is not None else replace(t, until_us=now_us + lease_us) for t in alive)
         return Leases((*before, Grant(epoch, entries)))
 
+    def taken_over(self, epoch: int, entries: tuple[Entry, ...], until_us: int) -> "Leases":
+        """Return them with what an earlier controller has granted, as the host says when it calls."""
+        return Leases((Grant(epoch, entries, until_us), *self.grants))
+
     def confirmed(self, epoch: int) -> "Leases":
         """Return them after the host has confirmed an epoch: it acts on nothing that came before."""
         return Leases(tuple(t for t in self.grants if t.epoch >= epoch))

@@ -178,6 +178,15 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
     return replace(old, epoch=new.epoch - 1, links=links, entries=(*entries, *moving))
 
 
+def no_more_than(acting: Iterable[Entry], plan: Plan) -> Plan:
+    """Return a plan with no more for any host than it acts on already; on the way to it, so its epoch is odd.
+
+    For as long as some host may be doing what an earlier controller granted, and the rules in force have no room for:
+    the earlier plan had room for that, and for what all others do now; of room for more nobody knows.
+    """
+    return replace(lesser_of(replace(plan, entries=tuple(acting)), plan), epoch=plan.epoch - 1 + plan.epoch % 2)
+
+
 def within(acting: Iterable[Entry], plan: Plan) -> bool:
     """Return whether nothing of what hosts may be acting on is more than a plan gives it, nor for more connections."""
     planned = {way: e for e in plan.entries for way in _ways(e)}

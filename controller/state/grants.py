@@ -1,9 +1,14 @@
 """What a host is granted, as the message it is sent. Pure."""
 
-from controller.plan.paths import circuits
-from controller.plan.plan import Entry, Plan
+from ipaddress import IPv4Network, ip_address
+
+from controller.plan.keys import FlowId
+from controller.plan.paths import candidates, circuits
+from controller.plan.plan import Entry, Flow, Plan, Selector, Standby
+from controller.plan.reservations import NO_CONSTRAINTS
 from controller.site import Site
 from topology.protocol import Allocation, Allocations
+from topology.wire import Layer, converted_bps
 
 
 def grant(site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
@@ -23,6 +28,48 @@ def grant(site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry
         entries=tuple(_allocation(site, e, led.get(e.flow.name, ())) for e in entries),
         receive_window_bytes=site.receive_window_bytes,
     )
+
+
+def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry | None:
+    """Return what a host says that an earlier controller has granted it; None if it leads to nobody in the network.
+
+    An entry of the desired plan that says the same to the host is that one. Another one's way is the desired plan's for
+    the flow, or the first that crosses no circuit which the host was not told of.
+    """
+    planned = next((e for e in desired.of_host(host) if e.flow.name == held.name), None)
+    if planned is not None and _allocation(site, planned, planned.flow.path) == held:
+        return planned
+    target = next((h.name for h in site.network.hosts if ip_address(h.ip) in held.dest), None)
+    if target is None or not isinstance(held.dest, IPv4Network):
+        return None
+    if planned is not None and planned.flow.target == target:
+        path = planned.flow.path
+    else:
+        ways = candidates(site.network, host, target, NO_CONSTRAINTS)
+        told = (way for way in ways if set(circuits(site.network, way)) <= {*held.circuits})
+        path = next(told, ways[0] if ways else ())
+    if not path:
+        return None
+    flow = Flow(
+        FlowId(held.name),
+        held.flow_class,
+        host,
+        target,
+        held.dest,
+        path,
+        size_bytes=held.size_bytes,
+        selector=Selector(held.dest_port, held.local_port, held.own_dscp),
+        mark=held.dscp,
+    )
+    framing = site.network.framing_of(path)
+
+    def frame_bps(payload_bps: int) -> int:
+        return converted_bps(payload_bps, Layer.PAYLOAD, Layer.FRAME, framing)
+
+    standby = None if held.standby_bps is None else Standby(frame_bps(held.standby_bps), held.standby_bps)
+    if planned is not None and planned.payload_bps == held.rate_bps:
+        return Entry(flow, planned.frame_bps, held.rate_bps, held.window_segments, standby)
+    return Entry(flow, frame_bps(held.rate_bps), held.rate_bps, held.window_segments, standby)
 
 
 def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:

@@ -19,27 +19,39 @@ def acting(reported: Reported, installed: Installed, elapsed_us: int) -> tuple[E
 
 def lease_ends_us(reported: Reported, elapsed_us: int) -> list[int]:
     """Return when hosts may be acting on less by themselves, elapsed time."""
-    ends_us = (host.leases.changes_us(elapsed_us) for host in reported.hosts.values())
+    ends_us = [host.leases.changes_us(elapsed_us) for host in reported.hosts.values()]
+    ends_us.append(reported.unknown_until_us(elapsed_us))
     return [at_us for at_us in ends_us if at_us is not None]
 
 
 def layers(site: Site, state: SiteState, elapsed_us: int) -> dict[Hop, Layers]:
-    """Return what each layer lets through now on each direction of each circuit that is up."""
+    """Return what each layer lets through now on each direction of each circuit that is up.
+
+    Until the first plan was granted, hosts may be doing what an earlier controller granted: all that the meters let
+    through counts as used.
+    """
+    is_unknown = not state.installed.hosts_epoch or state.reported.unknown_until_us(elapsed_us) is not None
     entries, plan = acting(state.reported, state.installed, elapsed_us), state.desired.plan
     dead = {Hop(t, h) for t, h, link in site.network.circuit_links if link.circuit in plan.down}
     return {
-        name: Layers({}, {}, {}, 0) if name in dead else _on_link(name, link.circuit_bps, entries, state.installed)
+        name: Layers({}, {}, {}, 0)
+        if name in dead
+        else _on_link(name, link.circuit_bps, entries, state.installed, is_unknown=is_unknown)
         for name, link in plan.links.items()
     }
 
 
-def _on_link(link: Hop, circuit_bps: int, entries: tuple[Entry, ...], installed: Installed) -> Layers:
+def _on_link(
+    link: Hop, circuit_bps: int, entries: tuple[Entry, ...], installed: Installed, *, is_unknown: bool
+) -> Layers:
     crossing = [e for e in entries if link in e.flow.links]
     meters = installed.meters.links[link].classes if installed.meters else {}
     queues = installed.queues.links[link].classes if installed.queues else {}
+    meters_bps = {c: limits.meter_bps for c, limits in meters.items()}
+    known_bps = {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
     return Layers(
-        {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass},
-        {c: limits.meter_bps for c, limits in meters.items()},
+        dict.fromkeys(FlowClass, 0) | meters_bps if is_unknown else known_bps,
+        meters_bps,
         {c: limits.queue_bps for c, limits in queues.items()},
         circuit_bps,
     )

@@ -24,6 +24,7 @@ class HostState:
         confirmed_us: when its kernel confirmed what it was sent last.
         telemetry: its counters.
         telemetry_us: when they came.
+        unknown_until_us: until when it may be acting on what an earlier controller granted, and nobody here knows what.
     """
 
     connected: bool = False
@@ -35,6 +36,7 @@ class HostState:
     confirmed_us: int = 0
     telemetry: Telemetry | None = None
     telemetry_us: int = 0
+    unknown_until_us: int = 0
 
     @property
     def sent_epoch(self) -> int:
@@ -101,6 +103,11 @@ class Reported:
     def connected(self) -> frozenset[str]:
         """The hosts whose agents are connected."""
         return frozenset(name for name, state in self.hosts.items() if state.connected)
+
+    def unknown_until_us(self, elapsed_us: int) -> int | None:
+        """Return until when some host may be acting on what nobody here knows of; None if none does any more."""
+        waited_us = (h.unknown_until_us for h in self.hosts.values() if elapsed_us < h.unknown_until_us)
+        return max(waited_us, default=None)
 
     def with_host(self, name: str, state: HostState) -> "Reported":
         """Return it with another state of a host."""

@@ -42,9 +42,9 @@ def first_state(site: Site, now: Instant) -> SiteState:
     Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
     """
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
-    reported = Reported(
-        {h.name: HostState(away_us=now.elapsed_us) for h in site.network.hosts}, lines=Lines(site.return_after_us)
-    )
+    # What it acts on may be what an earlier controller granted.
+    unknown = HostState(away_us=now.elapsed_us, unknown_until_us=now.elapsed_us + site.lease_ms * 1000)
+    reported = Reported({h.name: unknown for h in site.network.hosts}, lines=Lines(site.return_after_us))
     plan = desired_plan(site, wished, reported, Installed(), now.calendar_us // 1000 * 2, now)
     made_of = basis(site, wished, reported, Installed(), now)
     return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)

@@ -159,7 +159,7 @@ class FakeSite:
     def attach(self, *hosts):
         """Let agents say hello and confirm what they are told."""
         for host in hosts:
-            told = self.reports.host_up(Hello(host, "0", "6.12"))
+            told = self.reports.host_up(Hello(host, "0", "6.12", epoch=0))
             self.reports.host_applied(host, Applied(told.epoch))
 
     def attach_all(self):

@@ -268,3 +268,41 @@ def test_the_same_name_twice_is_refused(site):
 def test_releasing_what_is_not_there_says_so(site):
     with pytest.raises(NotKnown):
         site.use_cases.forget("image")
+
+
+def test_what_a_host_says_that_it_holds_is_granted_again_as_it_was_and_counts(site):
+    held = next(message for host, message in reversed(site.hosts.sent) if host == "base23")
+    after = FakeSite(clock=site.clock)
+    site.clock.now_us += 1_000_000
+    with after.state.changed:
+        after.state.grant_anew()
+    again = after.reports.host_up(Hello("base23", "0", "6.12", held.epoch, 200, held.entries))
+    assert (again.epoch, again.entries) == (held.epoch, held.entries)
+    acting = after.value.reported.hosts["base23"].leases.acting(after.state.elapsed_us())
+    assert acting == site.value.reported.hosts["base23"].sent
+
+
+def test_what_a_host_holds_of_a_promise_that_is_over_counts_on_the_way_that_it_was_told(site):
+    under_way(site)
+    held = next(message for host, message in reversed(site.hosts.sent) if host == "base20")
+    after = FakeSite(clock=site.clock)
+    with after.state.changed:
+        for _ in range(10):
+            after.state.grant_anew()
+    after.reports.host_up(Hello("base20", "0", "6.12", held.epoch, 200, held.entries))
+    (entry,) = after.value.reported.hosts["base20"].leases.acting(after.state.elapsed_us())
+    assert (entry.flow.path, entry.payload_bps) == (("base20", "ls1", "ch1", "arch"), held.entries[0].rate_bps)
+    site.clock.now_us += 200_000
+    after.reports.host_down("base20")
+    assert after.value.reported.hosts["base20"].leases.acting(after.state.elapsed_us())  # it was granted that again
+
+
+def test_a_host_that_holds_a_newer_plan_is_not_granted_it_again_but_it_counts(site):
+    held = next(message for host, message in reversed(site.hosts.sent) if host == "base23")
+    after = FakeSite(clock=site.clock)
+    told = after.reports.host_up(Hello("base23", "0", "6.12", held.epoch + 1_000, 200, held.entries))
+    assert (told.epoch, told.entries) == (0, ())
+    host = after.value.reported.hosts["base23"]
+    assert host.leases.acting(after.state.elapsed_us()) == site.value.reported.hosts["base23"].sent
+    site.clock.now_us += 200_000
+    assert not host.leases.acting(after.state.elapsed_us())

@@ -14,6 +14,7 @@ from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.reports import Reports
 from controller.site import Site
+from controller.state.grants import grant
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
 from controller.tests.fakes import Clock, value_of
@@ -24,6 +25,7 @@ from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 
 LEASE_MS = 3_000
 LEASE_US = LEASE_MS * 1000
+START_TAKES_US = 100_000  # epochs begin with the time, so that none is given twice
 
 
 @dataclass(slots=True)
@@ -60,11 +62,10 @@ class World:
         self.clock = Clock()
         self.flows: tuple[Flow, ...] = ()
         self.capacity_bps: dict[Hop, int] = {}
-        self.state = GuardedState(Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0), self.clock.instant)
-        ledger = self.value.wished.ledger
-        ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
-        self.reports = Reports(self.state)
-        self.convergence = Convergence(self.state, self, self, threading.Lock())
+        self.site = Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0)
+        self.inherited_until_us = 0
+        self.inherited_bps: dict[Hop, int] = {}  # all that hosts may send, by the ways they were told
+        self._controller_begins()
         self.hosts = {host.name: WorldHost() for host in network.hosts}
         nothing = self.value.desired.plan
         self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
@@ -73,9 +74,28 @@ class World:
         self.routed: dict[str, dict[tuple[str, str, int], Flow]] = {switch.name: {} for switch in network.switches}
         self.fails_after: int | None = None  # so many parts of a switch's step, once
         self.broken: set[str | Hop] = set()  # switches and ports that do not do what they are told, until they do
-        self.mending = Mending(self.state, self, spawn=lambda work: work())
         for name in self.hosts:
             self.calls(name)
+
+    def _controller_begins(self) -> None:
+        self.state = GuardedState(self.site, self.clock.instant)
+        ledger = self.value.wished.ledger
+        ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
+        self.reports = Reports(self.state)
+        self.convergence = Convergence(self.state, self, self, threading.Lock())
+        self.mending = Mending(self.state, self, spawn=lambda work: work())
+
+    def starts_again(self) -> None:
+        """The controller dies, and another one begins, which knows what is wanted and nothing else."""
+        self.inherited_until_us = self.clock.now_us + START_TAKES_US + LEASE_US
+        self.inherited_bps = self._sockets_bps()
+        for host in self.hosts:
+            self.breaks(host)
+        self.clock.now_us += START_TAKES_US
+        self._controller_begins()
+        with self.state.changed:
+            self.state.demand_changed()
+        self.check()
 
     @property
     def value(self) -> SiteState:
@@ -206,7 +226,11 @@ class World:
         """A host dials again."""
         if self.hosts[host].hangs or self.value.reported.hosts[host].connected:
             return
-        told = self.reports.host_up(Hello(host, "0", "6.12"))
+        it = self.hosts[host]
+        epoch, entries = it.in_force if self.clock.now_us < it.until_us else (0, ())
+        held = grant(self.site, self.value.desired.plan, host, epoch, entries).entries
+        left_ms = max(0, it.until_us - self.clock.now_us) // 1000
+        told = self.reports.host_up(Hello(host, "0", "6.12", epoch, left_ms, held))
         if told.epoch:
             self.send(host, told)
 
@@ -214,7 +238,8 @@ class World:
         """Time passes; who is connected and reads has its lease renewed meanwhile."""
         self.clock.now_us += us
         for name, it in self.hosts.items():
-            if self.value.reported.hosts[name].connected and not it.hangs and not it.inbox and it.in_force[0]:
+            known, epoch = self.value.reported.hosts[name], it.in_force[0]
+            if known.connected and not it.hangs and not it.inbox and epoch and epoch == known.sent_epoch:
                 it.until_us = self.clock.now_us + LEASE_US
         self.check()
 
@@ -223,8 +248,27 @@ class World:
     def check(self) -> None:
         """Fail if a layer lets through more than the next; a flow no switch knows of is unplanned, and policed so."""
         entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
-        found = violations({n: self._on(n, [self._seen(e, n) for e in entries]) for n in self.meters})
+        layers = {n: self._on(n, [self._seen(e, n) for e in entries]) for n in self.meters}
+        found = violations({n: self._with_inherited(n, seen) for n, seen in layers.items()})
         assert not found, "; ".join(map(str, found))
+
+    def _with_inherited(self, link: Hop, now: Layers) -> Layers:
+        """Return layers with what switches let through of what hosts do, until a controller's first plan is granted.
+
+        Its hosts may do what an earlier one granted them, and all together no more than they did then.
+        """
+        if not self.inherited_bps or (
+            self.clock.now_us >= self.inherited_until_us and self.value.installed.hosts_epoch
+        ):
+            return now
+        sockets_bps, most_bps = self._sockets_bps()[link], max(self.inherited_bps[link], now.circuit_bps)
+        assert sockets_bps <= most_bps, f"{link}: sockets of {sockets_bps:,} bit/s after a start, {most_bps:,} before"
+        return replace(now, hosts_bps={c: min(bps, now.meters_bps[c]) for c, bps in now.hosts_bps.items()})
+
+    def _sockets_bps(self) -> dict[Hop, int]:
+        """Return what all hosts may send by each link, whether a switch would let it through or not."""
+        entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
+        return {n: sum(e.frame_bps for e in entries if n in e.flow.links) for n in self.meters}
 
     def _seen(self, entry: Entry, link: Hop) -> Entry | None:
         """Return what a host acts on as it is led over a link: by its first switch, and by the link's own."""

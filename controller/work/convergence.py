@@ -201,7 +201,8 @@ class Convergence:
         else:
             granted = StepDone(plan.epoch, step.stage, now_us, now_us, changes=tuple(changes))
         self._progress = replace(self._progress, granted=granted)
-        state.put(installed=replace(state.installed, hosts_epoch=plan.epoch))
+        if plan is state.desired.plan or state.installed.hosts_epoch:  # of the first plan, no step on the way counts
+            state.put(installed=replace(state.installed, hosts_epoch=plan.epoch))
         if plan is state.desired.plan:
             self._note_hosts()
             state.changed.notify_all()  # the audit has waited for rest

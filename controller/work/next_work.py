@@ -6,7 +6,7 @@ from enum import Enum
 from functools import cached_property
 
 from controller.plan.plan import Plan
-from controller.plan.transitions import InForce, Stage, Step, next_of_first, next_step
+from controller.plan.transitions import InForce, Stage, Step, next_of_first, next_step, no_more_than, within
 from controller.state.desired import Desired
 from controller.state.installed import Installed, StepDone
 from controller.state.layers import acting
@@ -52,7 +52,12 @@ class Situation:
         meters, queues, plan = self.installed.meters, self.installed.queues, self.desired.plan
         if meters is None or queues is None:
             return next_of_first(self.progress.first, plan)
-        return next_step(InForce(meters, queues, acting(self.reported, self.installed, self.elapsed_us)), plan)
+        held = acting(self.reported, self.installed, self.elapsed_us)
+        step = next_step(InForce(meters, queues, held), plan)
+        is_known = self.reported.unknown_until_us(self.elapsed_us) is None and within(held, meters)
+        if step.stage is not Stage.HOSTS or is_known:
+            return step
+        return Step(Stage.HOSTS, no_more_than(held, step.plan))
 
     @property
     def is_for_switches(self) -> bool:

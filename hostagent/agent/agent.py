@@ -132,7 +132,7 @@ class Agent:
         bell = Bell(self._kernel.flips.fd, self._flipped)
         self._stream = stream = ControllerStream(controller, self._settings.tls, bell)
         self._demand_said = {}
-        stream.send(to_bytes(Hello(self._settings.host, __version__, os.uname().release)))
+        stream.send(to_bytes(self._hello()))
         if self._stopping.is_set():
             stream.cancel()
         said: Applied | Declined | None = None
@@ -155,6 +155,13 @@ class Agent:
         finally:
             self._stream = None
         return served
+
+    def _hello(self) -> Hello:
+        """Return who we are and what we act on; a controller that has just started does not know."""
+        in_force = self._in_force
+        left_ms = in_force.lease_left_ms(lease_now_ns())
+        held = in_force.allocations if left_ms else ()
+        return Hello(self._settings.host, __version__, os.uname().release, in_force.epoch if held else 0, left_ms, held)
 
     def _note_loss(self, controller: str, error: NotAttached, *, served: bool) -> None:
         """Say why a controller does not serve us; if it never has, the same once a minute."""

@@ -141,7 +141,7 @@ class Simulated:
         self._flush()
         while not self._taken(self.sock.recv(1 << 16), 0):
             pass
-        self._protocol.send_text(to_bytes(Hello(host, "simulated", "none")))
+        self._protocol.send_text(to_bytes(Hello(host, "simulated", "none", epoch=0)))
         self._flush()
         self.sock.setblocking(False)
 
