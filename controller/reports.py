@@ -281,6 +281,8 @@ class Reports:
         state.note_lines()
         if state.reported.wiring.faults != faults:
             self._audit_at_once(switch.dpid)
+        if faults.keys() - state.reported.wiring.faults.keys():
+            self._doubt()  # a port that has come back has no queues
 
     def _put_wiring(self, wiring: Wiring) -> None:
         self._state.put(reported=replace(self._state.reported, wiring=wiring))

@@ -95,3 +95,28 @@ def test_a_switch_that_goes_is_not_waited_for_and_what_it_had_goes_on(site):
     site.converge()
     assert [sent_bps(site, host) for host in ("base20", "base21", "base22", "base23")] == before
     assert "is not connected" in carries_not(site).flows["image/base20"]
+
+
+def test_a_port_that_was_deleted_and_added_again_has_its_queues_at_once(site):
+    site.reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
+    site.converge()
+    south = 9
+    site.switches.missing = {SOUTH}
+    site.reports.port_said(1, south, None)
+    sending_image(site)
+    assert carries_not(site).links.keys() == {SOUTH}
+    doubts = site.value.reported.doubts
+    site.switches.missing = set()
+    site.port_said(1, south, is_live=True)
+    assert site.value.reported.doubts > doubts  # nobody who tries again waits for the second to be over
+    assert 1 in site.value.reported.switches_back
+    site.converge()
+    assert carries_not(site).links == {}
+
+
+def test_a_port_that_dies_puts_nothing_before_the_failover(site):
+    site.reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
+    site.converge()
+    doubts = site.value.reported.doubts
+    site.port_said(1, 8, is_live=False)
+    assert site.value.reported.doubts == doubts
