@@ -36,7 +36,7 @@ def test_a_step_that_failed_says_why(cli):
     cli.site.switches.gone = True
     cli.site.switch_up(1)
     cli.site.converge()
-    assert "SwitchGone" in cli.run("plan", "--explain")[0]
+    assert "is not connected" in cli.run("plan", "--explain")[0]
 
 
 def test_for_scripts_it_is_the_steps_themselves(cli):

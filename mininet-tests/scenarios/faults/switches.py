@@ -51,29 +51,7 @@ def run(directory: Path) -> dict[str, Any]:
         }
         _wait_for(controller, 2)
         time.sleep(LEASE_S + 1)  # there are no agents: from here on their hosts are absent
-        played = {name: _played(controller, acts) for name, acts in faults.items()}
-        return played | {"port added again": _added_again(ovs, controller)}
-
-
-def _added_again(ovs: PrivateOvs, controller: Running) -> dict[str, Any]:
-    """Return what a plan comes to without one circuit's port, and how long that is without queues when it is back."""
-    link = chile_illinois().link("ls1", "ch1")
-    ovs.vsctl("del-port", "ls1", link.port_name)
-    asked = {"id": "image", "class": "urgent", "bytes": 10**6, "from": ["base20"], "to": "arch"}
-    answer = httpx.post(f"{controller.url}/v1/announcements", json=asked)
-    log = controller.config.with_suffix(".log")
-    eventually(lambda: "event=fault.began" in log.read_text(), within_s=SETTLED_WITHIN_S, what="the fault is said")
-    time.sleep(AWAY_S)
-    number = f"ofport_request={link.port_no}"
-    ovs.vsctl("add-port", "ls1", link.port_name, "--", "set", "interface", link.port_name, number)
-    began_s = time.monotonic()
-    has_queues = partial(ovs.vsctl, "get", "port", link.port_name, "qos")
-    eventually(lambda: has_queues().strip() != "[]", within_s=SETTLED_WITHIN_S, what="the port has its queues")
-    bare_s = time.monotonic() - began_s
-    eventually(lambda: "event=fault.over" in log.read_text(), within_s=SETTLED_WITHIN_S, what="its end is said")
-    said = [line for line in log.read_text().splitlines() if link.port_name in line and "event=fault." in line]
-    began, over = (sum(f"event={name}" in line for line in said) for name in ("fault.began", "fault.over"))
-    return {"announced": answer.status_code, "began": began, "over": over, "without_queues_s": bare_s}
+        return {name: _played(controller, acts) for name, acts in faults.items()}
 
 
 def _add_switches(ovs: PrivateOvs, port: str) -> None:
