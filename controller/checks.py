@@ -1,5 +1,6 @@
 """Requests that cannot be meant are refused by their field, before anybody decides on them."""
 
+import hashlib
 from dataclasses import dataclass, replace
 
 from controller.errors import NotAllowed, NotKnown
@@ -10,7 +11,6 @@ from controller.plan.ledger import Ledger
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import MAX_TIME_US, Constraints
 from controller.site import Site, flow_between
-from controller.state.value import SiteState
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 
@@ -27,6 +27,8 @@ class AnnouncementRequest:
         target: the receiving host.
         deadline_us: by when, microseconds from now; None for as soon as possible.
         selector: which connections of each sender to the target it is for.
+        key: the client's name for the request; empty for none.
+        is_named: whether the client has named it; else the name was made up.
     """
 
     announcement_id: str
@@ -36,6 +38,23 @@ class AnnouncementRequest:
     target: str
     deadline_us: int | None = None
     selector: Selector = THE_REST
+    key: str = ""
+    is_named: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that is asked, by which a repetition is known."""
+        name = self.announcement_id if self.is_named else ""
+        asked = (
+            name,
+            self.flow_class.value,
+            self.size_bytes,
+            self.senders,
+            self.target,
+            self.deadline_us,
+            self.selector,
+        )
+        return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 
 
 def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, reservation_id: str = "") -> None:
@@ -114,7 +133,7 @@ def _check_constraints(network: Network, constraints: Constraints) -> None:
             raise NotKnown("node or circuit", name, tuple(sorted(known)))
 
 
-def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest) -> None:
+def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
     """Refuse an announcement that cannot be meant.
 
     Raises:
@@ -127,7 +146,5 @@ def check_announcement(site: Site, state: SiteState, asked: AnnouncementRequest)
         raise NotAllowed("bytes", f"need at least 1, got {asked.size_bytes}")
     if not asked.senders or len(set(asked.senders)) < len(asked.senders):
         raise NotAllowed("from", "need at least one host, each once")
-    if asked.announcement_id in state.wished.ledger.announcements:
-        raise NotAllowed("id", f'there is already an announcement "{asked.announcement_id}"')
     for sender in asked.senders:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))

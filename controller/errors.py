@@ -4,6 +4,7 @@ HeadwayError
   ConfigError        the configuration is wrong: every problem with its path (exit 2)
   NotKnown           no such thing (404)
   NotAllowed         the request makes no sense here (422)
+  Taken              an id or a key that another request was made with (409)
   Outdated           it has changed since the client saw it (412)
   Unconditional      a change without what the client has seen (428)
 A switch that did not do what it was told: controller.southbound.errors (502).
@@ -41,6 +42,15 @@ class NotAllowed(HeadwayError):
         self.field = field
         self.why = why
         super().__init__(f"{field}: {why}")
+
+
+class Taken(HeadwayError):
+    """A request with the ``id`` or ``Idempotency-Key`` of another one: ``field`` says which, ``name`` that name."""
+
+    def __init__(self, field: str, name: str) -> None:
+        self.field = field
+        self.name = name
+        super().__init__(f'{field}: "{name}" was used for another announcement; for this one take another')
 
 
 class Outdated(HeadwayError):

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from controller.plan.invariant import Layers
+from controller.plan.keys import FlowId
 from controller.plan.lines import LineState
-from controller.plan.plan import Plan
+from controller.plan.plan import Entry, Plan
 from controller.plan.ports import PortBurst
 from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carried, port_links
 from controller.start_bursts import start_bursts
@@ -15,6 +16,7 @@ from controller.state.guard import GuardedState
 from controller.state.health import troubles
 from controller.state.installed import StepDone
 from controller.state.layers import layers
+from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
 from controller.state.reported import HostState
 from controller.state.value import flows
 from topology.network import Hop, Switch
@@ -34,6 +36,7 @@ class View:
         lines: by circuit, how its line is.
         prepared: by circuit, the plan that is held ready for the case that it dies.
         calendar_off_us: the wall clock less the calendar's time.
+        started_us: since when the controller runs, Unix time.
     """
 
     desired: Plan
@@ -44,6 +47,11 @@ class View:
     lines: Mapping[str, LineState]
     prepared: Mapping[str, Plan]
     calendar_off_us: int
+    started_us: int
+
+    def delivers(self, entry: Entry) -> EntryProgress:
+        """Return what an entry of the plan delivers."""
+        return self.hosts[entry.flow.host].delivers(entry.flow.name, self.started_us)
 
 
 class Reports:
@@ -51,6 +59,7 @@ class Reports:
 
     def __init__(self, state: GuardedState) -> None:
         self._state = state
+        self._began_us = state.now_us()
         self._declined: dict[str, Declined] = {}  # by host, what was said of it last
         self._switches = {switch.dpid: switch for switch in state.site.network.switches}
 
@@ -68,6 +77,7 @@ class Reports:
             {c.name: reported.lines.state(c.name, elapsed_us) for c in site.network.circuits},
             now.desired.prepared,
             reported.calendar_off_us,
+            self._began_us,
         )
 
     def troubles(self, connected: frozenset[int]) -> tuple[str, ...]:
@@ -99,7 +109,8 @@ class Reports:
             known = flows(state.site, state.value, state.now())
             watched: dict[str, bool] = {flow.name: True for flow in known if flow.host == name and flow.standby_bps}
             wants = {**watched, **host.wants}
-            state.put_host(name, replace(host, connected=True, kernel=hello.kernel, wants=wants))
+            up = replace(host, connected=True, kernel=hello.kernel, wants=wants, since_us=state.now_us())
+            state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}))
             plan = state.installed.meters
             state.demand_changed()
             if hello.epoch is not None and not host.leases.grants:
@@ -133,7 +144,8 @@ class Reports:
         with state.changed:
             known = state.reported.hosts[host]
             leases = known.leases.lost(state.elapsed_us(), state.site.lease_ms * 1000)
-            state.put_host(host, replace(known, connected=False, away_us=state.elapsed_us(), leases=leases))
+            down = replace(known, connected=False, away_us=state.elapsed_us(), leases=leases, since_us=state.now_us())
+            state.put_host(host, down)
             state.demand_changed()
             state.changed.notify_all()
 
@@ -208,10 +220,40 @@ class Reports:
         state = self._state
         with state.changed:
             known = state.reported.hosts[host]
-            state.put_host(host, replace(known, telemetry=telemetry, telemetry_us=state.elapsed_us()))
+            told = replace(known, telemetry=telemetry, telemetry_us=state.elapsed_us())
+            now, now_us = told.telling, state.now_us()
+            if now is not None:
+                planned_bps: dict[str, int] = {entry.flow.name: entry.payload_bps for entry in known.sent}
+                moves = progress(known.telling, replace(now, now_us=now_us), known.progress, planned_bps)
+                told = replace(told, progress=moves)
+            state.put_host(host, told)
+            self._say_fallbacks(host, known.telemetry, telemetry)
+            self._count(known, telemetry, now_us)
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
+
+    def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:
+        """Take in what a host has delivered of announcements; under the lock."""
+        ended = self._state.wished.ledger.ended
+        together = {entry.flow.name: entry.flow.names for entry in before.sent if len(entry.flow.names) > 1}
+        earlier = {} if before.telemetry is None else {seen.name: seen for seen in before.telemetry.entries}
+        for seen in told.ended:
+            ended.counted(seen, now_us, is_last=True)
+        for seen in told.entries:
+            flows = together.get(FlowId(seen.name), ())
+            if flows:
+                ended.counted_together(flows, seen, moved_bytes(earlier.get(seen.name), seen), now_us)
+            else:
+                ended.counted(seen, now_us, is_last=False)
+
+    def _say_fallbacks(self, host: str, before: Telemetry | None, now: Telemetry) -> None:
+        """Say which entries of a host have fallen back to its own congestion control, and which have returned."""
+        had, have = fallen_back(() if before is None else before.entries), fallen_back(now.entries)
+        for flow in sorted(have - had):
+            self._state.events.publish("host.fallback", level="error", host=host, flow=flow, why="loss")
+        for flow in sorted(had - have):
+            self._state.events.publish("host.fallback_over", host=host, flow=flow)
 
     def switch_up(self, dpid: int, address: str, ports: SeenPorts) -> None:
         """Note that a switch came: what it holds must be compared again, and what it has lost is drift."""

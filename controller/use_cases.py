@@ -15,8 +15,8 @@ from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
-from controller.plan.failover import crossed
-from controller.plan.keeping import instead_of
+from controller.plan.deliveries import KEEP_US, total_bytes
+from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchases import Period, Purchase, PurchaseState
@@ -27,6 +27,8 @@ from controller.store import Changes, PurchaseRow, Store
 from controller.store.announcements import announcement_of, announcement_text
 
 T = TypeVar("T")
+Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the store has what the answer was
+FORGET_EVERY_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Saved(Generic[T]):
 
     value: T
     saved: Future[None]
+    is_repeated: bool = False  # it is the answer to an earlier request, of which this is a repetition
 
 
 class UseCases:
@@ -44,6 +47,7 @@ class UseCases:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
         self._store = store
+        self._forgets_us = 0  # when what ended long ago is forgotten next, Unix time
         with state.changed:
             self._restore()
 
@@ -181,17 +185,21 @@ class UseCases:
 
     # Announcements.
 
-    def announce(self, asked: AnnouncementRequest) -> Saved[Announcement | Refused]:
-        """Admit bytes that are coming, or refuse them.
+    def announce(self, asked: AnnouncementRequest) -> Saved[Answered]:
+        """Admit bytes that are coming, or refuse them. Asked again by the same name or key, it is the same promise.
 
         Raises:
+            Taken: the name, or the key, is that of an announcement of something else.
             NotAllowed: a class that is not announced, or no bytes.
             NotKnown: a host that is not in the network.
         """
         state = self._state
         with state.changed:
             now_us = self._now()
-            check_announcement(state.site, state.value, asked)
+            known = state.wished.ledger.ended.repeated(asked.announcement_id, asked.key, asked.fingerprint)
+            if known is not None:
+                return Saved(known, self._save(known).saved, is_repeated=True)
+            check_announcement(state.site, asked)
             wish = Wish(
                 asked.announcement_id,
                 asked.flow_class,
@@ -199,22 +207,25 @@ class UseCases:
                 asked.deadline_us,
                 state.site.network.framing,
                 asked.selector,
+                asked.key,
+                asked.fingerprint,
             )
             answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
             return self._save_and_publish("announcement.promised", asked.announcement_id, answer)
 
-    def forget(self, announcement_id: str) -> Saved[Announcement]:
-        """Forget an announcement; its share goes back.
+    def forget(self, announcement_id: str) -> Saved[EndedAnnouncement]:
+        """Forget an announcement; its share goes back. What became of it is kept.
 
         Raises:
-            NotKnown: there is none of this name.
+            NotKnown: there is none of this name in the plan.
         """
         with self._state.changed:
-            self._now()
-            ledger = self._state.wished.ledger
+            now_us, ledger = self._now(), self._state.wished.ledger
             if announcement_id not in ledger.announcements:
                 raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
-            return self._save_and_publish("announcement.released", announcement_id, ledger.forget(announcement_id))
+            ended = ledger.forget(announcement_id, now_us)
+            self._publish_end("announcement.released", ended)
+            return self._save(ended)
 
     def announcements(self) -> tuple[Announcement, ...]:
         """Return those in the plan now."""
@@ -270,10 +281,7 @@ class UseCases:
             state.events.publish("reservation.active", reservation=name)
         elif lacking and known.state is ReservationState.ACTIVE:
             ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
-            down = state.reported.lines.down(state.elapsed_us())
-            instead = instead_of(ledger, known, now_us, down) if crossed(ledger.network, known.path, down) else ""
-            more = {"instead": instead} if instead else {}
-            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)
+            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking)
         elif lacking:
             ledger.note(name, lacking, now_us)
 
@@ -291,7 +299,17 @@ class UseCases:
                 why = {"why": moved.reason} if moved.reason else {}
                 self._state.events.publish(f"reservation.{moved.state}", reservation=moved.reservation_id, **why)
             else:
-                self._state.events.publish("announcement.lapsed", announcement=moved.announcement_id)
+                self._publish_end("announcement.lapsed", moved)
+
+    def _publish_end(self, event: str, ended: EndedAnnouncement) -> None:
+        known = ended.announcement
+        self._state.events.publish(
+            event,
+            announcement=known.announcement_id,
+            state=ended.state.value,
+            bytes=known.size_bytes,
+            delivered_bytes=total_bytes(known.delivered),
+        )
 
     def _known(self, reservation_id: str) -> Reservation:
         known = self._state.wished.ledger.reservations.get(reservation_id)
@@ -312,11 +330,21 @@ class UseCases:
         state = self._state
         reservations, announced = state.wished.ledger.changes()
         bodies = tuple((name, None if a is None else announcement_text(a)) for name, a in announced.items())
-        saved = self._store.save(Changes(reservations=reservations, announcements=bodies))
+        ended, forgotten_us = state.wished.ledger.ended.changes(), self._forgotten_us(state.now_us())
+        saved = self._store.save(
+            Changes(reservations=reservations, announcements=bodies, ended=ended, ended_before_us=forgotten_us)
+        )
         saved.add_done_callback(self._look_after)
         if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock, which acts when this is saved
         return Saved(answer, saved)
+
+    def _forgotten_us(self, now_us: int) -> int:
+        """Return before which time what became of announcements is forgotten now; 0 if nothing is, but once an hour."""
+        if now_us < self._forgets_us:
+            return 0
+        self._forgets_us = now_us + FORGET_EVERY_US
+        return now_us - KEEP_US
 
     def _look_after(self, saved: Future[None]) -> None:
         """Take in that the store has failed: memory may be ahead of it."""
@@ -329,6 +357,7 @@ class UseCases:
         """Bring memory to what is on disk."""
         saved, state = self._store.load(), self._state
         ledger = state.site.ledger()
+        ledger.ended.restore(saved.used_keys, saved.last_ended)
         announcements = (announcement_of(body) for body in saved.announcements.values())
         ledger.restore(saved.reservations, announcements, state.now_us())
         wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)

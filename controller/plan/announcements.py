@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
+from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.reservations import Reservation
 from controller.plan.routes import Route, route_along
@@ -40,6 +41,8 @@ class Wish:
         deadline_us: by when, microseconds from now; None for as soon as possible.
         framing: how its segments are wrapped.
         selector: which connections of each sender to the target it is for.
+        key: the client's name for the request; empty for none.
+        fingerprint: a digest of what is asked, by which a repetition is known.
     """
 
     announcement_id: str
@@ -48,6 +51,8 @@ class Wish:
     deadline_us: int | None
     framing: Framing
     selector: Selector = THE_REST
+    key: str = ""
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,11 @@ class Announcement:
         pool: the reservation it draws on; empty for none.
         announced_us: when, Unix time.
         promised_us: when the last byte will be confirmed at the latest, Unix time.
+        sequence: orders announcements as they were made.
+        key: as in :class:`Wish`.
+        fingerprint: as in :class:`Wish`.
+        delivered: what each sender has delivered.
+        finished_us: when the last of what was announced was confirmed, Unix time; None if it was not yet.
     """
 
     announcement_id: str
@@ -73,6 +83,18 @@ class Announcement:
     pool: str
     announced_us: int
     promised_us: int
+    sequence: int = 0
+    key: str = ""
+    fingerprint: str = ""
+    delivered: tuple[Delivered, ...] = ()
+    finished_us: int | None = None
+
+    def with_delivered(self, delivered: tuple[Delivered, ...]) -> "Announcement":
+        """Return it with more delivered; what comes after it has arrived does not change when that was."""
+        finished_us = self.finished_us
+        if finished_us is None and total_bytes(delivered) >= self.size_bytes:
+            finished_us = max(one.last_us for one in delivered)
+        return replace(self, delivered=delivered, finished_us=finished_us)
 
     @property
     def lapses_us(self) -> int:
@@ -123,7 +145,16 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
     promised_us = rates[-1].end_us + tail_us
     flows = tuple(replace(flow, selector=wish.selector) for flow in route.flows)
     return Announcement(
-        wish.announcement_id, wish.size_bytes, flows, route.need, rates, route.pool, now_us, promised_us
+        wish.announcement_id,
+        wish.size_bytes,
+        flows,
+        route.need,
+        rates,
+        route.pool,
+        now_us,
+        promised_us,
+        key=wish.key,
+        fingerprint=wish.fingerprint,
     )
 
 

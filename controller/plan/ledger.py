@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
+from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields
+from controller.plan.announcement_states import Ending
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_by, promises, refused
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
 from controller.plan.calendar import Booking, Calendar
+from controller.plan.ended import Ended, EndedAnnouncement
 from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.plan import Flow, PlanInput, answers
@@ -56,6 +58,7 @@ class Ledger:
         self._admission = Admission(Market(network, policy, self.calendar, self.lead_us))
         self.reservations: dict[str, Reservation] = {}
         self.announcements: dict[str, Announcement] = {}
+        self.ended = Ended(self.announcements)
         self.down: frozenset[str] = frozenset()  # circuits that nothing which begins now can use
         self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
@@ -74,10 +77,7 @@ class Ledger:
 
     def hold(self, request: Request, created: Created) -> Reservation | Refused:
         """Hold bandwidth until it is committed, or the hold lapses."""
-        way_round = round_dead(request, self.down, created.now_us)
-        answer = self._admission.decided(created.reservation_id, way_round, created.now_us)
-        if isinstance(answer, Refused) and way_round is not request:
-            answer = self._admission.decided(created.reservation_id, request, created.now_us)
+        answer = self._admission.decided(created.reservation_id, request, created.now_us)
         if isinstance(answer, Refused):
             return answer
         self._sequence += 1
@@ -142,6 +142,8 @@ class Ledger:
         others = [self._admission.confused(answer) for answer in answers]
         told = next((a for a, other in zip(answers, others, strict=True) if other is None), None)
         if told is not None:
+            self._sequence += 1
+            told = self.ended.begun(told, self._sequence)
             self._enter(told)
             self._announced[told.announcement_id] = told
             return told
@@ -171,8 +173,8 @@ class Ledger:
             )
         )
 
-    def forget(self, announcement_id: str) -> Announcement:
-        """Take an announcement out.
+    def forget(self, announcement_id: str, now_us: int, ending: Ending = Ending.RELEASED) -> EndedAnnouncement:
+        """Take an announcement out, and keep what became of it.
 
         Raises:
             KeyError: there is none of this name.
@@ -181,7 +183,7 @@ class Ledger:
         self._cancel(announcement)
         self.moves += 1
         self._announced[announcement_id] = None
-        return announcement
+        return self.ended.add(announcement, ending, now_us)
 
     # What the clock and the layers below do to it.
 
@@ -197,16 +199,17 @@ class Ledger:
         due_us = self.due_us()
         return MAX_TIME_US if due_us is None else due_us - max(self.lead_us.values(), default=0)
 
-    def tick(self, now_us: int) -> tuple[Reservation | Announcement, ...]:
+    def tick(self, now_us: int) -> tuple[Reservation | EndedAnnouncement, ...]:
         """Act on all that has become due; return what that has changed, as it is now, and announcements that lapsed."""
-        moved: list[Reservation | Announcement] = []
+        self.ended.forget_old(now_us)
+        moved: list[Reservation | EndedAnnouncement] = []
         while self._due and self._due[0][0] <= now_us:
             _, name = heapq.heappop(self._due)
             self.moves += name not in self.reservations  # a promised rate begins or ends, or a capacity changes
             if name in self.reservations:
                 moved += self._tick_reservation(self.reservations[name], now_us)
             elif name in self.announcements and self.announcements[name].lapses_us <= now_us:
-                moved.append(self.forget(name))
+                moved.append(self.forget(name, now_us, Ending.LAPSED))
         return tuple(moved)
 
     def _tick_reservation(self, known: Reservation, now_us: int) -> Iterator[Reservation]:
@@ -295,7 +298,7 @@ class Ledger:
 
     def changes(self) -> tuple[tuple[Reservation, ...], dict[str, Announcement | None]]:
         """Return, once, what has changed since the last call: reservations, and announcements (None: gone)."""
-        reservations, announced = tuple(self._changed.values()), self._announced
+        reservations, announced = tuple(self._changed.values()), {**self._announced, **self.ended.counts()}
         self._changed, self._announced = {}, {}
         return reservations, announced
 
@@ -313,11 +316,14 @@ class Ledger:
                     replace(known, state=ReservationState.FAILED, reason="its path is not in the network any more"),
                     now_us,
                 )
+        self._sequence = max(self._sequence, self.ended.last_sequence)
         for announcement in announcements:
+            self._sequence = max(self._sequence, announcement.sequence)
             if self._has(*(flow.path for flow in announcement.flows)):
                 self._enter(announcement)
             else:
                 self._announced[announcement.announcement_id] = None
+                self.ended.add(announcement, Ending.LAPSED, now_us)
 
     def _has(self, *paths: tuple[str, ...]) -> bool:
         return all(self.network.graph.has_edge(*edge) for path in paths for edge in pairwise(path))
@@ -381,6 +387,7 @@ class Ledger:
             self.calendar.book(name, booking)
         self.announcements[announcement.announcement_id] = announcement
         self._admission.announces(announcement)
+        self.ended.entered(announcement)
         self.moves += 1
         times = {part.start_us for part in announcement.rates} | {part.end_us for part in announcement.rates}
         for at_us in (*sorted(times), announcement.lapses_us):

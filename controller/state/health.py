@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from controller.plan.clock import Instant
 from controller.site import Site
 from controller.state.carried import announcement_obstacles, reservation_obstacles
+from controller.state.progress import fallen_back
 from controller.state.value import SiteState
 
 
@@ -21,6 +22,7 @@ def troubles(site: Site, state: SiteState, connected: frozenset[int], now: Insta
         *_switches(site, state, connected),
         *_lines(site, state, now),
         *(f"{place}: {alarm.what}" for place, alarms in state.reported.alarms.items() for alarm in alarms),
+        *_hosts(state),
         *_promises(site, state, now),
     )
     return tuple(dict.fromkeys(found))
@@ -47,6 +49,14 @@ def _lines(site: Site, state: SiteState, now: Instant) -> Iterator[str]:
     """Yield the circuits that are down and have no way round them."""
     for circuit in sorted(state.reported.lines.down(now.elapsed_us) - site.redundant):
         yield f"{circuit}: the line is down, and there is no way round it"
+
+
+def _hosts(state: SiteState) -> Iterator[str]:
+    """Yield the entries that run by their host's own congestion control: whatever they send, it is not the plan's."""
+    for name, host in state.reported.hosts.items():
+        if host.connected and host.telemetry is not None:
+            for flow in sorted(fallen_back(host.telemetry.entries)):
+                yield f"{name}: {flow} runs its own congestion control, not the plan: too much is lost"
 
 
 def _promises(site: Site, state: SiteState, now: Instant) -> Iterator[str]:

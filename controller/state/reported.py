@@ -7,6 +7,7 @@ from controller.plan.leases import Leases
 from controller.plan.lines import Lines
 from controller.plan.plan import Entry, Flow
 from controller.plan.wiring import Wiring
+from controller.state.progress import EntryProgress, Hindrance, Telling
 from topology.protocol import Telemetry
 
 
@@ -25,6 +26,8 @@ class HostState:
         telemetry: its counters.
         telemetry_us: when they came.
         unknown_until_us: until when it may be acting on what an earlier controller granted, and nobody here knows what.
+        progress: by entry, what is delivered and what is in the way of more.
+        since_us: since when its stream is open, or is not, Unix time; 0 if it never was.
     """
 
     connected: bool = False
@@ -37,6 +40,8 @@ class HostState:
     telemetry: Telemetry | None = None
     telemetry_us: int = 0
     unknown_until_us: int = 0
+    progress: Mapping[str, EntryProgress] = field(default_factory=dict)
+    since_us: int = 0
 
     @property
     def sent_epoch(self) -> int:
@@ -52,6 +57,23 @@ class HostState:
     def acts_as_granted(self) -> tuple[Entry, ...]:
         """What it acts on, or is about to: the last grant, stepped down where it said so."""
         return self.leases.grants[-1].acting if self.leases.grants else ()
+
+    @property
+    def telling(self) -> Telling | None:
+        """What it has told of its entries last; None if nothing since its stream was opened."""
+        if self.telemetry is None or not self.connected:
+            return None
+        entries = {seen.name: seen for seen in self.telemetry.entries}
+        return Telling(entries, self.telemetry.lease_left_ms > 0, self.telemetry_us, 0)
+
+    def delivers(self, name: str, started_us: int) -> EntryProgress:
+        """Return what an entry of this host delivers; the controller runs since ``started_us``, Unix time."""
+        known = self.progress.get(name) or EntryProgress(
+            0, 0, False, Hindrance.NOT_APPLIED, self.since_us or started_us
+        )
+        if self.connected:
+            return known
+        return replace(known, delivered_bps=0, hindrance=Hindrance.NO_AGENT, since_us=self.since_us or started_us)
 
     def waits(self, flow: Flow) -> bool:
         """Return whether a flow of this host has nothing to send yet, or any more; not known of one that is gone."""

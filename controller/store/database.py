@@ -5,21 +5,22 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from controller.plan.ended import EndedAnnouncement
 from controller.store.backends import backend
 from controller.store.clock import SavedTime, time_of, time_text
+from controller.store.ended import EndedQuery, ended_row, forget, found, used_keys
 from controller.store.rows import (
     Row,
     RowBatch,
     StoredRows,
-    original,
     purchase_of,
     purchase_row,
     reservation_of,
     reservation_row,
-    storable,
 )
 from controller.store.schema import WRITTEN_BY, migrate
-from controller.store.tables import ANNOUNCEMENTS, META, PURCHASES, RESERVATIONS
+from controller.store.tables import ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, META, PURCHASES, RESERVATIONS
+from controller.store.text import original, storable
 from topology import __version__
 
 TIME = "time"
@@ -39,7 +40,8 @@ class Database:
         self._backend = backend(url)
         self.shown = self._backend.shown
         self._connection: Connection | None = None
-        self._upserts = {table: self._backend.upsert(table) for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES, META)}
+        tables = (RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
+        self._upserts = {table: self._backend.upsert(table) for table in tables}
 
     def open(self) -> None:
         """Connect, or connect again; be alone; bring the schema up to date.
@@ -70,11 +72,19 @@ class Database:
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
+            keys, last_ended = used_keys(transaction.connection)
             return StoredRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),
                 {original(row.id): original(row.body) for row in announcements},
                 tuple(purchase_of(row) for row in purchases.mappings()),
+                keys,
+                last_ended,
             )
+
+    def ended(self, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
+        """Return announcements that have ended."""
+        with self._connected().begin() as transaction:
+            return found(transaction.connection, query)
 
     def time(self) -> SavedTime | None:
         """Return the calendar's time as it was written down last; None if it never was."""
@@ -91,6 +101,9 @@ class Database:
             self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
+            self._put(ENDED_ANNOUNCEMENTS, [ended_row(one) for one in batch.ended.values()])
+            for before_us in batch.ended_before_us:
+                forget(self._connected(), before_us)
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
             self._forget(PURCHASES, [name for name, purchase in batch.purchases.items() if purchase is None])
 

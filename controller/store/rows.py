@@ -1,16 +1,17 @@
 """Values as rows and back, and many changes as one. Pure."""
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import RowMapping
 
+from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
 from controller.store.clock import SavedTime
+from controller.store.text import original, storable
 from topology.protocol import FlowClass
 
 Row = dict[str, str | int | None]
@@ -49,6 +50,8 @@ class Changes:
         purchases: new ones, and new versions of known ones.
         purchases_gone: the names of those to forget, after the former.
         time: the calendar's, for the next controller.
+        ended: announcements that have ended, or whose last counts have come since.
+        ended_before_us: those that have ended before this, Unix time, are forgotten.
     """
 
     reservations: tuple[Reservation, ...] = ()
@@ -56,6 +59,8 @@ class Changes:
     purchases: tuple[PurchaseRow, ...] = ()
     purchases_gone: tuple[str, ...] = ()
     time: SavedTime | None = None
+    ended: tuple[EndedAnnouncement, ...] = ()
+    ended_before_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +71,35 @@ class StoredRows:
         reservations: in the order of their sequence.
         announcements: the JSON text of each, by id.
         purchases: in the order of their names.
+        used_keys: the idempotency keys of announcements that have ended.
+        last_ended: the highest number of an announcement that has ended; 0 if none has.
     """
 
     reservations: tuple[Reservation, ...]
     announcements: dict[str, str]
     purchases: tuple[PurchaseRow, ...]
+    used_keys: tuple[UsedKey, ...] = ()
+    last_ended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """The last word about each thing that changes; None for what is gone. ``times`` has one, or none."""
+    """The last word about each thing that changes; None for what is gone.
+
+    ``times`` and ``ended_before_us`` have one, or none.
+    """
 
     reservations: dict[str, Reservation] = field(default_factory=dict)
     announcements: dict[str, str | None] = field(default_factory=dict)
     purchases: dict[str, PurchaseRow | None] = field(default_factory=dict)
     times: list[SavedTime] = field(default_factory=list)
+    ended: dict[int, EndedAnnouncement] = field(default_factory=dict)
+    ended_before_us: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
-        return bool(self.reservations or self.announcements or self.purchases or self.times)
+        promises = self.reservations or self.announcements or self.ended or self.ended_before_us
+        return bool(promises or self.purchases or self.times)
 
 
 def merged(many: Iterable[Changes]) -> RowBatch:
@@ -96,6 +111,8 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.purchases.update((p.name, p) for p in changes.purchases)
         batch.purchases.update((name, None) for name in changes.purchases_gone)
         batch.times[:] = [changes.time] if changes.time else batch.times
+        batch.ended.update((one.announcement.sequence, one) for one in changes.ended)
+        batch.ended_before_us[:] = [changes.ended_before_us] if changes.ended_before_us else batch.ended_before_us
     return batch
 
 
@@ -180,27 +197,3 @@ def purchase_of(row: RowMapping) -> PurchaseRow:
         state=original(row["state"]),
         reason=original(row["reason"]),
     )
-
-
-# People's words come as JSON, which may carry what no database takes as text: NUL (PostgreSQL) and halves of surrogate
-# pairs (both). One such description would fail the saves of everybody, so they are escaped, and the escape's own mark.
-_TROUBLE = re.compile("[\\\\\x00\ud800-\udfff]")
-_ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
-
-
-def storable(text: str) -> str:
-    r"""Return a text that every database takes.
-
-    >>> storable("a\\b\x00")
-    'a\\u005cb\\u0000'
-    """
-    return _TROUBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def original(text: str) -> str:
-    r"""Return the text that :func:`storable` was given.
-
-    >>> original("a\\u005cb")
-    'a\\b'
-    """
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\" in text else text

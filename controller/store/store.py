@@ -7,8 +7,10 @@ from pathlib import Path
 import structlog
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
+from controller.plan.ended import EndedAnnouncement
 from controller.store.clock import SavedTime
 from controller.store.database import Database
+from controller.store.ended import EndedQuery
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
 from controller.store.rows import Changes, StoredRows, merged
 
@@ -76,6 +78,18 @@ class Store:
         with self._using:
             try:
                 return self._database.time()
+            except Exception as error:
+                raise StoreFailed(self.url, _why(error)) from error
+
+    def ended(self, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
+        """Return announcements that have ended, as they were saved.
+
+        Raises:
+            StoreFailed: they cannot be read.
+        """
+        with self._using:
+            try:
+                return self._database.ended(query)
             except Exception as error:
                 raise StoreFailed(self.url, _why(error)) from error
 

@@ -39,6 +39,19 @@ ANNOUNCEMENTS = Table(
     Column("body", Text, nullable=False),
 )
 
+ENDED_ANNOUNCEMENTS = Table(
+    "ended_announcements",
+    METADATA,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("ended_us", BigInteger, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("ended_announcements_id", "id"),
+    Index("ended_announcements_ended_us", "ended_us"),
+)
+
 PURCHASES = Table(
     "purchases",
     METADATA,

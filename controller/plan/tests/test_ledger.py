@@ -165,14 +165,14 @@ def test_announcements_keep_each_others_promises(ledger):
     first = ledger.announce(wish("a"), ("base20", "base21"), "arch", NOW)
     second = ledger.announce(wish("b"), ("base22",), "arch", NOW)
     assert second.promised_us - NOW > 1.9 * (first.promised_us - NOW - 540_000)
-    ledger.forget("a")
-    ledger.forget("b")
+    ledger.forget("a", NOW)
+    ledger.forget("b", NOW)
     assert ledger.calendar == Ledger(ledger.network, DEFAULT_POLICY).calendar
 
 
 def test_a_reservation_that_begins_meanwhile_counts_in_the_promise(ledger):
     alone = ledger.announce(wish(size_bytes=10**9), ("base20",), "arch", NOW)
-    ledger.forget("image")
+    ledger.forget("image", NOW)
     ledger.hold(asked(start_us=NOW + 2 * S), created("a"))
     beside = ledger.announce(wish(size_bytes=10**9), ("base20",), "arch", NOW)
     assert beside.promised_us > alone.promised_us + 5 * S
@@ -215,7 +215,7 @@ def test_a_reservation_given_back_leaves_what_drew_on_it_without_a_promise_but_i
     ledger.happened("night", LifecycleEvent.RELEASE, NOW)
     assert ledger.announcements["image"].rates == ()
     assert [f.host for f in ledger.demand((), NOW, lambda _: None).flows] == ["base20"]
-    ledger.forget("image")
+    ledger.forget("image", NOW)
     assert ledger.calendar == Ledger(ledger.network, DEFAULT_POLICY).calendar
 
 
@@ -334,7 +334,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.ledger.announcements)
     @rule(data=st.data())
     def forget(self, data):
-        self.ledger.forget(data.draw(st.sampled_from(sorted(self.ledger.announcements))))
+        self.ledger.forget(data.draw(st.sampled_from(sorted(self.ledger.announcements))), self.now_us)
 
     @rule(seconds=st.integers(0, 30))
     def time_passes(self, seconds):

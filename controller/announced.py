@@ -1,0 +1,94 @@
+"""What there is to read of announcements: those in the plan, and what became of those that have ended."""
+
+from collections.abc import Iterable, Sequence
+
+from controller.errors import NotKnown
+from controller.plan.announcement_states import AnnouncementState, state_of
+from controller.plan.announcements import Announcement
+from controller.plan.deliveries import total_bytes
+from controller.plan.ended import EndedAnnouncement, UsedKey, check_same
+from controller.plan.keys import FlowId
+from controller.state.guard import GuardedState
+from controller.state.progress import EntryProgress
+from controller.store import EndedQuery, Store
+
+Known = Announcement | EndedAnnouncement
+
+
+class Announced:
+    """Reads the plan's announcements from memory and older ones from the store, which is never asked under the lock."""
+
+    def __init__(self, state: GuardedState, store: Store) -> None:
+        self._state = state
+        self._store = store
+        self._began_us = state.now_us()
+
+    def one(self, announcement_id: str) -> Known:
+        """Return the announcement of a name: the one in the plan, or else the last that has ended.
+
+        Raises:
+            NotKnown: there was none in the last thirty days.
+            StoreFailed: it cannot be read.
+        """
+        live, lately = self._in_memory()
+        in_plan = next((known for known in live if known.announcement_id == announcement_id), None)
+        if in_plan is not None:
+            return in_plan
+        ended = [known for known in lately if known.announcement.announcement_id == announcement_id]
+        ended += self._store.ended(EndedQuery(announcement_id=announcement_id)) if not ended else []
+        if not ended:
+            raise NotKnown("announcement", announcement_id, tuple(known.announcement_id for known in live))
+        return max(ended, key=sequence_of)
+
+    def page(self, after: int, limit: int, states: Sequence[AnnouncementState]) -> tuple[Known, ...]:
+        """Return announcements with a higher number, in order; at most so many, in one of the states (none: in any).
+
+        Raises:
+            StoreFailed: those that have ended cannot be read.
+        """
+        live, lately = self._in_memory()
+        ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states)))
+        every: tuple[Known, ...] = (*live, *ended, *lately)
+        by_number = {sequence_of(known): known for known in every}
+        now_us = self._state.now_us()
+        found = (by_number[n] for n in sorted(by_number) if n > after)
+        return tuple(known for known in found if not states or state_at(known, now_us) in states)[:limit]
+
+    def repeated(self, used: UsedKey, fingerprint: str) -> EndedAnnouncement:
+        """Return the announcement that was made with a key.
+
+        Raises:
+            Taken: it was of something else.
+            StoreFailed: it cannot be read.
+        """
+        (ended,) = self._store.ended(EndedQuery(after=used.sequence - 1))
+        check_same(ended.announcement, fingerprint, "Idempotency-Key", used.key)
+        return ended
+
+    def progress(self, found: Iterable[Known]) -> dict[FlowId, EntryProgress]:
+        """Return what the flows of announcements deliver now, and what is in the way of more."""
+        with self._state.changed:
+            hosts, plan = self._state.reported.hosts, self._state.desired.plan
+        entries = {name: entry.flow.name for entry in plan.entries for name in entry.flow.names}
+        flows = (flow for known in found if isinstance(known, Announcement) for flow in known.flows)
+        return {
+            flow.name: hosts[flow.host].delivers(entries.get(flow.name, flow.name), self._began_us) for flow in flows
+        }
+
+    def _in_memory(self) -> tuple[tuple[Announcement, ...], tuple[EndedAnnouncement, ...]]:
+        with self._state.changed:
+            ledger = self._state.wished.ledger
+            return tuple(ledger.announcements.values()), tuple(ledger.ended.lately.values())
+
+
+def sequence_of(known: Known) -> int:
+    """Return the number of an announcement; it grows with each that is made."""
+    return (known.announcement if isinstance(known, EndedAnnouncement) else known).sequence
+
+
+def state_at(known: Known, now_us: int) -> AnnouncementState:
+    """Return how an announcement stands at a moment, Unix time."""
+    if isinstance(known, EndedAnnouncement):
+        return known.state
+    delivered_bytes = total_bytes(known.delivered)
+    return state_of(known.size_bytes, delivered_bytes, is_over=now_us > known.promised_us, ending=None)

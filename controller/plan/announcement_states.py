@@ -1,0 +1,39 @@
+"""How an announcement stands. Pure, and quick to import: the command line has it too."""
+
+from enum import StrEnum
+
+
+class AnnouncementState(StrEnum):
+    """How an announcement stands; the last three have ended."""
+
+    PROMISED = "promised"  # nothing was delivered yet
+    UNDER_WAY = "under-way"
+    LATE = "late"  # the promise is over, and not all has arrived
+    ARRIVED = "arrived"
+    RELEASED = "released"  # by its owner, before all had arrived
+    LAPSED = "lapsed"  # before all had arrived, and nobody released it
+
+
+class Ending(StrEnum):
+    """Why an announcement is not in the plan any more."""
+
+    RELEASED = "released"
+    LAPSED = "lapsed"
+
+
+def state_of(size_bytes: int, delivered_bytes: int, *, is_over: bool, ending: Ending | None) -> AnnouncementState:
+    """Return how an announcement stands.
+
+    Args:
+        size_bytes: what was announced.
+        delivered_bytes: what has arrived.
+        is_over: whether the moment that was promised has passed.
+        ending: how it has ended; None if it has not.
+    """
+    if delivered_bytes >= size_bytes:
+        return AnnouncementState.ARRIVED
+    if ending is not None:
+        return AnnouncementState(ending.value)
+    if is_over:
+        return AnnouncementState.LATE
+    return AnnouncementState.UNDER_WAY if delivered_bytes else AnnouncementState.PROMISED

@@ -1,0 +1,203 @@
+"""Announcements that have ended: what became of them, and who asks for one of them again. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from controller.errors import Taken
+from controller.plan.announcement_states import AnnouncementState, Ending, state_of
+from controller.plan.announcements import Announcement
+from controller.plan.deliveries import (
+    KEEP_US,
+    LAST_COUNT_US,
+    Delivered,
+    first_counts,
+    total_bytes,
+    with_count,
+    without_last_counts,
+)
+from controller.plan.keys import FlowId
+from topology.protocol import EntryTelemetry
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAnnouncement:
+    """An announcement that is not in the plan any more.
+
+    Attributes:
+        announcement: as it was, with what was delivered.
+        ending: how it has ended.
+        ended_us: when, Unix time.
+    """
+
+    announcement: Announcement
+    ending: Ending
+    ended_us: int
+
+    @property
+    def state(self) -> AnnouncementState:
+        """What became of it."""
+        size_bytes, delivered_bytes = self.announcement.size_bytes, total_bytes(self.announcement.delivered)
+        return state_of(size_bytes, delivered_bytes, is_over=True, ending=self.ending)
+
+
+@dataclass(frozen=True, slots=True)
+class UsedKey:
+    """An idempotency key that an announcement was made with, which has ended.
+
+    Attributes:
+        key: it.
+        sequence: the announcement's.
+        ended_us: when that has ended, Unix time.
+    """
+
+    key: str
+    sequence: int
+    ended_us: int
+
+
+def check_same(known: Announcement, fingerprint: str, field: str, name: str) -> None:
+    """Refuse another announcement by a name that was used.
+
+    Raises:
+        Taken: it is another one.
+    """
+    if known.fingerprint != fingerprint:
+        raise Taken(field, name)
+
+
+class Ended:
+    """What was delivered of announcements; those that have ended lately, by sequence; the keys of older ones."""
+
+    def __init__(self, announcements: dict[str, Announcement]) -> None:
+        self._announcements = announcements  # those in the plan
+        self._owners: dict[FlowId, str] = {}  # by flow, the name of its announcement
+        self._to_save: set[str] = set()
+        self.last_sequence = 0
+        self.lately: dict[int, EndedAnnouncement] = {}
+        self._used: dict[str, UsedKey] = {}
+        self._changed: dict[int, EndedAnnouncement] = {}
+
+    def begun(self, announcement: Announcement, sequence: int) -> Announcement:
+        """Return an announcement that begins, with its number and where its counts start."""
+        before = self.last_counts(announcement.announcement_id)
+        counts = first_counts((flow.name for flow in announcement.flows), before)
+        return replace(announcement, sequence=sequence, delivered=counts)
+
+    def entered(self, announcement: Announcement) -> None:
+        """Note whose flows these are."""
+        self._owners |= {flow.name: announcement.announcement_id for flow in announcement.flows}
+
+    def add(self, announcement: Announcement, ending: Ending, now_us: int) -> EndedAnnouncement:
+        """Keep what became of an announcement."""
+        ended = EndedAnnouncement(announcement, ending, now_us)
+        self._put(ended)
+        for flow in announcement.flows:
+            self._owners.pop(flow.name, None)
+        if announcement.key:
+            self._used[announcement.key] = UsedKey(announcement.key, announcement.sequence, now_us)
+        return ended
+
+    def counted(self, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> None:
+        """Take in a count of an entry; it is the last one if the entry has ended."""
+        flow = FlowId(seen.name)
+        known = self._announcements.get(self._owners.get(flow, ""))
+        if (known is None or is_last) and self._was_lately(flow, seen, now_us, is_last=is_last):
+            return
+        if known is not None:
+            self._goes_on(known, with_count(known.delivered, flow, seen, now_us, is_last=is_last))
+
+    def counted_together(self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int, now_us: int) -> None:
+        """Take in a count of an entry that carries several flows: what was promised first is taken to have come first.
+
+        The host does not tell them apart, so what each of them has delivered is not exact.
+        """
+        left_bytes = grown_bytes
+        owners = (self._announcements.get(self._owners.get(flow, "")) for flow in flows)
+        known_by_number = {known.sequence: known for known in owners if known is not None}
+        for _, known in sorted(known_by_number.items()):
+            lacks_bytes = max(0, known.size_bytes - total_bytes(known.delivered))
+            part_bytes = left_bytes if known.sequence == max(known_by_number) else min(left_bytes, lacks_bytes)
+            left_bytes -= part_bytes
+            (flow,) = (one.name for one in known.flows if one.name in flows)
+            counted = (
+                one.counted_with_others(seen, part_bytes, now_us) if one.flow == flow else one
+                for one in known.delivered
+            )
+            self._goes_on(known, tuple(counted))
+
+    def _goes_on(self, known: Announcement, delivered: tuple[Delivered, ...]) -> None:
+        """Take in what an announcement in the plan has delivered.
+
+        It is saved when a count has begun, which after a crash could not be told from another, or when all has arrived.
+        """
+        now = known.with_delivered(delivered)
+        self._announcements[known.announcement_id] = now
+        anew = any(a.is_of_another_count(b) for a, b in zip(delivered, known.delivered, strict=True))
+        if anew or now.finished_us != known.finished_us:
+            self._to_save.add(known.announcement_id)
+
+    def counts(self) -> dict[str, Announcement]:
+        """Return, once, the announcements in the plan whose counts are to be saved."""
+        names, self._to_save = self._to_save, set()
+        return {name: self._announcements[name] for name in names if name in self._announcements}
+
+    def _was_lately(self, flow: FlowId, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
+        """Take in a count of a flow whose announcement has ended; return whether it was of one."""
+        for ended in reversed(self.lately.values()):
+            for one in ended.announcement.delivered:
+                if one.flow == flow and not one.is_last and one.counted_since_ns in {0, seen.counted_since_ns}:
+                    delivered = with_count(ended.announcement.delivered, flow, seen, now_us, is_last=is_last)
+                    self._put(replace(ended, announcement=ended.announcement.with_delivered(delivered)))
+                    return True
+        return False
+
+    def last_counts(self, announcement_id: str) -> dict[FlowId, Delivered]:
+        """Return the counts of the announcements of a name that have ended lately, which now have theirs for good."""
+        found: dict[FlowId, Delivered] = {}
+        for ended in tuple(self.lately.values()):
+            known = ended.announcement
+            if known.announcement_id == announcement_id:
+                found |= {one.flow: one for one in known.delivered}
+                self._put(replace(ended, announcement=replace(known, delivered=without_last_counts(known.delivered))))
+        return found
+
+    def repeated(
+        self, announcement_id: str, key: str, fingerprint: str
+    ) -> Announcement | EndedAnnouncement | UsedKey | None:
+        """Return the announcement that is asked for again, by its key or, of those in the plan, by its name.
+
+        Raises:
+            Taken: that one is of something else.
+        """
+        for known in self._announcements.values():
+            is_key = bool(key) and known.key == key
+            if is_key or known.announcement_id == announcement_id:
+                check_same(
+                    known, fingerprint, "Idempotency-Key" if is_key else "id", key if is_key else announcement_id
+                )
+                return known
+        for ended in self.lately.values():
+            if key and ended.announcement.key == key:
+                check_same(ended.announcement, fingerprint, "Idempotency-Key", key)
+                return ended
+        return self._used.get(key)
+
+    def forget_old(self, now_us: int) -> None:
+        """Forget what is to be read from the store from now on, and keys that nobody asks for any more."""
+        self.lately = {n: ended for n, ended in self.lately.items() if now_us - ended.ended_us < LAST_COUNT_US}
+        for key in [k for k, used in self._used.items() if now_us - used.ended_us >= KEEP_US]:
+            del self._used[key]
+
+    def restore(self, used: Iterable[UsedKey], last_sequence: int) -> None:
+        """Take in the keys that were saved, and the highest number of an announcement that has ended."""
+        self._used = {one.key: one for one in used}
+        self.last_sequence = last_sequence
+
+    def changes(self) -> tuple[EndedAnnouncement, ...]:
+        """Return, once, what has changed since the last call."""
+        changed, self._changed = tuple(self._changed.values()), {}
+        return changed
+
+    def _put(self, ended: EndedAnnouncement) -> None:
+        self.lately[ended.announcement.sequence] = ended
+        self._changed[ended.announcement.sequence] = ended

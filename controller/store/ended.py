@@ -1,0 +1,80 @@
+"""Announcements that have ended as the store has them, and the questions about them."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, RowMapping, delete, func, select
+
+from controller.plan.announcement_states import AnnouncementState, Ending
+from controller.plan.ended import EndedAnnouncement, UsedKey
+from controller.store.announcements import announcement_of, announcement_text
+from controller.store.tables import ENDED_ANNOUNCEMENTS as ENDED
+from controller.store.text import original, storable
+
+
+@dataclass(frozen=True, slots=True)
+class EndedQuery:
+    """Which announcements that have ended.
+
+    Attributes:
+        after: those with a higher number.
+        limit: how many at most, the lowest numbers first.
+        states: in one of these; empty for any.
+        announcement_id: of this name, and of these the newest first; empty for any.
+    """
+
+    after: int = 0
+    limit: int = 1
+    states: tuple[AnnouncementState, ...] = ()
+    announcement_id: str = ""
+
+
+def ended_row(ended: EndedAnnouncement) -> dict[str, str | int | None]:
+    """Return an announcement that has ended as its row."""
+    known = ended.announcement
+    body = {"announcement": json.loads(announcement_text(known)), "ending": ended.ending, "ended_us": ended.ended_us}
+    return {
+        "sequence": known.sequence,
+        "id": storable(known.announcement_id),
+        "state": ended.state.value,
+        "ended_us": ended.ended_us,
+        "key": storable(known.key),
+        "body": storable(json.dumps(body)),
+    }
+
+
+def ended_of(row: RowMapping) -> EndedAnnouncement:
+    """Return the announcement that a row keeps.
+
+    Raises:
+        ValueError, KeyError, TypeError: the row was not written by us.
+    """
+    tree = json.loads(original(row["body"]))
+    announcement = announcement_of(json.dumps(tree["announcement"]))
+    return EndedAnnouncement(announcement, Ending(tree["ending"]), tree["ended_us"])
+
+
+def found(connection: Connection, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
+    """Return what a question asks for."""
+    wanted = select(ENDED).where(ENDED.c.sequence > query.after).limit(query.limit)
+    if query.states:
+        wanted = wanted.where(ENDED.c.state.in_([state.value for state in query.states]))
+    if query.announcement_id:
+        wanted = wanted.where(ENDED.c.id == storable(query.announcement_id)).order_by(ENDED.c.sequence.desc())
+    else:
+        wanted = wanted.order_by(ENDED.c.sequence)
+    return tuple(ended_of(row) for row in connection.execute(wanted).mappings())
+
+
+def used_keys(connection: Connection) -> tuple[tuple[UsedKey, ...], int]:
+    """Return the idempotency keys of all that have ended, and the highest number."""
+    columns = (ENDED.c.key, ENDED.c.sequence, ENDED.c.ended_us)
+    rows: Iterable[RowMapping] = connection.execute(select(*columns).where(ENDED.c.key != "")).mappings()
+    keys = tuple(UsedKey(original(row["key"]), row["sequence"], row["ended_us"]) for row in rows)
+    return keys, connection.execute(select(func.max(ENDED.c.sequence))).scalar() or 0
+
+
+def forget(connection: Connection, before_us: int) -> None:
+    """Forget what has ended before a time, Unix time."""
+    connection.execute(delete(ENDED).where(ENDED.c.ended_us < before_us))
