@@ -9,6 +9,7 @@ import structlog
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
 from apps.process import stop_signal, web, working
+from controller.announced import Announced
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit
 from controller.northbound.api import api
@@ -66,7 +67,10 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         network = settings.site.network
-        behind = Dependencies(reports, use_cases, state.events, network, state.now_us, sessions.dpids, audits.view)
+        announced = Announced(state, store)
+        behind = Dependencies(
+            reports, use_cases, announced, state.events, network, state.now_us, sessions.dpids, audits.view
+        )
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(state.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)

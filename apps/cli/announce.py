@@ -31,6 +31,7 @@ def announce(
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
     local_port: options.LocalPort = 0,
+    key: options.Key = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -44,6 +45,7 @@ def announce(
     headway announce image-0042.fits --deadline 30s    # on a host of the site
     """
     where = base.zone(zone)
+    sent = {"Idempotency-Key": base.request_key(key)}
     body: dict[str, Any] = {"class": flow_class, "bytes": _size_bytes(file, size)}
     deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
     if deadline_us is not None:
@@ -52,7 +54,7 @@ def announce(
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
     try:
-        promise = base.call(url, "POST /v1/announcements", body)
+        promise = base.call(url, "POST /v1/announcements", body, headers=sent, waits_s=base.WAITS_S)
     except base.ControllerRefused as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
@@ -71,7 +73,9 @@ def release(
     headway release image
     """
     gone = base.call(url, f"DELETE /v1/announcements/{base.segment(name)}")
-    typer.echo(json.dumps(gone) if as_json else f"{name}: released")
+    least = "" if gone["exact"] else "at least "
+    said = f"{name}: released; delivered {least}{gone['delivered_bytes']:,} of {gone['bytes']:,} bytes by now"
+    typer.echo(json.dumps(gone) if as_json else said)
 
 
 def _size_bytes(file: Path | None, size: str | None) -> int:

@@ -1,6 +1,8 @@
 """What all commands that talk to a controller share: one HTTP call, one line for what is wrong, exit codes."""
 
 import contextlib
+import re
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -98,6 +100,14 @@ def _read(url: str, answer: "httpx.Response") -> Any:
     if answer.status_code == 409 and "offers" in said:
         raise ControllerRefused(said)
     stop(detail, EXIT_USAGE if answer.status_code in {400, 422} else EXIT_FAILED)
+
+
+def request_key(key: str | None) -> str:
+    """Return a name for the request, made up if there is none; it can be a header."""
+    key = secrets.token_hex(8) if key is None else key
+    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
+        stop("--key: need 1 to 255 letters, digits and signs of ASCII, without spaces", EXIT_USAGE)
+    return key
 
 
 def segment(name: str) -> str:

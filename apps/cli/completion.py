@@ -30,7 +30,8 @@ def reservations(incomplete: str) -> list[tuple[str, str]]:
 
 def announcements(incomplete: str) -> list[str]:
     """Return the names of what is announced."""
-    return [a["id"] for a in _asked("/v1/announcements") or [] if a["id"].startswith(incomplete)]
+    found = _asked("/v1/announcements?limit=1000").get("announcements", [])
+    return list(dict.fromkeys(a["id"] for a in found if a["id"].startswith(incomplete)))
 
 
 def ends(incomplete: str) -> list[tuple[str, str]]:

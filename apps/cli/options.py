@@ -12,6 +12,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
+Key = Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")]
 Class = Literal["urgent", "predictable", "background"]
 
 

@@ -1,7 +1,5 @@
 """``headway reserve``: asks for bandwidth, holds it, commits it."""
 
-import re
-import secrets
 import time
 from datetime import tzinfo
 from typing import Annotated, Any
@@ -34,7 +32,7 @@ def reserve(
     local_port: options.LocalPort = 0,
     description: Annotated[str, typer.Option(help="Your own words.")] = "",
     hold_only: Annotated[bool, typer.Option("--hold-only", help="Hold it for a minute; commit it later.")] = False,
-    key: Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")] = None,
+    key: options.Key = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -47,7 +45,7 @@ def reserve(
 
     headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
     """
-    where, key = base.zone(zone), _key(key)
+    where, key = base.zone(zone), base.request_key(key)
     body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
@@ -60,14 +58,6 @@ def reserve(
     tables.show_reservation(reserved, where, as_json)
     _check(reserved)
     base.end_carried(reserved)
-
-
-def _key(key: str | None) -> str:
-    """Return a name for the request, made up if there is none; it can be a header."""
-    key = secrets.token_hex(8) if key is None else key
-    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
-        base.stop("--key: need 1 to 255 letters, digits and signs of ASCII, without spaces", base.EXIT_USAGE)
-    return key
 
 
 def _bound(max_rtt: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rich.table import Table
 from apps.cli import shown
 from topology import units
 
+GRAVE = {"fallback", "no-agent", "no-lease"}  # the plan does not hold there
 MOST_ROWS = 20  # of one place's drift; a switch that has started anew has lost a thousand rules
 
 
@@ -21,11 +22,12 @@ def show_plan(view: dict[str, Any]) -> None:
     for name, link in desired["links"].items():
         console.print(_link_table(name, link, view["layers"][name], desired["epoch"]))
     flows = Table(title="allocations")
-    for column in ("name", "from", "to", "payload", "window"):
-        flows.add_column(column, justify="right" if column in {"payload", "window"} else "left")
+    for column in ("name", "to", "planned", "delivered", "in the way", "window"):
+        flows.add_column(column, justify="right" if column in {"planned", "delivered", "window"} else "left")
     for entry in desired["allocations"]:
-        rate, window = units.shown_rate(entry["payload_bps"]), f"{entry['window_segments']:,} segments"
-        flows.add_row(entry["name"], entry["from"], entry["to"], rate, window)
+        rates = (units.shown_rate(entry["payload_bps"]), units.shown_rate(entry["progress"]["delivered_bps"]))
+        window, way = f"{entry['window_segments']:,}", entry["progress"]["hindrance"] or ""
+        flows.add_row(entry["name"], entry["to"], *rates, f"[red]{way}[/red]" if way in GRAVE else way, window)
     console.print(flows)
     for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
         console.print(f"[red]{problem}[/red]")

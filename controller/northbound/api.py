@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.errors import NotAllowed, NotKnown, Outdated, Unconditional
+from controller.errors import NotAllowed, NotKnown, Outdated, Taken, Unconditional
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import EventStream
@@ -30,6 +30,7 @@ MOST_BODY_BYTES = 256 * 1024  # a thousand senders with the longest names
 STATUS: dict[type[Exception], int] = {
     NotKnown: 404,
     Illegal: 409,
+    Taken: 409,
     Outdated: 412,
     NotAllowed: 422,
     Unconditional: 428,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from controller.announced import Announced
 from controller.audit.record import DriftView
 from controller.events import Events
 from controller.reports import Reports
@@ -17,6 +18,7 @@ class Dependencies:
     Attributes:
         reports: the plan, and what hosts and switches have said.
         use_cases: reservations and announcements.
+        announced: announcements to read, those that have ended too.
         events: what happens.
         network: the topology.
         now_us: the clock, Unix time.
@@ -26,6 +28,7 @@ class Dependencies:
 
     reports: Reports
     use_cases: UseCases
+    announced: Announced
     events: Events
     network: Network
     now_us: Callable[[], int]

@@ -101,6 +101,12 @@ def _hosts(view: View) -> Iterator[Metric]:
     again = CounterMetricFamily("headway_retransmitted_segments", "Segments that were sent again.", labels=named)
     sent = CounterMetricFamily("headway_sent_segments", "Segments that were sent, all of them.", labels=named)
     rtt = GaugeMetricFamily("headway_rtt_seconds", "Smoothed round trip.", labels=named)
+    about = "1 if its connections run the host's own congestion control, because too much is lost."
+    fallback = GaugeMetricFamily("headway_agent_fallback", about, labels=named)
+    about = "Payload that was confirmed in the last second or so, bit/s."
+    rate = GaugeMetricFamily("headway_delivered_bps", about, labels=named)
+    about = "1 for what is in the way of more than is delivered."
+    hindrance = GaugeMetricFamily("headway_hindrance", about, labels=[*named, "hindrance"])
     for host, state in view.hosts.items():
         up.add_metric([host], state.connected)
         if state.telemetry is not None:
@@ -110,7 +116,13 @@ def _hosts(view: View) -> Iterator[Metric]:
             again.add_metric([host, entry.name], entry.retransmitted_segments)
             sent.add_metric([host, entry.name], entry.sent_segments)
             rtt.add_metric([host, entry.name], entry.rtt_us / 1e6)
-    yield from (up, lease, delivered, again, sent, rtt)
+            fallback.add_metric([host, entry.name], bool(entry.fallback))
+    for planned in view.desired.entries:
+        seen, flow = view.delivers(planned), planned.flow
+        rate.add_metric([flow.host, flow.name], seen.delivered_bps)
+        if seen.hindrance is not None:
+            hindrance.add_metric([flow.host, flow.name, seen.hindrance], 1)
+    yield from (up, lease, delivered, again, sent, rtt, fallback, rate, hindrance)
 
 
 def _drift(view: DriftView) -> Iterator[Metric]:

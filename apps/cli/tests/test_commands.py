@@ -19,7 +19,7 @@ from apps.cli import announce, availability, base, client, completion, events, o
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
-from topology.protocol import FlowClass
+from topology.protocol import EntryTelemetry, FlowClass, Telemetry
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -56,6 +56,23 @@ def test_reservations_are_found_by_state_class_ends_and_time(cli):
     assert cli.json("reservations", "--before", "21:59") == []
     assert one in cli.run("reservations", "--after", "22:01")[0]
     assert "no reservations" in cli.run("reservations", "--to", "la-serena")[0]
+
+
+def test_announcements_are_a_table_of_eighty_columns_and_one_is_told_in_full(cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    image = cli.json("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB", "--id", "image-0042")
+    seen = EntryTelemetry("image-0042/base20", 1, 1, 900_000_000, 9, 0, 180_000, counted_since_ns=1)
+    cli.site.attach("base20")
+    cli.site.reports.host_telemetry("base20", Telemetry(2, 250, (seen,)))
+    table = cli.run("announcements")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert re.search(r"image-0042 +│ under-way +│ 33% of 2.7 GB +│", table)
+    told = cli.run("announcements", "image-0042")[0]
+    assert "image-0042: under-way" in told
+    assert "900,000,000 bytes" in told
+    assert cli.json("announcements", "--state", "under-way")[0]["promised"] == image["promised"]
+    assert "delivered at least 900,000,000 of 2,700,000,000 bytes by now" in cli.run("release", "image-0042")[0]
+    assert "no announcements" in cli.run("announcements", "--state", "late")[0]
 
 
 def test_words_of_others_do_not_colour_the_table(cli):

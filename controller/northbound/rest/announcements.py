@@ -1,19 +1,25 @@
 """``/v1/announcements``: parse, call, render."""
 
+import asyncio
 import uuid
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
+from controller.announced import Known, sequence_of
 from controller.checks import AnnouncementRequest
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest import render_promises
+from controller.northbound.rest import render_announcements
+from controller.northbound.rest.announcement_shapes import AnnouncementOut, AnnouncementPage
 from controller.northbound.rest.answers import add, answer, once_saved, refusal
-from controller.northbound.rest.bodies import AnnouncementIn
-from controller.northbound.rest.shapes import AnnouncementOut
+from controller.northbound.rest.bodies import AnnouncementIn, AnnouncementQuery
+from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.plan.admission import Refused
+from controller.plan.announcements import Announcement
+from controller.plan.ended import UsedKey
 from controller.plan.plan import THE_REST
 
 Name = Annotated[str, Path(alias="id", description="The announcement's name.", examples=["image"])]
@@ -24,42 +30,82 @@ class Announcements:
 
     def __init__(self, dependencies: Dependencies, decisions: Decisions) -> None:
         self._use_cases = dependencies.use_cases
+        self._announced = dependencies.announced
+        self._now_us = dependencies.now_us
         self._decisions = decisions
 
     def routes(self) -> APIRouter:
         """Return the routes."""
         routes = APIRouter(tags=["announcements"])
         many, one = "/v1/announcements", "/v1/announcements/{id}"
-        promised = {201: {"model": AnnouncementOut, "description": "It is promised"}}
-        there = {200: {"model": list[AnnouncementOut], "description": "All of them"}}
-        gone = {200: {"model": AnnouncementOut, "description": "As it was"}}
+        promised = {
+            201: {"model": AnnouncementOut, "description": "It is promised"},
+            200: {"model": AnnouncementOut, "description": "It was asked for before"},
+        }
+        page = {200: {"model": AnnouncementPage, "description": "A page", "headers": LINKED}}
+        shown = {200: {"model": AnnouncementOut, "description": "As it is now"}}
+        gone = {200: {"model": AnnouncementOut, "description": "What became of it"}}
         add(routes, f"POST {many}", self.announce, promised, 400, 404, 409, 413, 415, 422, 503)
-        add(routes, f"GET {many}", self.announced, there)
+        add(routes, f"GET {many}", self.page, page, 422, 503)
+        add(routes, f"GET {one}", self.get, shown, 404, 422, 503)
         add(routes, f"DELETE {one}", self.release, gone, 404, 422, 503)
         return routes
 
-    async def announce(self, body: AnnouncementIn) -> Response:
-        """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers."""
+    async def announce(self, body: AnnouncementIn, key: Key = None) -> Response:
+        """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers.
+
+        Asked again with the same `id` or `Idempotency-Key` and the same body, it is the same announcement.
+        """
         deadline_us = None if body.deadline_s is None else round(body.deadline_s * 1e6)
-        name = body.id or uuid.uuid4().hex[:12]
-        selector = THE_REST if body.connections is None else body.connections.value()
         asked = AnnouncementRequest(
-            name, body.flow_class, body.size_bytes, body.senders, body.target, deadline_us, selector
+            body.id or uuid.uuid4().hex[:12],
+            body.flow_class,
+            body.size_bytes,
+            body.senders,
+            body.target,
+            deadline_us,
+            THE_REST if body.connections is None else body.connections.value(),
+            key or "",
+            is_named=body.id is not None,
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)
-        if isinstance(done.value, Refused):
-            return refusal(done.value)
-        (obstacles,) = self._use_cases.obstacles([done.value])
-        return answer(render_promises.announcement(done.value, obstacles), 201)
+        value = done.value
+        if isinstance(value, Refused):
+            return refusal(value)
+        if isinstance(value, UsedKey):
+            value = await asyncio.to_thread(self._announced.repeated, value, asked.fingerprint)
+        return self._shown(value, 200 if done.is_repeated else 201)
 
-    async def announced(self) -> Response:
-        """Return the announcements in the plan now."""
-        found = self._use_cases.announcements()
-        return answer(list(map(render_promises.announcement, found, self._use_cases.obstacles(found))))
+    def page(self, request: Request, query: Annotated[AnnouncementQuery, Query()]) -> Response:
+        """Return announcements in the order they were made, a page at a time; for thirty days those that have ended."""
+        after = 0 if query.cursor is None else sequence_after(query.cursor)
+        found = self._announced.page(after, query.limit + 1, query.state)
+        page, more = found[: query.limit], len(found) > query.limit
+        cursor = cursor_after(sequence_of(page[-1])) if more else None
+        return answer({"announcements": self._rendered(page), "next": cursor}, headers=linked(request, cursor))
+
+    def get(self, name: Name) -> Response:
+        """Return an announcement: the one in the plan, or else the last of this name that has ended."""
+        return self._shown(self._announced.one(name))
 
     async def release(self, name: Name) -> Response:
-        """Release an announcement: its bytes have arrived, its share goes back to the others."""
+        """Release an announcement: its bytes have arrived, its share goes back.
+
+        What became of it is kept; the last counts of its senders come within a second.
+        """
         done = self._use_cases.forget(name)
         await once_saved(done.saved)
-        return answer(render_promises.announcement(done.value, None))
+        return self._shown(done.value)
+
+    def _shown(self, known: Known, status: int = 200) -> Response:
+        (shown,) = self._rendered([known])
+        return answer(shown, status)
+
+    def _rendered(self, many: Sequence[Known]) -> list[AnnouncementOut]:
+        live = [known for known in many if isinstance(known, Announcement)]
+        why = dict(zip(map(sequence_of, live), self._use_cases.obstacles(live), strict=True))
+        progress, now_us = self._announced.progress(live), self._now_us()
+        return [
+            render_announcements.announcement(known, progress, why.get(sequence_of(known)), now_us) for known in many
+        ]

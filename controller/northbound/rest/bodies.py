@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from controller.plan.admission import Request
+from controller.plan.announcement_states import AnnouncementState
 from controller.plan.announcements import Wish, part_bits
 from controller.plan.availability import Question
 from controller.plan.ledger import HOLD_US
@@ -247,6 +248,18 @@ class AnnouncementIn(Body):
         default=None, gt=0, le=10**9, allow_inf_nan=False, description="By when, seconds from now.", examples=[30]
     )
     connections: Connections
+
+
+class AnnouncementQuery(Body):
+    """Which announcements, and how many of them."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
+    cursor: str | None = Field(
+        default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
+    )
+    state: list[AnnouncementState] = Field(
+        default=[], max_length=len(AnnouncementState), description="In one of these states."
+    )
 
 
 class ReservationQuery(Body):

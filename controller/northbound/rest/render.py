@@ -9,6 +9,7 @@ from controller.northbound.rest.shapes import (
     LayersOut,
     LinkPlanOut,
     PlanOut,
+    ProgressOut,
     StepOut,
     ViewOut,
 )
@@ -17,13 +18,14 @@ from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
 from controller.reports import View
 from controller.state.installed import StepDone
+from controller.state.progress import EntryProgress
 from controller.state.reported import HostState
 from topology.network import Hop, Network, Switch
 from topology.units import shown_time
 
 
-def plan(value: Plan, network: Network) -> PlanOut:
-    """Return a plan."""
+def plan(value: Plan, network: Network, seen: View | None = None) -> PlanOut:
+    """Return a plan; ``seen`` is what is delivered now, if the plan is more than held ready."""
     circuit = {Hop(tail, head): link.circuit for tail, head, link in network.circuit_links}
     return {
         "epoch": value.epoch,
@@ -40,9 +42,20 @@ def plan(value: Plan, network: Network) -> PlanOut:
                 "connections": connections(e.flow.selector),
                 "dscp": e.flow.mark,
                 "carries": list(e.flow.names),
+                "progress": None if seen is None else _progress(seen.delivers(e)),
             }
             for e in value.entries
         ],
+    }
+
+
+def _progress(value: EntryProgress) -> ProgressOut:
+    return {
+        "delivered_bytes": value.delivered_bytes,
+        "delivered_bps": value.delivered_bps,
+        "least": value.is_least,
+        "hindrance": value.hindrance,
+        "since": shown_time(value.since_us),
     }
 
 
@@ -61,8 +74,8 @@ def _link(value: LinkPlan, circuit: str | None) -> LinkPlanOut:
 def view(value: View, network: Network) -> ViewOut:
     """Return the plan at every layer."""
     return {
-        "desired": plan(value.desired, network),
-        "installed": None if value.installed is None else plan(value.installed, network),
+        "desired": plan(value.desired, network, value),
+        "installed": None if value.installed is None else plan(value.installed, network, value),
         "layers": {str(hop): _layers(layers) for hop, layers in value.layers.items()},
         "violations": [str(v) for v in violations(value.layers)],
         "error": value.error,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from controller.northbound.rest.shapes import (
-    AnnouncementOut,
     AvailabilityOut,
     ConnectionsOut,
     ConstraintsOut,
@@ -14,7 +13,6 @@ from controller.northbound.rest.shapes import (
     WayOut,
 )
 from controller.plan.admission import Offer, Refused
-from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question
 from controller.plan.paths import circuits
 from controller.plan.plan import Selector
@@ -85,26 +83,6 @@ def connections(value: Selector) -> ConnectionsOut:
     return {"dest_port": value.dest_port, "local_port": value.local_port, "own_dscp": value.own_dscp}
 
 
-def announcement(value: Announcement, obstacles: Obstacles) -> AnnouncementOut:
-    """Return an announcement with its promise, and what keeps it from being carried at this moment."""
-    return {
-        "id": value.announcement_id,
-        "class": value.flows[0].flow_class,
-        "bytes": value.size_bytes,
-        "from": [f.host for f in value.flows],
-        "to": value.flows[0].target,
-        "connections": connections(value.flows[0].selector),
-        "announced": shown_time(value.announced_us),
-        "promised": shown_time(value.promised_us),
-        "promised_in_s": (value.promised_us - value.announced_us) / 1e6,
-        "rates": [_step(rate) for rate in value.rates],
-        "drawn_on": value.pool or None,
-        "lapses": shown_time(value.lapses_us),
-        "carried": None if obstacles is None else not obstacles,
-        "reasons": list(obstacles or ()),
-    }
-
-
 def refusal(value: Refused) -> dict[str, object]:
     """Return the numbers of a refusal, and the offers; the members of :class:`Refusal` that every problem lacks."""
     capacity = bool(value.resource)
@@ -148,7 +126,7 @@ def _way(question: Question, size_bytes: int | None, value: Availability, networ
         "circuits": list(circuits(network, value.path)),
         "rtt_ms": value.rtt_us / 1_000,
         "most_bps": value.most_bps,
-        "rates": [_step(ConstantRate(*piece)) for piece in value.rates],
+        "rates": [rate_step(ConstantRate(*piece)) for piece in value.rates],
         "earliest_start": None if start_us is None else shown_time(start_us),
         "volume": None if size_bytes is None else _volume(question, size_bytes, value),
     }
@@ -158,10 +136,11 @@ def _volume(question: Question, size_bytes: int, value: Availability) -> VolumeO
     return {
         "bytes": size_bytes,
         "wire_bits": 0 if question.volume is None else question.volume.size_bits,
-        "soonest": None if value.soonest is None else [_step(rate) for rate in value.soonest],
-        "lowest_constant": None if value.thriftiest is None else _step(value.thriftiest),
+        "soonest": None if value.soonest is None else [rate_step(rate) for rate in value.soonest],
+        "lowest_constant": None if value.thriftiest is None else rate_step(value.thriftiest),
     }
 
 
-def _step(value: ConstantRate) -> RateStep:
+def rate_step(value: ConstantRate) -> RateStep:
+    """Return a rate for a time."""
     return {"from": shown_time(value.start_us), "until": shown_time(value.end_us), "rate_bps": value.rate_bps}

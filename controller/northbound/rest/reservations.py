@@ -1,15 +1,12 @@
 """``/v1/reservations`` and ``/v1/availability``: parse, call, render."""
 
-import base64
-import binascii
 import secrets
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from controller.errors import NotAllowed, Outdated, Unconditional
+from controller.errors import Outdated, Unconditional
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_promises
@@ -22,6 +19,7 @@ from controller.northbound.rest.bodies import (
     ReservationQuery,
 )
 from controller.northbound.rest.conditional import etag, strong_tags
+from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
 from controller.plan.ledger import Created
@@ -29,15 +27,6 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
 
 Name = Annotated[str, Path(alias="id", description="The reservation's id.", examples=["9f86d081884c7d65"])]
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        pattern=r"^[\x21-\x7e]{1,255}$",
-        description="Your name for this request: asked again with it and the same body, it is not done twice.",
-        examples=["night-2026-11-21"],
-    ),
-]
 IfMatch = Annotated[
     str | None,
     Header(alias="If-Match", description="The entity tag of what you have seen; `*` for any.", examples=['"3"']),
@@ -49,7 +38,6 @@ IfNoneMatch = Annotated[
 
 _TAGGED = {"ETag": {"description": "The version, for If-Match", "schema": {"type": "string"}}}
 _LOCATED = {**_TAGGED, "Location": {"description": "Where it is", "schema": {"type": "string"}}}
-_LINKED = {"Link": {"description": 'The next page, `rel="next"`; absent on the last', "schema": {"type": "string"}}}
 
 
 def _one(description: str, headers: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +59,7 @@ class Reservations:
         many, one = "/v1/reservations", "/v1/reservations/{id}"
         shown = {200: _one("As it is now", _TAGGED)}
         asked = {201: _one("It is held, or committed", _LOCATED), 200: _one("It was asked for before", _LOCATED)}
-        page = {200: {"model": ReservationPage, "description": "A page", "headers": _LINKED}}
+        page = {200: {"model": ReservationPage, "description": "A page", "headers": LINKED}}
         same = {304: {"description": "It is as you have it", "headers": _TAGGED}}
         free = {200: {"model": AvailabilityOut, "description": "The answer along each path"}}
         writes = (400, 404, 409, 413, 415, 422, 503)
@@ -126,11 +114,10 @@ class Reservations:
 
     def page(self, request: Request, query: Annotated[ReservationQuery, Query()]) -> Response:
         """Return reservations in order of creation, a page at a time."""
-        after = 0 if query.cursor is None else _sequence(query.cursor)
+        after = 0 if query.cursor is None else sequence_after(query.cursor)
         found = [r for r in self._use_cases.reservations() if r.sequence > after and query.matches(r)]
         page, more = found[: query.limit], len(found) > query.limit
-        cursor = _cursor(page[-1].sequence) if more else None
-        headers = {} if cursor is None else {"Link": f'<{_next(request, cursor)}>; rel="next"'}
+        cursor = cursor_after(page[-1].sequence) if more else None
         return answer(
             {
                 "reservations": [
@@ -139,7 +126,7 @@ class Reservations:
                 ],
                 "next": cursor,
             },
-            headers=headers,
+            headers=linked(request, cursor),
         )
 
     async def change(self, name: Name, body: ReservationChange, if_match: IfMatch = None) -> Response:
@@ -186,29 +173,3 @@ def _created(name: str, body: ReservationIn, key: str | None, now_us: int) -> Cr
     if key is None:
         return Created(name, now_us, hold_us=body.hold_s * 1_000_000)
     return Created(name, now_us, key, body.fingerprint, body.hold_s * 1_000_000)
-
-
-def _cursor(sequence: int) -> str:
-    """Return the cursor that goes on behind a reservation."""
-    return base64.urlsafe_b64encode(f"after {sequence}".encode()).decode()
-
-
-def _sequence(cursor: str) -> int:
-    """Return what :func:`_cursor` was given.
-
-    Raises:
-        NotAllowed: it is not one of ours.
-    """
-    try:
-        word, number = base64.b64decode(cursor, b"-_", validate=True).decode("ascii").split(" ")
-        if word == "after" and number.isdecimal():
-            return int(number)
-    except (binascii.Error, ValueError):
-        pass
-    raise NotAllowed("cursor", "is not the `next` of a page")
-
-
-def _next(request: Request, cursor: str) -> str:
-    """Return where the next page is."""
-    query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
-    return f"{request.url.path}?{urlencode([*query, ('cursor', cursor)])}"

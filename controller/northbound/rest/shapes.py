@@ -9,6 +9,7 @@ from controller.plan.admission import OfferKind
 from controller.plan.bursts import Choice
 from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import LineState
+from controller.state.progress import Hindrance
 from topology.protocol import FlowClass
 
 WHOLE = ConfigDict(extra="forbid")
@@ -177,33 +178,6 @@ class AvailabilityOut(_Ends):
     paths: Annotated[list[WayOut], Field(description="The nearest first.")]
 
 
-_AnnouncementEnds = TypedDict(
-    "_AnnouncementEnds",
-    {
-        "class": ClassOf,
-        "from": Annotated[list[str], Field(description="Sending hosts.", examples=[["base20", "base21"]])],
-        "to": Annotated[str, Field(description="Receiving host.", examples=["arch"])],
-    },
-)
-
-
-@with_config(WHOLE)
-class AnnouncementOut(_AnnouncementEnds):
-    """Bytes that are coming, and the promise."""
-
-    id: Annotated[str, Field(description="Its name.", examples=["image"])]
-    bytes: Annotated[int, Field(description="Payload, all senders together.")]
-    announced: Annotated[Time, Field(description="When it was announced.")]
-    promised: Annotated[Time, Field(description="When the last byte will be confirmed at the latest.")]
-    promised_in_s: Annotated[float, Field(description="From the announcement to the promise, seconds.")]
-    rates: Annotated[list[RateStep], Field(description="What each sender is promised.")]
-    connections: Annotated[ConnectionsOut, Field(description="Which connections of each sender to the target.")]
-    drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]
-    lapses: Annotated[Time, Field(description="When it is forgotten if nobody releases it.")]
-    carried: Carried
-    reasons: Reasons
-
-
 @with_config(WHOLE)
 class ClassOut(TypedDict):
     """What a class has of one direction of a circuit."""
@@ -234,6 +208,19 @@ _FlowEnds = TypedDict(
 
 
 @with_config(WHOLE)
+class ProgressOut(TypedDict):
+    """What is delivered of an allocation, and what is in the way of more."""
+
+    delivered_bytes: Annotated[int, Field(description="Payload confirmed since its host had it first.")]
+    delivered_bps: Annotated[int, Field(description="Payload, bit/s, in the last second or so.")]
+    least: Annotated[bool, Field(description="Whether some of it may not have been counted.")]
+    hindrance: Annotated[
+        Hindrance | None, Field(description="What is in the way of more; null if it has what is planned.")
+    ]
+    since: Annotated[Time, Field(description="Since when that is so.")]
+
+
+@with_config(WHOLE)
 class AllocationOut(_FlowEnds):
     """What one host may send to another."""
 
@@ -244,6 +231,9 @@ class AllocationOut(_FlowEnds):
     connections: Annotated[ConnectionsOut, Field(description="Which of the two hosts' connections it is for.")]
     dscp: Annotated[int | None, Field(description="The code point its packets are marked with; null for none.")]
     carries: Annotated[list[str], Field(description="The flows it stands for, itself included.")]
+    progress: Annotated[
+        ProgressOut | None, Field(description="What is delivered; null in a plan that is only held ready.")
+    ]
 
 
 @with_config(WHOLE)

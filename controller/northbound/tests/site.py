@@ -1,5 +1,6 @@
 """The API of a site without switches and agents, in process."""
 
+from controller.announced import Announced
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.tests.fakes import START_US, FakeSite
@@ -23,6 +24,7 @@ def dependencies_of(site: FakeSite) -> Dependencies:
     return Dependencies(
         reports=site.reports,
         use_cases=site.use_cases,
+        announced=Announced(site.state, site.store),
         events=site.state.events,
         network=network,
         now_us=site.clock,

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller.northbound.api import MOST_BODY_BYTES, api
 from controller.northbound.rest import answers, conditional
 from controller.northbound.tests.site import api_of, dependencies_of
+from controller.plan.deliveries import LAST_COUNT_US
 from controller.tests.fakes import ready_site
 from topology.protocol import EntryTelemetry, FlowClass, Telemetry
 
@@ -48,13 +49,61 @@ def test_an_announcement_is_answered_with_a_promise(client):
     said = answer.json()
     assert 24.8 < said["promised_in_s"] < 25.1
     assert (said["from"], said["drawn_on"], said["rates"][0]["rate_bps"]) == (IMAGE["from"], None, 469_400_000)
-    assert client.get("/v1/announcements").json() == [said]
+    assert client.get("/v1/announcements").json() == {"announcements": [said], "next": None}
+    assert client.get("/v1/announcements/image").json() == said
 
 
 def test_an_announcement_without_a_name_gets_one(client):
     named = client.post("/v1/announcements", json={k: v for k, v in IMAGE.items() if k != "id"}).json()["id"]
     assert client.delete(f"/v1/announcements/{named}").status_code == 200
-    assert client.get("/v1/announcements").json() == []
+    assert client.get(f"/v1/announcements/{named}").json()["state"] == "released"
+
+
+def test_an_announcement_asked_for_again_is_the_same_and_something_else_by_its_name_a_problem(client):
+    first = client.post("/v1/announcements", json=IMAGE)
+    again = client.post("/v1/announcements", json=IMAGE)
+    assert (first.status_code, again.status_code, again.json()) == (201, 200, first.json())
+    other = client.post("/v1/announcements", json=IMAGE | {"bytes": 5})
+    assert (other.status_code, other.json()["type"], other.json()["field"]) == (409, "/problems/taken", "id")
+
+
+def test_a_key_is_the_same_announcement_whatever_became_of_it(client, site):
+    body, key = {k: v for k, v in IMAGE.items() if k != "id"}, {"Idempotency-Key": "night-1"}
+    first = client.post("/v1/announcements", json=body, headers=key).json()
+    for later_us in (0, LAST_COUNT_US):
+        client.delete(f"/v1/announcements/{first['id']}")
+        site.clock.now_us += later_us
+        site.use_cases.tick()
+        again = client.post("/v1/announcements", json=body, headers=key)
+        assert (again.status_code, again.json()["id"], again.json()["state"]) == (200, first["id"], "released")
+    other = client.post("/v1/announcements", json=body | {"bytes": 5}, headers=key)
+    assert (other.status_code, other.json()["field"]) == (409, "Idempotency-Key")
+
+
+def test_announcements_come_in_pages_those_that_have_ended_too(client):
+    for number in range(3):
+        client.post("/v1/announcements", json=IMAGE | {"id": f"a{number}"})
+        client.delete(f"/v1/announcements/a{number}")
+    first = client.get("/v1/announcements?limit=2")
+    assert [a["id"] for a in first.json()["announcements"]] == ["a0", "a1"]
+    second = client.get(first.links["next"]["url"]).json()
+    assert ([a["id"] for a in second["announcements"]], second["next"]) == (["a2"], None)
+    assert client.get("/v1/announcements?state=late").json()["announcements"] == []
+
+
+def test_an_announcement_and_the_plan_show_what_was_delivered_and_what_is_in_the_way(client, site):
+    client.post("/v1/announcements", json=IMAGE)
+    site.converge()
+    seen = EntryTelemetry("image/base20", 1, 1, 5_000, 40, 3, 180_000, "loss", counted_since_ns=1)
+    site.reports.host_telemetry("base20", Telemetry(2, 250, (seen,)))
+    said = client.get("/v1/announcements/image").json()
+    assert (said["state"], said["delivered_bytes"], said["exact"], said["ended"]) == ("under-way", 5_000, True, None)
+    senders = {one["host"]: (one["delivered_bytes"], one["hindrance"]) for one in said["senders"]}
+    assert senders == {"base20": (5_000, "fallback"), "base21": (0, "not-applied")}
+    planned = {a["name"]: a["progress"] for a in client.get("/v1/plan").json()["desired"]["allocations"]}
+    assert (planned["image/base20"]["delivered_bytes"], planned["image/base20"]["hindrance"]) == (5_000, "fallback")
+    assert "image/base20 runs its own congestion control" in str(client.get("/healthz").json()["reasons"])
+    assert metrics(client)("agent_fallback", "base20", "image/base20") == 1
 
 
 def test_an_announcement_draws_on_what_its_site_has_reserved(client):
@@ -189,6 +238,7 @@ def test_metrics_show_agents_their_counters_and_the_switches(client, site):
     assert found("delivered_bytes_total", "base23", "background/base23") == 5_000
     assert found("retransmitted_segments_total", "base23", "background/base23") == 3
     assert found("rtt_seconds", "base23", "background/base23") == 0.18
+    assert found("agent_fallback", "base23", "background/base23") == 0
     assert found("switch_connected", "ls1") == 1
 
 
@@ -258,7 +308,7 @@ def explains_itself(schema):
 def test_every_operation_is_described_with_all_that_it_takes(idle):
     schema = idle.get("/openapi.json").json()
     operations = [operation for path in schema["paths"].values() for operation in path.values()]
-    assert len(operations) == 22
+    assert len(operations) == 23
     for operation in operations:
         assert operation["summary"] != ""
         for parameter in operation.get("parameters", []):
