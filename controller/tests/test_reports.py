@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.errors import NotAllowed, NotKnown
+from controller.errors import NotAllowed, NotKnown, Taken
 from controller.plan.admission import Refused
 from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
@@ -259,10 +259,10 @@ def test_a_host_nobody_knows_is_answered_with_those_there_are(site):
         site.announce(image(senders=("base99",)))
 
 
-def test_the_same_name_twice_is_refused(site):
+def test_the_same_name_for_something_else_is_refused(site):
     site.announce(image())
-    with pytest.raises(NotAllowed, match="already an announcement"):
-        site.announce(image())
+    with pytest.raises(Taken, match="was used for another announcement"):
+        site.announce(replace(image(), size_bytes=5))
 
 
 def test_releasing_what_is_not_there_says_so(site):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from hostagent.agent.counting import NO_HINDRANCE, Counting
+from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.status import Sight
 from hostagent.agent.stream import Bell, ControllerStream, Received
@@ -314,7 +314,7 @@ class Agent:
         seen_by_name = dict(zip(in_force.plan.held, counters, strict=True))
         hindrances = self._hindrances.seen(in_force.allocations, seen_by_name, now_ns)
         entries = tuple(
-            self._counting.told(name, seen, now_ns, demand.get(name), hindrances.get(name, NO_HINDRANCE))
+            self._counting.told(name, seen, now_ns, demand.get(name), hindrances.get(name, NOT_KEPT_BACK))
             for name, seen in seen_by_name.items()
         )
         return Telemetry(in_force.epoch, in_force.lease_left_ms(lease_now_ns()), entries, self._counting.ended(now_ns))

@@ -7,14 +7,14 @@ control is not counted, so then the count is the least that it can have been.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from hostagent.agent.hindrances import Hindrance
+from hostagent.agent.hindrances import KeptBack
 from hostagent.kernel.layout import EntryCounters
 from topology.protocol import EntryTelemetry
 
 TOLD_FOR_NS = (
     60_000_000_000  # the last count of an entry that has ended is said again for so long: a message may be lost
 )
-NO_HINDRANCE = Hindrance()
+NOT_KEPT_BACK = KeptBack()
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Counting:
 
     def ends(self, name: str, seen: EntryCounters, now_ns: int) -> None:
         """Keep the last count of an entry that is not in the kernel any more."""
-        last = self.told(name, seen, now_ns, None, NO_HINDRANCE)
+        last = self.told(name, seen, now_ns, None, NOT_KEPT_BACK)
         self._ended[name] = now_ns, replace(last, connections=0, active=0)
         self.since_ns.pop(name, None)
         self.least.discard(name)
@@ -52,7 +52,7 @@ class Counting:
         )
 
     def told(
-        self, name: str, seen: EntryCounters, now_ns: int, demand: tuple[bool, bool] | None, hindrance: Hindrance
+        self, name: str, seen: EntryCounters, now_ns: int, demand: tuple[bool, bool] | None, hindrance: KeptBack
     ) -> EntryTelemetry:
         """Return what is said of an entry; ``demand`` is what it wants and whether it stands by, if it is watched."""
         ago_ms = max(0, now_ns - seen.delivered_ns) // 1_000_000 if seen.delivered_ns else None

@@ -19,16 +19,16 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Hindrance:
+class KeptBack:
     """How long the connections of an entry were busy since the look before, together, and what kept them back, us."""
 
     busy_us: int = 0
     receiver_us: int = 0
     buffer_us: int = 0
 
-    def plus(self, other: "Hindrance") -> "Hindrance":
+    def plus(self, other: "KeptBack") -> "KeptBack":
         """Return both together."""
-        return Hindrance(
+        return KeptBack(
             self.busy_us + other.busy_us, self.receiver_us + other.receiver_us, self.buffer_us + other.buffer_us
         )
 
@@ -88,7 +88,7 @@ class Hindrances:
 
     def seen(
         self, allocations: Iterable[Allocation], counters: Mapping[str, EntryCounters], now_ns: int
-    ) -> dict[str, Hindrance]:
+    ) -> dict[str, KeptBack]:
         """Return by entry what has come since the call before; nothing for one that has nine tenths of its rate."""
         allocations, took_ns = tuple(allocations), now_ns - self._looked_ns
         slow = frozenset(a.name for a in allocations if self._is_slow(a, counters, took_ns))
@@ -102,11 +102,11 @@ class Hindrances:
             log.warning("agent.connections_not_seen", why=str(error))
             return {}
         before, self._before = self._before, now
-        entries, found = Entries(allocations), dict[str, Hindrance]()
+        entries, found = Entries(allocations), dict[str, KeptBack]()
         for cookie, one in now.items():
             name = entries.name_of(one)
             if name in slow:
-                found[name] = found.get(name, Hindrance()).plus(_grown(one, before.get(cookie), took_ns // 1000))
+                found[name] = found.get(name, KeptBack()).plus(_grown(one, before.get(cookie), took_ns // 1000))
         return found
 
     def _is_slow(self, allocation: Allocation, counters: Mapping[str, EntryCounters], took_ns: int) -> bool:
@@ -117,8 +117,8 @@ class Hindrances:
         return moved_bytes * 8_000_000_000 * 10 < allocation.rate_bps * took_ns * 9
 
 
-def _grown(now: SendingConnection, before: SendingConnection | None, took_us: int) -> Hindrance:
+def _grown(now: SendingConnection, before: SendingConnection | None, took_us: int) -> KeptBack:
     """Return what a connection has counted since it was seen before; no more than the time that has passed."""
     counted = (now.busy_us, now.receiver_us, now.buffer_us)
     known = (before.busy_us, before.receiver_us, before.buffer_us) if before else (0, 0, 0)
-    return Hindrance(*(min(took_us, max(0, a - b)) for a, b in zip(counted, known, strict=True)))
+    return KeptBack(*(min(took_us, max(0, a - b)) for a, b in zip(counted, known, strict=True)))

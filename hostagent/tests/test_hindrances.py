@@ -3,8 +3,8 @@
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 
-from hostagent.agent.counting import NO_HINDRANCE, TOLD_FOR_NS, Counting
-from hostagent.agent.hindrances import Hindrance, Hindrances
+from hostagent.agent.counting import NOT_KEPT_BACK, TOLD_FOR_NS, Counting
+from hostagent.agent.hindrances import Hindrances, KeptBack
 from hostagent.doctor.connections import SendingConnection
 from hostagent.kernel.image import object_image
 from hostagent.kernel.layout import layout_of
@@ -27,8 +27,8 @@ def test_what_has_come_since_the_look_before_is_summed_over_the_connections_of_t
     ]
     watch = Hindrances(lambda: looks.pop(0))
     seen = {"image/a": replace(NOTHING, connections=2)}
-    assert watch.seen((ENTRY,), seen, 1 * S_NS) == {"image/a": Hindrance(1_900_000, 300_000)}, "a new one: one second"
-    assert watch.seen((ENTRY,), seen, 2 * S_NS) == {"image/a": Hindrance(1_200_000, 800_000)}
+    assert watch.seen((ENTRY,), seen, 1 * S_NS) == {"image/a": KeptBack(1_900_000, 300_000)}, "a new one: one second"
+    assert watch.seen((ENTRY,), seen, 2 * S_NS) == {"image/a": KeptBack(1_200_000, 800_000)}
 
 
 def test_nobody_looks_at_the_connections_while_every_entry_has_its_rate():
@@ -65,5 +65,5 @@ def test_an_entry_that_comes_back_counts_anew():
     counting.ends("image/a", NOTHING, 6)
     counting.begins(["image/a"], 7)
     assert counting.ended(8) == ()
-    told = counting.told("image/a", NOTHING, 8, None, NO_HINDRANCE)
+    told = counting.told("image/a", NOTHING, 8, None, NOT_KEPT_BACK)
     assert (told.counted_since_ns, told.is_least, told.delivered_ago_ms) == (7, False, None)
