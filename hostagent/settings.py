@@ -54,7 +54,7 @@ class Fallback:
     """When an allocation's connections are given back because of catastrophic loss, and when they are taken again.
 
     Attributes:
-        loss: share of retransmitted segments from which on loss is catastrophic, ppm.
+        loss: share sent again, of the segments delivered or sent again, from which on loss is catastrophic, ppm.
         over: how long it is watched, microseconds.
         clear: share that is ordinary again, ppm.
         hold: how long the connections keep their own congestion control at least, microseconds.

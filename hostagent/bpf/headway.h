@@ -13,9 +13,9 @@ struct host {
 	__u64 netns_cookie;                /* only sockets of this network namespace are ours */
 	char algorithm[HEADWAY_NAME_BYTES]; /* our name in the kernel-wide list of congestion controls */
 	char fallback[HEADWAY_NAME_BYTES];  /* the namespace's own default, for a socket whose past is unknown */
-	/* Catastrophic loss: retransmitted segments in a million sent, over a period. From loss_trip_ppm on, the
-	 * allocation's sockets are given back; they are taken again after loss_hold_ns (twice as long each time it happens
-	 * again soon), once no more than loss_clear_ppm are lost. */
+	/* Catastrophic loss: segments sent again, in a million that were delivered or sent again, over a period. From
+	 * loss_trip_ppm on, the allocation's sockets are given back; they are taken again after loss_hold_ns (twice as long
+	 * each time it happens again soon), once no more than loss_clear_ppm are lost. */
 	__u64 loss_period_ns;
 	__u64 loss_hold_ns;
 	__u32 loss_trip_ppm;
@@ -81,9 +81,14 @@ struct counters {
 	__u64 slice_bytes;
 	__u64 lesser_bytes_per_s;        /* in the last whole slice */
 	__u64 lesser_bytes_per_s_before; /* in the one before */
+	__u64 delivered_segments; /* confirmed, cumulatively or selectively */
+	__u64 accounted_ns;       /* when a connection was last looked at */
 	__u64 loss_start_ns; /* of the period over which loss is judged, with the counts then */
-	__u64 loss_sent_segments;
+	__u64 loss_fresh_segments;
+	__u64 loss_delivered_segments;
 	__u64 loss_retransmitted_segments;
+	__u32 loss_behind_gap;
+	__u32 behind_gap; /* of the delivered, those that a gap keeps from being confirmed, a window of each connection at most */
 	__u64 fallback_since_ns;   /* catastrophic loss: the plan does not hold; 0 if it does */
 	__u64 returned_ns;         /* when it held again */
 	__u32 fallbacks;           /* one soon after the other */

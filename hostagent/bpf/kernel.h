@@ -48,6 +48,7 @@ struct tcp_sock {
 	__u32 lost; /* segments ever marked lost */
 	__u32 srtt_us; /* eighths of a microsecond */
 	__u32 data_segs_out;
+	__u32 delivered; /* segments, confirmed cumulatively or selectively */
 	__u32 total_retrans;
 	__u64 bytes_acked;
 	__u64 bytes_sent;

@@ -20,11 +20,13 @@ struct conn {
 	__u64 bytes_sent;    /* seen so far */
 	__u64 half_start_ns; /* the least round trip is kept for this half of a round trip and the one before */
 	__u64 accounted_ns;
-	__u64 bytes_acked; /* accounted so far, as the next two */
+	__u64 bytes_acked; /* accounted so far */
 	__u64 sent_once_bytes; /* counted in its allocation's demand, while it is watched */
 	__u64 due_ns;          /* when it said last that its flight will be over */
-	__u32 data_segs_out;
+	__u32 data_segs_out; /* accounted so far, as the next two */
 	__u32 total_retrans;
+	__u32 delivered;
+	__u32 behind_gap;  /* counted in its allocation */
 	__u32 least_rtt_us;
 	__u32 least_rtt_us_before;
 	__u32 slot;
@@ -85,7 +87,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_4 SEC(".maps");
+} hw_conns_5 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)

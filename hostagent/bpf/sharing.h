@@ -64,6 +64,9 @@ static __noinline int leave(struct conn *conn)
 	if (counters) {
 		set_part(conn, counters, PART_NONE);
 		__sync_fetch_and_add(&counters->connections, -1);
+		__sync_fetch_and_add(&counters->behind_gap, -conn->behind_gap);
+		conn->delivered -= conn->behind_gap; /* as if delivered to the next */
+		conn->behind_gap = 0;
 	}
 	return 0;
 }

@@ -31,9 +31,14 @@ class EntryCounters:
     slice_bytes: int
     lesser_bytes_per_s: int
     lesser_bytes_per_s_before: int
+    delivered_segments: int
+    accounted_ns: int
     loss_start_ns: int
-    loss_sent_segments: int
+    loss_fresh_segments: int
+    loss_delivered_segments: int
     loss_retransmitted_segments: int
+    loss_behind_gap: int
+    behind_gap: int
     fallback_since_ns: int
     returned_ns: int
     fallbacks: int

@@ -22,8 +22,8 @@ class Tuning:
     """What the kernel part is told once, when it is loaded.
 
     Attributes:
-        loss_trip_ppm: retransmitted segments in a million sent, from which on loss is catastrophic and the allocation's
-            connections are given back.
+        loss_trip_ppm: segments sent again, in a million delivered or sent again, from which on loss is catastrophic and
+            the allocation's connections are given back.
         loss_period_us: over what time loss is judged.
         loss_clear_ppm: at no more than this they are taken again...
         loss_hold_us: ...but not before this; twice as long each time it happens again soon, up to 32 times.
