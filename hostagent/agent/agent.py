@@ -334,8 +334,8 @@ class Agent:
         fallen = {name for name, seen in zip(held.held, counters, strict=True) if seen.fallback_since_ns}
         for name in fallen - self._fallen:
             log.warning("agent.fallback", entry=name, why="catastrophic loss")
-        for name in (self._fallen - fallen) & held.held.keys():
-            log.info("agent.fallback_over", entry=name)
+        for name in self._fallen - fallen:
+            log.info("agent.fallback_over", entry=name, planned=name in held.held)
         self._counting.not_counted(fallen | self._fallen)
         if fallen or self._fallen:
             self._kernel.walk()

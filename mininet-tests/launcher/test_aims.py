@@ -37,6 +37,7 @@ FIGURE2 = {
     "loss_seen": 1e-4,
     "loss_interval": [0.5e-4, 2e-4],
     "edge_drops_packets": {"ls1": 0},
+    "fallbacks": 0,
 }
 FAILOVER = {
     "idle_share": 0.3,
@@ -242,6 +243,7 @@ ANTONY = {
 FREEMON = {
     "failed": {},
     "saturated": [],
+    "on_fallback": {},
     "runs_below_limit": [],
     "table1": {"sender_connects": {"cells": 60, "cells_at_or_below_paper": 60}},
     "table2": {
@@ -288,7 +290,7 @@ def test_a_run_that_is_as_it_should_be_misses_nothing(name):
     assert json.loads(json.dumps(both)) == both
 
 
-GROWS = ("retransmitted_segments", "queue_drops_packets", "meter_drops_packets", "failed")
+GROWS = ("retransmitted_segments", "queue_drops_packets", "meter_drops_packets", "failed", "on_fallback")
 """What was counted by name: a name more is what can be wrong with it."""
 
 

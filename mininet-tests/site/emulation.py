@@ -14,6 +14,7 @@ import httpx
 import yaml
 
 from controller.security import pki, pki_files
+from mininet_tests.site.fallbacks import Fallbacks, fallbacks
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, PacketModel, Realised, realise
 from mininet_tests.testing.eventually import eventually
@@ -91,6 +92,11 @@ class Emulation:
     def tail(self, name: str) -> str:
         """Return the last lines of a program's log."""
         return "\n".join((self.directory / "logs" / f"{name}.log").read_text(errors="replace").splitlines()[-5:])
+
+    @property
+    def fallbacks(self) -> Fallbacks:
+        """What all agents have given back so far, and taken again."""
+        return fallbacks(log.read_text(errors="replace") for log in (self.directory / "logs").glob("agent-*.log"))
 
     def stop(self, name: str) -> None:
         """End a program by SIGTERM, by SIGKILL if it does not."""

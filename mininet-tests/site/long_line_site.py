@@ -13,6 +13,7 @@ from typing import Self
 from controller.plan.policy import DEFAULT_POLICY
 from hostagent.tests.rig import NamespaceHost, RunningAgent
 from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.site.fallbacks import Fallbacks, fallbacks
 from mininet_tests.site.long_line import LongLine
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
 from topology.protocol import Allocation, Allocations, FlowClass
@@ -93,6 +94,11 @@ class LongLineSite:
     def idle_share(self) -> float:
         """The CPU's idle share in the busiest half second that was measured."""
         return min(self._idle_shares)
+
+    @property
+    def fallbacks(self) -> Fallbacks:
+        """What the sender's agent has given back so far, and taken again."""
+        return fallbacks([self.agent.log])
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ def aims(summary: dict[str, Any]) -> dict[str, Aim]:
     found = {
         "cells that failed": none_of(sorted(summary["failed"])),
         "cells on a full CPU": none_of(summary["saturated"]),
+        "transfers on the fallback": none_of(sum(summary["on_fallback"].values())),
         "cells faster than the limit": none_of(summary["runs_below_limit"]),
     }
     for connection, counts in (summary["table1"] or {}).items():

@@ -204,9 +204,12 @@ class Measuring:
         if "program" in cell:
             with tempfile.TemporaryDirectory(prefix="headway-") as folder:
                 return carried(self._site.line, cell, way, Path(folder), others)
-        what = TimedTransfer(cell["size_bytes"], way.limit_s(cell["size_bytes"]), way.rtt_ms / 1000)
+        what, before = (
+            TimedTransfer(cell["size_bytes"], way.limit_s(cell["size_bytes"]), way.rtt_ms / 1000),
+            self._site.fallbacks,
+        )
         seen: Cell = timed(self._site, streams, what, quiet=quiet)
-        return seen
+        return seen | {"fallback": self._site.fallbacks.in_a_run_since(before)}
 
     def _planned(self, way: Way, count: int, ports_count: int = 1, *, local: bool = False) -> list[int]:
         """Return ports; the first ``count`` have equal parts of the rate, the others no plan.

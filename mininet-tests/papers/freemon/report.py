@@ -350,4 +350,12 @@ def _missing(numbers: dict[str, Any]) -> str:
     lines += [f"- `{name}` FAILED: {why}" for name, why in numbers["failed"].items()]
     lines += [f"- `{name}`: the virtual CPU was full, no result" for name in numbers["saturated"]]
     lines += [f"- `{name}`: a transfer was below the limit: do not believe it" for name in numbers["runs_below_limit"]]
+    lines += [
+        f"- `{name}`: {count} of its transfers ran by the host's own congestion control, after catastrophic loss"
+        for name, count in numbers["on_fallback"].items()
+    ]
+    if count := numbers["fallback_not_noted"]:
+        lines.append(
+            f"- Of {count} of our transfers it was not noted whether they ran on the fallback; later ones say so"
+        )
     return "\n".join(["## What is missing\n", *lines, ""])

@@ -37,13 +37,15 @@ def night(cell: Cell, folder: Path) -> Cell:
         scene = Scene(site, cell["size_bytes"] // 2)
         scene.standing()
         streams = scene.warm()
-        images = []
+        images, fell = [], []
         began_us = now_us()
         with IdleMeter() as meter:
             for number in range(cell["runs"]):
                 _wait_until_us(began_us + number * cell["cycle_us"])
+                before = site.fallbacks
                 marks = scene.begun(f"image-{number}")
                 images.append(scene.finished(f"image-{number}", streams, marks))
+                fell.append(site.fallbacks.in_a_run_since(before))
                 print(f"paper: image {number + 1} of {cell['runs']}", flush=True)
             _wait_until_us(began_us + cell["runs"] * cell["cycle_us"])
         ended_us = now_us()
@@ -51,7 +53,10 @@ def night(cell: Cell, folder: Path) -> Cell:
     moved = _moved(scene.arrivals.seen, began_us, ended_us)
     payload_bps = converted_bps(cell["rate_bps"], Layer.WIRE, Layer.PAYLOAD, network.framing)
     return {
-        "runs_seen": [{"s": (m["confirmed_us"] - m["announced_us"]) / 1e6} for m in images],
+        "runs_seen": [
+            {"s": (m["confirmed_us"] - m["announced_us"]) / 1e6, "fallback": on_fallback}
+            for m, on_fallback in zip(images, fell, strict=True)
+        ],
         "circuit_bytes": payload_bps * (ended_us - began_us) // 8_000_000,
         "moved_bytes": moved,
         "idle_share": min(meter.shares),
@@ -84,7 +89,7 @@ def both(cell: Cell, folder: Path) -> Cell:
     found = report(run.run(scenario, folder), {"rtt_ms": cell["rtt_ms"], "loss_set": cell["loss_percent"] / 100})
     urgent = found["urgent"]
     return {
-        "runs_seen": [{"s": urgent["seconds"]}],
+        "runs_seen": [{"s": urgent["seconds"], "fallback": found["fallbacks"] > 0}],
         "share_limit_s": urgent["limit_seconds"],
         "utilisation": found["utilisation"],
         "violations": found["plan"]["violations"],

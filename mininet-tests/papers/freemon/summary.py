@@ -147,11 +147,27 @@ def summary(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> dict[str, Any]
         "not_measured": _not_measured(seen, wanted),
         "failed": {cell["name"]: cell["failed"] for cell in seen if "failed" in cell},
         "saturated": [c["name"] for c in seen if "failed" not in c and c["idle_share"] < LEAST_IDLE_SHARE],
+        "fallback_not_noted": sum(
+            "fallback" not in run
+            for cell in seen
+            if cell.get("algorithm", "headway") == "headway"
+            for run in cell.get("runs_seen", ())
+        ),
+        "on_fallback": {cell["name"]: count for cell in seen if (count := on_fallback(cell))},
         "runs_below_limit": [one.cell["name"] for one in found.values() if min(one.times_s) < one.limit_s],
         "cost": cost(seen),
         "versions": _one_or_all(cell["versions"] for cell in seen),
         "commit": _one_or_all(cell["commit"] for cell in seen),
     }
+
+
+def on_fallback(cell: Cell) -> int:
+    """Return how many of a cell's transfers ran by the host's own congestion control, because of catastrophic loss.
+
+    >>> on_fallback({"runs_seen": [{"s": 2.5, "fallback": False}, {"s": 17.0, "fallback": True}]})
+    1
+    """
+    return sum(run.get("fallback", False) for run in cell.get("runs_seen", ()))
 
 
 def _not_measured(seen: Sequence[Cell], wanted: Sequence[Cell]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from mininet_tests.lab import commands
-from mininet_tests.papers.freemon import cells, limits, programs, report, run, summary, tools
+from mininet_tests.papers.freemon import aims, cells, limits, programs, report, run, summary, tools
 from mininet_tests.papers.freemon.cells import (
     PAPER_LOSS_PERCENT,
     PAPER_RTT_MS,
@@ -32,6 +32,7 @@ from mininet_tests.papers.freemon.limits import (
 )
 from mininet_tests.papers.freemon.report import page
 from mininet_tests.papers.freemon.summary import result, within_aims
+from mininet_tests.site import fallbacks as log_fallbacks
 
 DOCS = commands.ROOT / "docs"
 
@@ -208,6 +209,21 @@ def test_a_failed_cell_and_one_with_a_full_cpu_are_named_and_are_no_results():
     assert full["saturated"] == [cell["name"]]
     assert numbers["table2"] is full["table2"] is None
     assert full["reasons"]["table2"]
+
+
+def test_a_run_is_on_the_fallback_from_when_an_allocation_fell_until_all_are_taken_again():
+    assert doctest.testmod(log_fallbacks).failed == 0
+
+
+def test_a_transfer_on_the_fallback_is_named_on_the_page_and_falls_short_of_the_aim():
+    cell = seen(reused(), 2.5, 17.0)
+    cell["runs_seen"][1]["fallback"] = True
+    numbers = summary.summary([cell])
+    assert numbers["on_fallback"] == {cell["name"]: 1}
+    assert numbers["fallback_not_noted"] == 1
+    assert not aims.aims(numbers)["transfers on the fallback"].ok
+    assert aims.aims(summary.summary([seen(reused(), 2.5)]))["transfers on the fallback"].ok
+    assert f"`{cell['name']}`: 1 of its transfers ran by the host's own congestion control" in page([cell])
 
 
 def test_a_transfer_below_the_limit_is_reported():

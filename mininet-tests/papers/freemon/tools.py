@@ -82,7 +82,11 @@ def tools(cell: Cell, folder: Path) -> Cell:
         _background(site)
         eventually(lambda: arrivals.bps(1_000_000) > 0.97 * payload_bps, within_s=60, what="background fills the rest")
         with IdleMeter() as meter:
-            seen = [_image(site, name, cell["size_bytes"], arrivals, rows, folder) for name in cell["tools"]]
+            seen = []
+            for name in cell["tools"]:
+                before = site.fallbacks
+                one = _image(site, name, cell["size_bytes"], arrivals, rows, folder)
+                seen.append(one | {"fallback": site.fallbacks.in_a_run_since(before)})
     return {"runs_seen": seen, "idle_share": min(meter.shares)}
 
 

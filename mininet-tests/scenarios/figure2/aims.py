@@ -34,5 +34,6 @@ def aims(report: dict[str, Any]) -> dict[str, Aim]:
         "gap at the end, ms": at_most(handover["end_gap_ms"], gap_bound_ms(END_GAP_MS, *fine)),
         "moments above the plan": none_of(report["plan"]["violations"]),
         "segments sent again": within(report["loss_seen"], *report["loss_interval"]),
+        "allocations that fell back": none_of(report["fallbacks"]),
         "packets lost in the switches": none_of(sum(report["edge_drops_packets"].values())),
     }

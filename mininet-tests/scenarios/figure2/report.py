@@ -84,6 +84,7 @@ def report(run: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
         "predictable": _predictable(received, marks, payload_bps),
         "handover": _handover(received, marks, payload_bps, bin_us(scenario["rate_bps"], single_packets=single)),
         "plan": _plan(run),
+        "fallbacks": run["fallbacks"],
         "edge_drops_packets": run["drops_packets"]["edge"],
         "cpu": {"least_idle_share": cpu.least_idle_share, "needed_idle_share": LEAST_IDLE_SHARE},
         "valid": not cpu.saturated,

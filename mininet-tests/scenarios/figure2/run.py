@@ -82,12 +82,13 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
                 marks = _play(site, sampler, scenario, feeds, lambda: read.append((now_us(), read_back(site.realised))))
         marks["end_us"] = sampler.samples.received[-1][0]
         drops = {"line": line_drops(site.realised, "chile-illinois"), "edge": port_drops(site.realised)}
-        steps = site.get("/v1/transitions")
+        steps, fell = site.get("/v1/transitions"), site.fallbacks.fell
     return {
         "scenario": asdict(scenario),
         "seed": seed,
         "marks": marks,
         "drops_packets": drops,
+        "fallbacks": fell,
         "transitions": steps,
         "cpu_idle_shares": idle.shares,
         "read_back": read,

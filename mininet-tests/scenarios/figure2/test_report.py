@@ -60,6 +60,7 @@ def made_up(
         "plan": [[ANNOUNCED_US, plan | {"violations": list(violations)}]],
         "read_back": [[ANNOUNCED_US, {WAN: read}]],
         "drops_packets": {"line": {}, "edge": {}},
+        "fallbacks": 0,
         "cpu_idle_shares": [0.9, idle],
     }  # fmt: skip
 

@@ -96,6 +96,15 @@ def _tail(saw: dict[str, Any]) -> dict[str, Aim]:
     return found | {f"share within {ENOUGH_RTTS} round trips more": at_least(within_all, 0.92)}
 
 
+def _one_percent(saw: dict[str, Any]) -> dict[str, Aim]:
+    return {
+        "transfers": at_least(saw["transfers"], 1_000),
+        "share sent again": within(saw["retransmitted_segments"] / saw["sent_segments"], 0.008, 0.02),
+        "transfers that fell off the plan": none_of(len(saw["fell"])),
+        "fallbacks logged": none_of(saw["fallbacks"]),
+    }
+
+
 def _faults(saw: dict[str, Any]) -> dict[str, Aim]:
     found = {}
     for name, times in saw["faults"].items():
@@ -126,6 +135,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Aim]]] = {
     "fq": _fq,
     "queue": _queue,
     "tail": _tail,
+    "one-percent": _one_percent,
     "faults": _faults,
     "loss": _loss,
 }

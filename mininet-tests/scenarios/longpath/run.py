@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.scenarios.longpath import change, demand, faults, rtt, sharing, start, tail
+from mininet_tests.scenarios.longpath import change, demand, faults, one_percent, rtt, sharing, start, tail
 from mininet_tests.scenarios.longpath.aims import aims
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
@@ -32,6 +32,7 @@ SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "faults": faults.run,
     "loss": faults.run_loss,
     "tail": tail.run,
+    "one-percent": one_percent.run,
     PLAIN: tail.run_plain,
 }
 

@@ -13,7 +13,7 @@ from mininet_tests.scenarios.longpath.aims import MOST_WINDOWS, SHARING, TOTAL
 
 BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
 SHORT = ("sharing", "demand", "faults")
-BOOTS = (SHORT, ("start", "change", "fq", "rtt"), ("queue", "loss", "tail"))
+BOOTS = (SHORT, ("start", "change", "fq", "rtt"), ("queue", "loss", "tail"), ("one-percent",))
 AROUND = 0.02  # of the plan, in any slice
 AT_ONCE = 1.15  # of the plan, in a slice of 50 ms in which a hundred connections start
 UNPACED_SEGMENTS = 10  # of a new connection: the kernel's own (tcp_update_skb_after_send), as any TCP's initial window
@@ -42,7 +42,8 @@ def seen(tmp_path_factory):
             logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in folders[boot].glob("*-log"))
             pytest.fail(f"{name}: no result, exit code {codes[boot]}\n{logs}")
         saw = json.loads(result.read_text())
-        assert saw["idle_share"] >= LEAST_IDLE_SHARE, f"{name}: the CPU was full: idle {saw['idle_share']:.1%}"
+        idle_share = saw.get("idle_share", 1)  # what counts and does not time says none
+        assert idle_share >= LEAST_IDLE_SHARE, f"{name}: the CPU was full: idle {idle_share:.1%}"
         return saw
 
     return of
@@ -245,6 +246,15 @@ def test_losses_cost_nearly_all_transfers_two_round_trips_at_most(seen):
     more = [rtts for saw in seen("tail")["seen"] for rtts in saw["more_rtts"]]
     within = sum(rtts <= 2 for rtts in more) / len(more)
     assert within >= 0.92, f"{within:.3f}: 256 transfers tell the aim of 0.95 to 0.03: {shown(sorted(more), digits=2)}"
+
+
+@pytest.mark.long
+def test_none_of_a_thousand_transfers_at_one_percent_falls_off_the_plan(seen):
+    saw = seen("one-percent")
+    assert saw["transfers"] >= 1_000
+    sent_again = saw["retransmitted_segments"] / saw["sent_segments"]
+    assert 0.008 < sent_again < 0.02, f"{sent_again:.4f} sent again: is the loss what was asked for?"
+    assert (saw["fell"], saw["fallbacks"]) == ([], 0)
 
 
 @pytest.mark.parametrize("fault", ["killed", "stopped", "cut off"])
