@@ -18,7 +18,7 @@ FOUND_RTTS = 1.25  # after so long a segment is known to be lost: RACK waits a q
 LOOK_S = 0.01
 
 
-class Seen(NamedTuple):
+class CountsSeen(NamedTuple):
     """A connection's counters at one acknowledgement, in segments; ``sent`` is what was sent anew."""
 
     at_s: float
@@ -56,7 +56,7 @@ class LossyPath:
 
     def transfer(
         self, began_s: float, segments: int, rng: random.Random, outage_s: tuple[float, float] = (0, 0)
-    ) -> Iterator[Seen]:
+    ) -> Iterator[CountsSeen]:
         """Yield the counters from the first acknowledgement to the last, a hundred times a second.
 
         Args:
@@ -89,7 +89,7 @@ class LossyPath:
             confirmed = min(answered, lost[gap]) if gap < len(lost) else answered
             sent = min(segments, int((at_s - began_s) * self.segments_per_s) + 1)
             if not outage_s[0] <= at_s < outage_s[1]:
-                yield Seen(at_s, sent, bisect_right(again_s, at_s), confirmed, answered - missing)
+                yield CountsSeen(at_s, sent, bisect_right(again_s, at_s), confirmed, answered - missing)
             if confirmed == segments:
                 return
             at_s += LOOK_S
@@ -100,7 +100,7 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 - repeatable, guards nothing
 
 
-class Judge:
+class LossJudge:
     """The account of one allocation with one connection at a time."""
 
     def __init__(self, library: Path, tuning: Tuning | None = None) -> None:
@@ -124,19 +124,19 @@ class Judge:
     def connect(self) -> None:
         """Let a new connection take the place of the one before."""
         self._library.open_connection()
-        self._before = Seen(0, 0, 0, 0, 0)
+        self._before = CountsSeen(0, 0, 0, 0, 0)
         self._now = self._before
 
-    def fell_s(self, path: LossyPath, transfer: Iterator[Seen]) -> float | None:
+    def fell_s(self, path: LossyPath, transfer: Iterator[CountsSeen]) -> float | None:
         """Have the connection's next transfer accounted; return when it fell off the plan, None if it did not."""
         self._before = self._now
         for one in transfer:
-            self._now = Seen(one.at_s, *(new + old for new, old in zip(one[1:], self._before[1:], strict=True)))
+            self._now = CountsSeen(one.at_s, *(new + old for new, old in zip(one[1:], self._before[1:], strict=True)))
             if self._acknowledged(path, self._now):
                 return one.at_s
         return None
 
-    def _acknowledged(self, path: LossyPath, seen: Seen) -> bool:
+    def _acknowledged(self, path: LossyPath, seen: CountsSeen) -> bool:
         counts = (seen.sent, seen.again, seen.confirmed, seen.delivered)
         at_ns = ctypes.c_uint64(int(seen.at_s * 1e9))
         return bool(self._library.acknowledged(at_ns, path.window_segments, *counts))

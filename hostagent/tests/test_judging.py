@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hostagent.kernel.plan import Tuning
-from hostagent.tests.judging import Judge, LossyPath, built, seeded
+from hostagent.tests.judging import LossJudge, LossyPath, built, seeded
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
@@ -23,7 +23,7 @@ def library(tmp_path_factory):
 def fallen(library, seed: int, transfers: int, together: int, reused: bool) -> list[str]:
     """Which of the transfers at 1%, 400 to 800 ms, of one to three windows, a pause between them, fell off the plan."""
     rng = seeded(seed)
-    judge, at_s, seen = Judge(library), 100.0, []
+    judge, at_s, seen = LossJudge(library), 100.0, []
     for number in range(transfers):
         path = LossyPath(rng.uniform(0.3, 1) * SEGMENTS_PER_S, rng.uniform(0.4, 0.8), 0.01, together)
         segments = int(rng.uniform(0.1, 3) * path.window_segments)
@@ -32,7 +32,7 @@ def fallen(library, seed: int, transfers: int, together: int, reused: bool) -> l
         last = list(path.transfer(at_s, segments, rng))
         if (fell_s := judge.fell_s(path, iter(last))) is not None:
             seen.append(f"{number}: {path}, {segments} segments, after {fell_s - at_s:.2f} s")
-            judge = Judge(library)
+            judge = LossJudge(library)
         at_s = last[-1].at_s + rng.uniform(0.01, 1.5) * PERIOD_S
     return seen
 
@@ -52,7 +52,7 @@ def test_nor_does_one_that_loses_super_packets(library, reused):
 def test_a_catastrophe_trips_within_two_periods_and_what_tcp_needs_to_find_it(library, rtt_s, loss):
     rng = seeded(3)
     good = LossyPath(SEGMENTS_PER_S / 8, rtt_s, 0.0)
-    judge = Judge(library)
+    judge = LossJudge(library)
     for began_s in (100.0, 110.0):
         assert judge.fell_s(good, good.transfer(began_s, int(5 * good.segments_per_s), rng)) is None
     bad = replace(good, loss=loss)
@@ -63,7 +63,7 @@ def test_a_catastrophe_trips_within_two_periods_and_what_tcp_needs_to_find_it(li
 
 def test_a_catastrophe_trips_a_slow_allocation_too(library):
     slow = LossyPath(SEGMENTS_PER_S / 1000, 0.18, 0.4)
-    fell_s = Judge(library).fell_s(slow, slow.transfer(100.0, 10_000, seeded(4)))
+    fell_s = LossJudge(library).fell_s(slow, slow.transfer(100.0, 10_000, seeded(4)))
     assert fell_s is not None
     assert fell_s - 100 <= 9 * PERIOD_S
 
@@ -72,7 +72,7 @@ def test_a_catastrophe_trips_a_slow_allocation_too(library):
 def test_a_tail_that_died_in_an_outage_does_not_punish_the_next_transfer(library, gap_s):
     path = LossyPath(SEGMENTS_PER_S, 0.18, 0.0)
     for share in range(20):  # of the period, when the outage begins
-        judge, began_s, rng = Judge(library), 100.0, seeded(share)
+        judge, began_s, rng = LossJudge(library), 100.0, seeded(share)
         ended_s = began_s + 3 + share / 20 * PERIOD_S
         segments = int((ended_s - began_s) * path.segments_per_s)
         first = list(path.transfer(began_s, segments, rng, (ended_s - 0.15, ended_s + 0.4)))
