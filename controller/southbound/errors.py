@@ -7,6 +7,7 @@ SouthboundError
 │   ├── SwitchRefused       it answered with OFPErrorMsg
 │   └── RuleTaken           somebody else's rule stands where ours should
 ├── NotSettable             a desired state that asks for what is not ours, or contradicts itself
+├── MetersExhausted         a switch would need more meters than there are numbers for
 ├── NotExpressible          a value that the wire format cannot carry exactly
 ├── QueueError              something about one port's queues in OVSDB
 │   ├── DatabaseGone        the OVSDB server cannot be reached, or did not answer in time
@@ -104,6 +105,19 @@ class NotSettable(SouthboundError, ValueError):
     def __str__(self) -> str:
         """Return what is wrong, for people."""
         return f"{self.what}, got {self.value:#x}"
+
+
+@dataclass(eq=False)
+class MetersExhausted(SouthboundError):
+    """More is planned from the hosts of a switch than there are meters for; nothing was sent."""
+
+    switch: str
+    needed: int
+    most: int
+
+    def __str__(self) -> str:
+        """Return what happened, for people."""
+        return f"{self.switch} would need {self.needed:,} meters for what is planned there, and there are {self.most:,}"
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ METER_IDS = range(1000, 10_000)  # meters have no cookie, so ours are known by n
 GROUP_IDS = range(1000, 10_000)  # nor have groups
 
 MatchValue = int | str | tuple[int, int] | tuple[str, str]  # a value, or (value, mask), as os-ken spells OXM fields
+Bits = tuple[int, int]  # a value, and the mask of the bits that it says
 Match = tuple[tuple[str, MatchValue], ...]
 RuleKey = tuple[int, int, Match]
 
@@ -42,6 +43,7 @@ class Rule:
         output_port: port number or an ``OFPP_`` constant; neither this nor one of the next two drops the packet.
         group_id: group that sends it on, if any.
         goto_table: table that goes on with the packet, if any.
+        metadata: bits of the metadata that it writes for the next table, if any.
         extra: what the switch showed and Headway never writes; only in read-back state, where it makes the rule
             differ from every desired one, so that it is put right.
     """
@@ -59,6 +61,7 @@ class Rule:
     output_port: int | None = None
     goto_table: int | None = None
     group_id: int | None = None
+    metadata: Bits | None = None
     extra: str = ""
 
     @property
@@ -77,9 +80,11 @@ class Rule:
             "vlan": self.vlan_vid,
             "output": self.output_port,
             "group": self.group_id,
+            "metadata": None if self.metadata is None else _hexadecimal(self.metadata),
             "table": self.goto_table,
         }
-        what = ",".join(f"{name}={value}" for name, value in self.match) or "all"
+        shown = ((name, _hexadecimal(value) if name == "metadata" else value) for name, value in self.match)
+        what = ",".join(f"{name}={value}" for name, value in shown) or "all"
         does = ", ".join(f"{name} {value}" for name, value in steps.items() if value is not None) or "drop"
         return f"table {self.table_id} priority {self.priority} {what} -> {does}"
 
@@ -215,3 +220,12 @@ def drop_meter(meter_id: int, cir_bps: int, cbs_bits: int) -> DropMeter:
 def is_ours(rule_cookie: int) -> bool:
     """Return whether a rule with this cookie is Headway's."""
     return rule_cookie & COOKIE_MASK == COOKIE_OURS
+
+
+def _hexadecimal(value: object) -> str:
+    """Return bits, or what stands in their place, for people.
+
+    >>> _hexadecimal((0x10, 0x1F))
+    '0x10/0x1f'
+    """
+    return "/".join(f"{part:#x}" for part in value) if isinstance(value, tuple) else str(value)

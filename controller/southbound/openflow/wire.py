@@ -11,6 +11,7 @@ from controller.southbound.openflow.state import (
     COOKIE_OURS,
     GROUP_IDS,
     METER_IDS,
+    Bits,
     Bucket,
     DropMeter,
     FailoverGroup,
@@ -191,7 +192,8 @@ def _buckets(datapath: Any, description: Any) -> tuple[Bucket, ...]:
 def _bucket(datapath: Any, shown: Any) -> Bucket | None:
     """Return a bucket like ours, else None."""
     parts = [_part(datapath, action) for action in shown.actions]
-    bucket = Bucket(shown.watch_port, dict(filter(None, parts)).get("vlan_vid"))
+    vlan_vid = dict(filter(None, parts)).get("vlan_vid")
+    bucket = Bucket(shown.watch_port, vlan_vid if isinstance(vlan_vid, int) else None)
     tag = [] if bucket.vlan_vid is None else [("push_vlan", True), ("vlan_vid", bucket.vlan_vid)]
     return bucket if parts == [*tag, ("output_port", bucket.port_no)] else None
 
@@ -255,7 +257,7 @@ def _flow_mod(datapath: Any, command: int, rule: Rule) -> Any:
 
 
 def _instructions(datapath: Any, rule: Rule) -> list[Any]:
-    """Return what becomes of a packet of ``rule``: meter, tag off, mark, queue, tag on, output, next table."""
+    """Return what becomes of a packet of ``rule``: meter, tag off, mark, queue, tag on, output, metadata, table."""
     ofp, parser = datapath.ofproto, datapath.ofproto_parser
     actions = []
     if rule.pop_vlan:
@@ -274,6 +276,8 @@ def _instructions(datapath: Any, rule: Rule) -> list[Any]:
         instructions.append(parser.OFPInstructionMeter(rule.meter_id))
     if actions:
         instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
+    if rule.metadata is not None:
+        instructions.append(parser.OFPInstructionWriteMetadata(*rule.metadata))
     if rule.goto_table is not None:
         instructions.append(parser.OFPInstructionGotoTable(rule.goto_table))
     return instructions
@@ -292,13 +296,15 @@ def _steps(ofp: Any, instruction: Any) -> list[Any]:
     return list(instruction.actions) if instruction.type == ofp.OFPIT_APPLY_ACTIONS else [instruction]
 
 
-def _part(datapath: Any, step: Any) -> tuple[str, int | bool] | None:
+def _part(datapath: Any, step: Any) -> tuple[str, int | bool | Bits] | None:
     """Return the field of :class:`Rule` that an action or instruction sets, and its value; None if there is none."""
     parser = datapath.ofproto_parser
-    part: tuple[str, int | bool] | None = None
+    part: tuple[str, int | bool | Bits] | None = None
     match step:
         case parser.OFPInstructionMeter():
             part = "meter_id", step.meter_id
+        case parser.OFPInstructionWriteMetadata():
+            part = "metadata", (step.metadata, step.metadata_mask)
         case parser.OFPInstructionGotoTable():
             part = "goto_table", step.table_id
         case parser.OFPActionSetQueue():

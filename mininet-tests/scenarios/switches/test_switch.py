@@ -59,6 +59,10 @@ def desired() -> SwitchState:
                 Rule(0, 90, match({"vlan_vid": 0x1000 | 5}), cookie(3), output_port=0xFFFF_FFFD),
                 Rule(0, 95, match({"in_port": 9, "vlan_vid": 0x1000 | 6}), cookie(3), pop_vlan=True, goto_table=1),
                 Rule(0, 80, match({"vlan_vid": (0x1000, 0x1000)}), cookie(3)),
+                Rule(
+                    0, 70, match({"in_port": 6}), cookie(3), metadata=(0x6 << 44 | 2, 0xFFFFF << 44 | 0xF), goto_table=1
+                ),
+                Rule(1, 60, match({"metadata": (2, 0x1F), "eth_type": ARP}), cookie(3), output_port=5),
                 Rule(1, 90, match({"in_port": 8}), cookie(4), push_vlan=True, vlan_vid=6, output_port=9),
                 Rule(1, 100, match({"eth_type": ARP, "arp_tpa": "10.2.0.1"}), cookie(4), output_port=2),
                 Rule(1, 110, match({"eth_type": IP, "ip_dscp": 46}), cookie(4), group_id=1001),

@@ -120,7 +120,7 @@ class FakeSwitch:
 
     def fate(self, packet: Packet) -> Fate:
         """Return what becomes of a packet that enters table 0."""
-        fate, table_id = Fate(vlan_vids=_tags(packet)), 0
+        fate, table_id, packet = Fate(vlan_vids=_tags(packet)), 0, {**packet, "metadata": 0}
         while True:
             rule = self._hit(table_id, packet)
             if rule is None:
@@ -139,6 +139,9 @@ class FakeSwitch:
             table_id = rule.goto_table
             if rule.dscp is not None:
                 packet = {**packet, "ip_dscp": rule.dscp}
+            if rule.metadata is not None:
+                value, mask = rule.metadata
+                packet = {**packet, "metadata": int(packet["metadata"]) & ~mask | value}
 
     def _leaves_by(self, rule: Rule, packet: Packet) -> tuple[int | None, Packet]:
         """Return the port of a rule, or the first live one of its group, and the packet as it leaves by it.
