@@ -18,6 +18,7 @@ from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
@@ -55,9 +56,10 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         sessions = SwitchSessions(reports, ignored)
         writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
         by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
-        switches = SiteSwitches(settings.site, sessions, by_switch)
+        numbers = MeterNumbers()
+        switches = SiteSwitches(settings.site, sessions, by_switch, numbers)
         writing = threading.Lock()  # round all that is written to switches: a plan's steps, and an audit's repairs
-        audit = SwitchAudit(settings.site, sessions, by_switch, ignored)
+        audit = SwitchAudit(settings.site, sessions, by_switch, ignored, numbers)
         audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
         address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
         use_cases = UseCases(state, store)

@@ -18,6 +18,7 @@ from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.connection import ReadBack
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.foreign import Ignored, Shadow, shadows, without_ignored
+from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.ovsdb import htb
@@ -54,11 +55,22 @@ class SwitchAudit:
         sessions: SwitchSessions,
         writers: Mapping[str, QueueWriter],
         ignored: tuple[Ignored, ...] = (),
+        numbers: MeterNumbers | None = None,
     ) -> None:
+        """Wire the audit.
+
+        Args:
+            site: the network and the policy.
+            sessions: the OpenFlow connections.
+            writers: by switch name, the writer of its queues.
+            ignored: the rules that are left alone.
+            numbers: of lanes' meters, as who puts plans on the switches has them.
+        """
         self._site = site
         self._sessions = sessions
         self._writers = writers
         self._ignored = ignored
+        self._numbers = numbers or MeterNumbers()
 
     def audited(self, switch: Switch, meters: Plan, queues: Plan, shut: Closed = OPEN) -> tuple[Part, ...]:
         """Return what was found and repaired on a switch that should hold ``meters`` and ``queues``.
@@ -90,7 +102,7 @@ class SwitchAudit:
     # ---- rules and meters ----
 
     def _rules(self, switch: Switch, plan: Plan) -> Part:
-        desired = switch_state(self._site.network, switch, plan, self._site.policy)
+        desired = switch_state(self._site.network, switch, plan, self._site.policy, self._numbers)
         shown = self._sessions.read(switch.dpid, TIMEOUT_S)
         seen, desired = self._switch_seen(desired, shown)
         if not seen.drift:

@@ -10,7 +10,8 @@ from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
 from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.desired import class_meter_ids, lowered, switch_groups, switch_meters
-from controller.southbound.openflow.pairs import pair_paths
+from controller.southbound.openflow.lanes import Lane, lane_ways, lanes
+from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.rules import switch_rules
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import Rule, SwitchState
@@ -30,6 +31,7 @@ class SiteSwitches:
         site: Site,
         sessions: SwitchSessions,
         writers: Mapping[str, QueueWriter],
+        numbers: MeterNumbers | None = None,
     ) -> None:
         """Wire the switches.
 
@@ -37,10 +39,12 @@ class SiteSwitches:
             site: the network and the policy.
             sessions: the OpenFlow connections.
             writers: by switch name, the writer of its queues; switches that share a database share a writer.
+            numbers: of lanes' meters; an audit of these switches has the same.
         """
         self._site = site
         self._sessions = sessions
         self._writers = writers
+        self._numbers = numbers or MeterNumbers()
         self._groups = {switch.name: switch_groups(site.network, switch) for switch in site.network.switches}
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
         self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with what they are for
@@ -55,10 +59,12 @@ class SiteSwitches:
         return tuple(chain.from_iterable(found))
 
     def _put_meters(self, switch: Switch, plan: Plan, shut: Closed, *, no_higher: bool) -> tuple[PlaceFault, ...]:
-        meters = switch_meters(self._site.network, switch, plan)
-        state = SwitchState(self._rules(switch, plan), meters, self._groups[switch.name])
-        unsure = class_meter_ids(self._site.network, switch, shut.unsure)
+        network, policy = self._site.network, self._site.policy
+        unsure = class_meter_ids(network, switch, shut.unsure)
         try:
+            known = lanes(network, switch, plan, policy, self._numbers)
+            meters = switch_meters(network, switch, plan, policy, known)
+            state = SwitchState(self._rules(switch, plan, known), meters, self._groups[switch.name])
             if no_higher or unsure:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
@@ -67,15 +73,14 @@ class SiteSwitches:
             return (PlaceFault(f"switch {switch.name}", str(error), frozenset({switch.name}), is_gone=gone),)
         return ()
 
-    def _rules(self, switch: Switch, plan: Plan) -> frozenset[Rule]:
+    def _rules(self, switch: Switch, plan: Plan, lanes_here: tuple[Lane, ...]) -> frozenset[Rule]:
         """Return a switch's rules under a plan: the very same ones while no flow, and no line, comes, goes or moves."""
-        under = pair_paths(plan), plan.down
+        network, policy = self._site.network, self._site.policy
+        under = lane_ways(plan, policy), plan.down, [lane.meter_id for lane in lanes_here]
         known = self._latest_rules.get(switch.name)
         if known is None or known[0] != under:
-            known = self._latest_rules[switch.name] = (
-                under,
-                switch_rules(self._site.network, switch, plan, self._site.policy),
-            )
+            rules = switch_rules(network, switch, plan, policy, lanes_here)
+            known = self._latest_rules[switch.name] = under, rules
         return known[1]
 
     def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:

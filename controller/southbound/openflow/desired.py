@@ -1,53 +1,64 @@
 """What a plan means for one switch: rules, meters and groups. Pure. Its queues are ``ovsdb/desired_queues.py``'s."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from controller.plan.paths import default_path
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.circuit_ports import circuit_ports, group_id, links_beside, meter_id
-from controller.southbound.openflow.pairs import pairs, remote_hosts
-from controller.southbound.openflow.rules import switch_rules
+from controller.southbound.openflow.lanes import Lane, lanes
+from controller.southbound.openflow.meter_numbers import LANE_METER_IDS, MeterNumbers
+from controller.southbound.openflow.rules import switch_rules, used_heads
 from controller.southbound.openflow.state import Bucket, DropMeter, FailoverGroup, SwitchState, drop_meter
 from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
 
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
-PAIR_BURST_MS = 20  # of a pair with others in its class, which wait behind it once if it comes at line rate
+LANE_BURST_MS = 20  # of a lane with others in its class, which wait behind it once if it comes at line rate
 LEAST_METER_BPS = 1_000  # OpenFlow 1.3 counts kbit/s
 
 
-def switch_state(network: Network, switch: Switch, plan: Plan, policy: Policy) -> SwitchState:
-    """Return all rules, meters and groups of a switch under a plan."""
-    rules = switch_rules(network, switch, plan, policy)
-    return SwitchState(rules, switch_meters(network, switch, plan), switch_groups(network, switch))
+def switch_state(
+    network: Network, switch: Switch, plan: Plan, policy: Policy, numbers: MeterNumbers | None = None
+) -> SwitchState:
+    """Return all rules, meters and groups of a switch under a plan.
+
+    Args:
+        network: where.
+        switch: which.
+        plan: who may send what.
+        policy: what each class may have.
+        numbers: those that lanes' meters have had until now; None for a switch that has had no plan yet.
+
+    Raises:
+        MetersExhausted: more is planned there than there are meters.
+    """
+    known = lanes(network, switch, plan, policy, numbers or MeterNumbers())
+    rules = switch_rules(network, switch, plan, policy, known)
+    return SwitchState(rules, switch_meters(network, switch, plan, policy, known), switch_groups(network, switch))
 
 
-def switch_meters(network: Network, switch: Switch, plan: Plan) -> frozenset[DropMeter]:
-    """Return all meters of a switch under a plan: each class's on each circuit, and each pair's.
+def switch_meters(
+    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Iterable[Lane]
+) -> frozenset[DropMeter]:
+    """Return all meters of a switch under a plan: each class's on each circuit, and each lane's.
 
     A circuit that is down has no class's meters, unless somebody is behind it alone: they go when no rule uses them any
     more, and not before.
     """
-    ports = circuit_ports(network, switch.name)
-    is_used = {head: link.circuit not in plan.down for head, link in ports}
-    for host in remote_hosts(network, switch) if not all(is_used.values()) else ():
-        is_used[default_path(network, switch.name, host.name, plan.down)[1]] = True
     class_meters = (
         drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps, METER_BURST_MS))
-        for head, _ in ports
-        if is_used[head]
+        for head in used_heads(network, switch, plan, policy)
         for c, limits in plan.links[Hop(switch.name, head)].classes.items()
         for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
     )
-    pair_meters = (
-        drop_meter(pair.meter_id, bps, _burst_bits(bps, METER_BURST_MS if pair.is_alone else PAIR_BURST_MS))
-        for pair in pairs(network, switch, plan)
-        for bps in (max(LEAST_METER_BPS, pair.frame_bps),)
+    lane_meters = (
+        drop_meter(lane.meter_id, bps, _burst_bits(bps, METER_BURST_MS if lane.is_alone else LANE_BURST_MS))
+        for lane in known
+        for bps in (max(LEAST_METER_BPS, lane.frame_bps),)
     )
-    return frozenset((*class_meters, *pair_meters))
+    return frozenset((*class_meters, *lane_meters))
 
 
 def _burst_bits(meter_bps: int, burst_ms: int) -> int:
@@ -77,14 +88,16 @@ def class_meter_ids(network: Network, switch: Switch, hops: Collection[Hop]) -> 
 
 
 def lowered(state: SwitchState, installed: SwitchState, only: frozenset[int] | None = None) -> SwitchState:
-    """Return a state with no meter, or none of some, above what is installed; what is not there begins at the least."""
+    """Return a state with no meter, or none of some, above what is installed.
+
+    A class's meter that is not there yet begins at the least. A lane's begins at its own rate: until now its packets
+    were not met by a meter of their own, and the class's, which counts them as well, is no higher than before.
+    """
     rate_kbps = {meter.meter_id: meter.rate_kbps for meter in installed.meters}
-    return replace(
-        state,
-        meters=frozenset(
-            replace(m, rate_kbps=max(LEAST_METER_BPS // 1000, min(m.rate_kbps, rate_kbps.get(m.meter_id, 0))))
-            if only is None or m.meter_id in only
-            else m
-            for m in state.meters
-        ),
-    )
+    meters = []
+    for meter in state.meters:
+        absent_kbps = meter.rate_kbps if meter.meter_id in LANE_METER_IDS else 0
+        kept_kbps = min(meter.rate_kbps, rate_kbps.get(meter.meter_id, absent_kbps))
+        is_held = only is None or meter.meter_id in only
+        meters.append(replace(meter, rate_kbps=max(LEAST_METER_BPS // 1000, kept_kbps)) if is_held else meter)
+    return replace(state, meters=frozenset(meters))

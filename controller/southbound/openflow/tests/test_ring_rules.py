@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.plan import PlanInput, planned
+from controller.plan.plan import PlanInput, Selector, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, PAIRS, RATE_BPS, RING, any_demand, flow, ways
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.desired import switch_state
+from controller.southbound.openflow.lanes import lanes
 from controller.southbound.openflow.messages import messages
-from controller.southbound.openflow.pairs import pairs
+from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
@@ -50,10 +51,15 @@ class Ring:
     def __init__(self, demand, network=RING):
         self.network = network
         plan = planned(2, self.network, DEFAULT_POLICY, demand)
+        self.own_meter = {}  # by the two hosts, at the switch of the first
         self.switches = {}
         for switch in RING.switches:
             self.switches[switch.name] = FakeSwitch()
-            for message in messages(switch_state(self.network, switch, plan, DEFAULT_POLICY), SwitchState()):
+            numbers = MeterNumbers()
+            for lane in lanes(self.network, switch, plan, DEFAULT_POLICY, numbers):
+                self.own_meter[lane.near.name, lane.far.name] = lane.meter_id
+            state = switch_state(self.network, switch, plan, DEFAULT_POLICY, numbers)
+            for message in messages(state, SwitchState()):
                 self.switches[switch.name].apply(message)
 
     def crossed(self, source, target, dscp=0):
@@ -79,16 +85,6 @@ class Ring:
         raise AssertionError(f"round and round: {hops}")
 
 
-def own_meters():
-    """The number of each pair of hosts' own meter, at the switch of the first of them."""
-    plan = planned(2, RING, DEFAULT_POLICY, PlanInput(()))
-    known = (pair for switch in RING.switches for pair in pairs(RING, switch, plan))
-    return {(pair.near.name, pair.far.name): pair.meter_id for pair in known}
-
-
-OWN_METER = own_meters()
-
-
 def circuits_of(path):
     """The circuit links of a path."""
     return [name for name in map(Hop, path, path[1:]) if name in LINKS]
@@ -102,7 +98,7 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
     for ends, path in ((pair, wanted.path), (pair[::-1], wanted.path[::-1])):
         hops = ring.crossed(*ends)
         assert [hop.link for hop in hops] == circuits_of(path)
-        assert hops[0].meter_ids == (OWN_METER[ends], meter_id(RING, path[1:3], URGENT))
+        assert hops[0].meter_ids == (ring.own_meter[ends], meter_id(RING, path[1:3], URGENT))
         assert {hop.meter_ids for hop in hops[1:]} <= {()}
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
 
@@ -111,7 +107,7 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
 @given(any_demand(), st.sampled_from(RINGS))
 def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_other_by_the_default(demand, network):
     ring = Ring(demand, network)
-    entries = {(e.flow.host, e.flow.target): e.flow for e in planned(2, RING, DEFAULT_POLICY, demand).entries}
+    entries = {(e.flow.host, e.flow.target): e.flow for e in planned(2, network, DEFAULT_POLICY, demand).entries}
     for pair in PAIRS:
         own, answered = entries.get(pair), entries.get(pair[::-1])
         if own is not None:
@@ -122,7 +118,9 @@ def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_ot
             path, flow_class = RING.path(*pair), UNPLANNED
         hops = ring.crossed(*pair)
         assert [hop.link for hop in hops] == circuits_of(path), pair
-        assert hops[0].meter_ids == (OWN_METER[pair], meter_id(RING, path[1:3], flow_class))
+        own_meter = (ring.own_meter[pair],) if pair in ring.own_meter else ()
+        assert bool(own_meter) is (flow_class is not UNPLANNED)
+        assert hops[0].meter_ids == (*own_meter, meter_id(RING, path[1:3], flow_class))
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[flow_class]}
 
 
@@ -152,7 +150,7 @@ def test_the_meters_of_a_switch_are_numbered_by_circuit_and_class():
 
 
 @pytest.mark.parametrize("ways_now", [(0, 1), (1, 0)])
-def test_a_flow_that_changes_its_way_changes_its_classification_rule_in_place(ways_now):
+def test_a_flow_that_changes_its_way_changes_its_rule_in_place(ways_now):
     before, after = (
         switch_state(
             RING,
@@ -162,8 +160,22 @@ def test_a_flow_that_changes_its_way_changes_its_classification_rule_in_place(wa
         )
         for way in ways_now
     )
-    keys = [{rule.key for rule in state.rules if rule.table_id == 0} for state in (before, after)]
+    keys = [{rule.key for rule in state.rules} for state in (before, after)]
     assert keys[0] == keys[1]
+    assert len(after.rules - before.rules) == 1
+
+
+def test_one_pair_in_two_classes_goes_two_ways_at_once():
+    mark = 0b001011
+    one, other = flow(URGENT, "albu10", "pop10"), flow(BACKGROUND, "albu10", "pop10", way=1)
+    other = replace(other, name="other", selector=Selector(dest_port=873), mark=mark)
+    ring = Ring(PlanInput((one, other)))
+    for wanted, dscp in ((one, 0), (other, mark)):
+        hops = ring.crossed("albu10", "pop10", dscp=dscp)
+        assert [hop.link for hop in hops] == circuits_of(wanted.path)
+        assert {hop.queue_id for hop in hops} == {QUEUE_ID[wanted.flow_class]}
+        assert hops[0].meter_ids[1:] == (meter_id(RING, wanted.path[1:3], wanted.flow_class),)
+    assert [hop.queue_id for hop in ring.crossed("pop10", "albu10")] == [QUEUE_ID[URGENT]] * 2
 
 
 @given(any_demand())

@@ -9,8 +9,9 @@ from controller.plan.tests.test_failover import AFTER, BEFORE, NORTH, TWO, flow
 from controller.plan.transitions import InForce, lesser_of, next_step
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, group_id, meter_id
 from controller.southbound.openflow.desired import switch_state
+from controller.southbound.openflow.lanes import lanes
 from controller.southbound.openflow.messages import PutGroup, messages
-from controller.southbound.openflow.pairs import pairs
+from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.state import Bucket, FailoverGroup, SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import LEAST_QUEUE_BPS, port_queues
@@ -153,5 +154,6 @@ def test_a_flow_that_moves_beside_keeps_room_in_its_pair_s_meter_until_the_rules
     lesser = lesser_of(old, new)
     via = next_step(InForce(lesser, old, lesser.entries), new).plan
     for plan in (lesser, via):
-        rates_bps = {(p.near.name, p.far.name): p.frame_bps for p in pairs(TWO, CHILE, plan)}
+        known = lanes(TWO, CHILE, plan, DEFAULT_POLICY, MeterNumbers())
+        rates_bps = {(lane.near.name, lane.far.name): lane.frame_bps for lane in known}
         assert all(rates_bps[ends] >= bps for ends, bps in carried_bps.items())
