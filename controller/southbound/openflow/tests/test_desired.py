@@ -1,9 +1,14 @@
 """What a plan means on a switch, asked of a switch: where does this packet go, through which meter and queue?"""
 
+from dataclasses import replace
+from ipaddress import IPv4Address
+
 import pytest
 
+from controller.plan.flows import flow_on
+from controller.plan.plan import PlanInput, Selector, planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, plan_of
+from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, flow, plan_of
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import messages
@@ -12,12 +17,16 @@ from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import check_queues
 from topology.named import chile_illinois
-from topology.network import Hop, tagged
+from topology.network import Hop, Host, Link, Network, Switch, tagged
 from topology.protocol import FlowClass
+from topology.wire import Framing
 
 NETWORK = chile_illinois()
 CHILE, ILLINOIS = NETWORK.switches
 TAGGED = tagged(NETWORK, {"chile-illinois": 300})
+MARK = 0b000111  # of the local-use pool (RFC 2474 section 6)
+BESIDE = replace(flow(FlowClass.BACKGROUND, "base20"), name="beside", selector=Selector(dest_port=873), mark=MARK)
+ASKED = {"in_port": 1, "eth_type": 0x0806, "arp_spa": "10.20.20.20", "arp_tpa": "10.20.20.100"}
 WAN_PORT, VID, PRESENT = 9, 300, 0x1000
 PORT_OF = {f"base{n}": n - 19 for n in range(20, 24)}
 
@@ -96,6 +105,72 @@ def asks(source, target, port):
     return fields | {"arp_tpa": addresses[target]}
 
 
+def told_apart(*flows):
+    """A switch with what several promises of base20 and the archive come to, and what meets it there."""
+    fake = switch(flows=flows)
+    marked, rest, arp = (
+        fake.fate(p) for p in (packet("base20", "arch", ip_dscp=MARK), packet("base20", "arch", ip_dscp=0), ASKED)
+    )
+    return fake, marked, rest, arp
+
+
+def test_two_promises_of_one_pair_are_told_apart_by_the_mark_and_each_has_its_class_and_its_meter():
+    _, marked, rest, arp = told_apart(IMAGE[0], BESIDE)
+    assert (marked.queue_id, rest.queue_id) == (QUEUE_ID[FlowClass.BACKGROUND], QUEUE_ID[FlowClass.URGENT])
+    assert (marked.dscp, rest.dscp) == tuple(
+        DEFAULT_POLICY.classes[c].dscp for c in (FlowClass.BACKGROUND, FlowClass.URGENT)
+    )
+    assert marked.meter_ids[1:] == (meter_id(NETWORK, ("ls1", "ch1"), FlowClass.BACKGROUND),)
+    assert marked.meter_ids[0] != rest.meter_ids[0] == arp.meter_ids[0]
+
+
+def test_beside_a_promise_for_one_port_alone_everything_else_of_the_pair_is_unplanned_and_arp_rides_with_it():
+    _, marked, rest, arp = told_apart(BESIDE)
+    assert marked.queue_id == arp.queue_id == QUEUE_ID[FlowClass.BACKGROUND]
+    assert marked.meter_ids[0] == arp.meter_ids[0]
+    assert rest.queue_id == QUEUE_ID[FlowClass.UNPLANNED]
+    assert rest.meter_ids == (meter_id(NETWORK, ("ls1", "ch1"), FlowClass.UNPLANNED),)
+
+
+def test_a_mark_that_is_another_pair_s_buys_nothing():
+    fake, *_ = told_apart(BESIDE)
+    assert fake.fate(packet("base21", "arch", port=2, ip_dscp=MARK)).queue_id == QUEUE_ID[FlowClass.UNPLANNED]
+
+
+def test_a_site_of_400_hosts_that_sends_to_400_fits_a_table_of_4000_rules():
+    network = many(400)
+    flows = [
+        flow_on(network, f"f{n}", FlowClass.URGENT, network.path(f"here{n}", f"there{(7 * n) % 400}"))
+        for n in range(400)
+    ]
+    plan = planned(2, network, DEFAULT_POLICY, PlanInput(tuple(flows)))
+    assert len(plan.entries) == 400
+    for which in network.switches:
+        state = switch_state(network, which, plan, DEFAULT_POLICY)
+        assert len(state.rules) < 4000
+        assert len(state.meters) == 400 + 4
+        assert len({rule.key for rule in state.rules}) == len(state.rules)
+
+
+def many(count):
+    """Two sites of as many hosts each."""
+    sites = [("here", IPv4Address("10.1.0.0")), ("there", IPv4Address("10.2.0.0"))]
+    hosts = [
+        Host(f"{site}{n}", site, first + n + 1, f"02:00:00:{k:02x}:{n >> 8:02x}:{n & 255:02x}")
+        for k, (site, first) in enumerate(sites)
+        for n in range(count)
+    ]
+    network = Network("many", Framing(), (*hosts, Switch("s0", "here", 1), Switch("s1", "there", 2)))
+    for host in hosts:
+        number = int(host.name.removeprefix(host.site)) + 10
+        switch_name = "s0" if host.site == "here" else "s1"
+        ends = Link(10**10, 0, 10**6, 1, "eth0"), Link(10**10, 0, 10**6, number, f"p{number}")
+        network.add_trunk(host.name, switch_name, *ends)
+    wan = Link(10**12, 1000, 10**6, 1, "wan", circuit="wide")
+    network.add_trunk("s0", "s1", wan, wan)
+    return network
+
+
 def test_arp_reaches_the_host_that_is_asked_for():
     assert switch().fate(asks("base20", "arch", 1)).output_port == WAN_PORT
     assert switch().fate(asks("base20", "base21", 1)).output_port == 2
@@ -166,7 +241,7 @@ def test_what_a_host_has_tagged_itself_does_not_reach_a_circuit_in_a_vlan(vlan_v
 
 
 def test_arp_crosses_a_circuit_in_a_vlan_both_ways():
-    asked = {"eth_type": 0x0806, "arp_tpa": str(NETWORK.host("arch").ip)}
+    asked = {"eth_type": 0x0806, "arp_spa": "10.20.20.20", "arp_tpa": str(NETWORK.host("arch").ip)}
     sent = tagged_switch().fate(asked | {"in_port": 1})
     assert (sent.output_port, sent.vlan_vids) == (WAN_PORT, (VID,))
     received = tagged_switch(ILLINOIS).fate(asked | {"in_port": WAN_PORT, "vlan_vid": PRESENT | VID})
