@@ -51,9 +51,8 @@ class Break:
 def breaks() -> list[Break]:
     """Return what is broken, one after the other; meter, queue and class are those that the traffic runs through."""
     hosts = {h.name: h.ip for h in NETWORK.hosts}
-    pair, own = (
-        f"table=0,priority=400,ip,in_port={NETWORK.link(SWITCH, sender).port_no},"
-        f"nw_src={hosts[sender]},nw_dst={hosts[RECEIVER]}"
+    other, own = (
+        f"table=1,priority=400,ip,in_port={NETWORK.link(SWITCH, sender).port_no},nw_src={hosts[sender]}"
         for sender in (OTHER, SENDER)
     )
     ofctl = ["ovs-ofctl", "-O", "OpenFlow13"]
@@ -67,10 +66,10 @@ def breaks() -> list[Break]:
     htb = ["dev", CIRCUIT_PORT, "parent", "1:fffe", "classid", f"1:{queue_id + 1:x}", "htb"]
     slow = ["rate", "20mbit", "ceil", "100mbit", "burst", "64k"]
     return [
-        Break("rule deleted", [*ofctl, "--strict", "del-flows", SWITCH, pair], "flow", "missing"),
+        Break("rule deleted", [*ofctl, "--strict", "del-flows", SWITCH, other], "flow", "missing"),
         Break("the traffic's own rule deleted", [*ofctl, "--strict", "del-flows", SWITCH, own], "flow", "missing"),
         Break(
-            "rule changed", [*ofctl, "--strict", "mod-flows", SWITCH, f"{pair},actions=drop"], "flow", "misconfigured"
+            "rule changed", [*ofctl, "--strict", "mod-flows", SWITCH, f"{other},actions=drop"], "flow", "misconfigured"
         ),
         Break("rule added", [*ofctl, "add-flow", SWITCH, extra], "flow", "excess"),
         Break("meter's burst", [*ofctl, "mod-meter", SWITCH, unlike], "meter", "misconfigured"),
