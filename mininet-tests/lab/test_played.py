@@ -18,7 +18,8 @@ def test_each_line_is_shown_behind_the_name_and_the_exit_code_is_the_programs_ow
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL], ids=lambda by: by.name)
 def test_a_program_ends_with_the_test_that_started_it(by, tmp_path):
-    here = (
+    here = (  # a shell lets its jobs in the background ignore SIGINT, and what they start inherits that
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         f"from mininet_tests.lab.played import relayed; relayed('x', ['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 60'])"
     )
     with subprocess.Popen([sys.executable, "-c", here], stderr=subprocess.DEVNULL) as test:
