@@ -38,13 +38,16 @@ static __noinline int settle(const struct tcp_sock *tp, struct conn *conn, __u64
 static __always_inline struct entry *entry_of(struct sock *sk, struct conn *conn, __u64 now_ns)
 {
 	struct control *control = leased();
+	__u8 own_dscp;
 	__u32 slot;
 
 	if (!control)
 		return NULL;
-	if (conn->generation != control->generation) {
+	own_dscp = own_dscp_of(&sk->__sk_common, conn);
+	if (conn->generation != control->generation || conn->own_dscp != own_dscp) {
 		conn->generation = control->generation;
-		slot = slot_of(&sk->__sk_common);
+		conn->own_dscp = own_dscp;
+		slot = slot_of(&sk->__sk_common, own_dscp);
 		if (slot != conn->slot) {
 			settle(tcp_sk(sk), conn, now_ns);
 			withdraw(conn);
@@ -227,10 +230,12 @@ struct tcp_congestion_ops hw_ops = {
 
 /* Taking sockets. ------------------------------------------------------------------------------------------------*/
 
-/* The slot of a socket if a plan is in force, NO_SLOT otherwise. */
-static __always_inline __u32 planned_slot(struct tcp_sock *tp)
+/* The slot of a socket if a plan is in force, NO_SLOT otherwise. conn: NULL for one that we do not know yet. */
+static __always_inline __u32 planned_slot(struct tcp_sock *tp, struct conn *conn)
 {
-	return leased() ? slot_of(&((struct sock *)tp)->__sk_common) : NO_SLOT;
+	const struct sock_common *skc = &((struct sock *)tp)->__sk_common;
+
+	return leased() ? slot_of(skc, own_dscp_of(skc, conn)) : NO_SLOT;
 }
 
 SEC("sockops")
@@ -250,7 +255,7 @@ int headway_established(struct bpf_sock_ops *ctx)
 	tp = bpf_skc_to_tcp_sock(bpf_sk);
 	if (!tp)
 		return 1;
-	slot = planned_slot(tp);
+	slot = planned_slot(tp, NULL);
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters || counters->fallback_since_ns)
@@ -295,7 +300,7 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	if (!tp || !((1 << ((struct sock *)tp)->__sk_common.skc_state) & SENDING))
 		return 0;
 	ipv6 = ((struct sock *)tp)->__sk_common.skc_family == AF_INET6;
-	slot = planned_slot(tp);
+	slot = planned_slot(tp, bpf_sk_storage_get(&hw_conns_5, tp, NULL, 0));
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters) {

@@ -24,11 +24,13 @@ struct host {
 	__u32 padding;
 };
 
-/* Key of the plan, a longest-prefix trie. The ports come first and are always compared: 32 + prefix bits. */
+/* Key of the plan, a longest-prefix trie. What stands before the address is always compared: 64 + prefix bits. */
 struct match {
 	__u32 prefixlen;
 	__be16 dest_port;  /* 0: any */
 	__be16 local_port; /* 0: any */
+	__u8 own_dscp;     /* what the application has set; HEADWAY_NO_DSCP: any */
+	__u8 padding[3];
 	__u8 addr[16];     /* IPv4 as ::ffff:a.b.c.d */
 };
 

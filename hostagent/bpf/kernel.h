@@ -29,6 +29,15 @@ struct sock {
 	__u32 sk_pacing_status;
 };
 
+struct ipv6_pinfo {
+	__u8 tclass;
+};
+
+struct inet_sock {
+	struct ipv6_pinfo *pinet6;
+	__u8 tos;
+};
+
 struct tcp_rack {
 	__u32 rtt_us; /* of the segment confirmed last */
 };

@@ -4,7 +4,7 @@
 #define HEADWAY_PLAN_H
 
 #define NO_SLOT 0xffffffffU
-#define PORTS_BITS 32          /* of struct match, before the address */
+#define SELECTOR_BITS 64       /* of struct match, before the address */
 #define ADDR_BITS 128
 
 /* What a connection takes of its allocation. */
@@ -47,6 +47,7 @@ struct conn {
 	__u8 stands_by; /* sends at the standby rate */
 	__u8 accepted; /* the peer has connected: its window was scaled from its first ACK on */
 	__u8 in_turn; /* it waits for its turns, not in step with those that began with it */
+	__u8 own_dscp; /* the application's, that slot was looked up with */
 };
 
 const volatile struct host host SEC(".rodata.host") = {};
@@ -110,21 +111,38 @@ static __always_inline struct control *leased(void)
 	return control && bpf_ktime_get_boot_ns() < control->expires_ns ? control : NULL;
 }
 
-static __always_inline void consider(struct match *match, __be16 dest_port, __be16 local_port, struct matched *best)
+static __always_inline void consider(struct match *match, __be16 dest_port, __be16 local_port, __u8 own_dscp,
+				     struct matched *best)
 {
 	struct matched *found;
 
 	match->dest_port = dest_port;
 	match->local_port = local_port;
+	match->own_dscp = own_dscp;
 	found = bpf_map_lookup_elem(&hw_plan, match);
 	if (found && (best->slot == NO_SLOT || found->prefix_bits > best->prefix_bits))
 		*best = *found;
 }
 
-/* The socket's slot: longest prefix; with equal prefixes the one that names more, the destination's port first. */
-static __noinline __u32 slot_of(const struct sock_common *skc)
+/* The code point that the application has set; what we have set ourselves is not its own, unless it has set another
+ * since. */
+static __always_inline __u8 own_dscp_of(const struct sock_common *skc, struct conn *conn)
 {
-	struct match match = {.prefixlen = PORTS_BITS + ADDR_BITS};
+	const struct inet_sock *inet = (const struct inet_sock *)skc;
+	__u32 tos = inet->tos;
+
+	if (skc->skc_family == AF_INET6 && inet->pinet6)
+		tos = inet->pinet6->tclass;
+	if (conn && conn->marked && conn->marked_tos != tos)
+		conn->marked = 0;
+	return (conn && conn->marked ? conn->previous_tos : tos) >> 2;
+}
+
+/* The socket's slot: longest prefix; with equal prefixes the one that names more: the destination's port, the local
+ * port, the application's code point. */
+static __noinline __u32 slot_of(const struct sock_common *skc, __u8 own_dscp)
+{
+	struct match match = {.prefixlen = SELECTOR_BITS + ADDR_BITS};
 	struct matched best = {.slot = NO_SLOT};
 	__be16 dest_port, local_port;
 	__u32 *addr = (__u32 *)match.addr;
@@ -142,10 +160,11 @@ static __noinline __u32 slot_of(const struct sock_common *skc)
 		addr[2] = bpf_htonl(0xffff);
 		addr[3] = skc->skc_daddr;
 	}
-	consider(&match, dest_port, local_port, &best);
-	consider(&match, dest_port, 0, &best);
-	consider(&match, 0, local_port, &best);
-	consider(&match, 0, 0, &best);
+	consider(&match, dest_port, local_port, HEADWAY_NO_DSCP, &best);
+	consider(&match, dest_port, 0, HEADWAY_NO_DSCP, &best);
+	consider(&match, 0, local_port, HEADWAY_NO_DSCP, &best);
+	consider(&match, 0, 0, own_dscp, &best);
+	consider(&match, 0, 0, HEADWAY_NO_DSCP, &best);
 	return best.slot;
 }
 

@@ -95,13 +95,14 @@ class Layout:
         )
 
     def match_bytes(self, match: Match) -> bytes:
-        """Return ``struct match``, the key of the trie. The ports stand before the address, and are always compared."""
-        ports_bits = 8 * (self._match.offset_bytes("addr") - self._match.offset_bytes("dest_port"))
+        """Return ``struct match``, the key of the trie. What stands before the address is always compared."""
+        selector_bits = 8 * (self._match.offset_bytes("addr") - self._match.offset_bytes("dest_port"))
         return self._match.packed(
             {
-                "prefixlen": ports_bits + match.dest.prefixlen,
+                "prefixlen": selector_bits + match.dest.prefixlen,
                 "dest_port": socket.htons(match.dest_port),
                 "local_port": socket.htons(match.local_port),
+                "own_dscp": NO_DSCP if match.own_dscp is None else match.own_dscp,
                 "addr": match.dest.network_address.packed,
             }
         )

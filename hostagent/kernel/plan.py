@@ -39,11 +39,15 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which sockets an allocation is for: destination prefix (IPv4 as ::ffff:a.b.c.d) and ports, 0 for any."""
+    """Which sockets an allocation is for: destination prefix (IPv4 as ::ffff:a.b.c.d) and ports, 0 for any.
+
+    ``own_dscp``: only those that the application itself has marked with this code point; None for any.
+    """
 
     dest: IPv6Network
     dest_port: int
     local_port: int
+    own_dscp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +113,12 @@ def match_of(allocation: Allocation) -> Match:
 
     >>> from topology.protocol import FlowClass
     >>> match_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
-    Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0)
+    Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0, own_dscp=None)
     """
     dest = allocation.dest
     if isinstance(dest, IPv4Network):
         dest = IPv6Network((V4_MAPPED + int(dest.network_address), V4_MAPPED_BITS + dest.prefixlen))
-    return Match(dest, allocation.dest_port, allocation.local_port)
+    return Match(dest, allocation.dest_port, allocation.local_port, allocation.own_dscp)
 
 
 def entry_of(allocation: Allocation) -> KernelEntry:
@@ -166,7 +170,7 @@ def _check(allocations: tuple[Allocation, ...]) -> None:
     """Refuse what has no single meaning.
 
     Raises:
-        NotEncodable: two allocations with one name or one match.
+        NotEncodable: two allocations with one name or one match, or one with a port and a mark.
     """
     names: set[str] = set()
     by_match: dict[Match, str] = {}
@@ -174,6 +178,8 @@ def _check(allocations: tuple[Allocation, ...]) -> None:
         if allocation.name in names:
             raise NotEncodable((allocation.name,), "the name occurs twice")
         names.add(allocation.name)
+        if allocation.own_dscp is not None and (allocation.dest_port or allocation.local_port):
+            raise NotEncodable((allocation.name,), "a port and the application's own mark; one of them tells enough")
         other = by_match.setdefault(match_of(allocation), allocation.name)
         if other != allocation.name:
             raise NotEncodable((other, allocation.name), "the same destination and ports; which one holds?")

@@ -26,7 +26,7 @@ LAYOUT = layout_of(object_image())
 ENTRY = KernelEntry(1, 2, 3, 4, 5, 7)
 MATCH = Match(IPv6Network("::ffff:10.1.2.0/120"), dest_port=443, local_port=1)
 SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters")
-ADOPTED = {"hw_conns_5": "1248"}  # the map that a new agent takes over from a dead one, and its struct's digest
+ADOPTED = {"hw_conns_5": "d908"}  # the map that a new agent takes over from a dead one, and its struct's digest
 
 
 def with_entry(*members: Member) -> Layout:
@@ -128,9 +128,11 @@ def test_a_host_is_told_who_we_are_and_what_loss_is_catastrophic():
     assert host == (9).to_bytes(8, "little") + names + b"".join(n.to_bytes(size, "little") for n, size in numbers)
 
 
-def test_a_match_is_bits_then_ports_in_network_order_then_the_address():
-    expected = (152).to_bytes(4, "little") + b"\x01\xbb\x00\x01" + bytes(10) + b"\xff\xff\x0a\x01\x02\x00"
+def test_a_match_is_bits_then_ports_in_network_order_the_mark_and_the_address():
+    told_by = b"\x01\xbb\x00\x01" + b"\xff" + bytes(3)
+    expected = (184).to_bytes(4, "little") + told_by + bytes(10) + b"\xff\xff\x0a\x01\x02\x00"
     assert LAYOUT.match_bytes(MATCH) == expected
+    assert LAYOUT.match_bytes(replace(MATCH, own_dscp=1))[8] == 1
     assert LAYOUT.matched_bytes(MATCH, slot=3) == b"\3\0\0\0\x78\0\0\0"
 
 
