@@ -17,6 +17,8 @@ from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
 from controller.plan.deliveries import KEEP_US, total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
+from controller.plan.failover import crossed
+from controller.plan.keeping import instead_of
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
 from controller.plan.purchases import Period, Purchase, PurchaseState
@@ -281,7 +283,10 @@ class UseCases:
             state.events.publish("reservation.active", reservation=name)
         elif lacking and known.state is ReservationState.ACTIVE:
             ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
-            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking)
+            down = state.reported.lines.down(state.elapsed_us())
+            instead = instead_of(ledger, known, now_us, down) if crossed(ledger.network, known.path, down) else ""
+            more = {"instead": instead} if instead else {}
+            state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)
         elif lacking:
             ledger.note(name, lacking, now_us)
 

@@ -153,6 +153,14 @@ def _booking(network: Network, request: Request, paths: tuple[Path, ...]) -> Boo
     return Booking(wanted, request.rate_bps, request.start_us, request.end_us)
 
 
+def round_dead(request: Request, down: frozenset[str], now_us: int) -> Request:
+    """Return a request that begins now without the circuits that are down; any other as it is."""
+    if not down or request.start_us > now_us:
+        return request
+    exclude = (*request.constraints.exclude, *sorted(down))
+    return replace(request, constraints=replace(request.constraints, exclude=exclude))
+
+
 def needs(network: Network, request: Request) -> tuple[Need, ...]:
     """Return what a request would take along each of its candidate paths, the nearest first."""
     ends = node_of(network, request.a_end), node_of(network, request.z_end)

@@ -12,12 +12,13 @@ from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.plan import THE_REST, Flow, Selector
+from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.routes import Route, route_along
 from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
 from topology.network import Network
 from topology.protocol import FlowClass
-from topology.wire import Framing, Layer
+from topology.wire import PPM, Framing, Layer
 
 ANNOUNCEABLE = (FlowClass.URGENT, FlowClass.BACKGROUND)
 LAPSE_FACTOR = 2  # an announcement nobody releases is forgotten at twice its promised duration ...
@@ -168,6 +169,18 @@ def led_by(network: Network, announcement: Announcement, known: Reservation) -> 
     route = route_along(network, named, paths, known.reservation_id)
     flows = tuple(replace(flow, selector=first.selector) for flow in route.flows)
     return replace(announcement, flows=flows, need=route.need)
+
+
+def announced_flow(announcement: Announcement, flow: Flow, floor_bps: int, network: Network, policy: Policy) -> Flow:
+    """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
+    senders = len(announcement.flows)
+    least_bps = min(network.link(*hop).rate_bps for hop in flow.links if network.link(*hop).circuit)
+    return replace(
+        flow,
+        floor_bps=floor_bps,
+        standby_bps=least_bps * policy.standby_ppm // (PPM * senders),
+        size_bytes=-(-announcement.size_bytes // senders),
+    )
 
 
 def part_bits(wish: Wish, senders: int) -> int:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields
+from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, led_by, promises, refused
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flow, led_by, promises, refused
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
 from controller.plan.calendar import Booking, Calendar
@@ -27,7 +27,6 @@ from controller.plan.steps import Steps
 from controller.plan.told_apart import Booked, reserved_bps, told_apart
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM
 
 HOLD_US = 60_000_000
 GUARD_US = 5_000_000  # the plan shrinks this long before a circuit does: a lease, and the steps of a transition
@@ -77,7 +76,10 @@ class Ledger:
 
     def hold(self, request: Request, created: Created) -> Reservation | Refused:
         """Hold bandwidth until it is committed, or the hold lapses."""
-        answer = self._admission.decided(created.reservation_id, request, created.now_us)
+        way_round = round_dead(request, self.down, created.now_us)
+        answer = self._admission.decided(created.reservation_id, way_round, created.now_us)
+        if isinstance(answer, Refused) and way_round is not request:
+            answer = self._admission.decided(created.reservation_id, request, created.now_us)
         if isinstance(answer, Refused):
             return answer
         self._sequence += 1
@@ -274,7 +276,7 @@ class Ledger:
         for announcement in self.announcements.values():
             floor_bps = announcement.floor_bps(now_us)
             for flow in announcement.flows:
-                flows.append(self._announced_flow(announcement, flow, floor_bps))
+                flows.append(announced_flow(announcement, flow, floor_bps, self.network, self.policy))
                 if not announcement.pool:
                     one = need(self.network, (flow.path,), flow.flow_class)
                     booked.append(Booked((flow.host, flow.target), one, (flow.path,), floor_bps))
@@ -282,17 +284,6 @@ class Ledger:
         reserved = reserved_bps(booked, answers(planned, self.policy))
         capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
         return PlanInput(planned, capacity, reserved)
-
-    def _announced_flow(self, announcement: Announcement, flow: Flow, floor_bps: int) -> Flow:
-        """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
-        senders = len(announcement.flows)
-        least_bps = min(self.network.link(*hop).rate_bps for hop in flow.links if self.network.link(*hop).circuit)
-        return replace(
-            flow,
-            floor_bps=floor_bps,
-            standby_bps=least_bps * self.policy.standby_ppm // (PPM * senders),
-            size_bytes=-(-announcement.size_bytes // senders),
-        )
 
     # Keeping.
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from controller.plan.wiring import CLAIM_US
+from controller.promise_watch import PromiseWatch
 from controller.start_bursts import StartBurstWatch
 from controller.state.carried import unsettled
 from controller.state.desired import circuits_down, hosts_absent, plan_beside, plan_input
@@ -43,6 +44,7 @@ class Timekeeper:
         self._clocks = clocks
         self._use_cases = use_cases
         self._bursts = StartBurstWatch(state)
+        self._promises = PromiseWatch(state)
         self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
@@ -77,6 +79,7 @@ class Timekeeper:
                 self._said = str(failure)
                 self._state.events.publish("store.failed", level="error", error=self._said)
         self._bursts.look()
+        self._promises.look()
         self._forget_claims()
 
     def _forget_claims(self) -> None:

@@ -1,0 +1,104 @@
+"""What of the calendar can no longer be kept, and what would be granted instead. Pure.
+
+A booking was granted when there was room. Later a maintenance may be announced, or a circuit may die: then the calendar
+holds more than there is, and who is promised it must hear of that now and not at the deadline.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from controller.plan.admission import Granted, Offer, OfferKind, Refused, Request, admitted
+from controller.plan.calendar import Booking, Shortage
+from controller.plan.ledger import Ledger
+from controller.plan.lifecycle import ENDED
+from controller.plan.reservations import Reservation
+from controller.plan.resources import need
+from topology import units
+
+
+@dataclass(frozen=True, slots=True)
+class Unkeepable:
+    """A reservation that cannot be kept.
+
+    Attributes:
+        reservation_id: which.
+        why: what lacks, where and from when.
+        instead: what would be granted at this moment, for people; empty if nothing.
+    """
+
+    reservation_id: str
+    why: str
+    instead: str
+
+
+def unkeepable(ledger: Ledger, now_us: int) -> tuple[Unkeepable, ...]:
+    """Return the reservations that do not fit into the calendar any more: the newest, as older ones go first."""
+    left_out: dict[str, tuple[Booking, Shortage]] = {}
+    kept = (known for known in ledger.reservations.values() if known.state not in ENDED and known.end_us > now_us)
+    for known in sorted(kept, key=lambda r: -r.sequence):
+        shortage = _shortage(ledger, known, now_us)
+        if shortage is not None:
+            left_out[known.reservation_id] = (ledger.calendar.cancel(known.reservation_id), shortage)
+    found = [
+        Unkeepable(name, _lacks(shortage), _instead(ledger, ledger.reservations[name], now_us))
+        for name, (_, shortage) in left_out.items()
+    ]
+    for name, (booking, _) in left_out.items():
+        ledger.calendar.book(name, booking)
+    return tuple(found)
+
+
+def fits(ledger: Ledger, reservation_id: str, now_us: int) -> bool:
+    """Return whether a reservation that could not be kept can be again, or is none any more."""
+    known = ledger.reservations.get(reservation_id)
+    over = known is None or known.state in ENDED or known.end_us <= now_us
+    return over or known is None or _shortage(ledger, known, now_us) is None
+
+
+def instead_of(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[str]) -> str:
+    """Return what would be granted instead of a reservation, from now on and without the circuits that are down."""
+    with _without(ledger, known):
+        return _instead(ledger, known, now_us, down)
+
+
+def _shortage(ledger: Ledger, known: Reservation, now_us: int) -> Shortage | None:
+    """Return what a reservation lacks from now on, beside all others."""
+    wanted = need(ledger.network, known.paths, known.flow_class)
+    with _without(ledger, known):
+        return ledger.calendar.shortage(Booking(wanted, known.rate_bps, max(now_us, known.start_us), known.end_us))
+
+
+@contextmanager
+def _without(ledger: Ledger, known: Reservation) -> Iterator[None]:
+    """Have the calendar without a reservation."""
+    own = ledger.calendar.cancel(known.reservation_id)
+    try:
+        yield
+    finally:
+        ledger.calendar.book(known.reservation_id, own)
+
+
+def _lacks(shortage: Shortage) -> str:
+    free, asked = (units.shown_rate(max(0, bps)) for bps in (shortage.free_bps, shortage.asked_bps))
+    return f"{shortage.resource} has {free} from {units.shown_time(shortage.at_us)}, {asked} promised"
+
+
+def _instead(ledger: Ledger, known: Reservation, now_us: int, down: frozenset[str] = frozenset()) -> str:
+    """Return what would be granted of the rest of a reservation; the calendar must be without it."""
+    constraints = replace(known.constraints, exclude=(*known.constraints.exclude, *sorted(down)))
+    start_us, end_us = max(now_us, known.start_us), known.end_us
+    request = Request(known.a_end, known.z_end, known.flow_class, known.rate_bps, start_us, end_us, constraints)
+    answer = admitted(request, ledger.network, ledger.policy, ledger.calendar)
+    offers = answer.offers if isinstance(answer, Refused) else (_as_asked(request),)
+    way = f" by {' - '.join(answer.chosen.path)}" if isinstance(answer, Granted) else ""
+    return "; or ".join(f"{_shown(offer)}{way}" for offer in offers)
+
+
+def _as_asked(request: Request) -> Offer:
+    return Offer(OfferKind.HIGHEST_RATE, request.flow_class, request.rate_bps, request.start_us, request.end_us)
+
+
+def _shown(offer: Offer) -> str:
+    begin, end = units.shown_time(offer.start_us), units.shown_time(offer.end_us)
+    return f"{units.shown_rate(offer.rate_bps)} {offer.flow_class} from {begin} until {end}"

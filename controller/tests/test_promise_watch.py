@@ -1,0 +1,122 @@
+"""What can no longer be kept is said as soon as it is known, with what is offered instead."""
+
+import pytest
+
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import ReservationState
+from controller.plan.purchases import Period
+from controller.plan.wiring import SeenPort
+from controller.state.carried import STARTING_US
+from controller.tests.fakes import START_US, FakeSite, image, watch_of
+from controller.work.timekeeper import Timekeeper
+from topology.named import chile_illinois, chile_illinois_2
+from topology.protocol import FlowClass
+
+HOUR_US = 3_600_000_000
+MAINTENANCE = Period(START_US + 2 * HOUR_US, START_US + 3 * HOUR_US, 0)
+
+
+def site_of(network, **more):
+    """A site where all is well, and which has found its switches and agents."""
+    site = FakeSite(network, standing=(), **more)
+    site.attach_all()
+    site.wire()
+    site.clock.now_us += STARTING_US
+    site.keeper = Timekeeper(site.state, site.use_cases, watch_of(site))
+    site.keeper.step()
+    return site
+
+
+def told(site, name):
+    """The fields of each event of a name."""
+    return [dict(e.fields) for e in site.state.events.since(0).events if e.name == name]
+
+
+def reserved(site, name, start_us, end_us, rate_bps=600_000_000):
+    """Reserve, and commit."""
+    request = Request("base20", "arch", FlowClass.URGENT, rate_bps, start_us, end_us)
+    site.use_cases.hold(lambda _: request, lambda now_us: Created(name, now_us)).saved.result()
+    site.use_cases.commit(name).saved.result()
+    return site.use_cases.reservation(name)
+
+
+def test_a_maintenance_that_is_announced_later_is_told_to_whom_it_hits_at_once_and_to_nobody_else(tmp_path):
+    store = f"sqlite:///{tmp_path}/headway.db"
+    before = site_of(chile_illinois(), store=store)
+    reserved(before, "early", START_US + HOUR_US, START_US + 2 * HOUR_US)
+    reserved(before, "hit", START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
+    before.store.close()
+    site = site_of(chile_illinois(), store=store, schedules={"chile-illinois": (MAINTENANCE,)})
+    (event,) = told(site, "reservation.unkeepable")
+    lacks = "has 0 bit/s from 2026-01-01T02:00:00Z, 600 Mbit/s promised"
+    assert (event["reservation"], lacks in event["why"]) == ("hit", True)
+    assert "600 Mbit/s urgent from 2026-01-01T03:00:00Z until 2026-01-01T05:00:00Z" in event["instead"]
+    known = site.use_cases.reservation("hit")
+    assert known.state is ReservationState.COMMITTED
+    assert known.reason == f"cannot be kept: {event['why']}; instead: {event['instead']}"
+    assert site.use_cases.reservation("early").reason == ""
+    site.keeper.step()
+    assert len(told(site, "reservation.unkeepable")) == 1
+
+
+def test_the_newest_of_two_is_the_one_that_cannot_be_kept_and_can_be_when_the_other_goes(tmp_path):
+    store = f"sqlite:///{tmp_path}/headway.db"
+    half = Period(MAINTENANCE.start_us, MAINTENANCE.end_us, 500_000_000)
+    before = site_of(chile_illinois(), store=store)
+    for name in ("older", "newer"):
+        reserved(before, name, half.start_us, half.end_us, 300_000_000)
+    before.store.close()
+    site = site_of(chile_illinois(), store=store, schedules={"chile-illinois": (half,)})
+    assert [e["reservation"] for e in told(site, "reservation.unkeepable")] == ["newer"]
+    site.use_cases.release("older").saved.result()
+    site.keeper.step()
+    assert told(site, "reservation.keepable") == [{"reservation": "newer"}]
+    assert site.use_cases.reservation("newer").reason == ""
+
+
+def test_an_announcement_that_is_not_carried_is_told_of_once_and_when_it_is_again():
+    site = site_of(chile_illinois())
+    site.announce(image())
+    site.converge()
+    for live in (False, False, True, True):
+        site.reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=live))
+        site.keeper.step()
+    why = "ls1: port 1 ls1-eth1 to base20 is down"
+    assert told(site, "announcement.not_carried") == [{"announcement": "image", "why": why}]
+    assert told(site, "announcement.carried") == [{"announcement": "image"}]
+
+
+def test_the_death_of_the_only_circuit_is_told_to_who_is_promised_something_on_it():
+    site = site_of(chile_illinois())
+    site.announce(image())
+    site.converge()
+    site.port_said(1, 9, is_live=False)
+    site.keeper.step()
+    (event,) = told(site, "announcement.not_carried")
+    assert event["why"].startswith("chile-illinois: the line is down")
+
+
+def test_what_begins_now_goes_round_a_dead_circuit_and_what_begins_later_does_not():
+    site = site_of(chile_illinois_2())
+    site.port_said(1, 8, is_live=False)
+    site.converge()
+    now_us = site.clock()
+    at_once = reserved(site, "now", now_us, now_us + HOUR_US, 100_000_000)
+    later = reserved(site, "later", now_us + 2 * HOUR_US, now_us + 3 * HOUR_US, 100_000_000)
+    assert ("south" in at_once.path, "north" in later.path) == (True, True)
+    assert at_once.constraints.exclude == ()
+
+
+@pytest.mark.parametrize("rate_bps", [800_000_000])
+def test_when_a_circuit_dies_under_a_reservation_what_is_left_is_offered(rate_bps):
+    site = site_of(chile_illinois_2())
+    now_us = site.clock()
+    known = reserved(site, "image", now_us, now_us + HOUR_US, rate_bps)
+    site.converge()
+    assert "north" in known.path
+    site.port_said(1, 8, is_live=False)
+    site.converge()
+    (event,) = told(site, "reservation.lost")
+    assert event["why"] == "north: the line is down"
+    assert "469.4 Mbit/s urgent from" in event["instead"]
