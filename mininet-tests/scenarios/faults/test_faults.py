@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from controller.plan.flows import flow_on
+from controller.plan.keys import FlowId
 from controller.plan.plan import PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import DatabaseGone, NoSuchPort
@@ -30,8 +32,10 @@ CASES = (
     "controller away",
     "database and openflow",
 )
-_PLAN = planned(2, chile_illinois(), DEFAULT_POLICY, PlanInput(()))
-_STATES = [switch_state(chile_illinois(), s, _PLAN, DEFAULT_POLICY) for s in chile_illinois().switches]
+_NETWORK = chile_illinois()
+_RAW_IMAGES = flow_on(_NETWORK, FlowId("raw-images"), FlowClass.BACKGROUND, _NETWORK.path("base23", "arch"))
+_PLAN = planned(2, _NETWORK, DEFAULT_POLICY, PlanInput((_RAW_IMAGES,)))
+_STATES = [switch_state(_NETWORK, s, _PLAN, DEFAULT_POLICY) for s in _NETWORK.switches]
 RULES, METERS = sum(len(s.rules) for s in _STATES), sum(len(s.meters) for s in _STATES)  # of both switches
 
 AWAY_S, BACK_WITHIN_S = 10.5, 3.0  # the ovs package's own attempts would be about 1, 3, 8 and 16 s after the end
