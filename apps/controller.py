@@ -29,6 +29,7 @@ from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
 from controller.work.mending import Mending
 from controller.work.purchasing import Purchasing
+from controller.work.recovery import Recovery
 from controller.work.timekeeper import Timekeeper
 
 log = structlog.get_logger()
@@ -80,6 +81,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.enter_context(working(Mending(state, switches).run, "mending", state, stop))
         parts.enter_context(working(audits.run, "audit", state, stop))
         parts.enter_context(working(Timekeeper(state, use_cases, clocks).run, "clock", state, stop))
+        parts.enter_context(working(Recovery(state, use_cases.saves).run, "recovery", state, stop))
         parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         stop.wait()

@@ -78,7 +78,7 @@ class Announced:
     def _in_memory(self) -> tuple[tuple[Announcement, ...], tuple[EndedAnnouncement, ...]]:
         with self._state.changed:
             ledger = self._state.wished.ledger
-            return tuple(ledger.announcements.values()), tuple(ledger.ended.lately.values())
+            return tuple(ledger.shown_announcements().values()), tuple(ledger.shown_ended().values())
 
 
 def sequence_of(known: Known) -> int:

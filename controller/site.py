@@ -8,8 +8,8 @@ from itertools import pairwise
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.failover import redundant
 from controller.plan.flows import flow_on
+from controller.plan.kept_ledger import KeptLedger
 from controller.plan.keys import FlowId
-from controller.plan.ledger import Ledger
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import Policy
@@ -47,9 +47,9 @@ class Site:
     together_us: int = 1_000
     return_after_us: int = RETURN_AFTER_US
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> KeptLedger:
         """Return an empty ledger of the site."""
-        ledger = Ledger(self.network, self.policy, self.lead_us)
+        ledger = KeptLedger(self.network, self.policy, self.lead_us)
         for tail, head, link in self.network.circuit_links:
             periods = self.schedules.get(link.circuit or "", ())
             ledger.set_schedule(Hop(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))

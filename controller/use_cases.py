@@ -1,45 +1,33 @@
 """The use cases of promises: reserve, change, announce, ask what is free; and what the clock does to them.
 
 Each takes the lock, decides by the pure ledger, hands what has changed to the store, and answers with the answer and
-the moment from which it outlives a crash. Nobody may be told the answer before that; :meth:`UseCases.tick` changes the
-plan only after it.
+the moment from which it outlives a crash. Nobody may be told the answer before that, nor does the plan follow it; what
+the clock does follows from what is saved, and waits for nobody.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
-from controller.plan.deliveries import KEEP_US, total_bytes
+from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.failover import crossed
 from controller.plan.keeping import instead_of
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
-from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
+from controller.saves import Saved, Saves
 from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
 from controller.state.guard import GuardedState
-from controller.store import Changes, PurchaseRow, Store
-from controller.store.announcements import announcement_of, announcement_text
+from controller.store import Store
 
 T = TypeVar("T")
 Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the store has what the answer was
-FORGET_EVERY_US = 3_600_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Saved(Generic[T]):
-    """An answer, and what is done once it outlives a crash (or raises StoreFailed)."""
-
-    value: T
-    saved: Future[None]
-    is_repeated: bool = False  # it is the answer to an earlier request, of which this is a repetition
 
 
 class UseCases:
@@ -48,10 +36,8 @@ class UseCases:
     def __init__(self, state: GuardedState, store: Store) -> None:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
-        self._store = store
-        self._forgets_us = 0  # when what ended long ago is forgotten next, Unix time
-        with state.changed:
-            self._restore()
+        self.saves = Saves(state, store)
+        self.saves.read_anew()
 
     # Reservations.
 
@@ -67,7 +53,7 @@ class UseCases:
             NotAllowed: a request that makes no sense, or a key that was used for another one.
         """
         with self._state.changed:
-            now_us = self._now()
+            now_us = self._now_to_decide()
             new = created(now_us)
             known = self._state.wished.ledger.by_key(new.key) if new.key else None
             if known is not None:
@@ -87,7 +73,7 @@ class UseCases:
             Illegal: the hold has lapsed, or it has ended.
         """
         with self._state.changed:
-            now_us = self._now()
+            now_us = self._now_to_decide()
             known = self._known(reservation_id)
             if known.state in {ReservationState.COMMITTED, *IN_PLAN}:
                 return self._save(known)
@@ -104,7 +90,7 @@ class UseCases:
             Illegal: it is not held any more.
         """
         with self._state.changed:
-            now_us = self._now()
+            now_us = self._now_to_decide()
             self._known(reservation_id)
             return self._save(self._state.wished.ledger.renew(reservation_id, now_us, hold_us))
 
@@ -125,7 +111,7 @@ class UseCases:
             Illegal: it has ended.
         """
         with self._state.changed:
-            now_us = self._now()
+            now_us = self._now_to_decide()
             known = self._known(reservation_id)
             if known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
@@ -147,7 +133,7 @@ class UseCases:
             Illegal: it has ended otherwise.
         """
         with self._state.changed:
-            now_us = self._now()
+            now_us = self._now_to_decide()
             known = self._known(reservation_id)
             if version is not None and known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
@@ -164,13 +150,16 @@ class UseCases:
         """
         with self._state.changed:
             self._now()
-            return self._known(reservation_id)
+            known = self._state.wished.ledger.shown().get(reservation_id)
+            if known is None:
+                raise NotKnown("reservation", reservation_id, ())
+            return known
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return all, in order of creation."""
         with self._state.changed:
             self._now()
-            return tuple(self._state.wished.ledger.reservations.values())
+            return tuple(self._state.wished.ledger.shown().values())
 
     def availability(self, question: Question) -> tuple[Availability, ...]:
         """Return what is free along each path.
@@ -197,7 +186,7 @@ class UseCases:
         """
         state = self._state
         with state.changed:
-            now_us = self._now()
+            now_us = self._now_to_decide()
             known = state.wished.ledger.ended.repeated(asked.announcement_id, asked.key, asked.fingerprint)
             if known is not None:
                 return Saved(known, self._save(known).saved, is_repeated=True)
@@ -222,7 +211,7 @@ class UseCases:
             NotKnown: there is none of this name in the plan.
         """
         with self._state.changed:
-            now_us, ledger = self._now(), self._state.wished.ledger
+            now_us, ledger = self._now_to_decide(), self._state.wished.ledger
             if announcement_id not in ledger.announcements:
                 raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
             ended = ledger.forget(announcement_id, now_us)
@@ -233,7 +222,7 @@ class UseCases:
         """Return those in the plan now."""
         with self._state.changed:
             self._now()
-            return tuple(self._state.wished.ledger.announcements.values())
+            return tuple(self._state.wished.ledger.shown_announcements().values())
 
     # Whether what is promised is carried.
 
@@ -251,16 +240,10 @@ class UseCases:
 
     # The clock.
 
-    def tick(self) -> None:
-        """Act on what has become due, save it, and then make the plan follow.
-
-        Raises:
-            StoreFailed: nothing was acted on; it is tried again at the next tick.
-        """
+    def tick(self) -> Future[None]:
+        """Act on what has become due, and make the plan follow; return what is done once that is saved, if it can."""
         state = self._state
         with state.changed:
-            if state.reported.store_error:
-                self._restore()
             now_us, ledger = self._now(), state.wished.ledger
             for known in ledger.overbooked(now_us):
                 ledger.happened(known.reservation_id, LifecycleEvent.FAIL, now_us, "the circuit has less than it was")
@@ -269,10 +252,9 @@ class UseCases:
                 )
             for known in ledger.in_plan():
                 self._settle(known, now_us)
-            saved = self._save(None).saved
-        saved.result()
-        with state.changed:
+            saved = self.saves.hand_over_clock()
             state.replan()
+        return saved
 
     def _settle(self, known: Reservation, now_us: int) -> None:
         """Say active of what every layer carries, and why not of what one does not."""
@@ -296,7 +278,18 @@ class UseCases:
         """Return the time, with all that is due by now done: an answer never counts on a hold that has lapsed."""
         now_us = self._state.now_us()
         self._tick(now_us)
+        if self._state.wished.ledger.has_changed:
+            self.saves.hand_over_clock()
         return now_us
+
+    def _now_to_decide(self) -> int:
+        """Return the time as :meth:`_now` does.
+
+        Raises:
+            StoreFailed: nothing can be saved, so nothing is decided.
+        """
+        self.saves.check()
+        return self._now()
 
     def _tick(self, now_us: int) -> None:
         for moved in self._state.wished.ledger.tick(now_us):
@@ -331,60 +324,4 @@ class UseCases:
         return self._save(answer)
 
     def _save(self, answer: T) -> Saved[T]:
-        """Hand what has changed to the store."""
-        state = self._state
-        reservations, announced = state.wished.ledger.changes()
-        bodies = tuple((name, None if a is None else announcement_text(a)) for name, a in announced.items())
-        ended, forgotten_us = state.wished.ledger.ended.changes(), self._forgotten_us(state.now_us())
-        saved = self._store.save(
-            Changes(reservations=reservations, announcements=bodies, ended=ended, ended_before_us=forgotten_us)
-        )
-        saved.add_done_callback(self._look_after)
-        if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
-            state.changed.notify_all()  # for the clock, which acts when this is saved
-        return Saved(answer, saved)
-
-    def _forgotten_us(self, now_us: int) -> int:
-        """Return before which time what became of announcements is forgotten now; 0 if nothing is, but once an hour."""
-        if now_us < self._forgets_us:
-            return 0
-        self._forgets_us = now_us + FORGET_EVERY_US
-        return now_us - KEEP_US
-
-    def _look_after(self, saved: Future[None]) -> None:
-        """Take in that the store has failed: memory may be ahead of it."""
-        failure = saved.exception()
-        if failure is not None:
-            with self._state.changed:
-                self._state.put(reported=replace(self._state.reported, store_error=str(failure)))
-
-    def _restore(self) -> None:
-        """Bring memory to what is on disk."""
-        saved, state = self._store.load(), self._state
-        ledger = state.site.ledger()
-        ledger.ended.restore(saved.used_keys, saved.last_ended)
-        announcements = (announcement_of(body) for body in saved.announcements.values())
-        ledger.restore(saved.reservations, announcements, state.now_us())
-        wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
-        for row in saved.purchases:
-            if row.circuit in wished.purchases:
-                period = Period(row.start_us, row.end_us, row.rate_bps)
-                known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
-                wished = wished.with_purchase(row.circuit, known)
-        state.put(wished=wished, reported=replace(state.reported, store_error=""))
-        state.replan()
-
-    def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
-        """Save what is bought of a provider; under the lock."""
-        self._state.put(wished=self._state.wished.with_purchase(circuit, purchase))
-        period = purchase.period
-        row = PurchaseRow(
-            circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
-        )
-        self._state.changed.notify_all()  # the plan follows what is up
-        return self._store.save(Changes(purchases=(row,)))
-
-    def forget_purchase(self, circuit: str, name: str) -> Future[None]:
-        """Forget what was bought; under the lock."""
-        self._state.put(wished=self._state.wished.without_purchase(circuit, name))
-        return self._store.save(Changes(purchases_gone=(name,)))
+        return Saved(answer, self.saves.hand_over(decided=True))

@@ -7,7 +7,7 @@ from typing import TypeVar
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from controller.plan.admission import Refused
-from controller.use_cases import Saved
+from controller.saves import Saved
 
 T = TypeVar("T")
 BUCKETS_S = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.1, 1.0)  # the aim is 0.2 ms

@@ -29,7 +29,7 @@ class SiteCollector:
         dependencies = self._dependencies
         view = dependencies.reports.view()
         yield from _promises(dependencies)
-        yield from _plan(view)
+        yield from _plan(view, dependencies.use_cases.saves.unsaved_us)
         yield from _links(view)
         yield from _circuits(view)
         yield from _hosts(view)
@@ -51,12 +51,17 @@ def _promises(dependencies: Dependencies) -> Iterator[Metric]:
     yield GaugeMetricFamily("headway_announcements", "Announcements in the plan.", value=announced)
 
 
-def _plan(view: View) -> Iterator[Metric]:
+def _plan(view: View, unsaved_us: int) -> Iterator[Metric]:
     yield GaugeMetricFamily("headway_plan_epoch", "Number of the plan that is wanted.", value=view.desired.epoch)
     installed = 0 if view.installed is None else view.installed.epoch
     yield GaugeMetricFamily("headway_plan_installed_epoch", "Number of the plan in the switches.", value=installed)
     off = "The wall clock less the time that promises are kept by; 0 below a second."
     yield GaugeMetricFamily("headway_calendar_off_seconds", off, value=view.calendar_off_us / 1e6)
+    yield GaugeMetricFamily(
+        "headway_store_unsaved_seconds",
+        "Age of the oldest answer that the database has not confirmed.",
+        value=unsaved_us / 1e6,
+    )
     count = len(violations(view.layers))
     yield GaugeMetricFamily(
         "headway_invariant_violations", "Places where a layer lets through more than the next one.", value=count

@@ -1,6 +1,6 @@
 """Announcements that have ended: what became of them, and who asks for one of them again. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.errors import Taken
@@ -16,6 +16,7 @@ from controller.plan.deliveries import (
     without_last_counts,
 )
 from controller.plan.keys import FlowId
+from controller.plan.unsaved import Unsaved
 from topology.protocol import EntryTelemetry
 
 
@@ -68,14 +69,14 @@ def check_same(known: Announcement, fingerprint: str, field: str, name: str) -> 
 class Ended:
     """What was delivered of announcements; those that have ended lately, by sequence; the keys of older ones."""
 
-    def __init__(self, announcements: dict[str, Announcement]) -> None:
+    def __init__(self, announcements: dict[str, Announcement], unsaved: Unsaved[str, Announcement]) -> None:
         self._announcements = announcements  # those in the plan
+        self._unsaved_counts = unsaved  # what has changed of them
         self._owners: dict[FlowId, str] = {}  # by flow, the name of its announcement
-        self._to_save: set[str] = set()
         self.last_sequence = 0
         self.lately: dict[int, EndedAnnouncement] = {}
+        self.unsaved: Unsaved[int, EndedAnnouncement] = Unsaved()
         self._used: dict[str, UsedKey] = {}
-        self._changed: dict[int, EndedAnnouncement] = {}
 
     def begun(self, announcement: Announcement, sequence: int) -> Announcement:
         """Return an announcement that begins, with its number and where its counts start."""
@@ -87,14 +88,16 @@ class Ended:
         """Note whose flows these are."""
         self._owners |= {flow.name: announcement.announcement_id for flow in announcement.flows}
 
+    def left(self, announcement: Announcement) -> None:
+        """Note that its flows are nobody's for now."""
+        for flow in announcement.flows:
+            self._owners.pop(flow.name, None)
+
     def add(self, announcement: Announcement, ending: Ending, now_us: int) -> EndedAnnouncement:
         """Keep what became of an announcement."""
         ended = EndedAnnouncement(announcement, ending, now_us)
         self._put(ended)
-        for flow in announcement.flows:
-            self._owners.pop(flow.name, None)
-        if announcement.key:
-            self._used[announcement.key] = UsedKey(announcement.key, announcement.sequence, now_us)
+        self._uses(ended)
         return ended
 
     def counted(self, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> None:
@@ -134,12 +137,7 @@ class Ended:
         self._announcements[known.announcement_id] = now
         anew = any(a.is_of_another_count(b) for a, b in zip(delivered, known.delivered, strict=True))
         if anew or now.finished_us != known.finished_us:
-            self._to_save.add(known.announcement_id)
-
-    def counts(self) -> dict[str, Announcement]:
-        """Return, once, the announcements in the plan whose counts are to be saved."""
-        names, self._to_save = self._to_save, set()
-        return {name: self._announcements[name] for name in names if name in self._announcements}
+            self._unsaved_counts.put(known.announcement_id, known, now)
 
     def _was_lately(self, flow: FlowId, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
         """Take in a count of a flow whose announcement has ended; return whether it was of one."""
@@ -184,7 +182,11 @@ class Ended:
 
     def forget_old(self, now_us: int) -> None:
         """Forget what is to be read from the store from now on, and keys that nobody asks for any more."""
-        self.lately = {n: ended for n, ended in self.lately.items() if now_us - ended.ended_us < LAST_COUNT_US}
+        self.lately = {
+            number: ended
+            for number, ended in self.lately.items()
+            if now_us - ended.ended_us < LAST_COUNT_US or number in self.unsaved
+        }
         for key in [k for k, used in self._used.items() if now_us - used.ended_us >= KEEP_US]:
             del self._used[key]
 
@@ -193,11 +195,39 @@ class Ended:
         self._used = {one.key: one for one in used}
         self.last_sequence = last_sequence
 
-    def changes(self) -> tuple[EndedAnnouncement, ...]:
-        """Return, once, what has changed since the last call."""
-        changed, self._changed = tuple(self._changed.values()), {}
-        return changed
+    def withdraw(self) -> dict[int, Announcement]:
+        """Take back what was decided and is not saved; return those that have not ended then, as they are counted."""
+        gone: dict[int, Announcement] = {}
+        for number, before in self.unsaved.withdrawn().items():
+            if before is not None:
+                self.lately[number] = before
+            else:
+                gone[number] = self.lately.pop(number).announcement
+                self._used.pop(gone[number].key, None)
+        return gone
+
+    def go_on_from(self, earlier: "Ended", in_plan: Mapping[str, Announcement]) -> None:
+        """Take over those that have ended lately in an earlier ledger, with what of them was not saved there.
+
+        Args:
+            earlier: where they have ended.
+            in_plan: what has not ended here, by name.
+        """
+        running = {known.sequence for known in in_plan.values()}
+        unsaved = earlier.unsaved.of_clock()
+        for number, ended in earlier.lately.items():
+            if number not in running:
+                self.lately[number] = ended
+                self._uses(ended)
+                if number in unsaved:
+                    self.unsaved.put(number, unsaved[number], ended)
+
+    def _uses(self, ended: EndedAnnouncement) -> None:
+        known = ended.announcement
+        if known.key:
+            self._used[known.key] = UsedKey(known.key, known.sequence, ended.ended_us)
 
     def _put(self, ended: EndedAnnouncement) -> None:
-        self.lately[ended.announcement.sequence] = ended
-        self._changed[ended.announcement.sequence] = ended
+        number = ended.announcement.sequence
+        self.unsaved.put(number, self.lately.get(number), ended)
+        self.lately[number] = ended

@@ -1,7 +1,7 @@
 """The ledger: reservations and announcements, the calendar they are written in, and what of them the plan must carry.
 
-No I/O and no clock: the time is an argument, answers are values, what has to be saved is taken out with
-:meth:`Ledger.changes`. Whoever owns it holds a lock around it.
+No I/O and no clock: the time is an argument, every answer is a value, and what has to be saved is taken out of a
+:class:`~controller.plan.kept_ledger.KeptLedger`. Whoever owns it holds a lock around it.
 """
 
 import heapq
@@ -25,6 +25,7 @@ from controller.plan.resources import capacities, need, of_circuit
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.steps import Steps
 from controller.plan.told_apart import Booked, reserved_bps, told_apart
+from controller.plan.unsaved import Unsaved, with_saved
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 
@@ -57,7 +58,6 @@ class Ledger:
         self._admission = Admission(Market(network, policy, self.calendar, self.lead_us))
         self.reservations: dict[str, Reservation] = {}
         self.announcements: dict[str, Announcement] = {}
-        self.ended = Ended(self.announcements)
         self.down: frozenset[str] = frozenset()  # circuits that nothing which begins now can use
         self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
@@ -65,8 +65,9 @@ class Ledger:
         self._wire = {Hop(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
         self._due: list[tuple[int, str]] = []
         self._sequence = 0
-        self._changed: dict[str, Reservation] = {}
-        self._announced: dict[str, Announcement | None] = {}
+        self._unsaved: Unsaved[str, Reservation] = Unsaved()
+        self._unsaved_announcements: Unsaved[str, Announcement] = Unsaved()
+        self.ended = Ended(self.announcements, self._unsaved_announcements)
 
     # What is asked of it.
 
@@ -147,7 +148,7 @@ class Ledger:
             self._sequence += 1
             told = self.ended.begun(told, self._sequence)
             self._enter(told)
-            self._announced[told.announcement_id] = told
+            self._unsaved_announcements.put(told.announcement_id, None, told)
             return told
         if others and others[0]:
             return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
@@ -184,7 +185,7 @@ class Ledger:
         announcement = self.announcements.pop(announcement_id)
         self._cancel(announcement)
         self.moves += 1
-        self._announced[announcement_id] = None
+        self._unsaved_announcements.put(announcement_id, announcement, None)
         return self.ended.add(announcement, ending, now_us)
 
     # What the clock and the layers below do to it.
@@ -258,8 +259,12 @@ class Ledger:
         """Return the reservations whose time it is."""
         return tuple(self._running.values())
 
+    def carried(self) -> tuple[Reservation, ...]:
+        """Return those of them that the plan carries: as they are saved, and as the clock has made them."""
+        return tuple(r for r in with_saved(self._running, self._unsaved).values() if r.state in IN_PLAN)
+
     def demand(self, standing: Iterable[Flow], now_us: int, flow_of: Callable[[Reservation], Flow | None]) -> PlanInput:
-        """Return what the plan is made of at an instant.
+        """Return what the plan is made of at an instant: of what is saved, and what the clock has made of that.
 
         Args:
             standing: the flows that are always there.
@@ -268,12 +273,12 @@ class Ledger:
         """
         flows = list(standing)
         booked: list[Booked] = []
-        for known in self.in_plan():
+        for known in self.carried():
             flow = flow_of(known)
             if flow is not None:
                 flows.append(flow)
             booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
-        for announcement in self.announcements.values():
+        for announcement in with_saved(self.announcements, self._unsaved_announcements).values():
             floor_bps = announcement.floor_bps(now_us)
             for flow in announcement.flows:
                 flows.append(announced_flow(announcement, flow, floor_bps, self.network, self.policy))
@@ -286,12 +291,6 @@ class Ledger:
         return PlanInput(planned, capacity, reserved)
 
     # Keeping.
-
-    def changes(self) -> tuple[tuple[Reservation, ...], dict[str, Announcement | None]]:
-        """Return, once, what has changed since the last call: reservations, and announcements (None: gone)."""
-        reservations, announced = tuple(self._changed.values()), {**self._announced, **self.ended.counts()}
-        self._changed, self._announced = {}, {}
-        return reservations, announced
 
     def restore(self, reservations: Iterable[Reservation], announcements: Iterable[Announcement], now_us: int) -> None:
         """Take in what was saved; the calendar is then as it was.
@@ -313,7 +312,7 @@ class Ledger:
             if self._has(*(flow.path for flow in announcement.flows)):
                 self._enter(announcement)
             else:
-                self._announced[announcement.announcement_id] = None
+                self._unsaved_announcements.put(announcement.announcement_id, announcement, None)
                 self.ended.add(announcement, Ending.LAPSED, now_us)
 
     def _has(self, *paths: tuple[str, ...]) -> bool:
@@ -324,8 +323,9 @@ class Ledger:
 
     def _write(self, reservation: Reservation, now_us: int) -> Reservation:
         written = replace(reservation, version=reservation.version + 1, changed_us=now_us)
+        before = self.reservations.get(written.reservation_id)
         self._place(written)
-        self._changed[written.reservation_id] = written
+        self._unsaved.put(written.reservation_id, before, written)
         return written
 
     def _place(self, new: Reservation) -> None:
@@ -362,8 +362,8 @@ class Ledger:
         for announcement in drawing:
             led = led_by(self.network, announcement, new) if new is not None else announcement
             still = led if new is not None and not self._admission.confused(led) else replace(led, rates=(), pool="")
+            self._unsaved_announcements.put(still.announcement_id, announcement, still)
             self._enter(still)
-            self._announced[still.announcement_id] = still
 
     def _enter(self, announcement: Announcement) -> None:
         """Book an announcement; one that draws on a reservation with no room for it any more keeps no promise."""
@@ -372,8 +372,8 @@ class Ledger:
                 not self.calendar.has_resource(Pool(announcement.pool)) or self.calendar.shortage(booking)
             ):
                 self._cancel(announcement)
-                announcement = replace(announcement, rates=(), pool="")
-                self._announced[announcement.announcement_id] = announcement
+                before, announcement = announcement, replace(announcement, rates=(), pool="")
+                self._unsaved_announcements.put(announcement.announcement_id, before, announcement)
                 break
             self.calendar.book(name, booking)
         self.announcements[announcement.announcement_id] = announcement
@@ -386,6 +386,7 @@ class Ledger:
 
     def _cancel(self, announcement: Announcement) -> None:
         self._admission.forgets(announcement.announcement_id)
+        self.ended.left(announcement)
         for name, _ in announcement.bookings():
             if name in self.calendar:
                 self.calendar.cancel(name)

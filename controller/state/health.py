@@ -61,9 +61,9 @@ def _hosts(state: SiteState) -> Iterator[str]:
 
 def _promises(site: Site, state: SiteState, now: Instant) -> Iterator[str]:
     """Yield the promises that are not carried as they were made."""
-    for known in state.wished.ledger.in_plan():
+    for known in state.wished.ledger.carried():
         for why in reservation_obstacles(site, state, known, now) or ():
             yield f"reservation {known.reservation_id}: {why}"
-    for announcement in state.wished.ledger.announcements.values():
+    for announcement in state.wished.ledger.shown_announcements().values():
         for why in announcement_obstacles(site, state, announcement, now):
             yield f"announcement {announcement.announcement_id}: {why}"

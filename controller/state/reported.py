@@ -108,7 +108,7 @@ class Reported:
         doubts: how often it was learnt that the switches may not hold what was installed.
         switches_back: dpids of those to be audited at once.
         calendar_off_us: the wall clock less the calendar's time, while somebody has set it to another one.
-        store_error: memory may be ahead of the disk: nothing is promised until it was read anew.
+        store_error: why the database does not save: nothing is promised until it was read anew.
     """
 
     hosts: Mapping[str, HostState]

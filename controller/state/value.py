@@ -69,7 +69,7 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
     plan = desired_plan(site, wished, reported, state.installed, desired.next_epoch, now)
     if replace(plan, epoch=desired.plan.epoch) != desired.plan:
         desired = desired.becomes(plan, now.elapsed_us)
-    running = (known.reservation_id for known in wished.ledger.in_plan())
+    running = (known.reservation_id for known in wished.ledger.carried())
     firsts = {name: desired.first_epochs.get(name, desired.plan.epoch) for name in running}
     return replace(
         state,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from controller.plan.ledger import Ledger
+from controller.plan.kept_ledger import KeptLedger
 from controller.plan.purchases import Purchase, PurchaseState
 
 
@@ -21,7 +21,7 @@ class Wished:
         rebuilding: purchases that are up and change their rate: what they carry meanwhile.
     """
 
-    ledger: Ledger
+    ledger: KeptLedger
     restored: int = 0
     purchases: Mapping[str, Mapping[str, Purchase]] = field(default_factory=dict)
     rebuilding: Mapping[str, int] = field(default_factory=dict)

@@ -16,10 +16,12 @@ from controller.store.errors import StoreBusy, UrlNotUsable
 
 Upsert = sqlite.Insert | postgresql.Insert
 
-_BUSY_MS = 2_000  # somebody else's transaction holds up ours no longer than this
-_GONE_S = 15  # a peer whose machine is silent for this long is dead
+_BUSY_MS = 1_000  # somebody else's transaction holds up ours no longer than this
+_GONE_S = 6  # a peer whose machine is silent for this long is dead
+_STATEMENT_MS = 30_000  # what a statement may take that does not wait for others: to read a million rows
 _LOCK_PATIENCE = "2s"  # PostgreSQL takes a moment to notice that the last controller is dead
 LOCK = (0x4845_4144, 0x5741_5921)  # "HEAD", "WAY!": names our advisory lock within the database
+_LIMITS = {"busy_ms": str(_BUSY_MS), "statement_ms": str(_STATEMENT_MS), "probe_s": str(_GONE_S // 3)}
 _NO_LOCK = "55P03"  # lock_not_available, PostgreSQL's appendix A
 
 _HOLDER = text("""
@@ -29,7 +31,8 @@ _HOLDER = text("""
     AND d.datname = current_database()
 """)
 _SESSION = text("""
-    SELECT set_config('lock_timeout', :busy_ms, false), set_config('tcp_keepalives_idle', :probe_s, false),
+    SELECT set_config('lock_timeout', :busy_ms, false), set_config('statement_timeout', :statement_ms, false),
+    set_config('tcp_keepalives_idle', :probe_s, false),
     set_config('tcp_keepalives_interval', :probe_s, false), set_config('tcp_keepalives_count', '3', false),
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """)
@@ -149,7 +152,7 @@ class Postgresql:
     def __init__(self, url: URL) -> None:
         defaults = {
             "application_name": f"headway, process {os.getpid()} on {socket.gethostname()}"[:63],
-            "connect_timeout": "10",
+            "connect_timeout": "3",
             "keepalives_idle": str(_GONE_S // 3),
             "keepalives_interval": str(_GONE_S // 3),
             "keepalives_count": "3",
@@ -169,7 +172,7 @@ class Postgresql:
         connection = self._engine.connect()
         try:
             with connection.begin():
-                connection.execute(_SESSION, {"busy_ms": str(_BUSY_MS), "probe_s": str(_GONE_S // 3)})
+                connection.execute(_SESSION, _LIMITS)
             self._take_lock(connection)
         except BaseException:
             self.drop(connection)

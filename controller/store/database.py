@@ -1,5 +1,6 @@
 """A database that is ours alone, over one connection. Not for several threads at once."""
 
+import time
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
@@ -23,7 +24,7 @@ from controller.store.tables import ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, META, PU
 from controller.store.text import original, storable
 from topology import __version__
 
-TIME = "time"
+TIME, PROOF = "time", "written_at"
 
 
 class Database:
@@ -85,6 +86,11 @@ class Database:
         """Return announcements that have ended."""
         with self._connected().begin() as transaction:
             return found(transaction.connection, query)
+
+    def prove(self) -> None:
+        """Write something, so that nobody takes a database for whole that can only be read."""
+        with self._connected().begin():
+            self._put(META, [{"key": PROOF, "value": str(time.time_ns())}])
 
     def time(self) -> SavedTime | None:
         """Return the calendar's time as it was written down last; None if it never was."""

@@ -1,8 +1,15 @@
-"""The store: saves wait in a queue, one thread writes all that waits in one transaction, then all of them are told."""
+"""The store: saves wait in a queue, one thread writes all that waits in one transaction, then all of them are told.
+
+Another thread watches the first: a database that hangs fails what waits for it.
+"""
 
 import threading
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError, StatementError
@@ -14,9 +21,23 @@ from controller.store.ended import EndedQuery
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
 from controller.store.rows import Changes, StoredRows, merged
 
+T = TypeVar("T")
 log = structlog.get_logger()
 
+SAVE_WITHIN_S = 1.5  # a client is told within 2 s that nothing is certain
+LOOK_S = 0.1  # how often is looked whether somebody has waited for that long
+READ_WITHIN_S = 1.5  # so long somebody waits who asks for what has ended
+CLOSE_WITHIN_S = 5.0  # a database that hangs does not keep the process from ending
 _NOT_OPEN = "it is not open"
+
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    """Changes that wait, since when (``time.monotonic``), and who is to be told."""
+
+    changes: Changes
+    future: Future[None]
+    since_s: float
 
 
 class Store:
@@ -24,7 +45,8 @@ class Store:
 
     After a failure, what is in the database may be less than what the caller believes, or more: a commit whose answer
     was lost may have been carried out. So every save is refused until :meth:`load` has been called, and the caller goes
-    on from what that returns.
+    on from what that returns. A save that takes too long has failed in the same way, and ``load`` waits until it is
+    known what became of it: we have one connection, and whoever connects again takes the lock that the last one held.
 
     Callers may hold a lock of their own in :meth:`save` and :meth:`load`, and take it in what they hang on the futures:
     these are completed in the writer's thread, which holds none then. Not so in :meth:`close`, which waits for them.
@@ -32,18 +54,23 @@ class Store:
     Args:
         url: ``sqlite:////path``, ``sqlite://`` (in memory, for tests) or ``postgresql://...``. PostgreSQL is to be
             reached directly: behind a pooler of transactions nobody is alone.
+        save_within_s: what a save may take.
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, save_within_s: float = SAVE_WITHIN_S) -> None:
         self._database = Database(url)
         self.url = self._database.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
         self._changed = threading.Condition()  # what follows; taken last
-        self._waiting: list[tuple[Changes, Future[None]]] = []
+        self._save_within_s = save_within_s
+        self._waiting: list[_Save] = []
+        self._writing: list[_Save] = []
+        self._lost_since_s: float | None = None  # since when what was refused has waited, until it is loaded
         self._answers: list[tuple[Future[None], str]] = []  # what to tell whom: why it failed, or "" if it did not
+        self._late = ""  # why nothing is read at the moment; "" if something can be
         self._why = _NOT_OPEN  # saves are refused; "" if they are not
         self._closing = False
         self._writer: threading.Thread | None = None
@@ -68,6 +95,14 @@ class Store:
                 self._why = ""
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self._writer.start()
+        threading.Thread(target=self._watch, name="store watch", daemon=True).start()
+
+    @property
+    def unsaved_us(self) -> int:
+        """Age of the oldest save that the database has not confirmed, failed ones included; 0 if there is none."""
+        with self._changed:
+            since_s = self._lost_since_s or self._oldest_s()
+        return 0 if since_s is None else round((time.monotonic() - since_s) * 1e6)
 
     def time(self) -> SavedTime | None:
         """Return the calendar's time as an earlier controller has written it down; None if none has. After ``open``.
@@ -85,13 +120,38 @@ class Store:
         """Return announcements that have ended, as they were saved.
 
         Raises:
-            StoreFailed: they cannot be read.
+            StoreFailed: they cannot be read within ``READ_WITHIN_S``.
         """
-        with self._using:
+        return self._read(lambda: self._database.ended(query))
+
+    def _read(self, ask: Callable[[], T]) -> T:
+        """Return what is asked of the database by another thread, which may hang as long as that does.
+
+        Raises:
+            StoreFailed: it cannot be read, or has not answered in time; then it is not asked again until it has.
+        """
+        if self._late:
+            raise StoreFailed(self.url, self._late)
+        answer: Future[T] = Future()
+
+        def asks() -> None:
             try:
-                return self._database.ended(query)
-            except Exception as error:
-                raise StoreFailed(self.url, _why(error)) from error
+                with self._using:
+                    answer.set_result(ask())
+            except Exception as error:  # noqa: BLE001 - the top of a thread: who waits for it is told
+                answer.set_exception(error)
+            self._late = ""
+
+        threading.Thread(target=asks, name="store reader", daemon=True).start()
+        try:
+            return answer.result(READ_WITHIN_S)
+        except TimeoutError:
+            late = self._late = f"it has not answered for {READ_WITHIN_S:g} s"
+            if answer.done():
+                self._late = ""
+            raise StoreFailed(self.url, late) from None
+        except Exception as error:
+            raise StoreFailed(self.url, _why(error)) from error
 
     def load(self) -> StoredRows:
         """Return all that is kept, with every save made before; after a failure, saves are accepted again.
@@ -108,12 +168,14 @@ class Store:
             try:
                 if why:
                     self._database.open()
+                    self._database.prove()
                 saved = self._database.read()
             except Exception as error:
                 self._refuse(_why(error))
                 raise StoreFailed(self.url, _why(error)) from error
             with self._changed:
                 self._why = self._why if self._closing else ""
+                self._lost_since_s = None
         if why:
             log.info("store.recovered", database=self.url, reservations=len(saved.reservations))
         return saved
@@ -128,7 +190,7 @@ class Store:
         with self._changed:
             why = self._why
             if not why:
-                self._waiting.append((changes, future))
+                self._waiting.append(_Save(changes, future, time.monotonic()))
                 self._changed.notify()
         if why:
             future.set_exception(StoreFailed(self.url, why))
@@ -140,9 +202,14 @@ class Store:
             self._closing = True
             self._changed.notify()
         if self._writer is not None:
-            self._writer.join()
-        with self._using:
-            self._database.close()
+            self._writer.join(CLOSE_WITHIN_S)
+        if self._using.acquire(timeout=CLOSE_WITHIN_S):
+            try:
+                self._database.close()
+            finally:
+                self._using.release()
+        else:
+            log.error("store.abandoned", database=self.url, why="it hangs; the connection ends with the process")
 
     def _run(self) -> None:
         """Be the writer, until all is written after :meth:`close`."""
@@ -167,16 +234,39 @@ class Store:
     def _flush(self) -> None:
         """Write all that waits; leave the answers to the writer. The caller holds ``_using``."""
         with self._changed:
-            taken, self._waiting = self._waiting, []
-        error = self._written([changes for changes, _ in taken])
-        if error is None:
-            with self._changed:
-                self._answers += [(future, "") for _, future in taken]
+            taken = self._writing = self._waiting
+            self._waiting = []
+        error = self._written([save.changes for save in taken])
+        with self._changed:
+            given_up = self._writing is not taken
+            self._writing = []
+            if error is None and not given_up:
+                self._answers += [(save.future, "") for save in taken]
                 self._changed.notify()
-        else:
+        if given_up:
+            log.warning("store.late", database=self.url, saves=len(taken), why="" if error is None else _why(error))
+        elif error is not None:
             self._refuse(_why(error), taken)
             unforeseen = None if isinstance(error, SQLAlchemyError) else error
             log.error("store.failed", database=self.url, why=_why(error), saves=len(taken), exc_info=unforeseen)
+
+    def _watch(self) -> None:
+        """Fail what has waited for too long, until the end."""
+        while not self._closing or self._writing or self._waiting:
+            time.sleep(LOOK_S)
+            with self._changed:
+                oldest_s = self._oldest_s()
+                is_late = oldest_s is not None and time.monotonic() - oldest_s >= self._save_within_s - LOOK_S
+                if is_late:
+                    taken, self._writing = self._writing, []
+                    self._refuse(f"it has not answered for {self._save_within_s:g} s", taken)
+            if is_late:
+                log.error("store.silent", database=self.url)
+                self._answer()
+
+    def _oldest_s(self) -> float | None:
+        """Return since when the oldest save waits; the caller holds ``_changed``."""
+        return min((save.since_s for save in (*self._writing[:1], *self._waiting[:1])), default=None)
 
     def _written(self, many: list[Changes]) -> Exception | None:
         """Write changes as one; return what was in the way, if anything."""
@@ -188,10 +278,13 @@ class Store:
             return error
         return None
 
-    def _refuse(self, why: str, taken: list[tuple[Changes, Future[None]]] | None = None) -> None:
+    def _refuse(self, why: str, taken: Sequence[_Save] = ()) -> None:
         """Fail what was taken and what has come since, and every save to come."""
         with self._changed:
-            self._answers += [(future, why) for _, future in (*(taken or ()), *self._waiting)]
+            lost = (*taken, *self._waiting)
+            if self._lost_since_s is None and lost:
+                self._lost_since_s = lost[0].since_s
+            self._answers += [(save.future, why) for save in lost]
             self._waiting = []
             self._why = why
             self._changed.notify()

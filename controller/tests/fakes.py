@@ -1,6 +1,7 @@
 """A site without switches and agents: fakes with the real interfaces, and a clock that is set by hand."""
 
 import threading
+from concurrent.futures import wait
 
 from controller.audit.drift import Compared
 from controller.audit.runner import AuditRunner
@@ -124,6 +125,18 @@ class FakeHosts:
             self._reports.host_applied(host, Applied(allocations.epoch))
 
 
+class PatientUseCases(UseCases):
+    """Use cases whose clock waits for the disk, so that a test need not."""
+
+    def tick(self):
+        """Act, and return once all that was decided before is saved and planned."""
+        saved = super().tick()
+        wait([saved], 30)
+        with self._state.changed:
+            self._state.replan()
+        return saved
+
+
 class FakeSite:
     """All of it, wired as the controller's process does."""
 
@@ -141,9 +154,9 @@ class FakeSite:
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
         self.state = GuardedState(site, self.clock.instant)
         self.reports = Reports(self.state)
-        self.store = Store(store)
+        self.store = Store(store, save_within_s=30)
         self.store.open()
-        self.use_cases = UseCases(self.state, self.store)
+        self.use_cases = PatientUseCases(self.state, self.store)
         self.switches = switches or FakeSwitches()
         self.hosts = FakeHosts(self.reports)
         writing = threading.Lock()

@@ -108,7 +108,7 @@ class StoreContract:
     @pytest.fixture
     def store(self, url: str) -> Iterator[Store]:
         """A store on it."""
-        store = Store(url)
+        store = Store(url, save_within_s=ACK_S)
         store.open()
         yield store
         store.close()

@@ -262,21 +262,12 @@ def test_what_the_store_did_not_take_is_forgotten_and_the_next_thing_is_kept(tmp
     kept = site.use_cases.hold(lambda _: request(rate_bps=1), lambda now_us: Created("lost", now_us))
     with pytest.raises(StoreFailed, match="the disk is full"):
         kept.saved.result()
-    site.use_cases.tick()  # brings memory to what is on disk
+    with pytest.raises(StoreFailed, match="the disk is full"):
+        held(site.use_cases, "later", rate_bps=1)  # not even decided
+    site.use_cases.saves.recover()  # brings memory to what is on disk
     assert [r.reservation_id for r in site.use_cases.reservations()] == ["r"]
     assert held(site.use_cases, "next", rate_bps=1).state is ReservationState.HELD
     assert {r.reservation_id for r in site.store.load().reservations} == {"r", "next"}
-
-
-def test_the_plan_does_not_change_before_the_store_has_it(site):
-    before = site.value.desired.plan
-    held(site.use_cases, a_end="base20", z_end="arch")
-    site.use_cases.commit("r")
-    site.clock.now_us = START_US + 10 * S
-    site.store._refuse("the disk is full")
-    with pytest.raises(StoreFailed):
-        site.use_cases.tick()
-    assert site.value.desired.plan == before
 
 
 def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):

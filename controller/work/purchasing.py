@@ -219,12 +219,12 @@ class Purchasing:
     def _write(self, circuit: str, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""
         with self._state.changed:
-            saved = self._use_cases.save_purchase(circuit, purchase)
+            saved = self._use_cases.saves.save_purchase(circuit, purchase)
         saved.result()
 
     def _forget(self, circuit: str, name: str) -> None:
         with self._state.changed:
-            saved = self._use_cases.forget_purchase(circuit, name)
+            saved = self._use_cases.saves.forget_purchase(circuit, name)
         saved.result()
 
 

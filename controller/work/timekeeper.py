@@ -9,7 +9,6 @@ from controller.state.carried import unsettled
 from controller.state.desired import circuits_down, hosts_absent, plan_beside, plan_input
 from controller.state.guard import GuardedState
 from controller.state.value import must_prepare
-from controller.store import StoreError
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
 
@@ -45,7 +44,6 @@ class Timekeeper:
         self._use_cases = use_cases
         self._bursts = StartBurstWatch(state)
         self._promises = PromiseWatch(state)
-        self._said = ""  # the failure that was logged last, while it lasts
 
     def run(self) -> None:
         """Work until the state says stop."""
@@ -68,16 +66,10 @@ class Timekeeper:
         return now.stopping or is_due or must_plan or unsettled(state.site, now, state.now())
 
     def step(self) -> None:
-        """Act once; what the store did not take is tried again. Then look whether a start still fits the buffers."""
+        """Act once. Then look whether a start still fits the buffers."""
         self._clocks.look()
-        try:
-            self._use_cases.tick()
-            prepare(self._state)
-            self._said = ""
-        except StoreError as failure:
-            if str(failure) != self._said:
-                self._said = str(failure)
-                self._state.events.publish("store.failed", level="error", error=self._said)
+        self._use_cases.tick()
+        prepare(self._state)
         self._bursts.look()
         self._promises.look()
         self._forget_claims()

@@ -27,8 +27,9 @@ from urllib.parse import urlsplit
 
 from controller.plan.admission import Refused, Request
 from controller.plan.calendar import Booking
+from controller.plan.kept_ledger import KeptLedger
 from controller.plan.keys import Resource
-from controller.plan.ledger import Created, Ledger
+from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Reservation
@@ -61,14 +62,14 @@ def request(chance: random.Random, base_us: int) -> Request:
     return Request("la-serena", "champaign", FlowClass.URGENT, chance.randrange(1, 1_000) * 1_000_000, start_us, end_us)
 
 
-def filled(size: int, chance: random.Random, base_us: int) -> Ledger:
+def filled(size: int, chance: random.Random, base_us: int) -> KeptLedger:
     """Return a ledger with so many committed reservations, each of them admitted."""
-    ledger = Ledger(chile_illinois(rate_bps=CIRCUIT_BPS), DEFAULT_POLICY)
+    ledger = KeptLedger(chile_illinois(rate_bps=CIRCUIT_BPS), DEFAULT_POLICY)
     while len(ledger.calendar) < size:
         name = f"r{len(ledger.reservations)}"
         if not isinstance(ledger.hold(request(chance, base_us), Created(name, base_us)), Refused):
             ledger.happened(name, LifecycleEvent.COMMIT, base_us)
-    ledger.changes()
+    ledger.saved(ledger.changes(decided=True))
     gc.collect()
     gc.freeze()  # as the controller does once it has read its books
     return ledger
@@ -81,7 +82,7 @@ def timed_us(work: Callable[[], T]) -> tuple[float, T]:
     return (time.perf_counter() - began) * 1e6, answer
 
 
-def decisions(ledger: Ledger, chance: random.Random, base_us: int) -> list[float]:
+def decisions(ledger: KeptLedger, chance: random.Random, base_us: int) -> list[float]:
     """Return the times of deciding so many requests; each granted one is taken out again."""
     times = []
     for number in range(DECISIONS):
@@ -90,7 +91,7 @@ def decisions(ledger: Ledger, chance: random.Random, base_us: int) -> list[float
         times.append(took_us)
         if not isinstance(answer, Refused):
             ledger.happened(name, LifecycleEvent.RELEASE, base_us)
-    ledger.changes()
+    ledger.saved(ledger.changes(decided=True))
     return times
 
 
@@ -115,7 +116,7 @@ def sweep(meeting: list[Booking], asked: Booking, capacity_bps: dict[Resource, i
     return True
 
 
-def compared(ledger: Ledger, chance: random.Random, base_us: int) -> dict[str, float]:
+def compared(ledger: KeptLedger, chance: random.Random, base_us: int) -> dict[str, float]:
     """Return the same decisions timed both ways, in turn; both must agree on each.
 
     ``search_us`` is for finding what overlaps, which OSCARS leaves to its database; ``sweep_us`` has it in it.
@@ -147,7 +148,7 @@ def compared(ledger: Ledger, chance: random.Random, base_us: int) -> dict[str, f
     }
 
 
-def queries(ledger: Ledger, base_us: int) -> dict[str, float]:
+def queries(ledger: KeptLedger, base_us: int) -> dict[str, float]:
     """Return the times of the long questions."""
     way = need(ledger.network, (("ls1", "ch1"),), FlowClass.URGENT)
     end_us = base_us + YEAR_US

@@ -116,7 +116,7 @@ def burst(value: PortBurst) -> BurstOut:
     }
 
 
-def health(value: View, troubles: tuple[str, ...]) -> HealthOut:
+def health(value: View, troubles: tuple[str, ...], unsaved_us: int) -> HealthOut:
     """Return whether the desired plan is in force in the switches and all that is promised is carried; if not, why."""
     in_force = value.installed is not None and value.installed.epoch == value.desired.epoch
     missing = [name for name, state in value.hosts.items() if not state.connected]
@@ -131,6 +131,7 @@ def health(value: View, troubles: tuple[str, ...]) -> HealthOut:
         "hosts_missing": missing,
         "hosts_unconfirmed": waiting,
         "calendar_off_us": value.calendar_off_us,
+        "unsaved_us": unsaved_us,
     }
 
 

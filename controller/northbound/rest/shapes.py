@@ -344,6 +344,10 @@ class HealthOut(TypedDict):
         int,
         Field(description="The wall clock less the time that promises are kept by, microseconds; 0 below a second."),
     ]
+    unsaved_us: Annotated[
+        int,
+        Field(description="Age of the oldest answer that the database has not confirmed, microseconds; 0 if none."),
+    ]
 
 
 @with_config(WHOLE)

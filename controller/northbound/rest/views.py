@@ -20,6 +20,7 @@ class Views:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._reports = dependencies.reports
+        self._saves = dependencies.use_cases.saves
         self._network = dependencies.network
         self._connected = dependencies.connected
 
@@ -38,7 +39,7 @@ class Views:
 
     def healthz(self) -> Response:
         """Return whether the wanted plan is in force in the switches and all that is promised is carried."""
-        health = render.health(self._reports.view(), self._reports.troubles(self._connected()))
+        health = render.health(self._reports.view(), self._reports.troubles(self._connected()), self._saves.unsaved_us)
         return answer(health, 200 if health["ok"] else 503)
 
     def plan(self) -> Response:

@@ -277,17 +277,20 @@ def test_what_has_ended_cannot_be_changed(client, held):
 class Failing:
     """A store that cannot write."""
 
+    url = "sqlite:///x"
+    unsaved_us = 0
+
     def save(self, _):
         """Fail, as a store does that waits to be loaded."""
         from concurrent.futures import Future
 
         future = Future()
-        future.set_exception(StoreFailed("sqlite:///x", "disk is full"))
+        future.set_exception(StoreFailed(self.url, "disk is full"))
         return future
 
 
 def test_nothing_is_answered_that_was_not_saved(client, site, held):
-    site.use_cases._store = Failing()
+    site.use_cases.saves._store = Failing()
     for answer in (
         client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}),
         client.post(f"{MANY}/{held['id']}/commit"),

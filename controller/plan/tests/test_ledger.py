@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from controller.plan.admission import OfferKind, Reason, Refused, Request
 from controller.plan.announcements import Announcement, Wish
+from controller.plan.kept_ledger import KeptLedger
 from controller.plan.ledger import Created, Ledger
 from controller.plan.lifecycle import ENDED, Illegal, LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
@@ -268,17 +269,16 @@ class Promises(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.ledger = Ledger(chile_illinois(), DEFAULT_POLICY)
+        self.ledger = KeptLedger(chile_illinois(), DEFAULT_POLICY)
         self.now_us = NOW
-        self.saved, self.announced = {}, {}
-        self.number = 0
+        self.saved, self.announced, self.number = {}, {}, 0
 
     def keep(self):
         """Save what has changed, as the store does."""
-        reservations, announced = self.ledger.changes()
-        self.saved |= {r.reservation_id: r for r in reservations}
-        self.announced |= announced
-        self.announced = {k: v for k, v in self.announced.items() if v is not None}
+        part = self.ledger.changes(decided=True)
+        self.saved |= part.reservations
+        self.announced = {k: v for k, v in (self.announced | part.announcements).items() if v is not None}
+        self.ledger.saved(part)
 
     def known(self, data):
         """Any reservation there is."""
@@ -345,7 +345,7 @@ class Promises(RuleBasedStateMachine):
     def restart(self):
         """Another process with what was saved: the same calendar and the same timers."""
         self.keep()
-        again = Ledger(self.ledger.network, DEFAULT_POLICY)
+        again = KeptLedger(self.ledger.network, DEFAULT_POLICY)
         again.restore(self.saved.values(), self.announced.values(), self.now_us)
         assert again.reservations == self.ledger.reservations
         assert again.announcements == self.ledger.announcements

@@ -1,0 +1,137 @@
+"""The ledger, and what of it is saved: parts to be saved, decisions that were not, and what the clock did meanwhile."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from controller.plan.announcement_states import Ending
+from controller.plan.announcements import Announcement
+from controller.plan.ended import EndedAnnouncement
+from controller.plan.ledger import Ledger
+from controller.plan.lifecycle import IN_PLAN
+from controller.plan.reservations import Reservation
+from controller.plan.unsaved import with_saved
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPart:
+    """What has changed of a ledger, to be saved as one.
+
+    Attributes:
+        number: its place among all parts.
+        reservations: by name, as they are now.
+        announcements: by name, as they are now; None for one that is gone.
+        ended: announcements that have ended, by number, as they are now.
+    """
+
+    number: int
+    reservations: Mapping[str, Reservation]
+    announcements: Mapping[str, Announcement | None]
+    ended: Mapping[int, EndedAnnouncement]
+
+
+class KeptLedger(Ledger):
+    """A ledger that is saved part by part, in their order or not at all."""
+
+    _parts = 0  # how many were handed over
+
+    def changes(self, *, decided: bool) -> LedgerPart:
+        """Return, once, what has changed since the last call; ``decided``: by somebody's wish, not by the clock."""
+        self._parts += 1
+        number = self._parts
+        return LedgerPart(
+            number,
+            {name: r for name, r in self._unsaved.handed_over(number, decided=decided).items() if r is not None},
+            self._unsaved_announcements.handed_over(number, decided=decided),
+            {n: e for n, e in self.ended.unsaved.handed_over(number, decided=decided).items() if e is not None},
+        )
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether :meth:`changes` would return something."""
+        return any((self._unsaved, self._unsaved_announcements, self.ended.unsaved))
+
+    def saved(self, part: LedgerPart) -> None:
+        """Note that a part is saved: the plan may follow what was decided in it."""
+        decided = self._unsaved.saved(part.number, part.reservations)
+        announced = self._unsaved_announcements.saved(part.number, part.announcements)
+        self.ended.unsaved.saved(part.number, part.ended)
+        self.moves += bool(announced) or any(
+            known.state in IN_PLAN or known.reservation_id in self._running for known in decided
+        )
+
+    def shown(self) -> Mapping[str, Reservation]:
+        """Return the reservations as they are saved, and as the clock has made them: what a crash does not undo."""
+        return with_saved(self.reservations, self._unsaved)
+
+    def shown_announcements(self) -> Mapping[str, Announcement]:
+        """Return the announcements as they are saved, and as the clock has made them."""
+        return with_saved(self.announcements, self._unsaved_announcements)
+
+    def shown_ended(self) -> Mapping[int, EndedAnnouncement]:
+        """Return the announcements that have ended lately as they are saved, and as the clock has made them."""
+        return with_saved(self.ended.lately, self.ended.unsaved)
+
+    def withdraw(self) -> None:
+        """Take back every decision that is not saved; what the clock makes of that becomes due again.
+
+        What hosts have counted since stays.
+        """
+        counted = self.ended.withdraw()
+        announced, known = self._unsaved_announcements.withdrawn(), self._unsaved.withdrawn()
+        for name in announced.keys() & self.announcements.keys():
+            undone = self.announcements.pop(name)
+            self._cancel(undone)
+            counted[undone.sequence] = undone
+        for name in (name for name, before in known.items() if before is None):
+            gone = self.reservations.pop(name)
+            self._by_key.pop(gone.key, None)
+            self._running.pop(name, None)
+            self._admission.reserves(gone, kept=False)
+            self._book_anew(name, None)
+        for reservation in known.values():
+            if reservation is not None:
+                self._place(reservation)
+        for announcement in announced.values():
+            if announcement is not None:
+                self._enter(_as_counted(announcement, counted.get(announcement.sequence, announcement)))
+        self.moves += 1
+
+    def go_on_from(self, earlier: "KeptLedger", now_us: int) -> None:
+        """Take over what the clock alone has done in an earlier ledger and what was not saved there.
+
+        Only to what is here as it was saved there: the rest was decided otherwise, and the clock acts on it anew.
+        """
+        self.down = earlier.down
+        for name, before in earlier._unsaved.of_clock().items():
+            known, theirs = self.reservations.get(name), earlier.reservations[name]
+            if known is None:
+                continue
+            if known == before:
+                self._place(theirs)
+                self._unsaved.put(name, known, theirs)
+            elif known.version <= theirs.version:  # nobody may take it for what was shown under that number
+                self._write(replace(known, version=theirs.version), now_us)
+        self._go_on_with_announcements(earlier, now_us)
+
+    def _go_on_with_announcements(self, earlier: "KeptLedger", now_us: int) -> None:
+        """Take over what was counted meanwhile, and what has ended; one that is gone here was released unheard."""
+        unsaved, lapsed = earlier._unsaved_announcements.of_clock(), earlier.ended.lately
+        for name, known in tuple(self.announcements.items()):
+            theirs = earlier.announcements.get(name)
+            if theirs is not None and theirs.sequence == known.sequence:
+                self.announcements[name] = _as_counted(known, theirs)
+                if name in unsaved:
+                    self._unsaved_announcements.put(name, known, self.announcements[name])
+            elif known.sequence in lapsed:
+                self.announcements[name] = _as_counted(known, lapsed[known.sequence].announcement)
+                self.forget(name, lapsed[known.sequence].ended_us, Ending.LAPSED)
+        self.ended.go_on_from(earlier.ended, self.announcements)
+        here = {known.sequence for known in self.announcements.values()}
+        for theirs in earlier.announcements.values():
+            if theirs.sequence not in here:
+                self.ended.add(theirs, Ending.RELEASED, now_us)
+
+
+def _as_counted(known: Announcement, counted: Announcement) -> Announcement:
+    """Return an announcement with what hosts have counted of it meanwhile."""
+    return replace(known, delivered=counted.delivered, finished_us=counted.finished_us)

@@ -1,0 +1,182 @@
+"""What goes to the store, what is known to be there, and what becomes of the rest when the store fails.
+
+No method waits for the store, except :meth:`Saves.recover` and :meth:`Saves.read_anew`, which do so without the lock.
+"""
+
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, TypeVar
+
+from controller.plan.deliveries import KEEP_US
+from controller.plan.kept_ledger import KeptLedger, LedgerPart
+from controller.plan.purchases import Period, Purchase, PurchaseState
+from controller.state.guard import GuardedState
+from controller.store import Changes, PurchaseRow, Store, StoredRows, StoreFailed
+from controller.store.announcements import announcement_of, announcement_text
+
+T = TypeVar("T")
+FORGET_EVERY_US = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Saved(Generic[T]):
+    """An answer, and what is done once it outlives a crash (or raises StoreFailed)."""
+
+    value: T
+    saved: Future[None]
+    is_repeated: bool = False  # it is the answer to an earlier request, of which this is a repetition
+
+
+class Saves:
+    """Between one state and one store."""
+
+    def __init__(self, state: GuardedState, store: Store) -> None:
+        self._state = state
+        self._store = store
+        self._forgets_us = 0  # when what ended long ago is forgotten next, Unix time
+
+    @property
+    def unsaved_us(self) -> int:
+        """Age of the oldest answer, or step of the clock, that waits to be saved or was not; 0 if none does."""
+        return self._store.unsaved_us
+
+    # Under the lock.
+
+    def check(self) -> None:
+        """Look whether anything can be saved now.
+
+        Raises:
+            StoreFailed: it cannot.
+        """
+        if self._state.reported.store_error:
+            raise StoreFailed(self._store.url, self._state.reported.store_error)
+
+    def hand_over(self, *, decided: bool) -> Future[None]:
+        """Hand what has changed to the store; return what is done once that is saved, and the plan may follow it."""
+        state = self._state
+        ledger = state.wished.ledger
+        part = ledger.changes(decided=decided)
+        bodies = tuple((name, None if a is None else announcement_text(a)) for name, a in part.announcements.items())
+        told: Future[None] = Future()
+        told.set_running_or_notify_cancel()
+        changes = Changes(
+            reservations=tuple(part.reservations.values()),
+            announcements=bodies,
+            ended=tuple(part.ended.values()),
+            ended_before_us=self._forgotten_us(state.now_us()),
+        )
+        saved = self._store.save(changes)
+        saved.add_done_callback(partial(self._heard, ledger, part, told))
+        if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
+            state.changed.notify_all()  # for the clock
+        return told
+
+    def _forgotten_us(self, now_us: int) -> int:
+        """Return before which time what became of announcements is forgotten now; 0 if nothing is, but once an hour."""
+        if now_us < self._forgets_us:
+            return 0
+        self._forgets_us = now_us + FORGET_EVERY_US
+        return now_us - KEEP_US
+
+    def hand_over_clock(self) -> Future[None]:
+        """Hand over what the clock has done; while the store fails it waits in the ledger until that is over."""
+        if not self._state.reported.store_error:
+            return self.hand_over(decided=False)
+        waiting: Future[None] = Future()
+        waiting.set_exception(StoreFailed(self._store.url, self._state.reported.store_error))
+        return waiting
+
+    def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
+        """Save what is bought of a provider.
+
+        Raises:
+            StoreFailed: nothing can be saved now; nothing has changed.
+        """
+        self.check()
+        self._state.put(wished=self._state.wished.with_purchase(circuit, purchase))
+        period = purchase.period
+        row = PurchaseRow(
+            circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
+        )
+        self._state.changed.notify_all()  # the plan follows what is up
+        return self._store.save(Changes(purchases=(row,)))
+
+    def forget_purchase(self, circuit: str, name: str) -> Future[None]:
+        """Forget what was bought.
+
+        Raises:
+            StoreFailed: nothing can be saved now; nothing has changed.
+        """
+        self.check()
+        self._state.put(wished=self._state.wished.without_purchase(circuit, name))
+        return self._store.save(Changes(purchases_gone=(name,)))
+
+    def _heard(self, ledger: KeptLedger, part: LedgerPart, told: Future[None], saved: Future[None]) -> None:
+        """Take in what became of a part, and only then tell who waits for it. By a thread of the store."""
+        failure = saved.exception()
+        try:
+            with self._state.changed:
+                if ledger is not self._state.wished.ledger:
+                    pass  # it was read anew since: what became of this part is known from there
+                elif isinstance(failure, StoreFailed):
+                    self._lost(failure.why)
+                else:
+                    ledger.saved(part)
+                    if self._state.must_replan():
+                        self._state.changed.notify_all()
+        finally:
+            if failure is None:
+                told.set_result(None)
+            else:
+                told.set_exception(failure)
+
+    def _lost(self, why: str) -> None:
+        """Take back what was decided and not saved; decide nothing until it is known what of it is in the database."""
+        state = self._state
+        if not state.reported.store_error:
+            state.events.publish("store.failed", level="error", error=f"{self._store.url}: {why}")
+        state.put(reported=replace(state.reported, store_error=why))
+        state.wished.ledger.withdraw()
+        state.changed.notify_all()
+
+    # Not under the lock.
+
+    def recover(self) -> None:
+        """Go on from what is in the database, if the store has failed and can be read and written again.
+
+        Raises:
+            StoreError: it cannot.
+        """
+        with self._state.changed:
+            if not self._state.reported.store_error:
+                return
+        self.read_anew()
+        self._state.events.publish("store.recovered")
+
+    def read_anew(self) -> None:
+        """Take the ledger from the database, and from memory what the clock has done to it meanwhile.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        rows, state = self._store.load(), self._state
+        ledger = state.site.ledger()
+        announcements = tuple(announcement_of(body) for body in rows.announcements.values())
+        ledger.ended.restore(rows.used_keys, rows.last_ended)
+        ledger.restore(rows.reservations, announcements, state.now_us())
+        with state.changed:
+            ledger.go_on_from(state.wished.ledger, state.now_us())
+            self._take(ledger, rows)
+
+    def _take(self, ledger: KeptLedger, rows: StoredRows) -> None:
+        state = self._state
+        wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
+        for row in rows.purchases:
+            if row.circuit in wished.purchases:
+                period = Period(row.start_us, row.end_us, row.rate_bps)
+                known = Purchase(row.name, period, PurchaseState(row.state), row.reason)
+                wished = wished.with_purchase(row.circuit, known)
+        state.put(wished=wished, reported=replace(state.reported, store_error=""))
+        state.replan()
+        state.changed.notify_all()

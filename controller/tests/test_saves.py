@@ -1,0 +1,249 @@
+"""What a store that hangs, fails and comes back does to promises: nothing unsaved is answered, shown or acted on."""
+
+import threading
+import time
+from concurrent.futures import wait
+
+import pytest
+
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import ReservationState
+from controller.store import StoreFailed
+from controller.tests.fakes import START_US, FakeSite, image
+from controller.work.recovery import Recovery
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import FlowClass
+
+S = 1_000_000
+WITHIN_S = 0.5
+
+
+class HangingSite(FakeSite):
+    """A site on a database that can be made to hang, before it writes or after it has written."""
+
+    def __init__(self, path):
+        super().__init__(store=f"sqlite:///{path}/headway.db", standing=())
+        self.store._save_within_s = WITHIN_S
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+        self.hangs_after = False
+        write = self.store._database.write
+
+        def writing(batch):
+            if not self.hangs_after:
+                self.goes_on.wait(30)
+            write(batch)
+            self.goes_on.wait(30)
+
+        self.store._database.write = writing
+        self.attach_all()
+        self.converge()
+
+    def close(self):
+        """End."""
+        self.goes_on.set()
+        self.store.close()
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A site whose plan is in force."""
+    site = HangingSite(tmp_path)
+    yield site
+    site.close()
+
+
+def hold(site, name="r", start_s=10, rate_bps=300_000_000, a_end="base20"):
+    """Hold 100 s between two hosts."""
+    asked = Request(
+        "base20", "arch", FlowClass.URGENT, rate_bps, START_US + start_s * S, START_US + (start_s + 100) * S
+    )
+    return site.use_cases.hold(lambda _: asked, lambda now_us: Created(name, now_us))
+
+
+def committed(site, name="r", **more):
+    """A promise, saved."""
+    hold(site, name, **more).saved.result(5)
+    return site.use_cases.commit(name).saved.result(5)
+
+
+def recovered(site):
+    """Bring memory and database together."""
+    Recovery(site.state, site.use_cases.saves).step()
+    assert not site.value.reported.store_error
+
+
+def flows(site):
+    """What the plan has, by flow."""
+    return {str(entry.flow.name): entry.flow.floor_bps for entry in site.value.desired.plan.entries}
+
+
+def stored(site):
+    """What another process would find."""
+    return {r.reservation_id: r for r in site.store.load().reservations}
+
+
+def test_a_save_that_hangs_fails_in_time_and_the_next_one_at_once(site):
+    site.goes_on.clear()
+    began_s = time.monotonic()
+    with pytest.raises(StoreFailed, match="has not answered for"):
+        hold(site).saved.result(5)
+    assert WITHIN_S - 0.2 <= time.monotonic() - began_s < WITHIN_S + 0.5
+    assert site.use_cases.saves.unsaved_us >= (WITHIN_S - 0.2) * S
+    began_s = time.monotonic()
+    with pytest.raises(StoreFailed, match="has not answered for"):
+        hold(site, "next")
+    assert time.monotonic() - began_s < 0.1
+    assert site.use_cases.reservations() == ()
+
+
+def test_what_is_not_saved_yet_is_neither_shown_nor_planned(site):
+    site.goes_on.clear()
+    held, announced = hold(site, start_s=0), site.use_cases.announce(image())
+    started = site.use_cases.commit("r")
+    with site.state.changed:
+        site.state.demand_changed()
+    assert (flows(site), site.use_cases.reservations(), site.use_cases.announcements()) == ({}, (), ())
+    site.goes_on.set()
+    wait([held.saved, announced.saved, started.saved], 5)
+    with site.state.changed:
+        site.state.replan()
+    assert len(flows(site)) == 2
+    assert site.use_cases.reservation("r").state is ReservationState.PROVISIONING
+
+
+def test_an_unsaved_change_leaves_a_running_reservation_as_it_was(site):
+    committed(site, start_s=0)
+    site.converge()
+    before, known = flows(site), site.use_cases.reservation("r")
+    assert list(before.values()) == [300_000_000]
+    site.goes_on.clear()
+    less = Request("base20", "arch", FlowClass.URGENT, 1_000_000, known.start_us, known.end_us)
+    changed = site.use_cases.change("r", lambda _: less, known.version)
+    with site.state.changed:
+        site.state.demand_changed()
+    assert (flows(site), site.use_cases.reservation("r")) == (before, known)
+    site.goes_on.set()
+    changed.saved.result(5)
+    with site.state.changed:
+        site.state.replan()
+    assert list(flows(site).values()) == [1_000_000]
+
+
+def test_the_clock_goes_on_while_the_store_hangs_and_is_saved_later(site):
+    committed(site)
+    committed(site, "later", start_s=20, rate_bps=1_000_000, a_end="base21")
+    site.goes_on.clear()
+    with pytest.raises(StoreFailed):
+        site.use_cases.release("r").saved.result(5)
+    for after_s, state in ((10, "active"), (111, "expired")):
+        site.clock.now_us = START_US + after_s * S
+        site.converge()
+        site.converge()
+        assert site.use_cases.reservation("r").state == state
+    known = site.use_cases.reservation("later")
+    assert (known.state, known.reason) == ("active", "")
+    site.goes_on.set()
+    eventually(lambda: not site.store._using.locked(), within_s=5, what="the writer is back")
+    assert site.use_cases.saves.unsaved_us > 0
+    recovered(site)
+    assert site.use_cases.saves.unsaved_us == 0
+    site.use_cases.tick()
+    now = stored(site)
+    assert now == {r.reservation_id: r for r in site.use_cases.reservations()}
+    assert now["later"].state is ReservationState.ACTIVE
+
+
+@pytest.mark.parametrize("hangs_after", [False, True], ids=["before it writes", "after it has written"])
+def test_a_commit_whose_outcome_is_unknown_is_resolved_against_the_database(site, hangs_after):
+    committed(site)
+    hold(site, "held", rate_bps=100_000_000).saved.result(5)
+    site.hangs_after = hangs_after
+    site.goes_on.clear()
+    with pytest.raises(StoreFailed):
+        site.use_cases.commit("held").saved.result(5)
+    assert site.use_cases.reservation("held").state is ReservationState.HELD
+    plan = site.value.desired.plan
+    site.goes_on.set()
+    recovered(site)
+    there = stored(site)["held"]
+    assert site.use_cases.reservation("held") == there
+    assert there.state is ReservationState.COMMITTED  # the write went through, late
+    assert site.value.desired.plan is plan
+    assert site.use_cases.commit("held").saved.result(5) is None
+
+
+def test_a_release_that_went_through_unheard_is_so_even_if_the_clock_has_acted_meanwhile(site):
+    committed(site)
+    site.hangs_after = True
+    site.goes_on.clear()
+    with pytest.raises(StoreFailed):
+        site.use_cases.release("r").saved.result(5)
+    site.clock.now_us = START_US + 10 * S
+    site.converge()
+    seen = site.use_cases.reservation("r")
+    assert seen.state is ReservationState.ACTIVE
+    site.goes_on.set()
+    recovered(site)
+    site.use_cases.tick()
+    known = site.use_cases.reservation("r")
+    assert known.state is ReservationState.RELEASED
+    assert known.version > seen.version
+    assert stored(site)["r"] == known
+    assert flows(site) == {}
+
+
+def test_a_database_that_can_only_be_read_is_not_taken_for_whole(site):
+    store = site.store
+    whole = store._database.prove
+
+    def refused():
+        raise OSError("attempt to write a readonly database")
+
+    store._database.prove = refused
+    store._refuse("attempt to write a readonly database")
+    with pytest.raises(StoreFailed):
+        hold(site).saved.result(5)
+    assert not Recovery(site.state, site.use_cases.saves).step()
+    with pytest.raises(StoreFailed, match="readonly"):
+        hold(site)
+    store._database.prove = whole
+    recovered(site)
+    hold(site).saved.result(5)
+
+
+def test_the_lock_is_free_while_the_database_is_read_again(site):
+    site.store._refuse("gone")
+    with pytest.raises(StoreFailed):
+        hold(site).saved.result(5)
+    opening, goes_on = threading.Event(), threading.Event()
+    connect = site.store._database.open
+
+    def slow():
+        opening.set()
+        goes_on.wait(30)
+        connect()
+
+    site.store._database.open = slow
+    reading = threading.Thread(target=lambda: recovered(site))
+    reading.start()
+    assert opening.wait(5)
+    assert site.state.changed.acquire(timeout=1)
+    site.state.changed.release()
+    site.converge()
+    goes_on.set()
+    reading.join(5)
+    assert not site.value.reported.store_error
+
+
+def test_a_store_that_hangs_does_not_keep_the_process_from_ending(tmp_path, monkeypatch):
+    monkeypatch.setattr("controller.store.store.CLOSE_WITHIN_S", 0.2)
+    site = HangingSite(tmp_path)
+    site.goes_on.clear()
+    waiting = hold(site).saved
+    began_s = time.monotonic()
+    site.store.close()
+    assert time.monotonic() - began_s < 2
+    assert isinstance(waiting.exception(5), StoreFailed)
+    site.goes_on.set()

@@ -1,0 +1,168 @@
+"""What a store that fails does to announcements: decisions are withdrawn, what was counted and has lapsed stays."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from controller.announced import Announced
+from controller.plan.deliveries import LAST_COUNT_US, total_bytes
+from controller.plan.ended import EndedAnnouncement
+from controller.store import EndedQuery, StoreFailed
+from controller.tests.fakes import image
+from controller.tests.test_saves import HangingSite, recovered
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import EntryTelemetry, Telemetry
+
+KEYED = replace(image(), senders=("base20",), key="night-1", is_named=False)
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A site whose plan is in force."""
+    site = HangingSite(tmp_path)
+    yield site
+    site.close()
+
+
+def announced(site, asked=KEYED):
+    """Announce something; return the promise once it is saved."""
+    done = site.use_cases.announce(asked)
+    done.saved.result(5)
+    return done.value
+
+
+def tell(site, delivered, since_ns=1):
+    """Let the image's sender tell what it has counted."""
+    seen = EntryTelemetry("image/base20", 1, 1, delivered, delivered // 1448, 0, 180_000, counted_since_ns=since_ns)
+    site.reports.host_telemetry("base20", Telemetry(site.value.reported.hosts["base20"].sent_epoch, 1000, (seen,), ()))
+
+
+def known(site, name="image"):
+    """The image as anybody reads it."""
+    return Announced(site.state, site.store).one(name)
+
+
+def fails(site, decide):
+    """Decide something while the store hangs, and let it go on once that was given up."""
+    site.goes_on.clear()
+    done = decide()
+    with pytest.raises(StoreFailed):
+        done.saved.result(5)
+
+
+def goes_on(site):
+    """Let the database answer again, and the controller go on from it."""
+    site.goes_on.set()
+    recovered(site)
+    site.use_cases.tick()
+
+
+def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
+    site.goes_on.clear()
+    site.use_cases.announce(KEYED)
+    eventually(lambda: site.store._writing, within_s=5, what="the announcement is being written")
+    with pytest.raises(StoreFailed):
+        site.use_cases.forget("image").saved.result(5)
+    assert site.use_cases.announcements() == ()
+    with site.state.changed:
+        ledger = site.state.wished.ledger
+        assert not ledger.ended.lately
+        assert ledger.ended.repeated("", "night-1", "") is None
+    tell(site, 5)  # nobody's any more
+    site.goes_on.set()
+    recovered(site)
+    assert {one.announcement_id for one in site.use_cases.announcements()} == {"image"}  # it was written, late
+
+
+def test_a_release_that_was_not_saved_is_neither_shown_nor_kept_and_its_counts_go_on(site):
+    promised = announced(site)
+    tell(site, 1_000)
+    site.goes_on.clear()
+    done = site.use_cases.forget("image")
+    tell(site, 2_000)
+    assert known(site) == promised.with_delivered(known(site).delivered)
+    assert not isinstance(known(site), EndedAnnouncement)
+    with pytest.raises(StoreFailed):
+        done.saved.result(5)
+    assert total_bytes(known(site).delivered) == 2_000
+    tell(site, 3_000)
+    assert total_bytes(known(site).delivered) == 3_000
+
+
+def test_a_release_that_went_through_unheard_has_ended_with_all_that_was_counted(site):
+    announced(site)
+    tell(site, 1_000)
+    site.use_cases.tick()
+    site.hangs_after = True
+    fails(site, lambda: site.use_cases.forget("image"))
+    tell(site, 2_000)
+    goes_on(site)
+    ended = known(site)
+    assert isinstance(ended, EndedAnnouncement)
+    assert (ended.state, total_bytes(ended.announcement.delivered)) == ("released", 2_000)
+    (stored,) = site.store.ended(EndedQuery())
+    assert stored == ended
+    assert site.use_cases.announce(replace(KEYED, announcement_id="made-up")).value == ended
+
+
+def test_the_name_of_one_that_has_ended_can_be_announced_again_after_that_was_not_saved(site):
+    announced(site)
+    tell(site, 1_000)
+    site.use_cases.forget("image").saved.result(5)
+    before = known(site)
+    fails(site, lambda: site.use_cases.announce(replace(KEYED, key="night-2")))
+    assert known(site) == before
+    tell(site, 1_500)  # it is still counted for the one that has ended
+    assert total_bytes(known(site).announcement.delivered) == 1_500
+
+
+def test_what_was_counted_and_what_has_lapsed_while_the_store_hung_is_saved_later(site):
+    announced(site)
+    other = announced(site, replace(KEYED, announcement_id="other", key="night-2", size_bytes=10**12))
+    tell(site, 1_000)
+    fails(site, lambda: site.use_cases.forget("other"))
+    tell(site, 500, since_ns=2)  # its agent was started again
+    lapses_us = known(site).lapses_us
+    assert lapses_us < other.lapses_us
+    for later_us in (0, LAST_COUNT_US):
+        site.clock.now_us = lapses_us + later_us
+        site.use_cases.tick()
+    assert (known(site).state, total_bytes(known(site).announcement.delivered)) == ("lapsed", 1_500)
+    goes_on(site)
+    ended = {one.announcement.announcement_id: one for one in site.store.ended(EndedQuery(limit=9))}
+    assert (ended["image"].state, total_bytes(ended["image"].announcement.delivered)) == ("lapsed", 1_500)
+    assert ended["image"].ended_us == lapses_us
+    assert set(site.store.load().announcements) == {one.announcement_id for one in site.use_cases.announcements()}
+
+
+def test_counts_in_memory_are_not_lost_when_the_ledger_is_read_anew(site):
+    announced(site)
+    tell(site, 1_000)
+    fails(site, lambda: site.use_cases.announce(replace(KEYED, announcement_id="next", key="")))
+    tell(site, 500, since_ns=2)
+    tell(site, 700, since_ns=3)
+    goes_on(site)
+    assert total_bytes(known(site).delivered) == 2_200
+    tell(site, 800, since_ns=3)
+    assert total_bytes(known(site).delivered) == 2_300
+
+
+def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, monkeypatch):
+    monkeypatch.setattr("controller.store.store.READ_WITHIN_S", 0.2)
+    announced(site)
+    hanging = threading.Event()
+    found = site.store._database.ended
+
+    def slow(query):
+        hanging.wait(30)
+        return found(query)
+
+    site.store._database.ended = slow
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match="has not answered"):
+            known(site, "other")
+    assert sum(thread.name == "store reader" for thread in threading.enumerate()) == 1
+    hanging.set()
+    eventually(lambda: not site.store._late, within_s=5, what="the database has answered")
+    assert site.store.ended(EndedQuery()) == ()

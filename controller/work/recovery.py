@@ -1,0 +1,40 @@
+"""The thread that brings memory and database together again after the store has failed; nobody waits for it."""
+
+from controller.saves import Saves
+from controller.state.guard import GuardedState
+from controller.store import StoreError
+
+AGAIN_S = 1.0
+
+
+class Recovery:
+    """Reads the ledger anew as soon as the database can be read and written."""
+
+    def __init__(self, state: GuardedState, saves: Saves) -> None:
+        self._state = state
+        self._saves = saves
+        self._said = ""
+
+    def run(self) -> None:
+        """Work until the state says stop."""
+        state = self._state
+        while True:
+            with state.changed:
+                state.changed.wait_for(lambda: state.stopping or state.reported.store_error)
+                if state.stopping:
+                    return
+            if not self.step():
+                with state.changed:
+                    state.changed.wait_for(lambda: state.stopping, timeout=AGAIN_S)
+
+    def step(self) -> bool:
+        """Try once; return whether the store works."""
+        try:
+            self._saves.recover()
+        except StoreError as failure:
+            if str(failure) != self._said:
+                self._said = str(failure)
+                self._state.events.publish("store.failed", level="error", error=self._said)
+            return False
+        self._said = ""
+        return True
