@@ -96,13 +96,15 @@ static int flight_over(void *map, __u32 *key, struct demand *demand)
 	return 0;
 }
 
-/* Has the timer ring when nothing waits any more, unless it will anyway. */
-static __always_inline void arm(struct demand *demand, __u64 now_ns)
+/* Has the timer ring when nothing waits any more, unless it will anyway, and not later than is due ("sooner"). */
+static __always_inline void arm(struct demand *demand, __u64 now_ns, bool sooner)
 {
 	struct demanded *seen = &demand->seen;
 	__u64 due_ns = seen->due_ns;
 
-	if (!seen->wants || seen->waiting > 0 || __sync_lock_test_and_set(&seen->armed, 1))
+	if (!seen->wants || seen->waiting > 0)
+		return;
+	if (__sync_lock_test_and_set(&seen->armed, 1) && !sooner)
 		return;
 	if (!seen->timer_made) {
 		seen->timer_made = 1;
@@ -143,7 +145,7 @@ static __noinline int withdraw(struct conn *conn)
 	set_waits(conn, &demand->seen, 0);
 	if (demand->seen.due_ns < now_ns + MARGIN_NS)
 		demand->seen.due_ns = now_ns + MARGIN_NS;
-	arm(demand, now_ns);
+	arm(demand, now_ns, false);
 	return 0;
 }
 
@@ -213,13 +215,16 @@ static __always_inline bool is_all(const struct sock *sk, const struct entry *en
 	       (entry->size_bytes && seen->sent_bytes + unsent >= entry->size_bytes);
 }
 
-/* Says when the flight is over, as far as it is this connection's. */
-static __always_inline void foretell(struct conn *conn, struct demanded *seen, __u64 due_ns)
+/* Says when the flight is over, as far as it is this connection's, and whether that is sooner than was said. */
+static __always_inline bool foretell(struct conn *conn, struct demanded *seen, __u64 due_ns)
 {
+	__u64 before_ns = seen->due_ns;
+
 	/* one that had something to wait for, and now does not, takes back what it said */
-	if (due_ns > seen->due_ns || seen->due_ns == conn->due_ns)
+	if (due_ns > before_ns || before_ns == conn->due_ns)
 		seen->due_ns = due_ns;
 	conn->due_ns = due_ns;
+	return seen->due_ns < before_ns;
 }
 
 /* Looks at what a connection of a watched allocation has to send: does a flight begin, when is it over? */
@@ -229,7 +234,7 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	struct demand *demand;
 	struct demanded *seen;
 	__u32 unsent;
-	bool all, begins, waits;
+	bool all, begins, waits, sooner = false;
 
 	if (!sk || !conn || !entry)
 		return 0;
@@ -246,11 +251,11 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 		 (all || sendable_bytes(tp) > DEMAND_BYTES);
 	waits = unsent && (unsent > LAST_STRETCH_BYTES || !may_all_go(tp, unsent));
 	if (!waits && (unsent || conn->waits))
-		foretell(conn, seen, over_ns(sk, unsent, all, now_ns));
+		sooner = foretell(conn, seen, over_ns(sk, unsent, all, now_ns));
 	set_waits(conn, seen, waits);
 	if (begins && !__sync_lock_test_and_set(&seen->wants, 1))
 		tell(conn->slot);
-	arm(demand, now_ns);
+	arm(demand, now_ns, sooner);
 	return 0;
 }
 

@@ -35,18 +35,15 @@ def started(cleanup: ExitStack, *bulks: Bulk) -> list[Bulk]:
 
 
 def assert_rate(bulks: list[Bulk], planned_bps: int, over_s: float = 2.0) -> None:
-    """Never above the plan; below it only while this machine is too busy to keep its timers, so up to three tries."""
-    low_bps, high_bps = planned_bps * (1 - RATE_MARGIN), planned_bps * (1 + RATE_MARGIN)
-    seen_mbps = []
-    for _ in range(3):
-        rate_bps = measured_bps(bulks, over_s)
-        seen_mbps.append(round(rate_bps / MBIT, 2))
-        if rate_bps >= low_bps:
-            break
-    assert low_bps <= rate_bps <= high_bps, (
-        f"planned {planned_bps / MBIT:.1f} Mbit/s, measured {seen_mbps}, "
-        f"bounds {low_bps / MBIT:.1f} to {high_bps / MBIT:.1f}, {len(bulks)} connections"
-    )
+    """Granted by the kernel: the plan, to 2%. Measured: never more; at least half, as a busy machine is late.
+
+    Rates are measured closely where time is virtual: scenarios/longpath.
+    """
+    rate_bps = measured_bps(bulks, over_s)
+    granted_bps = sum(bulk.info.pacing_bytes_per_s for bulk in bulks) * 8
+    seen = f"planned {planned_bps / MBIT:.1f} Mbit/s, granted {granted_bps / MBIT:.1f}, measured {rate_bps / MBIT:.1f}"
+    assert abs(granted_bps - planned_bps) <= planned_bps * RATE_MARGIN, seen
+    assert planned_bps / 2 <= rate_bps <= planned_bps * (1 + RATE_MARGIN), seen
 
 
 def ours(bulk: Bulk) -> bool:

@@ -13,6 +13,7 @@ from topology.protocol import Allocation, Demand
 PORT, LOCAL_PORT, RTT_MS, RATE_BPS, STANDBY_BPS = 5001, 5002, 180, 200 * MBIT, 20 * MBIT
 SIZE_BYTES = 3_000_000  # 120 ms: a warm flight is over before its first byte can be confirmed
 SIZES_BYTES = (SIZE_BYTES, SIZE_BYTES, 0)  # announced: of a new connection that was accepted, and twice again
+LATE_BYTES = 14 * 1448  # written when all before has left; whole segments: Nagle does not hold them
 LOOK_S = 0.0002
 PAUSE_S = 1.0
 LASTS_S = 5.0
@@ -26,10 +27,11 @@ def run(folder: Path) -> dict[str, Any]:
         seen = [_flight(site, connected, PORT, SIZE_BYTES)]
         (accepted,) = site.opened(LOCAL_PORT, sender_connects=False)
         seen += [_flight(site, accepted, LOCAL_PORT, size_bytes) for size_bytes in SIZES_BYTES]
+        seen += [_flight(site, accepted, LOCAL_PORT, SIZE_BYTES, LATE_BYTES)]
     return {
         "rtt_s": site.rtt_s,
         "size_bytes": SIZE_BYTES,
-        "announced_bytes": [SIZE_BYTES, *SIZES_BYTES],
+        "announced_bytes": [SIZE_BYTES, *SIZES_BYTES, SIZE_BYTES],
         "seen": seen,
         "idle_share": site.idle_share,
     }
@@ -45,17 +47,17 @@ def _stand_by(site: LongLineSite) -> None:
     until(time.monotonic() + PAUSE_S)
 
 
-def _flight(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int) -> dict[str, float]:
-    """Write once, give the rate when it is wanted, and note the times."""
+def _flight(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int, late_bytes: int = 0) -> dict[str, float]:
+    """Write, give the rate when it is wanted, and note the times; ``late_bytes`` are written when all else has left."""
     site.plan(*_entries(site, STANDBY_BPS, size_bytes))
     stream.sender.setblocking(True)
     with site.measured():
-        return _noted(site, stream, port, size_bytes)
+        return _noted(site, stream, port, size_bytes, late_bytes)
 
 
-def _noted(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int) -> dict[str, float]:
+def _noted(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int, late_bytes: int) -> dict[str, float]:
     wrote_s = time.monotonic()
-    writing = threading.Thread(target=stream.sender.sendall, args=(bytes(SIZE_BYTES),))
+    writing = threading.Thread(target=_written, args=(stream, late_bytes))
     writing.start()
     wanted_s = _heard(site, port, wants=True, after_s=wrote_s)
     sent_before = stream.told.sent_segments
@@ -64,8 +66,7 @@ def _noted(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int) ->
         time.sleep(LOOK_S)
     grown_s = time.monotonic()
     writing.join()
-    while stream.told.notsent_bytes:
-        time.sleep(LOOK_S)
+    _all_left(stream)
     left_s, told = time.monotonic(), stream.told
     ended_s = _heard(site, port, wants=False, after_s=wanted_s)
     until(time.monotonic() + PAUSE_S)
@@ -78,6 +79,18 @@ def _noted(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int) ->
         "ended_s": ended_s - left_s,
         "unconfirmed_segments": told.unacked_segments,
     }
+
+
+def _written(stream: TcpStream, late_bytes: int) -> None:
+    stream.sender.sendall(bytes(SIZE_BYTES - late_bytes))
+    if late_bytes:
+        _all_left(stream)
+        stream.sender.sendall(bytes(late_bytes))
+
+
+def _all_left(stream: TcpStream) -> None:
+    while stream.told.notsent_bytes:
+        time.sleep(LOOK_S)
 
 
 def _heard(site: LongLineSite, port: int, *, wants: bool, after_s: float) -> float:
