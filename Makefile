@@ -57,7 +57,7 @@ install: .venv/.installed
 	$(call installed,$(PACKAGES))
 	@echo "== packages of Python, into .venv"
 	/usr/bin/python3 -m venv .venv
-	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation]'
+	.venv/bin/pip install -q --disable-pip-version-check -e '.[controller,emulation]'
 	echo $(CURDIR) > $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/mininet_tests.pth  # -m mininet_tests...
 	.venv/bin/python -m compileall -q apps controller hostagent topology mininet-tests
 	@touch $@
@@ -65,7 +65,7 @@ install: .venv/.installed
 .venv/.installed: .venv/.demo
 	$(call installed,$(TEST_PACKAGES))
 	@echo "== packages of Python for checks and tests, into .venv"
-	.venv/bin/pip install -q --disable-pip-version-check -e '.[emulation,test]'
+	.venv/bin/pip install -q --disable-pip-version-check -e '.[controller,emulation,test]'
 	@touch $@
 
 bpf:  ## needs clang, llvm and libbpf-dev; the result is committed

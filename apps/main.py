@@ -11,6 +11,7 @@ from apps.cli import agent, client, pki
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
+CONTROLLER_NEEDS = "a controller's machine needs the package headway-controller, or pip install 'headway[controller]'"
 
 app = typer.Typer(
     name="headway",
@@ -80,4 +81,10 @@ app.registered_commands += client.app.registered_commands
 
 def main() -> None:
     """Run the command."""
-    app(prog_name="headway" if sys.argv[0].endswith("headway") else None)
+    try:
+        app(prog_name="headway" if sys.argv[0].endswith("headway") else None)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] in {"apps", "controller", "hostagent", "topology"}:
+            raise
+        typer.echo(f"headway: {error.name} is not installed; {CONTROLLER_NEEDS}", err=True)
+        sys.exit(EXIT_FAILED)

@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import AttachmentRefused
-from topology.certificates import Kind, Pems, names, problems
+from topology.certificates import Kind, Pems, ends, names, problems
 from topology.handshake import why_failed, why_untrusted
 
 
@@ -59,7 +59,7 @@ class ClientTls:
             certificate = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
         except (OSError, ValueError) as error:
             raise AttachmentRefused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
-        return int(certificate.not_valid_after_utc.timestamp())
+        return int(ends(certificate).timestamp())
 
     def context(self) -> ssl.SSLContext:
         """Return the client's side of it, as the files are now.

@@ -6,9 +6,9 @@ section 4.2.1.12), so that no host can pass itself off as a controller. Both car
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -70,6 +70,19 @@ def names(certificate: x509.Certificate) -> tuple[str, ...]:
         return ()
     addresses = (str(address) for address in alternative.get_values_for_type(x509.IPAddress))
     return (*alternative.get_values_for_type(x509.DNSName), *addresses)
+
+
+def ends(certificate: x509.Certificate) -> datetime:
+    """Return when a certificate expires, with its zone."""
+    end: datetime = _utc(certificate, "not_valid_after")
+    return end
+
+
+def _utc(signed: x509.Certificate | x509.CertificateRevocationList, what: str) -> Any:
+    """Return a moment in something signed, or None; before version 42 the library names no zone."""
+    named_zone = f"{what}_utc"
+    moment: datetime | None = getattr(signed, named_zone if hasattr(signed, named_zone) else what)
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def kind_of(certificate: x509.Certificate) -> Kind | None:
@@ -151,10 +164,10 @@ def _a(kind: Kind) -> str:
 
 
 def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Iterator[CertificateFault]:
-    if now >= certificate.not_valid_after_utc:
-        yield CertificateFault(field, f"has expired at {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}")
-    if now < certificate.not_valid_before_utc:
-        begins = f"{certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
+    if now >= ends(certificate):
+        yield CertificateFault(field, f"has expired at {ends(certificate):%Y-%m-%dT%H:%M:%SZ}")
+    if now < _utc(certificate, "not_valid_before"):
+        begins = f"{_utc(certificate, 'not_valid_before'):%Y-%m-%dT%H:%M:%SZ}"
         yield CertificateFault(field, f"is not valid before {begins}; is this machine's clock right?")
 
 
@@ -172,7 +185,6 @@ def _of_list(
     keys = [authority.public_key() for authority in known]
     if keys and not any(revoked.is_signature_valid(key) for key in keys):  # type: ignore[arg-type]
         yield CertificateFault("revoked", "is not signed by the authority")
-    if revoked.next_update_utc is not None and now >= revoked.next_update_utc:
-        yield CertificateFault(
-            "revoked", f"has expired at {revoked.next_update_utc:%Y-%m-%dT%H:%M:%SZ}: nobody would be let in"
-        )
+    until = _utc(revoked, "next_update")
+    if until is not None and now >= until:
+        yield CertificateFault("revoked", f"has expired at {until:%Y-%m-%dT%H:%M:%SZ}: nobody would be let in")

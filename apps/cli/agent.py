@@ -29,12 +29,10 @@ def agent(context: typer.Context, config: Config = None) -> None:
     if config is None:
         typer.echo("headway: agent: say --config FILE, or see headway agent --help", err=True)
         raise typer.Exit(EXIT_USAGE)
-    from apps import logs
     from apps.cli.agent_setup import settings_in
     from hostagent.agent.daemon import run
 
     settings = settings_in(config)
-    logs.configure()
     raise typer.Exit(run(settings))
 
 

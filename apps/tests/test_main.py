@@ -94,3 +94,14 @@ def test_a_command_does_not_load_what_only_the_processes_need():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     slow = {"cryptography", "fastapi", "httpx", "os_ken", "pydantic", "sqlalchemy", "structlog"}
     assert not slow & set(loaded)
+
+
+def test_a_machine_without_the_controllers_packages_says_which_to_install(tmp_path):
+    code = "import sys; sys.modules['networkx'] = None; from apps.main import main; main()"
+    file = tmp_path / "site.yaml"
+    file.write_text("network: {name: figure2}\n")
+    command = [sys.executable, "-c", code, "controller", "--config", str(file), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "needs the package headway-controller" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

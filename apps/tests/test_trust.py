@@ -4,7 +4,6 @@ import ssl
 import time
 
 import pytest
-from structlog.testing import capture_logs
 
 from apps.tests.trusting import (
     AgentsListener,
@@ -12,6 +11,7 @@ from apps.tests.trusting import (
     agent_running,
     agents_of,
     attached,
+    both_logged,
     both_say,
     controlled,
     controllers_of,
@@ -146,7 +146,7 @@ def test_a_revoked_agent_that_is_connected_is_turned_out_and_cannot_come_back(tm
     own, listener = Pki.made(tmp_path), AgentsListener()
     first, second = own.agent(), own.agent("base21")
     with (
-        capture_logs() as logs,
+        both_logged() as logs,
         controlled(own.controller(), listener) as address,
         agent_running(address, tls=first),
         agent_running(address, tls=second, host="base21"),
@@ -176,7 +176,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path):
 def test_files_that_do_not_fit_any_more_leave_those_before_in_use(tmp_path):
     own = Pki.made(tmp_path)
     tls = own.controller()
-    with capture_logs() as logs, controlled(tls) as address:
+    with both_logged() as logs, controlled(tls) as address:
         agent = own.agent()
         (tmp_path / "crl.pem").write_text("half a li")
         eventually(lambda: _whys(logs, "tls.unusable"), within_s=5, what="it is said")
@@ -188,7 +188,7 @@ def test_an_agent_whose_files_are_gone_says_so_and_tries_again(tmp_path):
     tls = own.agent()
     key = tls.key.read_bytes()
     tls.key.unlink()
-    with capture_logs() as logs, controlled(own.controller(), listener) as address, agent_running(address, tls=tls):
+    with both_logged() as logs, controlled(own.controller(), listener) as address, agent_running(address, tls=tls):
         eventually(lambda: _whys(logs, "agent.refused"), within_s=5, what="it is said")
         assert _whys(logs, "agent.refused")[0].startswith("the files of tls cannot be used: No such file")
         tls.key.write_bytes(key)
@@ -198,7 +198,7 @@ def test_an_agent_whose_files_are_gone_says_so_and_tries_again(tmp_path):
 def test_certificates_that_end_soon_are_spoken_of_at_both_ends(site):
     listener = AgentsListener()
     with (
-        capture_logs() as logs,
+        both_logged() as logs,
         controlled(site.controller(days=110), listener) as address,
         agent_running(address, tls=site.agent(days=120)),
     ):
@@ -222,7 +222,7 @@ def test_an_older_controllers_plan_is_declined_and_the_next_one_is_dialled(site)
     newer, older = AgentsListener(epoch=10), AgentsListener(epoch=8)
     port, tls = free_port(), site.controller()
     with (
-        capture_logs() as logs,
+        both_logged() as logs,
         controlled(tls, older) as other,
         controlled(tls, newer, port) as address,
         agent_running(address, other, tls=site.agent()) as agent,

@@ -18,6 +18,7 @@ from hostagent.agent.agent import Agent
 from hostagent.agent.stream import ControllerStream
 from hostagent.errors import NotAttached
 from hostagent.kernel.layout import EntryCounters
+from hostagent.log import log
 from hostagent.settings import AgentSettings
 from hostagent.trust import ClientTls
 from topology.certificates import Kind
@@ -123,6 +124,13 @@ def attached(address, tls, host="base20"):
     except NotAttached as error:
         return error.why
     return ""
+
+
+@contextlib.contextmanager
+def both_logged():
+    """Collect what controllers and agents of this process log."""
+    with capture_logs() as logs, log.captured(into=logs):
+        yield logs
 
 
 def both_say(controller_tls, agent_tls, host="base20", dialled="127.0.0.1"):

@@ -12,8 +12,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import structlog
-
 from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.status import Sight
@@ -26,6 +24,7 @@ from hostagent.kernel.kernel import Kernel
 from hostagent.kernel.layout import EntryCounters
 from hostagent.kernel.plan import KernelPlan
 from hostagent.lease_clock import lease_now_ns
+from hostagent.log import log
 from hostagent.settings import AgentSettings
 from topology import __version__
 from topology.certificates import ENDING_DAYS
@@ -47,8 +46,6 @@ from topology.wire import Framing
 REPORT_S = 1.0
 FIRST_BACKOFF_S = 0.2
 LONGEST_BACKOFF_S = 5.0
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 
-import structlog
-
 from hostagent.agent.agent import REPORT_S, Agent
 from hostagent.agent.status import LOSS_SIGHTS, AgentStatus, Identity, Sight, status_from
 from hostagent.agent.status_socket import StatusSocket, path_of
@@ -23,13 +21,12 @@ from hostagent.errors import AgentError, EnvironmentLacking, Unregistered
 from hostagent.kernel import probe
 from hostagent.kernel.kernel import Kernel
 from hostagent.kernel.leftovers import Namespace
+from hostagent.log import log
 from hostagent.settings import AgentSettings
 from topology import __version__
 
 EXIT_OK, EXIT_ENVIRONMENT = 0, 1
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-log = structlog.get_logger()
 
 
 class Watchdog:

@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 
-import structlog
-
 from hostagent.doctor.connections import SendingConnection, sending
 from hostagent.kernel.layout import EntryCounters
 from hostagent.kernel.plan import V4_MAPPED, V4_MAPPED_BITS, Match, match_of
+from hostagent.log import log
 from topology.protocol import Allocation
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

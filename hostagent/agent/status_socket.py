@@ -7,15 +7,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import structlog
-
 from hostagent.agent import status
 from hostagent.agent.status import AgentStatus
 
 MODE = 0o660  # the agent's user and group
 PATIENCE_S = 1.0
-
-log = structlog.get_logger()
 
 
 def path_of(run_dir: Path, namespace_id: str) -> Path:

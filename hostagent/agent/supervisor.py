@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-import structlog
+from hostagent.log import log
 
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START
 NAME_PREFIX = "headway-"
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

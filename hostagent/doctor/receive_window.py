@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from hostagent.doctor import buffers
 from hostagent.doctor.buffers import Numbers
+from hostagent.log import log
 
 SYSCTL = Path("/proc/sys/net/ipv4")
 CORE = Path("/proc/sys/net/core")
@@ -24,8 +23,6 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 MEMORY = Path("/proc/meminfo")
 OWN = ("tcp_rmem", "tcp_wmem")
 KERNEL_WIDE = ("rmem_max", "tcp_mem")
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import structlog
-
 from hostagent.errors import AlreadyRunning, BpfError, Unregistered
 from hostagent.kernel import audit, cgroup, leftovers
 from hostagent.kernel.audit import Difference
@@ -17,12 +15,11 @@ from hostagent.kernel.leftovers import Namespace, RunLock
 from hostagent.kernel.loader import BpfObject, Libbpf, RingBuffer
 from hostagent.kernel.plan import KernelEntry, KernelPlan, MapChange, Tuning
 from hostagent.lease_clock import lease_now_ns
+from hostagent.log import log
 from topology.protocol import Fault
 
 LAPSE_MARGIN_NS = 50_000_000  # a lease with less left counts as over: sockets may fall back while we renew it
 DEFAULT_ALGORITHM = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-
-log = structlog.get_logger()
 
 
 class Kernel:

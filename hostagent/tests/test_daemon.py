@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable
 
 import pytest
-from structlog.testing import capture_logs
 
 from hostagent.agent import daemon
 from hostagent.agent.daemon import Watchdog
 from hostagent.agent.status import Identity, Sight
 from hostagent.errors import BpfError
+from hostagent.log import log
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Telemetry
 
@@ -44,7 +44,7 @@ def watched(monkeypatch):
         threads[0].start()
         return agent, told, watch
 
-    with capture_logs():
+    with log.captured():
         yield run
         watch.end()
         threads[0].join()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from hostagent.doctor.buffers import LARGEST_BYTES, Numbers, receiving, sending
 from hostagent.doctor.receive_window import TcpBuffers, Windows, wanted_sysctls
+from hostagent.log import log
 
 USUAL = Numbers((4096, 131072, 6291456))
 NOTHING = Windows(0, (), 1448)
@@ -108,11 +108,11 @@ def test_a_limit_that_may_not_be_written_is_said_once_with_the_command(first):
     buffers = buffers_in(first)
     limit.unlink()
     limit.mkdir()  # cannot be written, by root either
-    with capture_logs() as logs:
+    with log.captured() as logs:
         buffers.fit(windows(20_000_000))
         buffers.fit(windows(20_000_000))
         buffers.fit(windows(30_000_000))
-    said = [log for log in logs if log["event"] == "buffers.limited"]
+    said = [one for one in logs if one["event"] == "buffers.limited"]
     assert [log["by"] for log in said] == ["net.ipv4.tcp_mem"]
     assert said[0]["fix"].startswith('sysctl -w net.ipv4.tcp_mem="')
     assert now(first) == ["4096", "60000000", "60000000"], "the namespace's own are set all the same"
@@ -120,30 +120,30 @@ def test_a_limit_that_may_not_be_written_is_said_once_with_the_command(first):
 
 def test_a_limit_that_cannot_be_seen_is_said_once_with_the_place(sysctl):
     buffers = buffers_in(sysctl)
-    with capture_logs() as logs:
+    with log.captured() as logs:
         buffers.fit(windows(20_000_000))
         buffers.fit(windows(30_000_000))
-    (said,) = [log for log in logs if log["event"] == "buffers.limited"]
+    (said,) = [one for one in logs if one["event"] == "buffers.limited"]
     assert "in the host's first network namespace" in said["fix"]
 
 
 def test_a_namespace_that_only_shows_rmem_max_is_left_its_rmem_max(sysctl):
     (sysctl / "rmem_max").write_text("212992\n")
-    with capture_logs() as logs:
+    with log.captured() as logs:
         buffers_in(sysctl).fit(windows(20_000_000))
     assert now(sysctl, "rmem_max") == ["212992"]
-    assert [log["by"] for log in logs if log["event"] == "buffers.limited"] == ["net.ipv4.tcp_mem"]
+    assert [one["by"] for one in logs if one["event"] == "buffers.limited"] == ["net.ipv4.tcp_mem"]
 
 
 def test_windows_larger_than_half_of_the_memory_are_warned_of(sysctl):
     buffers = buffers_in(sysctl)
-    with capture_logs() as logs:
+    with log.captured() as logs:
         buffers.fit(windows(1_000_000, 10_000_000_000))
-    assert [log["log_level"] for log in logs if log["event"] == "buffers.large"] == ["warning"]
+    assert [one["log_level"] for one in logs if one["event"] == "buffers.large"] == ["warning"]
 
 
 def test_the_memory_it_may_cost_is_said_with_what_was_set(sysctl):
-    with capture_logs() as logs:
+    with log.captured() as logs:
         buffers_in(sysctl).fit(windows(20_000_000, 500, 500))
-    (said,) = [log for log in logs if log["event"] == "buffers.set"]
+    (said,) = [one for one in logs if one["event"] == "buffers.set"]
     assert said["may_take_bytes"] == 4 * 40_000_000 + 2 * 2_304_000

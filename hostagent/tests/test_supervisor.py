@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from hostagent.agent import supervisor
 from hostagent.agent.supervisor import Supervisor, inherited
+from hostagent.log import log
 
 
 @pytest.fixture(params=["path", "abstract"])
@@ -52,15 +52,15 @@ def test_a_descriptor_is_kept_in_place_of_the_one_of_the_same_name(manager, tmp_
 
 
 def test_without_a_service_manager_nothing_is_said():
-    with capture_logs() as logs:
+    with log.captured() as logs:
         Supervisor.of_this_process({}).ready("holding")
     assert logs == []
 
 
 def test_a_service_manager_that_is_gone_does_not_stop_the_service(tmp_path):
-    with capture_logs() as logs:
+    with log.captured() as logs:
         Supervisor.of_this_process({"NOTIFY_SOCKET": str(tmp_path / "gone")}).alive("holding")
-    assert [log["event"] for log in logs] == ["supervisor.gone"]
+    assert [one["event"] for one in logs] == ["supervisor.gone"]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ measured is the kernel part, the ring buffer, the agent and its stream.
 
 import argparse
 import json
-import logging
 import sys
 import tempfile
 import time
@@ -15,8 +14,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from statistics import median, quantiles
 
-import structlog
-
+from hostagent.log import log
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, two_hosts
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
@@ -99,7 +97,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/demand"), help="folder (default: %(default)s)")
     out: Path = parser.parse_args().out
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    log.least = "error"
     sys.setswitchinterval(SWITCH_S)
     left, right = two_hosts()
     with tempfile.TemporaryDirectory() as folder:
