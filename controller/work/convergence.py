@@ -11,7 +11,7 @@ from controller.plan.transitions import Change, Stage, Step, host_changes, switc
 from controller.state.faults import note_failed, note_mended
 from controller.state.guard import GuardedState
 from controller.state.installed import Installed, StepDone
-from controller.state.layers import layers, lease_ends_us
+from controller.state.layers import layers
 from controller.work.next_work import Other, Progress, Situation, next_work
 from topology.protocol import Allocations
 
@@ -60,6 +60,7 @@ class Convergence:
         self._switches = switches
         self._hosts = hosts
         self._progress = Progress()
+        self._patience_s = RETRY_S  # for which nothing can be to do, unless somebody says something
 
     def run(self) -> None:
         """Work until the state says stop. Switches then keep forwarding as installed, and the hosts' leases run out."""
@@ -67,7 +68,7 @@ class Convergence:
         while True:
             with state.changed:
                 while not state.stopping and self._next() is None:
-                    state.changed.wait(self._patience_s())
+                    state.changed.wait(self._patience_s)
                 if state.stopping:
                     return
             if not self.step():
@@ -93,13 +94,6 @@ class Convergence:
                 if step.stage is not Stage.HOSTS and not self._carried_out(step):
                     return False
 
-    def _patience_s(self) -> float:
-        """Return how long nothing can be to do unless somebody says something, seconds; under the lock."""
-        situation = self._situation()
-        due_us = lease_ends_us(situation.reported, situation.elapsed_us)
-        due_us += [situation.not_before_us] if situation.not_before_us > situation.elapsed_us else []
-        return min([RETRY_S, *((at_us - situation.elapsed_us) / 1e6 for at_us in due_us)])
-
     def _situation(self) -> Situation:
         """Return all that the next work follows from; under the lock."""
         now, site = self._state.value, self._state.site
@@ -107,9 +101,13 @@ class Convergence:
         return Situation(now.reported, now.installed, now.desired, progress, site.together_us, elapsed_us)
 
     def _next(self) -> Step | None:
-        """Return the step to take now, None if there is nothing to do, or somebody is waited for; under the lock."""
-        while (work := next_work(self._situation())) is Other.NOTE_HOSTS:
+        """Return the step to take now, None if there is nothing to do, or somebody is waited for; under the lock.
+
+        For how long there is nothing follows from the same moment: what falls due while one looks is not overlooked.
+        """
+        while (work := next_work(situation := self._situation())) is Other.NOTE_HOSTS:
             self._note_hosts()
+        self._patience_s = min([RETRY_S, *(due_us / 1e6 for due_us in situation.due_in_us)])
         return work if isinstance(work, Step) else None
 
     def _carried_out(self, step: Step) -> bool:

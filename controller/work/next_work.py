@@ -9,7 +9,7 @@ from controller.plan.plan import Plan
 from controller.plan.transitions import InForce, Stage, Step, next_of_first, next_step, no_more_than, within
 from controller.state.desired import Desired
 from controller.state.installed import Installed, StepDone
-from controller.state.layers import acting
+from controller.state.layers import acting, lease_ends_us
 from controller.state.reported import Reported
 
 
@@ -68,6 +68,12 @@ class Situation:
     def not_before_us(self) -> int:
         """From when on switches may be brought towards the desired plan."""
         return self.desired.since_us + self.together_us
+
+    @property
+    def due_in_us(self) -> list[int]:
+        """After how long there may be something to do by itself: a lease ends, or who begins together has begun."""
+        due_us = [*lease_ends_us(self.reported, self.elapsed_us), self.not_before_us]
+        return [at_us - self.elapsed_us for at_us in due_us if at_us > self.elapsed_us]
 
     def in_doubt(self, stage: Stage) -> bool:
         """Return whether switches may have lost what they confirmed at a stage."""
