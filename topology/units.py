@@ -3,12 +3,27 @@
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
+_DURATION = re.compile(r"(?:\s*[0-9]+(?:\.[0-9]+)?\s*[A-Za-zµ]+)+\s*")
+_PARTS = re.compile(r"[0-9.]+\s*[A-Za-zµ]+")
 _PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_RATES = {f"{p}{unit}": n for p, n in _PREFIX.items() for unit in ("bit/s", "bps", "bit")}
+# A lone b is a bit and a lone B a byte, so that is the one letter of a rate whose case matters.
+_BITS = ("bit/s", "Bit/s", "bits/s", "b/s", "bps", "bit", "Bit", "bits", "b")
+_RATES = {f"{p}{unit}": n for prefix, n in _PREFIX.items() for p in {prefix, prefix.swapcase()} for unit in _BITS}
 _SIZES = {f"{p}B": n for p, n in _PREFIX.items()} | {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "": 1}
-_DURATIONS_US = {"us": 1, "µs": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
+_SIZES |= {"KB": 10**3}
+_DURATION_NAMES = (
+    (7 * 86_400 * 10**6, "w week weeks"),
+    (86_400 * 10**6, "d day days"),
+    (3600 * 10**6, "h hour hours"),
+    (60 * 10**6, "m min mins minute minutes"),
+    (10**6, "s sec secs second seconds"),
+    (10**3, "ms"),
+    (1, "us µs"),
+)
+_DURATIONS_US = {name: us for us, names in _DURATION_NAMES for name in names.split()}
 _FRACTIONS_PPM = {"%": 10**4, "ppm": 1, "": 10**6}
 
 
@@ -28,10 +43,10 @@ def _parsed(text: str, units: dict[str, int], kind: str, example: str) -> int:
 
 
 def rate_bps(text: str) -> int:
-    """Return a rate in bit/s.
+    """Return a rate in bit/s; bytes per second are none of it, for a slip of one letter would be eightfold.
 
-    >>> rate_bps("1 Gbit/s"), rate_bps("2.5Gbps"), rate_bps("800 kbit/s")
-    (1000000000, 2500000000, 800000)
+    >>> rate_bps("1 GBit/s"), rate_bps("2.5Gbps"), rate_bps("800 kbit/s"), rate_bps("1Gb")
+    (1000000000, 2500000000, 800000, 1000000000)
 
     Raises:
         ValueError: not a rate.
@@ -52,15 +67,20 @@ def size_bytes(text: str) -> int:
 
 
 def duration_us(text: str) -> int:
-    """Return a duration in microseconds.
+    """Return a duration in microseconds: a number with its unit, or several, from the largest unit down.
 
-    >>> duration_us("90 ms"), duration_us("2.5s")
-    (90000, 2500000)
+    >>> duration_us("90 ms"), duration_us("2.5s"), duration_us("1h30m"), duration_us("2days")
+    (90000, 2500000, 5400000000, 172800000000)
 
     Raises:
         ValueError: not a duration.
     """
-    return _parsed(text, _DURATIONS_US, "a duration", "90 ms")
+    parts = _PARTS.findall(text) if _DURATION.fullmatch(text) else [text]
+    counted = [_parsed(part, _DURATIONS_US, "a duration", "1h30m") for part in parts]
+    units_us = [_DURATIONS_US[match[2]] for match in map(_QUANTITY.fullmatch, parts) if match]
+    if any(small >= large for large, small in pairwise(units_us)):
+        raise ValueError(f'"{text}" is not a duration: each unit once, the largest first, try "1h30m"')
+    return sum(counted)
 
 
 def fraction_ppm(text: str) -> int:
