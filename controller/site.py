@@ -68,7 +68,7 @@ class Site:
     @cached_property
     def receive_window_bytes(self) -> int:
         """The window a receiver must be able to open: the longest path at the highest rate, with recovery."""
-        wire_bps = max(circuit.rate_bps for circuit in self.network.circuits)
+        wire_bps = max(link.rate_bps for _, _, link in self.network.circuit_links)
         payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
         return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000
 

@@ -5,7 +5,7 @@ written down twice. A link has a direction; the trunk between two nodes is the p
 join the same two switches each is a :class:`Line` between them, so that a path says by its nodes which one it takes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address
@@ -75,7 +75,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """A guaranteed-bandwidth circuit: its two switches and the rate in each direction."""
+    """A guaranteed-bandwidth circuit: its two switches, and what it carries both ways (the lesser, if they differ)."""
 
     name: str
     a_end: str
@@ -136,6 +136,7 @@ class Network:
         self.switches = tuple(node for node in nodes if isinstance(node, Switch))
         self.sites = tuple(dict.fromkeys(switch.site for switch in self.switches))
         self.graph: nx.DiGraph[str] = nx.DiGraph()
+        self._circuits: dict[str, Circuit] = {}
         self._paths: dict[tuple[str, str, frozenset[str]], tuple[str, ...]] = {}
         for node in nodes:
             self.graph.add_node(node.name, node=node)
@@ -144,6 +145,8 @@ class Network:
         """Join two nodes by a link in each direction."""
         self.graph.add_edge(a_end, z_end, link=az)
         self.graph.add_edge(z_end, a_end, link=za)
+        if az.circuit is not None:
+            self.add_circuit(az.circuit, (a_end, z_end))
         self._paths.clear()
 
     def add_line(self, ends: tuple[str, str], line: Line, az: Link, za: Link) -> None:
@@ -153,7 +156,19 @@ class Network:
             self.graph.add_edge(tail, line.name, link=link)
             out = replace(link, delay_us=0, port_no=0, port_name="", circuit=None, vlan_vid=None)
             self.graph.add_edge(line.name, head, link=out)
+        self.add_circuit(line.name, ends)
         self._paths.clear()
+
+    def add_circuit(self, name: str, ends: tuple[str, str]) -> None:
+        """Note that the links between two switches are a circuit, seen from the first of them."""
+        links: list[Link] = [edge["link"] for end in ends for edge in self.graph[end].values()]
+        self._circuits[name] = Circuit(name, *ends, min(link.rate_bps for link in links if link.circuit == name))
+
+    def links_of(self, circuit: Circuit) -> tuple[Link, Link]:
+        """Return the link that leaves a circuit's A-end, and that which leaves its Z-end."""
+        head = circuit.name if circuit.name in self.graph else ""
+        az = self.link(circuit.a_end, head or circuit.z_end)
+        return az, self.link(circuit.z_end, head or circuit.a_end)
 
     def host(self, name: str) -> Host:
         """Return a host by name.
@@ -191,7 +206,7 @@ class Network:
     def against(self, tail: str, head: str) -> Hop:
         """Return the hop that goes the other way between the same two ends: over a line, its other entrance.
 
-        >>> from topology.named import chile_illinois, chile_illinois_2
+        >>> from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
         >>> print(chile_illinois().against("ls1", "ch1"), chile_illinois_2().against("ls1", "north"))
         ch1->ls1 ch1->north
         """
@@ -201,13 +216,8 @@ class Network:
 
     @property
     def circuits(self) -> tuple[Circuit, ...]:
-        """Every circuit once, seen from its A-end (the end whose direction was added first)."""
-        seen: dict[str, Circuit] = {}
-        for tail, head, link in self.links():
-            if link.circuit is not None and link.circuit not in seen:
-                z_end, _ = self.against(tail, head)
-                seen[link.circuit] = Circuit(link.circuit, tail, z_end, link.rate_bps)
-        return tuple(seen.values())
+        """Every circuit once, in the order they were added, seen from its A-end."""
+        return tuple(self._circuits.values())
 
     @property
     def circuit_links(self) -> tuple[tuple[str, str, Link], ...]:
@@ -271,13 +281,26 @@ def tagged(network: Network, vlan_vids: Mapping[str, int]) -> Network:
     for name, vlan_vid in vlan_vids.items():
         if vlan_vid not in VLAN_VIDS:
             raise ValueError(f"{name}: VLAN {vlan_vid} is outside {VLAN_VIDS.start}..{VLAN_VIDS.stop - 1}")
-    links = {
-        (tail, head): replace(link, vlan_vid=vlan_vids.get(link.circuit or "", link.vlan_vid))
-        for tail, head, link in network.links()
-    }
-    tags = int(any(link.vlan_vid is not None for link in links.values()))
+
+    def changed(link: Link) -> Link:
+        return replace(link, vlan_vid=vlan_vids.get(link.circuit or "", link.vlan_vid))
+
+    tags = int(any(changed(link).vlan_vid is not None for _, _, link in network.links()))
+    return relinked(network, replace(network.framing, vlan_tags=tags), changed)
+
+
+def relinked(network: Network, framing: Framing, changed: Callable[[Link], Link]) -> Network:
+    """Return a network with the same nodes and circuits whose links are others.
+
+    Args:
+        network: that.
+        framing: how its segments are wrapped.
+        changed: gives the link that there is in a link's place.
+    """
     nodes: tuple[Host | Switch | Line, ...] = tuple(network.graph.nodes[name]["node"] for name in network.graph)
-    new = Network(network.name, replace(network.framing, vlan_tags=tags), nodes)
-    for (tail, head), link in links.items():
-        new.graph.add_edge(tail, head, link=link)
+    new = Network(network.name, framing, nodes)
+    for tail, head, link in network.links():
+        new.graph.add_edge(tail, head, link=changed(link))
+    for circuit in network.circuits:
+        new.add_circuit(circuit.name, (circuit.a_end, circuit.z_end))
     return new

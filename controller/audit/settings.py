@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from controller.settings.problems import Problems
 from controller.settings.sections import Duration, Section
 from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.state import MatchValue, match
+from topology.problems import Problems
 
 _COOKIE_MAX = 2**64 - 1
 _ETH, _IP = ("in_port", "eth_dst", "eth_src", "eth_type", "vlan_vid", "vlan_pcp"), ("ip_dscp", "ip_ecn", "ip_proto")

@@ -11,10 +11,10 @@ from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsPort, OscarsSettings
 from controller.providers.secrets import secret_from
 from controller.providers.static import StaticProvider
-from controller.settings.problems import Problems
 from controller.settings.sections import Duration, Instant, Rate, Section
 from topology import units
 from topology.network import VLAN_VIDS, Network
+from topology.problems import Problems
 
 
 class _CapacitySection(Section):

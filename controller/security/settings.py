@@ -7,10 +7,10 @@ from pathlib import Path
 from pydantic import Field
 
 from controller.security.tls import ServerTls
-from controller.settings.problems import Problems
 from controller.settings.sections import Section
 from topology import certificates
 from topology.certificates import Kind, Pems
+from topology.problems import Problems
 
 HOW = (
     "say tls: {authority: ca.pem, certificate: NAME.pem, key: NAME.key, revoked: crl.pem}, made by: "

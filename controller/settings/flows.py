@@ -7,10 +7,10 @@ from controller.plan.keys import FlowId
 from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import DEFAULT_POLICY, ClassPolicy, Policy
-from controller.settings.problems import Problems
 from controller.settings.sections import Duration, Fraction, Section
 from controller.site import flow_between
 from topology.network import Network
+from topology.problems import Problems
 from topology.protocol import FlowClass
 
 

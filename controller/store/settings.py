@@ -1,8 +1,8 @@
 """The setting ``store``: the URL of the database."""
 
-from controller.settings.problems import Problems
 from controller.store.errors import UrlNotUsable
 from controller.store.store import Store
+from topology.problems import Problems
 
 DEFAULT_STORE = "sqlite:////var/lib/headway/headway.db"
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
-from topology.named import NAMED, asc_ring, chile_illinois
+from mininet_tests.testing.networks import FILES, asc_ring, chile_illinois, loaded
 from topology.network import Hop, UnknownNode, tagged
 from topology.wire import Framing
 
@@ -26,7 +26,7 @@ def test_both_directions_of_the_trunk_are_one_circuit():
     assert (circuit.a_end, circuit.z_end, circuit.rate_bps) == ("ls1", "ch1", 10**10)
 
 
-@pytest.mark.parametrize("network", [make() for make in NAMED.values()], ids=list(NAMED))
+@pytest.mark.parametrize("network", [loaded(path) for path in FILES.values()], ids=list(FILES))
 def test_names_fit_linux_and_addresses_and_ports_are_unique(network):
     assert all(len(link.port_name) <= 15 for _, _, link in network.links())
     assert len({h.ip for h in network.hosts}) == len({h.mac for h in network.hosts}) == len(network.hosts)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from controller.plan.policy import Policy
-from controller.settings.problems import Problems
 from topology import units
 from topology.network import Network
+from topology.problems import Problems
 from topology.wire import PPM
 
 LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s of frames; a little more on the wire

@@ -1,0 +1,47 @@
+"""Networks that Hypothesis draws, up to eight sites, as their files have them."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+_rates = st.sampled_from(["100 Mbit/s", "400 Mbit/s", "1 Gbit/s", "2.5 Gbit/s", "9999999999 bit/s", "100 Gbit/s"])
+_vlans = st.none() | st.integers(1, 4094)
+
+
+@st.composite
+def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
+    """A network's file: every site has its own number of hosts, and a circuit to an earlier site; more join any two."""
+    count = draw(st.integers(2, most_sites))
+    ports = [0] * count
+
+    def port(site: int, **more: object) -> dict[str, Any]:
+        ports[site] += 1
+        said = {"port": f"s{site}-p{ports[site]}", "number": 3 * ports[site], **more}
+        if draw(st.booleans()):
+            said["buffer"] = f"{draw(st.integers(1, 10**9))} B"
+        return said
+
+    sites: dict[str, Any] = {}
+    for site in range(count):
+        hosts = {
+            f"h{site}-{n}": {"address": f"10.{site}.0.{n + 1}", "rate": draw(_rates), **port(site)}
+            for n in range(draw(st.integers(0 if site else 1, 3)))
+        }
+        sites[f"site-{site}"] = {"switch": {"name": f"s{site}", "dpid": f"{site + 1:016x}"}, "hosts": hosts}
+    joined = [(draw(st.integers(0, site - 1)), site) for site in range(1, count)]
+    pairs = st.lists(st.integers(0, count - 1), min_size=2, max_size=2, unique=True)
+    joined += [(a, z) for a, z in draw(st.lists(pairs, max_size=4))]
+    circuits = {}
+    for number, (a, z) in enumerate(draw(st.permutations(joined))):
+        circuit: dict[str, Any] = {"delay": f"{draw(st.integers(1, 300_000))} us"}
+        ends = {"a": {"switch": f"s{a}"}, "z": {"switch": f"s{z}"}}
+        if draw(st.booleans()):
+            circuit["rate"] = draw(_rates)
+        else:
+            bps = draw(st.integers(10**8, 10**11))
+            ends["a"]["rate"], ends["z"]["rate"] = f"{bps} bit/s", f"{bps * draw(st.integers(10, 100)) // 100} bit/s"
+        for end, site in (("a", a), ("z", z)):
+            vlan = draw(_vlans)
+            ends[end] |= port(site) | ({} if vlan is None else {"vlan": vlan})
+        circuits[f"c{number}"] = circuit | ends
+    return {"name": "drawn", "mtu": draw(st.sampled_from([1500, 9000])), "sites": sites, "circuits": circuits}

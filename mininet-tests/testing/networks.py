@@ -1,0 +1,64 @@
+"""The networks of the experiments, from their files; and the same with other rates, delays and packets."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from topology.network import Link, Network, relinked
+from topology.network_file import network_of
+from topology.problems import Problems
+from topology.yaml_text import read
+
+FOLDER = Path(__file__).resolve().parents[1] / "networks"
+FILES = {name: FOLDER / f"{name}.yaml" for name in ("chile-illinois", "chile-illinois-2", "asc-ring")}
+
+
+@cache
+def loaded(path: Path) -> Network:
+    """Return the network in a file.
+
+    Raises:
+        ValueError: it has problems; all of them.
+    """
+    text = read(path.read_text(encoding="utf-8"))
+    problems = Problems(values=text.values)
+    network = network_of(text.values, problems)
+    if network is None or text.repeated:
+        raise ValueError("\n".join((*text.repeated, *problems.found)))
+    return network
+
+
+def scaled(network: Network, rate_bps: tuple[int, int], delay_us: tuple[int, int], mtu_bytes: int) -> Network:
+    """Return a network with all its rates and buffers, and all its delays, in proportion to what they were.
+
+    Args:
+        network: that.
+        rate_bps: a rate in it, and what that is to be.
+        delay_us: a delay in it, and what that is to be.
+        mtu_bytes: the largest IP packet.
+    """
+
+    def changed(link: Link) -> Link:
+        return replace(
+            link,
+            rate_bps=link.rate_bps * rate_bps[1] // rate_bps[0],
+            buffer_bytes=link.buffer_bytes * rate_bps[1] // rate_bps[0],
+            delay_us=link.delay_us * delay_us[1] // delay_us[0],
+        )
+
+    return relinked(network, replace(network.framing, mtu_bytes=mtu_bytes), changed)
+
+
+def chile_illinois(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_bytes: int = 1500) -> Network:
+    """Return the LSST benchmark's path, with the circuit's rate and one-way delay."""
+    return scaled(loaded(FILES["chile-illinois"]), (10**9, rate_bps), (90_000, delay_us), mtu_bytes)
+
+
+def chile_illinois_2(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_bytes: int = 1500) -> Network:
+    """Return that path with two circuits, with the rate and one-way delay of ``north``."""
+    return scaled(loaded(FILES["chile-illinois-2"]), (10**9, rate_bps), (90_000, delay_us), mtu_bytes)
+
+
+def asc_ring(rate_bps: int = 10_000_000_000, delay_us: int = 20_000, mtu_bytes: int = 1500) -> Network:
+    """Return the ring, with every circuit's rate, and the one-way delay of Albuquerque-Livermore."""
+    return scaled(loaded(FILES["asc-ring"]), (10**10, rate_bps), (20_000, delay_us), mtu_bytes)

@@ -1,0 +1,156 @@
+"""The values in a network's file: each read from what YAML made of it, within bounds, or refused with the cure."""
+
+import re
+from ipaddress import AddressValueError, IPv4Address
+
+from topology import units
+from topology.network import VLAN_VIDS
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+_INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,14}", re.ASCII)  # Linux: IFNAMSIZ less its end
+_DPID = re.compile(r"(?:0x)?[0-9a-fA-F]{16}", re.ASCII)
+LEAST_RATE_BPS, MOST_RATE_BPS = 10**6, 100 * 10**12
+MOST_DELAY_US = 10_000_000
+MOST_BUFFER_BYTES = 10**12
+MTUS = range(576, 9217)
+PORT_NUMBERS = range(1, 0xFF00)  # OpenFlow 1.3: OFPP_MAX
+
+
+def name(found: object) -> str:
+    """Return a name.
+
+    Raises:
+        ValueError: it is not text, or has characters that a name cannot have.
+    """
+    text = _text(found, "a name")
+    if not _NAME.fullmatch(text):
+        raise ValueError(f'"{text[:80]}" is not a name: letters, digits, ".", "_" and "-", at most 63, no spaces')
+    return text
+
+
+def interface(found: object) -> str:
+    """Return the name of a port or a bridge, which is a Linux interface.
+
+    Raises:
+        ValueError: no interface can have this name.
+    """
+    text = _text(found, "an interface's name")
+    if not _INTERFACE.fullmatch(text):
+        raise ValueError(f'"{text[:80]}" is no interface: at most 15 letters, digits, ".", "_", "-" (see `ip link`)')
+    return text
+
+
+def dpid(found: object) -> int:
+    """Return a datapath id.
+
+    Raises:
+        ValueError: it is not 16 hexadecimal digits in quotes.
+    """
+    cure = 'as 16 hexadecimal digits in quotes, as `ovs-vsctl get bridge br0 datapath_id` shows it: "0000000000000001"'
+    if not isinstance(found, str) or not _DPID.fullmatch(found) or not int(found, 16):
+        raise ValueError(f"write the datapath id {cure}")
+    return int(found, 16)
+
+
+def address(found: object) -> IPv4Address:
+    """Return a host's address.
+
+    Raises:
+        ValueError: it is not one IPv4 address that a host can have.
+    """
+    text = _text(found, "an address")
+    if ":" in text:
+        raise ValueError(f"{text[:80]} is IPv6, which is not planned yet: write the host's IPv4 address")
+    if "/" in text:
+        raise ValueError(f"{text[:80]} is a prefix; a host has one address for now: write it without the slash")
+    try:
+        found_address = IPv4Address(text)
+    except AddressValueError as error:
+        raise ValueError(f'"{text[:80]}" is not an address, such as 192.0.2.10') from error
+    if found_address.is_multicast or found_address.is_unspecified or found_address.is_loopback:
+        raise ValueError(f"{text} is not an address that others can send to")
+    return found_address
+
+
+def mac_of(ip: IPv4Address) -> str:
+    """Return the hardware address that a host has where the network is emulated: made of its address.
+
+    >>> mac_of(IPv4Address("10.20.20.100"))
+    '02:00:0a:14:14:64'
+    """
+    return ":".join(f"{byte:02x}" for byte in (2, 0, *ip.packed))
+
+
+def rate_bps(found: object) -> int:
+    """Return a rate on the wire, bit/s.
+
+    Raises:
+        ValueError: it is none, or one that no line has.
+    """
+    bounds = f"between {units.shown_rate(LEAST_RATE_BPS)} and {units.shown_rate(MOST_RATE_BPS)}"
+    return _within(units.rate_bps(str(found)), LEAST_RATE_BPS, MOST_RATE_BPS, found, bounds)
+
+
+def delay_us(found: object) -> int:
+    """Return a one-way delay, microseconds.
+
+    Raises:
+        ValueError: it is none, or one that no circuit has.
+    """
+    return _within(units.duration_us(str(found)), 1, MOST_DELAY_US, found, "between 1 us and 10 s")
+
+
+def buffer_bytes(found: object) -> int:
+    """Return what a port holds, bytes.
+
+    Raises:
+        ValueError: it is no size, or one that no port has.
+    """
+    return _within(units.size_bytes(str(found)), 0, MOST_BUFFER_BYTES, found, "at most 1 TB")
+
+
+def mtu_bytes(found: object) -> int:
+    """Return the largest IP packet, bytes.
+
+    Raises:
+        ValueError: it is no whole number, or out of bounds.
+    """
+    return _number(found, MTUS)
+
+
+def port_number(found: object) -> int:
+    """Return an OpenFlow port number.
+
+    Raises:
+        ValueError: it is no whole number, or out of bounds.
+    """
+    return _number(found, PORT_NUMBERS)
+
+
+def vlan_vid(found: object) -> int:
+    """Return a VLAN.
+
+    Raises:
+        ValueError: it is no whole number, or out of bounds.
+    """
+    return _number(found, VLAN_VIDS)
+
+
+def _text(found: object, kind: str) -> str:
+    if not isinstance(found, str):
+        raise ValueError(  # noqa: TRY004 what is wrong is the file
+            f'{str(found)[:80]} is not {kind} to YAML: put it in quotes, "{str(found)[:80]}"'
+        )
+    return found
+
+
+def _number(found: object, allowed: range) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or found not in allowed:
+        raise ValueError(f"{str(found)[:80]} is not a whole number from {allowed.start} to {allowed.stop - 1}")
+    return found
+
+
+def _within(number: int, least: int, most: int, found: object, bounds: str) -> int:
+    if not least <= number <= most:
+        raise ValueError(f"{str(found)[:80]} is out of bounds: it must be {bounds}")
+    return number

@@ -1,0 +1,324 @@
+"""A network in YAML, read: every problem at once, with its place in the file and what to do about it.
+
+The form is in ``docs/network.md``. A site has one switch; hosts hang on its ports, circuits join two of them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import networkx as nx
+
+from topology import file_values as value
+from topology.network import Host, Line, Link, Network, Switch
+from topology.problems import Problems
+from topology.units import shown_rate
+from topology.wire import Framing, answers_ppm
+
+T = TypeVar("T")
+PORT_BUFFER_US = 50_000  # of its rate, which is what a usual edge switch port can hold
+PPM = 1_000_000
+
+_LATER = {
+    "switches": "a site has one switch at its edge for now: write `switch:`, and make each other switch a site",
+    "prefixes": "a site that is not ours cannot be planned for yet: give it a switch and hosts",
+    "interfaces": "a host has one interface for now: write its `address`, `port` and `rate`",
+    "addresses": "a host has one address for now: write `address:`",
+}
+
+
+class _Keys:
+    """The keys of a mapping, taken one by one; what is wrong with each goes to the problems."""
+
+    def __init__(self, values: object, problems: Problems) -> None:
+        self._is_mapping = isinstance(values, Mapping)
+        self._left: dict[object, object] = dict(values) if isinstance(values, Mapping) else {}
+        self._names: list[str] = []
+        self._problems = problems
+        self.is_whole = self._is_mapping
+        if not self._is_mapping:
+            problems.add("must be `key: value` pairs")
+
+    def take(self, key: str, parse: Callable[[object], T], default: T | None = None) -> T | None:
+        """Return what a key says; the default if it is not there, None if it is wrong."""
+        self._names.append(key)
+        if key not in self._left:
+            return default
+        try:
+            return parse(self._left.pop(key))
+        except ValueError as error:
+            self._problems.at(key).add(error)
+            self.is_whole = False
+            return None
+
+    def need(self, key: str, parse: Callable[[object], T], example: str) -> T | None:
+        """Return what a key says that must be there; None, and a problem, if it is wrong or missing."""
+        if key not in self._left and self._is_mapping:
+            self._problems.add(f"`{key}` is missing, such as `{key}: {example}`")
+            self.is_whole = False
+        return self.take(key, parse)
+
+    def within(self, key: str, example: str) -> "_Keys | None":
+        """Return the keys of the mapping at a key that must be there; None, and a problem, if it is not."""
+        found = self.need(key, _Boxed, example)
+        return None if found is None else _Keys(found.values, self._problems.at(key))
+
+    def below(self, key: str) -> dict[str, object]:
+        """Return the named things in the mapping at a key; what has no usable name is a problem."""
+        found = self.take(key, _Boxed, _Boxed({}))
+        problems = self._problems.at(key)
+        values = found.values if found is not None else {}
+        if not isinstance(values, Mapping):
+            problems.add("must be `name: ...` pairs")
+            return {}
+        named = {}
+        for each, inside in values.items():
+            try:
+                named[value.name(each)] = inside
+            except ValueError as error:
+                problems.at(str(each)).add(error)
+                self.is_whole = False
+        return named
+
+    def close(self) -> None:
+        """Add a problem for each key that nobody has taken."""
+        for key in self._left:
+            why = _LATER.get(str(key), f"there is no such key; there are {', '.join(self._names)}")
+            self._problems.at(str(key)).add(why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Boxed:
+    """What stands at a key, not looked at yet."""
+
+    values: object
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """A port of a switch, as the file has it."""
+
+    switch: str
+    link: Link
+    problems: Problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Circuit:
+    name: str
+    ends: tuple[_Port, _Port]
+    problems: Problems
+
+
+@dataclass(slots=True)
+class _Found:
+    """What has been read so far; things with problems of their own are not in it."""
+
+    switches: dict[str, tuple[Switch, Problems]]
+    hosts: list[tuple[Host, _Port, Problems]]
+    circuits: list[_Circuit]
+    is_whole: bool = True
+
+
+def network_of(values: object, problems: Problems) -> Network | None:
+    """Return the network that a file, or the section of one, describes.
+
+    Args:
+        values: what YAML has read.
+        problems: takes whatever is wrong with it; if anything is, None is returned.
+    """
+    before = len(problems.found)
+    keys = _Keys(values, problems)
+    name = keys.need("name", value.name, "two-sites")
+    mtu_bytes = keys.take("mtu", value.mtu_bytes, 1500)
+    found = _Found({}, [], [])
+    for site, inside in keys.below("sites").items():
+        _read_site(site, inside, problems.at("sites", site), found)
+    for circuit, inside in keys.below("circuits").items():
+        _read_circuit(circuit, inside, problems.at("circuits", circuit), found)
+    keys.close()
+    _check(found, Framing(mtu_bytes or 1500), problems)
+    if len(problems.found) > before or name is None or mtu_bytes is None:
+        return None
+    return _built(name, mtu_bytes, found)
+
+
+def _read_site(site: str, values: object, problems: Problems, found: _Found) -> None:
+    keys = _Keys(values, problems)
+    of_switch, at_switch = keys.within("switch", '{name: br0, dpid: "0000000000000001"}'), problems.at("switch")
+    name = dpid = None
+    if of_switch is not None:
+        name = of_switch.need("name", value.interface, "br0")
+        dpid = of_switch.need("dpid", value.dpid, '"0000000000000001"')
+        of_switch.close()
+    if name is None or dpid is None:
+        found.is_whole = False
+    elif name in found.switches:
+        at_switch.at("name").add(f'there is already a switch "{name}": give each its own name')
+    else:
+        found.switches[name] = Switch(name, site, dpid), at_switch
+    for host, inside in keys.below("hosts").items():
+        _read_host(host, inside, problems.at("hosts", host), (site, name or ""), found)
+    keys.close()
+
+
+def _read_host(name: str, values: object, problems: Problems, where: tuple[str, str], found: _Found) -> None:
+    keys = _Keys(values, problems)
+    site, switch = where
+    address = keys.need("address", value.address, "192.0.2.10")
+    rate_bps = keys.need("rate", value.rate_bps, "10 Gbit/s")
+    link = _read_port(keys, rate_bps, 0, None)
+    keys.close()
+    if address is not None and link is not None:
+        host = Host(name, site, address, value.mac_of(address))
+        found.hosts.append((host, _Port(switch, link, problems), problems))
+    else:
+        found.is_whole = False
+
+
+def _read_port(keys: _Keys, rate_bps: int | None, delay_us: int | None, circuit: str | None) -> Link | None:
+    """Return the link that leaves by the port that some keys describe; None if they do not."""
+    port = keys.need("port", value.interface, "eth1")
+    number = keys.need("number", value.port_number, "1")
+    buffer_bytes = keys.take("buffer", value.buffer_bytes, (rate_bps or 0) * PORT_BUFFER_US // 8_000_000)
+    vlan_vid = keys.take("vlan", value.vlan_vid) if circuit else None
+    if not keys.is_whole or port is None or number is None or buffer_bytes is None:
+        return None
+    if rate_bps is None or delay_us is None:
+        return None
+    return Link(rate_bps, delay_us, buffer_bytes, number, port, circuit, vlan_vid)
+
+
+def _read_circuit(name: str, values: object, problems: Problems, found: _Found) -> None:
+    keys = _Keys(values, problems)
+    rate_bps = keys.take("rate", value.rate_bps)
+    delay_us = keys.need("delay", value.delay_us, "90 ms")
+    sides = ((keys.within(side, "{switch: br0, port: eth1}"), problems.at(side)) for side in ("a", "z"))
+    ends = [_read_end(side, at, (rate_bps, delay_us), name) for side, at in sides if side is not None]
+    keys.close()
+    match ends:
+        case [_Port() as a_end, _Port() as z_end]:
+            found.circuits.append(_Circuit(name, (a_end, z_end), problems))
+        case _:
+            found.is_whole = False
+
+
+def _read_end(keys: _Keys, problems: Problems, line: tuple[int | None, int | None], circuit: str) -> _Port | None:
+    both_bps, delay_us = line
+    switch = keys.need("switch", value.interface, "br0")
+    rate_bps = keys.take("rate", value.rate_bps, both_bps)
+    if rate_bps is None and keys.is_whole:
+        problems.add("`rate` is missing: write it here, for what this end sends, or above `a` and `z`, for both")
+    link = _read_port(keys, rate_bps, delay_us, circuit)
+    keys.close()
+    return _Port(switch, link, problems) if switch is not None and link is not None else None
+
+
+# ---- what does not fit together ----
+
+
+def _check(found: _Found, framing: Framing, problems: Problems) -> None:
+    """Add a problem for whatever does not fit together in what was read."""
+    ports = [port for _, port, _ in found.hosts] + [end for circuit in found.circuits for end in circuit.ends]
+    _check_once(((s.dpid, at.at("dpid")) for s, at in found.switches.values()), "is another switch's too")
+    _check_once(((h.ip, at.at("address")) for h, _, at in found.hosts), "is another host's too")
+    at_ports = [port for port in ports if port.switch]
+    _check_once(
+        (((p.switch, p.link.port_name), p.problems.at("port")) for p in at_ports),
+        "something else is at this port too",
+        shown=False,
+    )
+    _check_once(
+        (((p.switch, p.link.port_no), p.problems.at("number")) for p in at_ports if p.link.port_no),
+        "another port of the switch has this number",
+        shown=False,
+    )
+    _check_names(found)
+    for circuit in found.circuits:
+        _check_circuit(circuit, found, framing)
+    if found.is_whole and not problems.found:
+        _check_reach(found, problems)
+
+
+def _check_once(keys: Iterable[tuple[Hashable, Problems]], what: str, *, shown: bool = True) -> None:
+    """Add a problem wherever a key stands again."""
+    seen: dict[Hashable, Problems] = {}
+    for key, problems in keys:
+        if key in seen:
+            where = ".".join(map(str, seen[key].steps))
+            problems.add(f"{f'{key} ' if shown else ''}{what} ({where}): each needs its own")
+        seen.setdefault(key, problems)
+
+
+def _check_names(found: _Found) -> None:
+    """Add a problem for each name that means two things: nodes and sites are asked for by name alone."""
+    sites = {switch.site for switch, _ in found.switches.values()}
+    named = [("switch", name, at) for name, (_, at) in found.switches.items()]
+    named += [("host", host.name, at) for host, _, at in found.hosts]
+    named += [("circuit", circuit.name, circuit.problems) for circuit in found.circuits]
+    seen: dict[str, str] = {}
+    for kind, name, at in named:
+        if name in seen:
+            at.add(f'"{name}" is the name of a {seen[name]} as well: give each its own')
+        if kind == "host" and name in sites:
+            at.add(f'"{name}" is the name of a site as well: give each its own')
+        seen.setdefault(name, kind)
+
+
+def _check_circuit(circuit: _Circuit, found: _Found, framing: Framing) -> None:
+    for end in circuit.ends:
+        if end.switch not in found.switches and found.is_whole:
+            known = ", ".join(found.switches) or "none"
+            end.problems.at("switch").add(f'there is no switch "{end.switch}"; there are {known}')
+    there, back = (end.link for end in circuit.ends)
+    if circuit.ends[0].switch == circuit.ends[1].switch:
+        circuit.problems.add("begins and ends at the same switch: a circuit joins two sites")
+    for sent, answers, side in ((there, back, "z"), (back, there, "a")):
+        least_bps = sent.rate_bps * answers_ppm(framing) // PPM
+        if answers.rate_bps < least_bps:
+            circuit.problems.at(side).add(
+                f"{shown_rate(answers.rate_bps)} is no way back for {shown_rate(sent.rate_bps)}: its answers alone "
+                f"take up to {shown_rate(least_bps)}"
+            )
+
+
+def _check_reach(found: _Found, problems: Problems) -> None:
+    """Add a problem for each site that no circuit joins to the first."""
+    if not found.circuits:
+        problems.at("circuits").add("there is none: a circuit joins two sites, and is what is planned")
+        return
+    graph = nx.Graph([(circuit.ends[0].switch, circuit.ends[1].switch) for circuit in found.circuits])
+    graph.add_nodes_from(found.switches)
+    first = next(iter(found.switches))
+    reached = nx.node_connected_component(graph, first)
+    for name, (switch, _) in found.switches.items():
+        if name not in reached:
+            problems.at("sites", switch.site).add(
+                f"its hosts cannot be reached from {found.switches[first][0].site}: no circuit joins {name} to it"
+            )
+
+
+def _built(name: str, mtu_bytes: int, found: _Found) -> Network:
+    """Return the network. A circuit that has another beside it is a node of its own."""
+    beside = Counter(_pair(circuit) for circuit in found.circuits)
+    lines = {circuit.name: Line(circuit.name) for circuit in found.circuits if beside[_pair(circuit)] > 1}
+    tags = int(any(end.link.vlan_vid is not None for circuit in found.circuits for end in circuit.ends))
+    switches = (switch for switch, _ in found.switches.values())
+    nodes: tuple[Host | Switch | Line, ...] = (*switches, *lines.values(), *(host for host, _, _ in found.hosts))
+    network = Network(name, Framing(mtu_bytes, tags), nodes)
+    for host, port, _ in found.hosts:
+        down = port.link
+        up = Link(down.rate_bps, down.delay_us, down.buffer_bytes, 0, f"{host.name}-eth0")
+        network.add_trunk(host.name, port.switch, up, down)
+    for circuit in found.circuits:
+        a_end, z_end = circuit.ends
+        if circuit.name in lines:
+            network.add_line((a_end.switch, z_end.switch), lines[circuit.name], a_end.link, z_end.link)
+        else:
+            network.add_trunk(a_end.switch, z_end.switch, a_end.link, z_end.link)
+    return network
+
+
+def _pair(circuit: _Circuit) -> frozenset[str]:
+    return frozenset(end.switch for end in circuit.ends)

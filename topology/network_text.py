@@ -1,0 +1,64 @@
+"""A network as YAML, written: what ``network_file`` reads again as the same network."""
+
+from typing import Any
+
+import yaml
+
+from topology.network import Circuit, Link, Network
+from topology.network_file import PORT_BUFFER_US
+
+_PREFIXES = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3), ("", 1))
+
+
+def section_of(network: Network) -> dict[str, Any]:
+    """Return what the file of a network says, or the section ``network`` of the controller's configuration."""
+    sites = {
+        switch.site: {
+            "switch": {"name": switch.name, "dpid": f"{switch.dpid:016x}"},
+            "hosts": {
+                host.name: {"address": str(host.ip)} | _port(network.link(switch.name, host.name))
+                for host in network.hosts
+                if host.site == switch.site
+            },
+        }
+        for switch in network.switches
+    }
+    circuits = {circuit.name: _circuit(network, circuit) for circuit in network.circuits}
+    return {"name": network.name, "mtu": network.framing.mtu_bytes, "sites": sites, "circuits": circuits}
+
+
+def text_of(network: Network) -> str:
+    """Return the text of a network's file."""
+    return yaml.safe_dump(section_of(network), sort_keys=False, default_flow_style=None, width=120)
+
+
+def _circuit(network: Network, circuit: Circuit) -> dict[str, Any]:
+    az, za = network.links_of(circuit)
+    ends = {
+        side: {"switch": switch} | _port(link)
+        for side, switch, link in (("a", circuit.a_end, az), ("z", circuit.z_end, za))
+    }
+    said: dict[str, Any] = {"delay": _exact(az.delay_us, (("s", 10**6), ("ms", 10**3), ("us", 1)))}
+    if az.rate_bps == za.rate_bps:
+        said = {"rate": ends["a"].pop("rate"), **said}
+        del ends["z"]["rate"]
+    return {**said, **ends}
+
+
+def _port(link: Link) -> dict[str, Any]:
+    """Return what is said of the port that a link leaves by."""
+    said: dict[str, Any] = {"port": link.port_name}
+    if link.port_no:
+        said["number"] = link.port_no
+    said["rate"] = _exact(link.rate_bps, tuple((f"{prefix}bit/s", n) for prefix, n in _PREFIXES))
+    if link.buffer_bytes != link.rate_bps * PORT_BUFFER_US // 8_000_000:
+        said["buffer"] = _exact(link.buffer_bytes, tuple((f"{prefix}B", n) for prefix, n in _PREFIXES))
+    if link.vlan_vid is not None:
+        said["vlan"] = link.vlan_vid
+    return said
+
+
+def _exact(number: int, units: tuple[tuple[str, int], ...]) -> str:
+    """Return a quantity in the largest unit in which it is whole."""
+    unit, size = next((unit, size) for unit, size in units if number % size == 0 and (number or size == 1))
+    return f"{number // size} {unit}"

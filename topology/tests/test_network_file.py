@@ -1,0 +1,216 @@
+"""A network's file: what it says becomes a network and comes back; what is wrong is said at once."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from mininet_tests.testing.drawn import sections
+from mininet_tests.testing.networks import FILES, chile_illinois, loaded
+from topology.network_file import network_of
+from topology.network_text import section_of, text_of
+from topology.problems import Problems
+from topology.yaml_text import read
+
+GOOD = section_of(chile_illinois())
+
+
+def network_in(values):
+    """The network in what YAML has read, which must be right."""
+    problems = Problems(values=values)
+    network = network_of(values, problems)
+    assert network is not None, problems.found
+    return network
+
+
+def content(network):
+    """All that a network is."""
+    links = list(network.links())
+    return network.name, network.framing, list(network.graph), network.hosts, network.switches, links, network.circuits
+
+
+@given(sections())
+def test_any_network_comes_back_from_its_own_text_as_it_was(section):
+    network = network_in(section)
+    again = network_in(read(text_of(network)).values)
+    assert content(again) == content(network)
+    assert text_of(again) == text_of(network)
+
+
+@given(sections())
+def test_any_network_has_all_that_its_file_says(section):
+    network = network_in(section)
+    assert {h.name: (h.site, str(h.ip)) for h in network.hosts} == {
+        name: (site, host["address"])
+        for site, inside in section["sites"].items()
+        for name, host in inside["hosts"].items()
+    }
+    assert [(c.name, c.a_end, c.z_end) for c in network.circuits] == [
+        (name, circuit["a"]["switch"], circuit["z"]["switch"]) for name, circuit in section["circuits"].items()
+    ]
+    for circuit in network.circuits:
+        said = section["circuits"][circuit.name]
+        for link, end in zip(network.links_of(circuit), (said["a"], said["z"]), strict=True):
+            assert (link.port_name, link.port_no, link.vlan_vid) == (end["port"], end["number"], end.get("vlan"))
+            assert f"{link.delay_us} us" == said["delay"]
+
+
+@pytest.mark.parametrize("path", FILES.values(), ids=list(FILES))
+def test_the_experiments_networks_come_back_too(path):
+    assert content(network_in(read(text_of(loaded(path))).values)) == content(loaded(path))
+
+
+def with_change(*steps, to):
+    """The good file with a value changed, or taken out."""
+    section = deepcopy(GOOD)
+    place = section
+    for step in steps[:-1]:
+        place = place[step]
+    if to is None:
+        del place[steps[-1]]
+    else:
+        place[steps[-1]] = to
+    return section
+
+
+HOSTS, CIRCUIT = ("sites", "la-serena", "hosts"), ("circuits", "chile-illinois")
+SECOND = {
+    "rate": "1 Gbit/s",
+    "delay": "1 ms",
+    "a": {"switch": "ls1", "port": "ls1-b", "number": 20},
+    "z": {"switch": "ch1", "port": "ch1-b", "number": 20},
+}
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        (with_change("name", to=None), "the file: `name` is missing"),
+        (with_change("nmae", to=1), "nmae: there is no such key; there are name, mtu, sites, circuits"),
+        (with_change("mtu", to="big"), "mtu: big is not a whole number from 576 to 9216"),
+        (with_change("sites", to=[]), "sites: must be `name: ...` pairs"),
+        (with_change("sites", "la-serena", to="x"), "sites.la-serena: must be `key: value` pairs"),
+        (with_change("sites", "la-serena", "switch", to=None), "sites.la-serena: `switch` is missing"),
+        (
+            with_change("sites", "champaign", "switch", "dpid", to=2),
+            "champaign.switch.dpid: write the datapath id",
+        ),
+        (
+            with_change("sites", "champaign", "switch", "dpid", to="0000000000000001"),
+            "sites.champaign.switch.dpid: 1 is another switch's too (sites.la-serena.switch.dpid)",
+        ),
+        (
+            with_change("sites", "champaign", "switch", "name", to="ls1"),
+            'sites.champaign.switch.name: there is already a switch "ls1"',
+        ),
+        (
+            with_change("sites", "champaign", "hosts", "arch", "address", to="10.20.20.20"),
+            "champaign.hosts.arch.address: 10.20.20.20 is another host's too (sites.la-serena.hosts.base20.address)",
+        ),
+        (
+            with_change(*HOSTS, "base20", "address", to="fd00::1"),
+            "hosts.base20.address: fd00::1 is IPv6",
+        ),
+        (
+            with_change(*HOSTS, "base20", "address", to="10.0.0.0/8"),
+            "hosts.base20.address: 10.0.0.0/8 is",
+        ),
+        (with_change(*HOSTS, "base20", "addresses", to=[]), "sites.la-serena.hosts.base20.addresses: a host has one"),
+        (with_change(*HOSTS, "base20", "rate", to=None), "sites.la-serena.hosts.base20: `rate` is missing"),
+        (
+            with_change(*HOSTS, "base20", "rate", to="99999999999999999999 Tbit/s"),
+            "sites.la-serena.hosts.base20.rate: 99999999999999999999 Tbit/s is out of bounds",
+        ),
+        (
+            with_change(*HOSTS, "base20", "port", to="ls1-eth2"),
+            "sites.la-serena.hosts.base21.port: something else is at this port too (sites.la-serena.hosts.base20.port)",
+        ),
+        (
+            with_change(*CIRCUIT, "a", "number", to=2),
+            "circuits.chile-illinois.a.number: another port of the switch has this number",
+        ),
+        (with_change(*HOSTS, "ch1", to=GOOD["sites"]["la-serena"]["hosts"]["base20"]), '"ch1" is the name of a switch'),
+        (with_change("circuits", to={}), "circuits: there is none"),
+        (with_change(*CIRCUIT, "z", to=None), "circuits.chile-illinois: `z` is missing"),
+        (with_change(*CIRCUIT, "delay", to=None), "circuits.chile-illinois: `delay` is missing"),
+        (with_change(*CIRCUIT, "delay", to="1 h"), "circuits.chile-illinois.delay: 1 h is out of bounds"),
+        (with_change(*CIRCUIT, "rate", to=None), "circuits.chile-illinois.a: `rate` is missing"),
+        (
+            with_change(*CIRCUIT, "z", "rate", to="10 Mbit/s"),
+            "chile-illinois.z: 10 Mbit/s is no way back for",
+        ),
+        (with_change(*CIRCUIT, "z", "vlan", to=4095), "circuits.chile-illinois.z.vlan: 4095 is not a whole number"),
+        (with_change(*CIRCUIT, "z", "switch", to="ch9"), 'circuits.chile-illinois.z.switch: there is no switch "ch9"'),
+        (with_change(*CIRCUIT, "transit", to="x"), "circuits.chile-illinois.transit: there is no such key"),
+        (
+            with_change("sites", "mars", to={"switch": {"name": "m1", "dpid": "00000000000000ff"}}),
+            "sites.mars: its hosts cannot be reached from la-serena: no circuit joins m1 to it",
+        ),
+        (
+            with_change("circuits", "second", to=SECOND | {"z": SECOND["a"] | {"port": "x", "number": 30}}),
+            "circuits.second: begins and ends at the same switch",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place_and_the_cure(section, problem):
+    problems = Problems(values=section)
+    assert network_of(section, problems) is None
+    assert any(problem in found for found in problems.found), problems.found
+
+
+def test_every_problem_is_said_at_once_each_with_its_line():
+    text = """\
+name: two sites
+sites:
+  a:
+    switch: {name: s1, dpid: 1}
+    hosts:
+      h1:
+        address: 10.0.0.1
+        port: p1
+        number: 1
+        rate: 99999999999999999999 Tbit/s
+      h2: {address: 10.0.0.1, port: p1, number: 1, rate: 1 Gbit/s}
+      h3: {address: 10.0.0.1, port: p1, number: 1, rate: 1 Gbit/s}
+  b: {switch: {name: s2, dpid: "0000000000000002"}}
+  b: {switch: {name: s2, dpid: "0000000000000002"}}
+circuits:
+  c: {rate: 1 Gbit/s, a: {switch: s1, port: p1, number: 4}, z: {switch: s2, port: p1, number: 1}}
+"""
+    read_text = read(text)
+    problems = Problems(values=read_text.values)
+    assert network_of(read_text.values, problems) is None
+    places = [": ".join(found.split(": ")[:2]) for found in (*read_text.repeated, *problems.found)]
+    assert sorted(places) == sorted(
+        [
+            'line 14: the key "b" stands on line 13 already',
+            "line 1: name",
+            "line 4: sites.a.switch.dpid",
+            "line 10: sites.a.hosts.h1.rate",
+            "line 12: sites.a.hosts.h3.address",
+            "line 12: sites.a.hosts.h3.port",
+            "line 12: sites.a.hosts.h3.number",
+            "line 16: circuits.c",
+        ]
+    )
+
+
+def test_several_circuits_join_the_same_two_switches_each_as_a_node_of_its_own():
+    network = network_in(with_change("circuits", "second", to=SECOND))
+    assert network.path("base20", "arch") == ("base20", "ls1", "second", "ch1", "arch")
+    assert network.path("base20", "arch", frozenset(["second"]))[2] == "chile-illinois"
+
+
+def test_each_direction_has_its_own_rate_and_the_circuit_is_as_good_as_the_lesser():
+    slow_back = with_change(*CIRCUIT, "z", "rate", to="250 Mbit/s")
+    network = network_in(slow_back)
+    (circuit,) = network.circuits
+    assert (network.link("ls1", "ch1").rate_bps, network.link("ch1", "ls1").rate_bps) == (10**9, 25 * 10**7)
+    assert circuit.rate_bps == 25 * 10**7
+
+
+def test_a_tag_at_one_end_is_counted_on_the_way_out_of_it_alone():
+    network = network_in(with_change(*CIRCUIT, "a", "vlan", to=300))
+    assert network.framing == replace(network.framing_of(("ls1", "ch1")), vlan_tags=1)
+    assert network.framing_of(("ch1", "ls1")).vlan_tags == 0
