@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -13,21 +14,28 @@ from controller.providers.oscars_wire import OscarsSettings
 from controller.providers.settings import CircuitSection
 from controller.security.settings import TlsSection, check_guarded, trusted
 from controller.security.tls import ServerTls
-from controller.settings.file import sections_of, values_in
+from controller.settings.file import read_file, sections_of
 from controller.settings.flows import ClassSection, FailoverSection, FlowSection, policy_of, standing_flows
-from controller.settings.listen import ListenAddress, ListenSection, UnixSocket, address_or_socket, listen_address
-from controller.settings.network import NetworkSection, named_network
-from controller.settings.problems import Problems
+from controller.settings.listen import (
+    ListenAddress,
+    ListenSection,
+    UnixSocket,
+    address_or_socket,
+    check_apart,
+    listen_address,
+)
+from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
 from controller.site import Site
 from controller.southbound.ovsdb.settings import check_guarantees, servers
 from controller.store.settings import DEFAULT_STORE, usable_url
 from topology.network import Network, tagged
+from topology.problems import Problems
 from topology.protocol import FlowClass
 
 
 class _File(Section):
-    network: NetworkSection
+    network: Any
     listen: ListenSection = ListenSection()
     ovsdb: dict[str, str] = Field(default_factory=dict)
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
@@ -75,7 +83,9 @@ def load(path: Path) -> ControllerSettings:
     Raises:
         ConfigError: the file cannot be read, or has problems; all of them are in the error.
     """
-    return parsed(values_in(path), str(path), path.absolute().parent)
+    text = read_file(path)
+    problems = Problems(found=list(text.repeated), values=text.values)
+    return _settings(text.values, str(path), path.absolute().parent, problems)
 
 
 def parsed(data: object, source: str, folder: Path = Path()) -> ControllerSettings:
@@ -87,11 +97,20 @@ def parsed(data: object, source: str, folder: Path = Path()) -> ControllerSettin
         folder: where relative paths in it begin.
 
     Raises:
-        ConfigError: with every problem and its path.
+        ConfigError: with every problem and its place.
     """
-    file = sections_of(data, _File, source)
-    problems = Problems()
-    settings = _built(file, folder, problems)
+    return _settings(data, source, folder, Problems(values=data))
+
+
+def _settings(data: object, source: str, folder: Path, problems: Problems) -> ControllerSettings:
+    """Return the settings; what is well-formed is looked at further though other sections are not."""
+    file, wrong = sections_of(data, _File, problems.found)
+    settings = None
+    if file is not None:
+        beyond = Problems(values=data)
+        muted = file.model_copy(update={"insecure": True}) if wrong & {"tls", "insecure"} else file
+        settings = _built(muted, folder, beyond)
+        problems.found.extend(beyond.found)
     if settings is None or problems.found:
         raise ConfigError(source, tuple(problems.found))
     return settings
@@ -99,7 +118,7 @@ def parsed(data: object, source: str, folder: Path = Path()) -> ControllerSettin
 
 def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings | None:
     """Return the settings of a file whose parts are well-formed; what does not fit together goes to ``problems``."""
-    network = named_network(file.network, problems.at("network"))
+    network = network_said(file.network, folder, problems.at("network"))
     policy = policy_of(file.policy, frozenset(file.failover.protect), problems.at("policy"))
     if network is not None and policy is not None:
         check_guarantees(network, policy, problems.at("policy"))
@@ -107,6 +126,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     openflow = listen_address(file.listen.openflow, listen.at("openflow"))
     rest = listen_address(file.listen.rest, listen.at("rest"))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
+    check_apart({"openflow": openflow, "rest": rest, "agents": agents}, listen)
     if isinstance(agents, ListenAddress):
         check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)
     tls = trusted(file.tls, folder, problems.at("tls"))
@@ -143,6 +163,9 @@ def _circuits(
     file: _File, network: Network, problems: Problems
 ) -> tuple[Network, dict[str, tuple[Period, ...]], dict[str, OscarsSettings]]:
     """Return the network with its circuits' VLANs, when each circuit has another capacity, and who sells it."""
-    network = tagged(network, providers.vlan_vids(file.circuits, problems))
+    vids = providers.vlan_vids(file.circuits, problems)
+    for name in {link.circuit for _, _, link in network.circuit_links if link.vlan_vid is not None} & vids.keys():
+        problems.at(str(name), "vlan_vid").add("the network says its VLAN already, at each end: take it out here")
+    network = tagged(network, vids)
     schedules = providers.schedules(file.circuits, network, problems)
     return network, schedules, providers.bought(file.circuits, network, problems)

@@ -62,14 +62,16 @@ def agent(
     folder: Folder,
     hosts: Hosts = None,
     config: Config = None,
-    network: Annotated[str | None, typer.Option(help="A named network, if there is no --config.")] = None,
+    network: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The network's file, if there is no --config.")
+    ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="For every host that has none yet.")] = False,
     days: Days = CERTIFICATE_DAYS,
     force: Force = False,
 ) -> None:
     """Make keys and certificates for the agents of hosts, which must be in the controller's network.
 
-    Example: headway pki agent pki base20 base21 --network chile-illinois
+    Example: headway pki agent pki base20 base21 --network network.yaml
     """
     from apps.cli import pki_work
 

@@ -16,7 +16,6 @@ from controller.security import pki_files
 from controller.security.pki import Issued, NotAName
 from controller.security.pki_files import Made, PkiError, now
 from topology.certificates import Kind
-from topology.named import NAMED
 
 
 @contextlib.contextmanager
@@ -47,20 +46,17 @@ def controller(folder: Path, names: tuple[str, ...], days: int, *, force: bool) 
         _echo(pki_files.make(folder, Kind.CONTROLLER, names, now(), days, force=force))
 
 
-def known_hosts(config: Path | None, network: str | None) -> tuple[str, ...]:
+def known_hosts(config: Path | None, network: Path | None) -> tuple[str, ...]:
     """Return the hosts of the controller's network."""
+    from controller.settings.network import network_at, network_in
+
     if config is None and network is None:
         stop(
-            "say --config FILE, or --network NAME: a certificate is for a host of the controller's network", EXIT_USAGE
+            "say --config FILE, or --network FILE: a certificate is for a host of the controller's network", EXIT_USAGE
         )
-    if config is not None:
-        from controller.settings.network import network_in
-
-        with _said():
-            return tuple(host.name for host in network_in(config).hosts)
-    if network not in NAMED:
-        stop(f'there is no network "{network}"; there are {", ".join(NAMED)}', EXIT_USAGE)
-    return tuple(host.name for host in NAMED[network]().hosts)
+    with _said():
+        known = network_in(config) if config is not None else network_at(network or Path())
+        return tuple(host.name for host in known.hosts)
 
 
 def agents(

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from apps.configuration import load, parsed
 from controller.errors import ConfigError
+from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.network import Hop
+from topology.network_text import section_of
 from topology.protocol import FlowClass
 
 GOOD = {
-    "network": {"name": "chile-illinois", "rate": "10 Gbit/s", "delay": "90 ms"},
+    "network": section_of(chile_illinois(10**10)),
     "flows": [{"name": "efd", "class": "predictable", "from": "base22", "to": "arch"}],
 }
 
@@ -58,13 +60,9 @@ def test_a_circuit_may_be_handed_over_as_a_vlan_at_both_ends():
     ("change", "problem"),
     [
         ({"netwrok": {}}, "netwrok: there is no such key"),
-        ({"network": {"name": "chile-illinois", "rate": "10g"}}, 'network.rate: "10g" is not a rate, try "10 Gbit/s"'),
-        ({"network": {"name": "chile-illinois", "rate": "0 bit/s"}}, "network.rate: Input should be greater than 0"),
-        (
-            {"network": {"name": "mars"}},
-            'network.name: there is no network "mars"; there are chile-illinois, chile-illinois-2, asc-ring',
-        ),
-        ({"network": {"name": "chile-illinois", "rate": "10 Mbit/s"}}, "policy.urgent.guarantee: 0.02% of 10 Mbit/s"),
+        ({"network": {"name": "chile-illinois", "rate": "10 Gbit/s"}}, "network: write the name of the network's file"),
+        ({"network": "mars.yaml"}, "network: mars.yaml: cannot be read: No such file"),
+        ({"network": section_of(chile_illinois(10**7))}, "policy.urgent.guarantee: 0.02% of 10 Mbit/s"),
         (
             {"flows": [{"name": "a", "class": "urgent", "from": "base1", "to": "arch"}]},
             'flows[0]: there is no host "base1"',
@@ -137,6 +135,38 @@ def test_a_circuit_of_oscars_has_a_lead_time_and_its_token_is_shown_nowhere():
 
 def test_all_problems_are_told_at_once():
     assert len(problems(GOOD | {"lease": "soon", "listen": {"rset": "x"}, "network": {"name": 3}})) == 3
+
+
+def test_what_does_not_fit_is_told_together_with_what_is_not_well_formed():
+    wrong = GOOD | {"lease": "soon", "flows": [{"name": "a", "class": "urgent", "from": "base1", "to": "arch"}]}
+    assert [problem.partition(":")[0] for problem in problems(wrong)] == ["lease", "flows[0]"]
+
+
+def test_a_key_that_stands_twice_and_what_else_is_wrong_are_told_with_their_lines(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text(f"network: {FILES['chile-illinois']}\nlease: 3 s\nflows:\n  - name: a\nlease: soon\n")
+    with pytest.raises(ConfigError) as error:
+        load(file)
+    doubled, *others = error.value.problems
+    assert doubled == 'line 5: the key "lease" stands on line 2 already: take one of them out'
+    assert others[0].startswith("line 5: lease: ")
+    assert {other.partition(" Field")[0] for other in others[1:]} == {
+        f"line 4: flows[0].{key}:" for key in ("class", "from", "to")
+    }
+
+
+def test_two_that_listen_at_one_address_are_told_and_not_tried():
+    same = GOOD | {"listen": dict.fromkeys(("openflow", "rest", "agents"), "127.0.0.1:7000")}
+    assert problems(same) == (
+        "listen.rest: 127.0.0.1:7000 is where openflow listens: give it another port",
+        "listen.agents: 127.0.0.1:7000 is where openflow listens: give it another port",
+    )
+
+
+def test_the_network_is_in_place_or_in_a_file_whose_name_begins_at_the_configurations_folder(tmp_path):
+    (tmp_path / "net.yaml").write_text(FILES["chile-illinois"].read_text())
+    (tmp_path / "c.yaml").write_text("network: net.yaml\n")
+    assert section_of(load(tmp_path / "c.yaml").site.network) == section_of(chile_illinois())
 
 
 @pytest.mark.parametrize("text", ["a: [", "", "- 1", "just words", "\x00", "network: {name: [chile-illinois]}"])
@@ -242,7 +272,7 @@ def test_nothing_but_a_config_error_ever_comes_of_a_wrong_file(data):
 
 
 def test_what_is_protected_and_when_a_line_is_used_again_can_be_set():
-    usual, own = (parsed({"network": {"name": "chile-illinois-2"}} | more, "test") for more in ({}, FAILOVER))
+    usual, own = (parsed({"network": section_of(chile_illinois_2())} | more, "test") for more in ({}, FAILOVER))
     assert (usual.site.policy.protected, usual.site.return_after_us) == ({"urgent", "predictable"}, 10_000_000)
     assert (own.site.policy.protected, own.site.return_after_us) == ({"urgent"}, 500_000)
 

@@ -7,9 +7,11 @@ from controller.errors import ConfigError
 from controller.security import pki_files
 from controller.settings.listen import UnixSocket
 from controller.settings.network import network_in
+from mininet_tests.testing import networks
 from topology.certificates import Kind
 
-LEAST = {"network": {"name": "chile-illinois"}, "store": "sqlite://"}
+NETWORK = str(networks.FILES["chile-illinois"])
+LEAST = {"network": NETWORK, "store": "sqlite://"}
 FILES = {
     "authority": "ca.pem",
     "certificate": "controllers/ctl.pem",
@@ -41,7 +43,7 @@ def problems_of(data, folder):
 def test_paths_begin_at_the_folder_of_the_configuration(folder):
     tls = parsed(agents_at("0.0.0.0:50051", tls=FILES), "c.yaml", folder).tls
     assert tls.files == tuple(str(folder / FILES[name]) for name in ("key", "certificate", "authority", "revoked"))
-    (folder / "c.yaml").write_text("network: {name: chile-illinois}\ntls: {authority: x, certificate: y, key: z}\n")
+    (folder / "c.yaml").write_text(f"network: {NETWORK}\ntls: {{authority: x, certificate: y, key: z}}\n")
     with pytest.raises(ConfigError, match=f"tls.authority: {folder}/x: No such file"):
         load(folder / "c.yaml")
 
@@ -85,8 +87,8 @@ def test_an_unknown_key_of_tls_is_refused(folder):
 
 
 def test_the_network_can_be_read_before_there_are_certificates(tmp_path):
-    (tmp_path / "c.yaml").write_text("network: {name: chile-illinois}\ntls: {authority: nowhere}\n")
+    (tmp_path / "c.yaml").write_text(f"network: {NETWORK}\ntls: {{authority: nowhere}}\n")
     assert "base20" in {host.name for host in network_in(tmp_path / "c.yaml").hosts}
-    (tmp_path / "c.yaml").write_text("network: {name: nowhere}\n")
-    with pytest.raises(ConfigError, match="there is no network"):
+    (tmp_path / "c.yaml").write_text("network: nowhere.yaml\n")
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: cannot be read"):
         network_in(tmp_path / "c.yaml")

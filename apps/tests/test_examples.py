@@ -19,11 +19,13 @@ from apps.configuration import parsed
 from apps.main import app
 from controller.northbound.tests.site import api_of
 from controller.security import pki_files
+from controller.settings.network import network_at
 from controller.tests.fakes import FakeSite, ready_site, sending_image
 from controller.tests.serving import served
 from hostagent.settings import parsed_settings
+from mininet_tests.testing.networks import chile_illinois
 from topology.certificates import Kind
-from topology.named import chile_illinois
+from topology.network_text import section_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -158,8 +160,16 @@ def test_the_bursts_are_shown_as_the_document_says(tmp_path):
         follow("bursts.md", url, tmp_path)
 
 
+def networked(folder):
+    """A folder with the network of the document, which the others name."""
+    (text,) = blocks("network.md", "yaml")
+    (folder / "network.yaml").write_text(text)
+    return folder
+
+
 def certified(folder):
-    """A folder with the certificates that the documents' configurations name."""
+    """A folder with the network and the certificates that the documents' configurations name."""
+    networked(folder)
     now = pki_files.now()
     pki_files.init(folder, "example", now, 30)
     for kind, name in ((Kind.CONTROLLER, "ctl.example.org"), (Kind.AGENT, "base20")):
@@ -170,21 +180,27 @@ def certified(folder):
 
 
 def test_certificates_are_made_as_the_document_says(tmp_path):
+    networked(tmp_path)
     follow("pki.md", DEFAULT_URL, tmp_path)
 
 
 def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults(tmp_path):
     (text,) = blocks("configuration.md", "yaml")
     written = yaml.safe_load(text)
-    least = parsed({"network": {"name": "chile-illinois"}, "flows": written["flows"]}, "least")
-    settings = parsed(written, "configuration.md", certified(tmp_path))
+    folder = certified(tmp_path)
+    least = parsed({"network": written["network"], "flows": written["flows"]}, "least", folder)
+    settings = parsed(written, "configuration.md", folder)
     assert settings.site.policy == least.site.policy
     assert settings.ovsdb == least.ovsdb
 
 
-def test_the_ignore_list_in_the_document_is_right():
+def test_the_network_in_the_document_is_that_of_the_experiments(tmp_path):
+    assert section_of(network_at(networked(tmp_path) / "network.yaml")) == section_of(chile_illinois())
+
+
+def test_the_ignore_list_in_the_document_is_right(tmp_path):
     (text,) = blocks("drift.md", "yaml")
-    assert len(parsed(yaml.safe_load(text), "drift.md").audit.ignored) == 3
+    assert len(parsed(yaml.safe_load(text), "drift.md", networked(tmp_path)).audit.ignored) == 3
 
 
 def test_the_agents_configuration_in_the_document_is_right(tmp_path):

@@ -9,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from apps.main import app
+from mininet_tests.testing.networks import FILES
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
-CONFIG = """\
-network: {name: chile-illinois}
-listen: {rest: '127.0.0.1:PORT', openflow: '127.0.0.1:PORT', agents: '127.0.0.1:PORT'}
+CONFIG = f"""\
+network: {FILES["chile-illinois"]}
+listen: {{rest: '127.0.0.1:PORT', openflow: '127.0.0.1:PORT', agents: '127.0.0.1:PORT'}}
 """
 
 
@@ -42,12 +43,12 @@ def test_a_right_configuration_is_said_to_be_right(config):
 
 def test_every_problem_of_a_configuration_is_one_line_and_the_exit_code_is_2(tmp_path):
     file = tmp_path / "c.yaml"
-    file.write_text("network: {name: chile-illinois, rate: 10g}\nlisten: {rset: x}\n")
+    file.write_text("network: none.yaml\nlisten: {rset: x}\n")
     code, said = headway("controller", "--config", str(file))
     assert code == 2
     assert said.splitlines() == [
-        f'headway: {file}: network.rate: "10g" is not a rate, try "10 Gbit/s"',
-        f"headway: {file}: listen.rset: there is no such key",
+        f"headway: {file}: line 2: listen.rset: there is no such key",
+        f"headway: {file}: line 1: network: none.yaml: cannot be read: No such file or directory",
     ]
 
 

@@ -99,7 +99,7 @@ def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     >>> from topology.protocol import FlowClass
     >>> from controller.plan.plan import PlanInput, planned
     >>> from controller.plan.policy import DEFAULT_POLICY
-    >>> from topology.named import chile_illinois_2
+    >>> from mininet_tests.testing.networks import chile_illinois_2
     >>> network = chile_illinois_2()
     >>> def image(line, epoch):
     ...     way = ("base20", "ls1", line, "ch1", "arch")

@@ -265,7 +265,7 @@ def _answered(
         base20 <--- ls1 <--- ch1 <--- arch     answers: they cross ch1->ls1, urgent
 
     >>> from controller.plan.flows import flow_on
-    >>> from topology.named import chile_illinois
+    >>> from mininet_tests.testing.networks import chile_illinois
     >>> network = chile_illinois()
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
@@ -324,7 +324,7 @@ def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fra
         | promised 49 | rest 42 | ans 8 |
 
     >>> from controller.plan.flows import flow_on
-    >>> from topology.named import chile_illinois
+    >>> from mininet_tests.testing.networks import chile_illinois
     >>> network = chile_illinois()
     >>> def flow_of(host):
     ...     return flow_on(network, FlowId(host), FlowClass.URGENT, network.path(host, "arch"))

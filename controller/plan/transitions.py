@@ -114,7 +114,7 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
     >>> from controller.plan.keys import flow_id
     >>> from controller.plan.plan import PlanInput, planned
     >>> from controller.plan.policy import DEFAULT_POLICY
-    >>> from topology.named import chile_illinois_2
+    >>> from mininet_tests.testing.networks import chile_illinois_2
     >>> network = chile_illinois_2()
     >>> def plan(line, epoch):
     ...     some = (("image", "base20", FlowClass.URGENT, line), ("raw", "base23", FlowClass.BACKGROUND, "north"))

@@ -59,7 +59,7 @@ def is_carried(link: Link, seen: SeenPorts) -> bool:
 def port_faults(network: Network, switch: str, seen: SeenPorts) -> tuple[PortFault, ...]:
     """Return the ports of a switch that are not as the network has them.
 
-    >>> from topology.named import chile_illinois
+    >>> from mininet_tests.testing.networks import chile_illinois
     >>> network = chile_illinois()
     >>> seen = {link.port_no: SeenPort(link.port_name, is_live=True) for _, link in port_links(network, "ls1")}
     >>> port_faults(network, "ls1", seen)

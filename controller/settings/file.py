@@ -1,25 +1,26 @@
 """The file of the configuration: YAML read into plain values, and these into sections; every problem at once."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from controller.errors import ConfigError
-from controller.settings.problems import path_of
-from topology.yaml_text import NotYaml, values_of
+from topology.problems import placed
+from topology.yaml_text import NotYaml, YamlText, read
 
 T = TypeVar("T", bound=BaseModel)
 
 
-def values_in(path: Path) -> object:
+def read_file(path: Path) -> YamlText:
     """Return what the YAML in a file says.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     try:
-        return values_of(path.read_text(encoding="utf-8"))
+        return read(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(str(path), (f"cannot be read: {error.strerror}",)) from error
     except UnicodeDecodeError as error:
@@ -28,26 +29,34 @@ def values_in(path: Path) -> object:
         raise ConfigError(str(path), (str(error),)) from error
 
 
-def sections_of(data: object, shape: type[T], source: str) -> T:
-    """Return the sections in what YAML has read.
+def sections_of(data: object, shape: type[T], found: list[str]) -> tuple[T | None, frozenset[str]]:
+    """Return the sections in what YAML has read; those with problems are as if they were not there.
 
     Args:
         data: that.
         shape: what sections there may be.
-        source: what the file is called in problems.
+        found: takes every key and value that is not well-formed, with its place.
 
-    Raises:
-        ConfigError: with every key and value that is not well-formed, and its path.
+    Returns:
+        the sections, None if there are none at all; and the names of those with problems.
     """
     try:
-        return shape.model_validate(data)
+        return shape.model_validate(data), frozenset()
     except ValidationError as error:
-        raise ConfigError(source, tuple(_shown(problem) for problem in error.errors())) from error
+        problems = error.errors()
+    found += [_shown(problem, data) for problem in problems]
+    wrong = frozenset(str(problem["loc"][0]) for problem in problems if problem["loc"])
+    if not isinstance(data, Mapping):
+        return None, wrong
+    try:
+        return shape.model_validate({key: value for key, value in data.items() if str(key) not in wrong}), wrong
+    except ValidationError:  # what must be there is not
+        return None, wrong
 
 
-def _shown(problem: Any) -> str:
-    """Return one of pydantic's problems as ``flows[2].class: what is wrong``."""
+def _shown(problem: Any, data: object) -> str:
+    """Return one of pydantic's problems as ``line 7: flows[2].class: what is wrong``."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         message = "there is no such key"
-    return f"{path_of(*problem['loc']) or 'the file'}: {message}"
+    return placed(data, tuple(problem["loc"]), message)

@@ -1,9 +1,10 @@
 """The section ``listen``: the addresses at which switches, agents and users of the API find the controller."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.settings.problems import Problems
 from controller.settings.sections import Section
+from topology.problems import Problems
 
 
 class ListenSection(Section):
@@ -51,3 +52,14 @@ def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSock
     if text.startswith("unix:/"):
         return UnixSocket(text.removeprefix("unix:"))
     return listen_address(text, problems)
+
+
+def check_apart(addresses: Mapping[str, ListenAddress | UnixSocket | None], problems: Problems) -> None:
+    """Add a problem for each address at which something else listens already."""
+    taken: dict[str, str] = {}
+    for name, address in addresses.items():
+        if address is None:
+            continue
+        if str(address) in taken:
+            problems.at(name).add(f"{address} is where {taken[str(address)]} listens: give it another port")
+        taken.setdefault(str(address), name)

@@ -25,7 +25,7 @@ from controller.work.clock_watch import ClockWatch
 from controller.work.convergence import Convergence
 from controller.work.mending import Mending
 from controller.work.timekeeper import prepare
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
 

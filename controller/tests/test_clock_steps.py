@@ -16,7 +16,7 @@ from controller.tests.fakes import LEASE_MS, START_US, FakeSite, SetClock, image
 from controller.use_cases import UseCases
 from controller.work.clock_watch import SAVED_EVERY_US, ClockWatch, machine_clock
 from controller.work.timekeeper import Timekeeper
-from topology.named import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2
 from topology.protocol import FlowClass
 
 S, HOUR_US = 1_000_000, 3_600_000_000

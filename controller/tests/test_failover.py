@@ -14,7 +14,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
 from controller.state.desired import plan_input
 from controller.tests.fakes import ELAPSED_US, START_US, FakeSite, image
-from topology.named import chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
 from topology.protocol import FlowClass
 
 TWO = chile_illinois_2()

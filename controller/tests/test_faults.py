@@ -6,7 +6,7 @@ from controller.plan.invariant import violations
 from controller.plan.tests.factories import flow
 from controller.state.not_carried import not_carried
 from controller.tests.fakes import FakeSite, sending_image
-from topology.named import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2
 from topology.network import Hop
 from topology.protocol import FlowClass
 

@@ -10,7 +10,7 @@ from controller.plan.wiring import SeenPort
 from controller.state.carried import STARTING_US
 from controller.tests.fakes import START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
-from topology.named import chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
 from topology.protocol import FlowClass
 
 HOUR_US = 3_600_000_000

@@ -7,7 +7,7 @@ import pytest
 from controller.start_bursts import StartBurstWatch
 from controller.tests.fakes import FakeSite, ready_site, sending_image, watch_of
 from controller.work.timekeeper import Timekeeper
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 
 def small_buffer(buffer_bytes):

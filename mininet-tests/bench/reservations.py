@@ -38,7 +38,7 @@ from controller.store import Changes, Store
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import running
 from mininet_tests.testing.aims import Aim, at_least, below, stated
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 

@@ -20,6 +20,7 @@ from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, PacketMo
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import Kind
 from topology.network import Network
+from topology.network_text import section_of
 
 HEADWAY = Path(sys.executable).parent / "headway"
 UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is what takes long in the lab
@@ -110,27 +111,15 @@ class Emulation:
 
 
 def controller_config(network: Network, flows: list[dict[str, str]]) -> dict[str, Any]:
-    """Return the controller's configuration for a network that is known by name.
-
-    Its rate and delay are those of its fastest circuit, of several the longest, of which a named network derives the
-    others.
-    """
-    circuit = max((link for _, _, link in network.circuit_links), key=lambda link: (link.rate_bps, link.delay_us))
-    vids = {link.circuit: link.vlan_vid for _, _, link in network.circuit_links if link.vlan_vid is not None}
+    """Return the controller's configuration for a network, which is in it as in a file of its own."""
     return {
-        "network": {
-            "name": network.name,
-            "rate": f"{circuit.rate_bps} bit/s",
-            "delay": f"{circuit.delay_us} us",
-            "mtu_bytes": network.framing.mtu_bytes,
-        },
+        "network": section_of(network),
         "listen": {
             "openflow": f"127.0.0.1:{OPENFLOW_PORT}",
             "rest": REST_URL.removeprefix("http://"),
             "agents": f"{CONTROLLER_ADDRESS}:{AGENTS_PORT}",
         },
         "flows": flows,
-        "circuits": {name: {"vlan_vid": vlan_vid} for name, vlan_vid in vids.items()},
     }
 
 
@@ -173,7 +162,7 @@ def emulation(
     To be called inside namespaces of our own (``isolated.sh``), whose end takes with it whatever this could not end.
 
     Args:
-        network: what to build; known by name to the controller too.
+        network: what to build, and what the controller is configured with.
         flows: the standing flows, as the configuration has them.
         directory: where configurations and logs go.
         packets: how they cross the network.

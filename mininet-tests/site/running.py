@@ -14,6 +14,9 @@ import httpx
 import yaml
 
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import chile_illinois
+from topology.network_text import section_of
+from topology.units import rate_bps
 
 HEADWAY = Path(sys.executable).parent / "headway"
 UP_WITHIN_S = 30.0
@@ -67,7 +70,7 @@ def running(directory: Path, store: str, *, rate: str = "10 Gbit/s", **more: obj
     """Give a controller of the two-site network on a store; it is ended afterwards."""
     ports = {name: f"127.0.0.1:{free_port()}" for name in ("openflow", "rest", "agents")}
     config = directory / "controller.yaml"
-    network = {"name": "chile-illinois", "rate": rate}
+    network = section_of(chile_illinois(rate_bps(rate)))
     config.write_text(yaml.safe_dump({"network": network, "listen": ports, "store": store, **more}))
     one = Running(config, f"http://{ports['rest']}")
     try:

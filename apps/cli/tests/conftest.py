@@ -12,7 +12,7 @@ from apps.cli import client
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 ZONE = "America/Santiago"
 

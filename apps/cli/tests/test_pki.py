@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 from apps.cli import pki
 from hostagent.errors import AgentConfigError
 from hostagent.settings import loaded, parsed_settings
+from mininet_tests.testing.networks import FILES
 
-CONFIG = "network: {name: chile-illinois}\ntls: {authority: ca.pem, certificate: not-yet.pem, key: not-yet.key}\n"
+NETWORK = str(FILES["chile-illinois"])
+CONFIG = f"network: {NETWORK}\ntls: {{authority: ca.pem, certificate: not-yet.pem, key: not-yet.key}}\n"
 AGENT = """\
 host: base20
 controllers: ["ctl.example.org:50051"]
@@ -35,7 +37,7 @@ def run(tmp_path):
 def made(run, tmp_path):
     """A folder with an authority and an agent's certificate."""
     run("init", "--name", "La Serena")
-    run("agent", "base20", "--network", "chile-illinois")
+    run("agent", "base20", "--network", NETWORK)
     return tmp_path / "pki"
 
 
@@ -56,11 +58,11 @@ def test_a_host_of_the_configurations_network_gets_a_certificate_before_the_conf
     ("arguments", "exit_code", "said"),
     [
         (("init", "--name", "x"), 1, "ca.key exists"),
-        (("agent", "base99", "--network", "chile-illinois"), 2, 'there is no host "base99" in the network; there are'),
-        (("agent", "base20", "--network", "chile-illinois"), 1, "base20.key exists: headway pki renew"),
-        (("agent", "base20", "--network", "mars"), 2, 'there is no network "mars"; there are chile-illinois'),
-        (("agent", "base20"), 2, "say --config FILE, or --network NAME"),
-        (("agent", "--network", "chile-illinois"), 2, "say the hosts' names, or --all"),
+        (("agent", "base99", "--network", NETWORK), 2, 'there is no host "base99" in the network; there are'),
+        (("agent", "base20", "--network", NETWORK), 1, "base20.key exists: headway pki renew"),
+        (("agent", "base20", "--network", "mars"), 2, "mars: cannot be read: No such file"),
+        (("agent", "base20"), 2, "say --config FILE, or --network FILE"),
+        (("agent", "--network", NETWORK), 2, "say the hosts' names, or --all"),
         (("agent", "base20", "--config", "/nowhere.yaml"), 2, "/nowhere.yaml: cannot be read"),
         (("controller", "--name", "a b"), 2, '"a b" is neither a host name nor an address, try "ctl.example.org"'),
         (("revoke", "base99"), 1, 'no certificate was made for "base99"; there are base20'),
@@ -77,7 +79,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(run, made, arguments, 
 
 def test_a_folder_without_an_authority_says_how_to_make_one(run):
     for command in ("list", "revoke", "renew", "agent", "controller"):
-        more = {"revoke": ("x",), "agent": ("arch", "--network", "chile-illinois"), "controller": ("--name", "x")}
+        more = {"revoke": ("x",), "agent": ("arch", "--network", NETWORK), "controller": ("--name", "x")}
         assert "headway pki init" in run(command, *more.get(command, ()), exit_code=1)[1]
 
 
@@ -95,10 +97,10 @@ def test_only_what_ends_soon_is_renewed_and_nothing_twice(run, made):
 
 
 def test_all_makes_those_that_are_missing(run, made):
-    lines = run("agent", "--all", "--network", "chile-illinois")[0].splitlines()
+    lines = run("agent", "--all", "--network", NETWORK)[0].splitlines()
     names = [line.partition(".pem")[0].rpartition("/")[2] for line in lines]
     assert names == ["base21", "base22", "base23", "arch"]
-    assert run("agent", "--all", "--network", "chile-illinois")[0] == "every host has a certificate already\n"
+    assert run("agent", "--all", "--network", NETWORK)[0] == "every host has a certificate already\n"
 
 
 def problems_of(text, folder):

@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import MANY, NIGHT, api_of
 from controller.tests.fakes import FakeSite
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 
 @pytest.fixture

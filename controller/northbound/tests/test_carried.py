@@ -7,7 +7,7 @@ from controller.northbound.tests.site import MANY, NIGHT, api_of
 from controller.plan.wiring import SeenPort
 from controller.state.reported import PlaceAlarm
 from controller.tests.fakes import START_US, FakeSite
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.units import shown_time
 
 IMAGE = {"id": "image", "bytes": 1_000_000_000, "from": ["base20"], "to": "arch", "deadline_s": 60}

@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import MANY, NIGHT, api_of
 from controller.tests.fakes import START_US, FakeSite
-from topology.named import asc_ring
+from mininet_tests.testing.networks import asc_ring
 from topology.units import shown_time
 
 

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import START_US, FakeSite
 from controller.tests.serving import served
-from topology.named import asc_ring
+from mininet_tests.testing.networks import asc_ring
 from topology.units import shown_time
 
 IN_PROCESS = 15

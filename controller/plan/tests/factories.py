@@ -9,7 +9,7 @@ from controller.plan.keys import ClassShare
 from controller.plan.plan import THE_REST, Flow, Plan, PlanInput, Selector, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.told_apart import told_apart
-from topology.named import asc_ring, chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Hop, Network, tagged
 from topology.protocol import FlowClass
 

@@ -6,7 +6,7 @@ from controller.plan.flows import flow_on
 from controller.plan.invariant import Layers
 from controller.plan.keys import ClassShare
 from controller.plan.plan import Entry, Flow, Plan, PlanInput
-from topology.named import asc_ring
+from mininet_tests.testing.networks import asc_ring
 from topology.network import Hop
 from topology.protocol import FlowClass
 

@@ -13,7 +13,7 @@ from controller.plan.ledger import HOLD_US, Created, Ledger
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import MAX_TIME_US
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
 from topology.wire import PPM
 

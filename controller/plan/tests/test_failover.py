@@ -20,7 +20,7 @@ from controller.plan.tests.ring import hosts_bps, layers
 from controller.plan.tests.test_transitions import steps
 from controller.plan.transitions import Stage
 from controller.plan.volume import ConstantRate
-from topology.named import asc_ring, chile_illinois, chile_illinois_2
+from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps

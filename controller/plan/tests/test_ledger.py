@@ -12,7 +12,7 @@ from controller.plan.ledger import Created, Ledger
 from controller.plan.lifecycle import ENDED, Illegal, LifecycleEvent, ReservationState
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
-from topology.named import asc_ring, chile_illinois
+from mininet_tests.testing.networks import asc_ring, chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import PPM

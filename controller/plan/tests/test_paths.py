@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.plan.calendar import Shortage
 from controller.plan.paths import ChosenPath, NoPath, candidates, chosen, circuits
 from controller.plan.reservations import Constraints
-from topology.named import asc_ring, chile_illinois
+from mininet_tests.testing.networks import asc_ring, chile_illinois
 
 RING = asc_ring()
 FREE = Constraints()

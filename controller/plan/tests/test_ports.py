@@ -10,7 +10,7 @@ from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
 from controller.plan.tests.factories import GIGABIT, IMAGE, RAW_IMAGES, RING, any_network, demands_in, flow, plan_of
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop, Link
 from topology.protocol import FlowClass
 

@@ -10,7 +10,7 @@ from controller.plan import keys
 from controller.plan.keys import ClassShare, Pool, resource_of
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import capacities, circuit_rate_bps, joint, need, of_circuit
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import PPM

@@ -21,7 +21,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints, Reservation
 from controller.plan.tests.factories import GIGABIT, RING, flow, flows_in
 from controller.plan.told_apart import told_apart
-from topology.named import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2
 from topology.protocol import FlowClass
 
 NOW = 1_767_225_600_000_000

@@ -19,7 +19,7 @@ from controller.state.installed import Installed
 from controller.state.value import SiteState, first_state, must_replan, replanned, with_lines_noted
 from controller.tests.fakes import ELAPSED_US, START_US, ready_site, value_of
 from controller.tests.fakes import image as image_request
-from topology.named import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2
 from topology.protocol import FlowClass, Telemetry
 
 SITE = Site(chile_illinois_2(), DEFAULT_POLICY, (DATABASE, RAW_IMAGES), 300)

@@ -15,7 +15,7 @@ from controller.providers.tests.fake_oscars import FakeOscars, Faults, running
 from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from controller.work.purchasing import Purchasing
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 

@@ -24,7 +24,7 @@ from mininet_tests.site.emulation import emulation, now_us
 from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, SENDERS
 from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import PacketModel, seed_lines
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.wire import Layer, converted_bps
 
 

@@ -20,7 +20,7 @@ from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, RE
 from mininet_tests.site.tcp_flows import until
 from mininet_tests.site.topos import PacketModel, seed_lines
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.wire import Layer, converted_bps
 
 FIRST_PORT, BACKGROUND_PORT = 6101, 6001

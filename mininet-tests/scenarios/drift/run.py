@@ -22,7 +22,7 @@ from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
 
 RATE_BPS, DELAY_US = 100_000_000, 20_000

@@ -26,7 +26,7 @@ from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back, wire_port
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois_2
+from mininet_tests.testing.networks import chile_illinois_2
 
 RATE_BPS, DELAY_US = 100_000_000, 90_000  # of the circuit that dies; the other has half of it and a ninth more delay
 RECEIVER, URGENT, PREDICTABLE, BACKGROUND = "arch", "base20", "base22", "base23"

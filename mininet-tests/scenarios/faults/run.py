@@ -26,7 +26,7 @@ from mininet_tests.site.tcp_flows import SWITCH_S, until
 from mininet_tests.site.topos import PacketModel, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 IMAGER = "base20"
 AFTER_S = 1.0  # watched after all is as before

@@ -22,7 +22,7 @@ from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 RATE = "100 Mbit/s"
 FLOWS = [{"name": "raw-images", "class": "background", "from": "base23", "to": "arch"}]

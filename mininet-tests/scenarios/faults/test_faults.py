@@ -20,7 +20,7 @@ from mininet_tests.lab.played import played
 from mininet_tests.probes.invariant_watch import Sample, least_of, violated
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"

@@ -21,7 +21,7 @@ from mininet_tests.scenarios.figure2.figure import drawn, printed
 from mininet_tests.scenarios.figure2.report import report
 from mininet_tests.site.lsst import IMAGE_HOSTS, RECEIVER
 from mininet_tests.testing.aims import stated
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.units import rate_bps, shown_rate
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130

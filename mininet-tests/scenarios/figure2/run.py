@@ -26,8 +26,8 @@ from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, RECEIVER, SENDERS
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops, read_back, seed_lines
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import chile_illinois
 from mininet_tests.testing.progress import tell
-from topology.named import chile_illinois
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
 

@@ -23,7 +23,7 @@ from mininet_tests.site.emulation import Emulation, emulation
 from mininet_tests.site.topos import PacketModel
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Network
 
 RATE_BPS = 100_000_000

@@ -19,7 +19,7 @@ from controller.southbound.openflow.meter_numbers import MeterNumbers
 from mininet_tests.scenarios.floods.frames import IPV4, FloodTarget, ethernet, ip
 from mininet_tests.site.userspace_switch import DPID, NAMESPACE, NEEDS_OVS, UserspaceSwitch, connected_switch
 from mininet_tests.testing.eventually import eventually
-from topology.named import asc_ring, chile_illinois
+from mininet_tests.testing.networks import asc_ring, chile_illinois
 from topology.network import Network, Switch
 from topology.protocol import FlowClass
 

@@ -16,7 +16,7 @@ from controller.southbound.openflow.desired import METER_BURST_MIN_BITS, switch_
 from mininet_tests.lab import commands
 from mininet_tests.site.userspace_switch import DPID, NAMESPACE, NEEDS_OVS, UserspaceSwitch, connected_switch
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 

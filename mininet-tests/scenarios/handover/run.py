@@ -25,7 +25,7 @@ from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
 from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
 

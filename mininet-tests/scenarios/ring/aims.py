@@ -3,7 +3,7 @@
 from typing import Any
 
 from mininet_tests.testing.aims import Aim, above, equal, none_of, within
-from topology.named import asc_ring
+from mininet_tests.testing.networks import asc_ring
 from topology.network import tagged
 from topology.wire import Layer, converted_bps
 

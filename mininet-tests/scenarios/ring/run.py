@@ -21,7 +21,7 @@ from mininet_tests.site.emulation import Emulation, emulation
 from mininet_tests.site.topos import PacketModel, read_back
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
-from topology.named import asc_ring
+from mininet_tests.testing.networks import asc_ring
 from topology.network import tagged
 from topology.protocol import FlowClass
 

@@ -27,7 +27,7 @@ from mininet_tests.site.standing import PORTS, RATE_BPS, settled
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import PacketModel, line_drops
 from mininet_tests.testing.aims import stated
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 IMAGE_PORTS = {"base20": 5101, "base21": 5201}
 RESERVED_PORT = 5401

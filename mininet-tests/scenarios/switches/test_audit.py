@@ -28,7 +28,7 @@ from mininet_tests.site.userspace_switch import (
     in_switch_namespace,
 )
 from mininet_tests.testing.eventually import eventually
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 pytestmark = NEEDS_OVS
 

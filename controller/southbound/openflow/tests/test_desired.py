@@ -16,7 +16,7 @@ from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import check_queues
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop, Host, Link, Network, Switch, tagged
 from topology.protocol import FlowClass
 from topology.wire import Framing

@@ -12,7 +12,7 @@ from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.foreign import Ignored, shadows, without_ignored
 from controller.southbound.openflow.state import Rule, SwitchState, cookie, match
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 
 OURS, THEIRS = cookie(1), 0x77
 networks = st.builds(

@@ -20,7 +20,7 @@ from controller.southbound.openflow.messages import messages
 from controller.southbound.openflow.meter_numbers import LANE_METER_IDS, MeterNumbers, numbered
 from controller.southbound.openflow.rules import FLOW_TABLE
 from controller.southbound.openflow.state import METER_IDS, SwitchState
-from topology.named import chile_illinois
+from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import answers_ppm
