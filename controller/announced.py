@@ -10,7 +10,7 @@ from controller.plan.ended import EndedAnnouncement, UsedKey, check_same
 from controller.plan.keys import FlowId
 from controller.state.guard import GuardedState
 from controller.state.progress import EntryProgress
-from controller.store import EndedQuery, Store
+from controller.store import EndedQuery, Store, StoreFailed
 
 Known = Announcement | EndedAnnouncement
 
@@ -40,19 +40,23 @@ class Announced:
             raise NotKnown("announcement", announcement_id, tuple(known.announcement_id for known in live))
         return max(ended, key=sequence_of)
 
-    def page(self, after: int, limit: int, states: Sequence[AnnouncementState]) -> tuple[Known, ...]:
+    def page(self, after: int, limit: int, states: Sequence[AnnouncementState]) -> tuple[tuple[Known, ...], str]:
         """Return announcements with a higher number, in order; at most so many, in one of the states (none: in any).
 
-        Raises:
-            StoreFailed: those that have ended cannot be read.
+        And why those that have ended are not all among them; "" if they are.
         """
         live, lately = self._in_memory()
-        ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states)))
+        ended: tuple[EndedAnnouncement, ...] = ()
+        lacks = ""
+        try:
+            ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states)))
+        except StoreFailed as failure:
+            lacks = failure.why
         every: tuple[Known, ...] = (*live, *ended, *lately)
         by_number = {sequence_of(known): known for known in every}
         now_us = self._state.now_us()
         found = (by_number[n] for n in sorted(by_number) if n > after)
-        return tuple(known for known in found if not states or state_at(known, now_us) in states)[:limit]
+        return tuple(known for known in found if not states or state_at(known, now_us) in states)[:limit], lacks
 
     def repeated(self, used: UsedKey, fingerprint: str) -> EndedAnnouncement:
         """Return the announcement that was made with a key.

@@ -36,17 +36,20 @@ def announcements(
         typer.echo(json.dumps(one) if as_json else "\n".join(told(one, where)))
         return
     found: list[dict[str, Any]] = []
+    lacks: str | None = None
     query: dict[str, Any] = {"limit": 1000, "state": state, "cursor": None}
     while True:
         page = base.call(url, "GET /v1/announcements", params=query, waits_s=base.WAITS_S)
         found += page["announcements"]
-        query["cursor"] = page["next"]
+        query["cursor"], lacks = page["next"], lacks or page["lacks"]
         if query["cursor"] is None:
             break
     if as_json:
         typer.echo(json.dumps(found))
     else:
         show(found, where)
+    if lacks:
+        typer.echo(f"those that have ended are not all here, for the database cannot be read: {lacks}", err=True)
 
 
 def show(rows: list[dict[str, Any]], where: tzinfo) -> None:

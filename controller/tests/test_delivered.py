@@ -200,13 +200,13 @@ def test_pages_have_those_in_the_plan_and_those_that_have_ended_each_once_in_ord
             passed(site, LAST_COUNT_US)
             site.use_cases.tick()
     found, after = [], 0
-    while page := read(site).page(after, 2, ()):
+    while page := read(site).page(after, 2, ())[0]:
         found += page
         after = max(getattr(known, "announcement", known).sequence for known in page)
     names = [getattr(known, "announcement", known).announcement_id for known in found]
     assert names == sorted(set(names))
     assert {f"a{n}" for n in (1, 3, 5)} <= set(names)
-    released = read(site).page(0, 10, (AnnouncementState.RELEASED,))
+    released, _ = read(site).page(0, 10, (AnnouncementState.RELEASED,))
     assert {known.announcement.announcement_id for known in released} >= {"a1", "a3", "a5"}
 
 

@@ -45,7 +45,7 @@ def known(site, name="image"):
 
 def fails(site, decide):
     """Decide something while the store hangs, and let it go on once that was given up."""
-    site.goes_on.clear()
+    site.hangs()
     done = decide()
     with pytest.raises(StoreFailed):
         done.saved.result(5)
@@ -53,13 +53,13 @@ def fails(site, decide):
 
 def goes_on(site):
     """Let the database answer again, and the controller go on from it."""
-    site.goes_on.set()
+    site.answers()
     recovered(site)
     site.use_cases.tick()
 
 
 def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
-    site.goes_on.clear()
+    site.hangs()
     site.use_cases.announce(KEYED)
     eventually(lambda: site.store._writing, within_s=5, what="the announcement is being written")
     with pytest.raises(StoreFailed):
@@ -70,7 +70,7 @@ def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
         assert not ledger.ended.lately
         assert ledger.ended.repeated("", "night-1", "") is None
     tell(site, 5)  # nobody's any more
-    site.goes_on.set()
+    site.answers()
     recovered(site)
     assert {one.announcement_id for one in site.use_cases.announcements()} == {"image"}  # it was written, late
 
@@ -78,7 +78,7 @@ def test_an_announcement_that_was_not_saved_leaves_nothing_behind(site):
 def test_a_release_that_was_not_saved_is_neither_shown_nor_kept_and_its_counts_go_on(site):
     promised = announced(site)
     tell(site, 1_000)
-    site.goes_on.clear()
+    site.hangs()
     done = site.use_cases.forget("image")
     tell(site, 2_000)
     assert known(site) == promised.with_delivered(known(site).delivered)
@@ -166,3 +166,17 @@ def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, 
     hanging.set()
     eventually(lambda: not site.store._late, within_s=5, what="the database has answered")
     assert site.store.ended(EndedQuery()) == ()
+
+
+def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
+    announced(site)
+    announced(site, replace(KEYED, announcement_id="other", key="night-2"))
+    site.use_cases.forget("other").saved.result(5)
+
+    def gone(_):
+        raise OSError("no route to host")
+
+    site.store._database.ended = gone
+    found, lacks = Announced(site.state, site.store).page(0, 10, ())
+    assert [getattr(one, "announcement", one).announcement_id for one in found] == ["image", "other"]
+    assert lacks == "no route to host"

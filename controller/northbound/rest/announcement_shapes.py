@@ -69,3 +69,7 @@ class AnnouncementPage(TypedDict):
 
     announcements: Annotated[list[AnnouncementOut], Field(description="In the order they were made.")]
     next: Annotated[str | None, Field(description="The cursor of the next page; null on the last.")]
+    lacks: Annotated[
+        str | None,
+        Field(description="Why those that have ended are not all there: the database's words; null if they are."),
+    ]

@@ -46,7 +46,7 @@ class Announcements:
         shown = {200: {"model": AnnouncementOut, "description": "As it is now"}}
         gone = {200: {"model": AnnouncementOut, "description": "What became of it"}}
         add(routes, f"POST {many}", self.announce, promised, 400, 404, 409, 413, 415, 422, 503)
-        add(routes, f"GET {many}", self.page, page, 422, 503)
+        add(routes, f"GET {many}", self.page, page, 422)
         add(routes, f"GET {one}", self.get, shown, 404, 422, 503)
         add(routes, f"DELETE {one}", self.release, gone, 404, 422, 503)
         return routes
@@ -78,12 +78,16 @@ class Announcements:
         return self._shown(value, 200 if done.is_repeated else 201)
 
     def page(self, request: Request, query: Annotated[AnnouncementQuery, Query()]) -> Response:
-        """Return announcements in the order they were made, a page at a time; for thirty days those that have ended."""
+        """Return announcements in the order they were made, a page at a time; for thirty days those that have ended.
+
+        While the database cannot be read they are those in the plan and those that have ended just now (`lacks`).
+        """
         after = 0 if query.cursor is None else sequence_after(query.cursor)
-        found = self._announced.page(after, query.limit + 1, query.state)
+        found, lacks = self._announced.page(after, query.limit + 1, query.state)
         page, more = found[: query.limit], len(found) > query.limit
         cursor = cursor_after(sequence_of(page[-1])) if more else None
-        return answer({"announcements": self._rendered(page), "next": cursor}, headers=linked(request, cursor))
+        shown = {"announcements": self._rendered(page), "next": cursor, "lacks": lacks or None}
+        return answer(shown, headers=linked(request, cursor))
 
     def get(self, name: Name) -> Response:
         """Return an announcement: the one in the plan, or else the last of this name that has ended."""

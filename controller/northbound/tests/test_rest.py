@@ -49,7 +49,7 @@ def test_an_announcement_is_answered_with_a_promise(client):
     said = answer.json()
     assert 24.8 < said["promised_in_s"] < 25.1
     assert (said["from"], said["drawn_on"], said["rates"][0]["rate_bps"]) == (IMAGE["from"], None, 469_400_000)
-    assert client.get("/v1/announcements").json() == {"announcements": [said], "next": None}
+    assert client.get("/v1/announcements").json() == {"announcements": [said], "next": None, "lacks": None}
     assert client.get("/v1/announcements/image").json() == said
 
 
