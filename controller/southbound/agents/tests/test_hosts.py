@@ -201,7 +201,7 @@ def test_agents_that_were_told_at_once_are_not_renewed_at_once(served):
         told = list(listening.map(renewed_s, hosts))
     for host in hosts:
         host.close()
-    assert max(told) <= 1.2
+    assert max(told) <= 2.0, "the lease is 3 s"
     assert max(told) - min(told) > 0.1
 
 
