@@ -16,7 +16,7 @@ from mininet_tests.testing.eventually import eventually
 from topology.protocol import FlowClass
 
 S = 1_000_000
-WITHIN_S = 0.5
+WITHIN_S = 1.5  # as in use: a busy machine saves in less
 
 
 class HangingSite(FakeSite):
