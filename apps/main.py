@@ -15,7 +15,6 @@ CONTROLLER_NEEDS = "a controller's machine needs the package headway-controller,
 
 app = typer.Typer(
     name="headway",
-    help="One bandwidth plan for the circuit, the switches and the sending hosts of a site.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -68,6 +67,24 @@ def controller(
     except (OSError, SouthboundError, StoreError) as error:
         raise _failed(str(error), EXIT_FAILED) from error
     raise typer.Exit(code)
+
+
+@app.callback()
+def headway(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda asked: _show_version(asked=asked), is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """One bandwidth plan for the circuit, the switches and the sending hosts of a site."""
+
+
+def _show_version(*, asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
 
 
 @app.command()

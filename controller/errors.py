@@ -26,13 +26,17 @@ class ConfigError(HeadwayError):
 
 
 class NotKnown(HeadwayError):
-    """There is no ``kind`` called ``name``."""
+    """There is no ``kind`` called ``name``.
+
+    Attributes:
+        known: the names there are; none if they are too many to be told, or some that exist are not among them.
+    """
 
     def __init__(self, kind: str, name: str, known: tuple[str, ...]) -> None:
         self.kind = kind
         self.name = name
         self.known = known
-        super().__init__(f'there is no {kind} "{name}"; there are: {", ".join(known) or "none"}')
+        super().__init__(f'there is no {kind} "{name}"' + (f"; there are: {', '.join(known)}" if known else ""))
 
 
 class NotAllowed(HeadwayError):

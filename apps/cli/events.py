@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +14,7 @@ from apps.cli import base, options, shown
 
 app = typer.Typer()
 RETRY_S = 1.0
+STEP = "transition.step"  # many at each change of plan, and nothing to a person
 SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 
 
@@ -26,17 +28,29 @@ class ShownEvent:
 
 
 @app.command()
-def events(zone: options.Zone = None, url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False) -> None:
+def events(
+    kinds: Annotated[
+        list[str] | None, typer.Argument(metavar="[KIND]...", help="E.g. reservation, fault.began, 'drift.*'.")
+    ] = None,
+    about: Annotated[str | None, typer.Option(help="Only what names this: a reservation, a host, a place.")] = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Also each step from plan to plan.")] = False,
+    zone: options.Zone = None,
+    url: options.Url = options.DEFAULT_URL,
+    as_json: options.AsJson = False,
+) -> None:
     """Follow what happens until interrupted: reservations, announcements, switches, hosts.
 
     headway events
 
-    headway events --json | jq 'select(.event == "reservation.active")'
+    headway events reservation fault --about base20
+
+    headway events --json reservation.active
     """
     where = base.zone(zone)
     try:
         for event in _followed(url):
-            typer.echo(_line(event, where, as_json))
+            if wanted(event, kinds or [], about, steps=steps):
+                typer.echo(_line(event, where, as_json))
     except KeyboardInterrupt:
         raise typer.Exit from None
 
@@ -80,6 +94,28 @@ def stream_events(lines: Iterable[str]) -> Iterator[ShownEvent]:
         elif "id" in fields:  # nothing happened; only where to go on from
             yield ShownEvent(fields["id"], "", {})
         fields = {}
+
+
+def wanted(event: ShownEvent, kinds: list[str], about: str | None, *, steps: bool = False) -> bool:
+    """Return whether an event is among those asked for; that some are lost is always told.
+
+    Args:
+        event: it.
+        kinds: names, their first parts, or patterns of a shell; none for all but the steps of transitions.
+        about: what one of its fields must be, or begin with before a slash, as a flow's name does; None for anything.
+        steps: whether the steps of transitions are asked for too.
+
+    >>> wanted(ShownEvent("7", "fault.began", {"place": "ls1"}), ["fault"], "ls1")
+    True
+    """
+    if event.name == "lost":
+        return True
+    named = any(fnmatchcase(event.name, kind) or event.name.startswith(f"{kind}.") for kind in kinds)
+    if not named and (kinds or event.name == STEP) and not (steps and event.name == STEP):
+        return False
+    return about is None or any(
+        str(value).partition("/")[0] == about or str(value) == about for value in event.data.values()
+    )
 
 
 def _line(event: ShownEvent, where: tzinfo, as_json: bool) -> str:

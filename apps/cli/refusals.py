@@ -48,9 +48,17 @@ def _lacks(problem: dict[str, Any], where: tzinfo) -> Table:
 
 
 def _table(found: list[offers.Offer], where: tzinfo) -> Table:
-    table = Table("", "offer", "class", "rate", "start", "end")
+    table = Table("", "offer", "class", "rate", "start", "end", "circuit")
     for number, offer in enumerate(found, start=1):
         start, end = (shown.short(offer[name], where) for name in ("start", "end"))
         kind = offer["kind"].replace("-", " ")
-        table.add_row(str(number), kind, offer["class"], units.shown_rate(offer["rate_bps"]), start, end)
+        table.add_row(
+            str(number),
+            kind,
+            offer["class"],
+            units.shown_rate(offer["rate_bps"]),
+            start,
+            end,
+            ", ".join(offer["circuits"]),
+        )
     return table

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from apps.main import app
 from mininet_tests.testing.networks import FILES
+from topology import __version__
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 CONFIG = f"""\
@@ -81,6 +82,11 @@ def test_an_agents_wrong_configuration_ends_with_2(tmp_path):
     code, said = headway("agent", "--config", str(file))
     assert code == 2
     assert "hots" in said
+
+
+def test_the_version_is_said():
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"{__version__}\n")
 
 
 def test_the_commands_teach():

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypedDict
 
 from controller.plan.calendar import Booking, Calendar, Need, Shortage
-from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen
+from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen, circuits
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
@@ -62,6 +62,7 @@ class Offer:
     rate_bps: int
     start_us: int
     end_us: int
+    circuits: tuple[str, ...] = ()  # that it would cross, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +175,30 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
         return
     duration_us = request.end_us - request.start_us
     until_us = min(request.start_us + SEARCH_US, MAX_TIME_US - duration_us)
+    asked, rate_bps = request.flow_class, request.rate_bps
+    ends = node_of(network, request.a_end), node_of(network, request.z_end)
+    ways = [circuits(network, path) for path in candidates(network, *ends, request.constraints)]  # the nearest first
     along = needs(network, request)
-    starts = (calendar.earliest_start(n, request.rate_bps, duration_us, request.start_us, until_us) for n in along)
-    start_us = min((s for s in starts if s is not None), default=None)
-    if start_us is not None:
-        yield Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, start_us, start_us + duration_us)
-    rate_bps = max(calendar.most_bps(n, request.start_us, request.end_us) for n in along)
-    if rate_bps:
-        yield Offer(OfferKind.HIGHEST_RATE, request.flow_class, rate_bps, request.start_us, request.end_us)
-    for flow_class in lower_classes(request.flow_class, policy):
-        lower = replace(request, flow_class=flow_class)
-        fitting = (calendar.most_bps(n, request.start_us, request.end_us) for n in needs(network, lower))
-        if max(fitting) >= request.rate_bps:
-            yield Offer(OfferKind.LOWER_CLASS, flow_class, request.rate_bps, request.start_us, request.end_us)
+    starts = [calendar.earliest_start(n, rate_bps, duration_us, request.start_us, until_us) for n in along]
+    soonest = min(((s, number) for number, s in enumerate(starts) if s is not None), default=None)
+    if soonest is not None:
+        start_us, number = soonest
+        yield Offer(OfferKind.EARLIEST_START, asked, rate_bps, start_us, start_us + duration_us, ways[number])
+    most_bps, number = _widest(along, request, calendar)
+    if most_bps:
+        yield Offer(OfferKind.HIGHEST_RATE, asked, most_bps, request.start_us, request.end_us, ways[number])
+    for flow_class in lower_classes(asked, policy):
+        lower = needs(network, replace(request, flow_class=flow_class))
+        most_bps, number = _widest(lower, request, calendar)
+        if most_bps >= rate_bps:
+            yield Offer(OfferKind.LOWER_CLASS, flow_class, rate_bps, request.start_us, request.end_us, ways[number])
             return
+
+
+def _widest(along: tuple[Need, ...], request: Request, calendar: Calendar) -> tuple[int, int]:
+    """Return the highest rate over the whole time, and the number of the nearest path that has it."""
+    free = [calendar.most_bps(one, request.start_us, request.end_us) for one in along]
+    return max(free), free.index(max(free))
 
 
 def lower_classes(flow_class: FlowClass, policy: Policy) -> tuple[FlowClass, ...]:

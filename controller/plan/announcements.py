@@ -211,14 +211,15 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
     asked_bps = -(-part_bits(wish, senders) * 1_000_000 // sending_us)
     start_us = calendar.earliest_start(route.need, asked_bps, sending_us, begin_us, now_us + SEARCHES_US[-1])
     if start_us is not None:
-        offers += (
-            Offer(OfferKind.EARLIEST_START, wish.flow_class, asked_bps * senders, start_us, start_us + sending_us),
-        )
-    highest_bps = max(calendar.most_bps(w.need, begin_us, begin_us + sending_us) for w in routes) * senders
-    if highest_bps:
-        offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, highest_bps, now_us, now_us + deadline_us),)
-    if below is not None:
-        offers += (Offer(OfferKind.LOWER_CLASS, below, asked_bps * senders, now_us, now_us + deadline_us),)
+        end_us, rate_bps = start_us + sending_us, asked_bps * senders
+        offers += (Offer(OfferKind.EARLIEST_START, wish.flow_class, rate_bps, start_us, end_us, route.circuits),)
+    free = [calendar.most_bps(one.need, begin_us, begin_us + sending_us) for one in routes]
+    if highest_bps := max(free) * senders:
+        by, end_us = routes[free.index(max(free))].circuits, now_us + deadline_us
+        offers += (Offer(OfferKind.HIGHEST_RATE, wish.flow_class, highest_bps, now_us, end_us, by),)
+    if below is not None:  # by the way that depends on no reservation of a class
+        by, end_us = routes[-1].circuits, now_us + deadline_us
+        offers += (Offer(OfferKind.LOWER_CLASS, below, asked_bps * senders, now_us, end_us, by),)
     # The rate lacks somewhere, or it would have been promised.
     lacks = calendar.shortage(Booking(route.need, asked_bps, begin_us, begin_us + sending_us))
     if lacks is None:
@@ -234,4 +235,5 @@ def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: 
     if soonest is not None:
         rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
         end_us = soonest.promised_us + ASKING_AGAIN_US
-        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us)
+        by = next(route.circuits for route in routes if route.pool == soonest.pool)
+        yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us, by)

@@ -59,7 +59,8 @@ def _too_late(request: Request, market: Market, now_us: int, late: set[str]) -> 
     answer = admitted(moved, market.network, market.policy, market.calendar)
     if isinstance(answer, Refused):
         return answer
-    offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us)
+    by = circuits(market.network, answer.chosen.path)
+    offer = Offer(OfferKind.EARLIEST_START, request.flow_class, request.rate_bps, moved.start_us, moved.end_us, by)
     names = ", ".join(sorted(late))
     why = f"{names} is bought at need, which takes {lead_us / 1e6:g} s: ask for a start that far ahead or later"
     offers = (offer,) if moved.end_us < MAX_TIME_US else ()

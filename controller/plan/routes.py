@@ -32,12 +32,14 @@ class Route:
         flows: one per sending host, along its path.
         rtt_us: the longest round trip of them.
         pool: the reservation whose bandwidth it draws on; empty for none.
+        circuits: those that any of its flows crosses.
     """
 
     need: Need
     flows: tuple[Flow, ...]
     rtt_us: int
     pool: str = ""
+    circuits: tuple[str, ...] = ()
 
 
 def routes(
@@ -81,7 +83,9 @@ def route_along(
     if drawn_on:
         needs = [_local(one, path, Pool(drawn_on)) for one, path in zip(needs, paths, strict=True)]
     flows = (flow_on(network, flow_id(name, path[0]), flow_class, path) for path in paths)
-    return Route(joint(needs), tuple(flows), max(network.path_rtt_us(path) for path in paths), drawn_on)
+    crossed = dict.fromkeys(circuit for path in paths for circuit in circuits(network, path))
+    rtt_us = max(network.path_rtt_us(path) for path in paths)
+    return Route(joint(needs), tuple(flows), rtt_us, drawn_on, tuple(crossed))
 
 
 def _local(one: Need, path: tuple[str, ...], drawn_on: Pool) -> Need:

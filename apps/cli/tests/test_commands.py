@@ -226,6 +226,47 @@ def test_events_are_followed_and_ctrl_c_is_a_good_end(cli):
     assert int(told["id"]) > 0
 
 
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ((), {"reservation.held", "fault.began", "lost"}),
+        (("--steps",), {"reservation.held", "fault.began", "transition.step", "lost"}),
+        (("fault",), {"fault.began", "lost"}),
+        (("fault", "--steps"), {"fault.began", "transition.step", "lost"}),
+        (("*.held", "transition"), {"reservation.held", "transition.step", "lost"}),
+        (("reservation.hel",), {"lost"}),
+        (("--about", "ls1"), {"fault.began", "lost"}),
+        (("reservation", "--about", "ls1"), {"lost"}),
+    ],
+)
+def test_events_are_filtered_and_steps_are_told_only_if_asked_for(cli, monkeypatch, filters, told):
+    happened = {
+        "reservation.held": {"reservation": "r1"},
+        "fault.began": {"place": "ls1"},
+        "transition.step": {"place": "hosts"},
+        "lost": {},
+    }
+    stream = (events.ShownEvent(str(n), name, data) for n, (name, data) in enumerate(happened.items()))
+    monkeypatch.setattr(events, "_followed", lambda _url: stream)
+    lines = cli.run("events", "--json", *filters)[0].splitlines()
+    assert {json.loads(line)["event"] for line in lines} == told
+
+
+def test_no_names_are_listed_where_not_all_are_known(cli):
+    cli.run(*NIGHT, "--rate", "1Mbps")
+    for command in (("reservation", "x"), ("release", "x"), ("announcements", "x")):
+        assert "there are" not in cli.run(*command, exit_code=1)[1]
+
+
+def test_an_offer_says_which_circuit_it_crosses(cli):
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    refusal = json.loads(cli.run(*NIGHT, "--rate", "500Mbps", "--json", exit_code=3)[0])
+    assert [offer["circuits"] for offer in refusal["offers"]] == [["chile-illinois"]] * 2
+    words = ("announce", "--from", "base20", "--to", "arch", "--bytes", "1TB", "--deadline", "30s")
+    refusal = json.loads(cli.run(*words, "--json", exit_code=3)[0])
+    assert {tuple(offer["circuits"]) for offer in refusal["offers"]} == {("chile-illinois",)}
+
+
 def publish_until(published, done):
     """Let something happen again and again: nobody knows when a listener is there."""
     while not done.wait(0.05):

@@ -102,6 +102,7 @@ def _offer(value: Offer) -> OfferOut:
         "rate_bps": value.rate_bps,
         "start": shown_time(value.start_us),
         "end": shown_time(value.end_us),
+        "circuits": list(value.circuits),
     }
 
 

@@ -119,6 +119,7 @@ class OfferOut(_OfferClass):
     end: Annotated[
         Time, Field(description="When it would end; for an announcement, when the last byte would be confirmed.")
     ]
+    circuits: Annotated[list[str], Field(description="The circuits it would cross.", examples=[["chile-illinois"]])]
 
 
 class Refusal(Problem):
