@@ -23,7 +23,7 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test test-all check paper paper-quick install bpf clean
+.PHONY: demo test test-all check paper paper-quick install bpf packages lock clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" and the like go to the scenario
 	mininet-tests/run --install .venv/.demo figure2 --out out/demo $(ARGS)
@@ -72,5 +72,11 @@ bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
 	$(MAKE) -C hostagent/bpf
 	$(MAKE) -C mininet-tests/site/bpf
 
+packages: install  ## Debian packages (agent, controller, command), wheel and sdist: in dist/
+	$(PYTHON) contrib/packaging/build.py --out dist
+
+lock: install  ## the versions and hashes of PyPI's packages in them, anew: contrib/packaging/locks/
+	$(PYTHON) contrib/packaging/lock.py
+
 clean:
-	rm -rf .venv out build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

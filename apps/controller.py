@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import threading
 
 import structlog
@@ -31,6 +32,10 @@ from controller.work.mending import Mending
 from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
 from controller.work.timekeeper import Timekeeper
+from hostagent.agent.supervisor import Supervisor
+
+ALIVE_S = 1.0
+UP = "up; what is carried and what is not: /healthz"
 
 log = structlog.get_logger()
 
@@ -45,6 +50,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         StoreError: the database cannot be used.
     """
     stop = stop_signal()
+    supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
         store = Store(settings.store)
         parts.callback(store.close)
@@ -84,7 +90,12 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.enter_context(working(Recovery(state, use_cases.saves).run, "recovery", state, stop))
         parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
-        stop.wait()
+        supervisor.ready(UP)
+        while not stop.wait(ALIVE_S):
+            with state.changed:  # a controller in which nobody gets the state's lock any more is not alive
+                pass
+            supervisor.alive(UP)
+        supervisor.stopping()
         log.info("controller.stopping")
     log.info("controller.down", failed=stop.failed)
     return int(stop.failed)

@@ -88,4 +88,4 @@ def units(
     """
     from apps.cli.agent_setup import write_units
 
-    write_units(str(Path(sys.argv[0]).absolute()), rate, rtt, root)
+    write_units(f"{Path(sys.argv[0]).absolute()} agent", rate, rtt, root)

@@ -81,11 +81,11 @@ def asker(run_dir: Path, namespace: str | None) -> Callable[[], AgentStatus]:
     return ask
 
 
-def write_units(executable: str, rate: str, rtt: str, root: Path | None) -> None:
+def write_units(agent: str, rate: str, rtt: str, root: Path | None) -> None:
     """Write systemd's files below a folder, or print them."""
     quantity(rate, rate_bps, "--rate")
     quantity(rtt, duration_us, "--rtt")
-    for path, text in units.files(executable, rate, rtt).items():
+    for path, text in units.files(agent, rate, rtt).items():
         if root is None:
             typer.echo(f"# /{path}\n{text}")
             continue

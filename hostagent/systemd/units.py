@@ -10,15 +10,15 @@ FILES = {
 }
 
 
-def files(executable: str, rate: str, rtt: str) -> dict[PurePosixPath, str]:
+def files(agent: str, rate: str, rtt: str) -> dict[PurePosixPath, str]:
     """Return each file by its path below the root folder.
 
     Args:
-        executable: absolute path of the command ``headway``.
+        agent: the agent's command, with its absolute path: ``/opt/headway/bin/headway agent``.
         rate: of the path, on the wire, as people write it.
         rtt: of the path, as people write it.
     """
-    values = {"@HEADWAY@": executable, "@RATE@": rate.replace(" ", ""), "@RTT@": rtt.replace(" ", "")}
+    values = {"@AGENT@": agent, "@RATE@": rate.replace(" ", ""), "@RTT@": rtt.replace(" ", "")}
     filled = {}
     for name, folder in FILES.items():
         text = resources.files(__package__).joinpath(name).read_text()

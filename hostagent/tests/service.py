@@ -31,7 +31,7 @@ ABOVE = 200  # descriptors here are nobody else's
 
 def unit(name: str) -> dict[str, str]:
     """The settings of a unit as it is written for this installation; the last of each name."""
-    text = units.files(str(Path(sys.executable).parent / "headway"), "10Gbps", "180ms")[SYSTEM / name]
+    text = units.files(f"{Path(sys.executable).parent}/headway agent", "10Gbps", "180ms")[SYSTEM / name]
     lines = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
     return {key: value for key, _, value in lines}
 

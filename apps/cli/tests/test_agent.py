@@ -151,7 +151,7 @@ def test_the_units_name_this_command_and_this_path(tmp_path):
         "headway-agent.conf",
     ]
     texts = "".join(file.read_text() for file in files)
-    assert not any(name in texts for name in ("@HEADWAY@", "@RATE@", "@RTT@"))
+    assert not any(name in texts for name in ("@AGENT@", "@RATE@", "@RTT@"))
     assert "HEADWAY_RATE=10Gbit/s HEADWAY_RTT=180ms" in texts
     assert "AmbientCapabilities=CAP_BPF CAP_NET_ADMIN CAP_PERFMON\n" in texts
     assert "agent --config /etc/headway/agent.yaml" in texts

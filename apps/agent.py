@@ -1,0 +1,31 @@
+"""The command ``headway-agent``: as ``headway agent``, but its daemon starts without the command line's packages."""
+
+import sys
+from pathlib import Path
+
+EXIT_USAGE = 2
+
+
+def main() -> None:
+    """Run the daemon if that is all that is asked for, as a unit does; else the command."""
+    match sys.argv[1:]:
+        case ["--config" | "-c", file]:
+            sys.exit(daemon(Path(file)))
+    from apps.cli.agent import app
+
+    app(prog_name="headway-agent")
+
+
+def daemon(config: Path) -> int:
+    """Run the agent until it is ended; return its exit code."""
+    from hostagent.errors import AgentConfigError
+    from hostagent.settings import loaded
+
+    try:
+        settings = loaded(config)
+    except AgentConfigError as error:
+        print(*(f"headway-agent: {config}: {problem}" for problem in error.problems), sep="\n", file=sys.stderr)
+        return EXIT_USAGE
+    from hostagent.agent.daemon import run
+
+    return run(settings)

@@ -1,0 +1,1 @@
+"""What belongs to Headway and is not the product: its packages."""

@@ -1,0 +1,158 @@
+"""The Debian packages without what they take of PyPI: files, needs, scripts and units."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from contrib.packaging import build, lock
+
+ROOT = build.ROOT
+OURS = ("apps", "controller", "hostagent", "topology")
+FOLDERS = ("./usr/lib/headway", "./usr/bin/headway", "./lib/systemd/system/headway-", "./usr/lib/sysusers.d/headway-")
+ETC = ("./etc/headway/", "./etc/default/headway-agent", "./usr/share/doc/headway")
+WITH_SYSTEMD = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs Debian's package systemd")
+MOST_EXPOSED = 49  # tenths: below this systemd calls it OK
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Our modules as the wheel has them, and locks that hold one package each."""
+    folder = tmp_path_factory.mktemp("parts")
+    for name in OURS:
+        shutil.copytree(ROOT / name, folder / "own" / name, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    locked = {name: folder / name for name in ("agent", "command", "controller")}
+    for name, there in locked.items():
+        (there / "shared").mkdir(parents=True)
+        (there / f"{name}_only").mkdir()
+        (there / f"{name}_only/__init__.py").write_text("")
+    return build.Built(folder / "own", locked)
+
+
+@pytest.fixture(scope="module")
+def debs(parts, tmp_path_factory):
+    out = tmp_path_factory.mktemp("debs")
+    return {package.name: build.packed(package, parts, "1.2.3", out, "1700000000") for package in build.DEBS}
+
+
+def said(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def files(deb):
+    return {line.split(maxsplit=5)[5]: line.split()[0] for line in said("dpkg-deb", "-c", str(deb)).splitlines()}
+
+
+def unpacked(debs, folder):
+    for deb in debs.values():
+        said("dpkg-deb", "-x", str(deb), str(folder))
+    return folder
+
+
+def test_nothing_of_ours_is_where_other_packages_have_their_modules(debs):
+    for deb in debs.values():
+        for path, mode in files(deb).items():
+            assert mode.startswith("d") or path.startswith((*FOLDERS, *ETC)), path
+            assert mode[8] != "w", path
+
+
+def test_an_agents_host_gets_no_controller(debs):
+    names = files(debs["headway-agent"])
+    assert not [name for name in names if "/controller" in name or "/networkx" in name]
+    depends = said("dpkg-deb", "-f", str(debs["headway-agent"]), "Depends").strip().split(", ")
+    assert {each.split()[0] for each in depends} == {
+        *("python3", "python3-cryptography", "python3-pyroute2", "python3-yaml", "libbpf1", "procps", "systemd")
+    }
+
+
+def test_two_packages_never_have_the_same_file(debs):
+    have = [{name for name, mode in files(deb).items() if mode.startswith("-")} for deb in debs.values()]
+    assert sum(map(len, have)) == len(set().union(*have))
+
+
+def test_a_controller_takes_the_commands_packages_from_the_command(debs):
+    assert "./usr/lib/headway/controller/controller_only/__init__.py" in files(debs["headway-controller"])
+    assert not [
+        name for name in files(debs["headway-controller"]) if name.startswith("./usr/lib/headway/controller/shared")
+    ]
+    assert "headway (= 1.2.3)" in said("dpkg-deb", "-f", str(debs["headway-controller"]), "Depends")
+
+
+def test_the_agents_modules_are_enough_for_its_daemon_and_each_of_its_commands(debs, tmp_path):
+    site = unpacked({"": debs["headway-agent"]}, tmp_path) / "usr/lib/headway-agent"
+    imports = "apps.agent, apps.cli.agent_tables, apps.cli.agent_setup, hostagent.agent.daemon, hostagent.agent.metrics"
+    shown = "[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] in {'apps', 'hostagent', 'topology'}]"
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); import {imports}; print(*{shown})"
+    found = said(sys.executable, "-I", "-c", code).split()
+    assert len(found) > 20
+    assert all(path.startswith(str(site)) for path in found)
+
+
+def test_what_runs_needs_no_compiling_on_the_machine(debs):
+    names = set(files(debs["headway-agent"]))
+    assert "./usr/lib/headway-agent/hostagent/agent/__pycache__/daemon.cpython-311.pyc" in names
+    assert "./usr/lib/headway-agent/hostagent/bpf/headway.bpf.o" in names
+
+
+def test_the_same_parts_make_the_same_bytes(parts, debs, tmp_path):
+    again = build.packed(build.DEBS[0], parts, "1.2.3", tmp_path, "1700000000")
+    assert again.read_bytes() == debs["headway-agent"].read_bytes()
+
+
+def test_the_scripts_are_shell_without_a_placeholder_left():
+    for package in build.DEBS:
+        for text in build.scripts(package).values():
+            assert "@" not in text
+            subprocess.run(["sh", "-n"], input=text, text=True, check=True)
+
+
+def test_a_lock_has_all_that_setup_cfg_wants_with_a_hash():
+    for name, requirements in lock.wanted().items():
+        rows = (lock.LOCKS / f"{name}.lock").read_text().splitlines()
+        assert all("==" in row and "--hash=sha256:" in row for row in rows)
+        locked = {row.partition("==")[0].lower().replace("_", "-") for row in rows}
+        names = {
+            one.partition(">")[0].partition("=")[0].partition("[")[0].lower().replace("_", "-") for one in requirements
+        }
+        assert names <= locked
+
+
+@WITH_SYSTEMD
+def test_the_units_are_right_and_let_out_little(debs, tmp_path):
+    root = unpacked(debs, tmp_path)
+    found = sorted((root / "lib/systemd/system").glob("*.service"))
+    assert [unit.name for unit in found] == [
+        *("headway-agent-sysctl.service", "headway-agent.service", "headway-controller.service")
+    ]
+    threshold = [f"--threshold={MOST_EXPOSED}", "--offline=true"]
+    for unit in found:
+        subprocess.run(["systemd-analyze", "security", *threshold, unit], check=True, capture_output=True)
+        there = unit.read_text()
+        for line in there.splitlines():
+            if line.startswith("ExecStart=/usr/bin/"):
+                assert (root / line.split()[0].removeprefix("ExecStart=/")).exists()
+        assert "CapabilityBoundingSet=" in there
+        assert not re.search("@[A-Z]+@", there)
+        # what systemd does not know is said on standard error; it does not know our programs' paths here
+        ours = re.sub("^ExecStart=/usr/bin/headway\\S*", "ExecStart=/bin/true", there, flags=re.MULTILINE)
+        (tmp_path / unit.name).write_text(ours.replace("\nAfter=", "\n# "))
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", tmp_path / unit.name],
+            env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not [each for each in done.stderr.splitlines() if unit.name in each and "user" not in each.lower()]
+
+
+def test_the_daemon_of_the_package_says_what_is_wrong_with_its_file(debs, tmp_path):
+    file = tmp_path / "agent.yaml"
+    file.write_text("{host: a, contollers: []}")
+    code = "import sys; sys.argv = ['headway-agent', '--config', sys.argv[1]]; from apps.agent import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, file], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"headway-agent: {file}: contollers" in done.stderr
