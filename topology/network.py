@@ -58,7 +58,7 @@ class Link:
         rate_bps: what the line carries, counted on the wire, bit/s.
         delay_us: one-way delay.
         buffer_bytes: what the sending port can hold.
-        port_no: OpenFlow number of the sending port.
+        port_no: OpenFlow number of the sending port; 0 if it is known by its name alone.
         port_name: interface name of the sending port.
         circuit: name of the guaranteed-bandwidth circuit this link is, or None on the site's own network.
         vlan_vid: the VLAN in which the circuit is handed over at the sending port (IEEE 802.1Q); None for no tag.
@@ -282,25 +282,25 @@ def tagged(network: Network, vlan_vids: Mapping[str, int]) -> Network:
         if vlan_vid not in VLAN_VIDS:
             raise ValueError(f"{name}: VLAN {vlan_vid} is outside {VLAN_VIDS.start}..{VLAN_VIDS.stop - 1}")
 
-    def changed(link: Link) -> Link:
+    def changed(_: Hop, link: Link) -> Link:
         return replace(link, vlan_vid=vlan_vids.get(link.circuit or "", link.vlan_vid))
 
-    tags = int(any(changed(link).vlan_vid is not None for _, _, link in network.links()))
+    tags = int(any(changed(Hop(t, h), link).vlan_vid is not None for t, h, link in network.links()))
     return relinked(network, replace(network.framing, vlan_tags=tags), changed)
 
 
-def relinked(network: Network, framing: Framing, changed: Callable[[Link], Link]) -> Network:
+def relinked(network: Network, framing: Framing, changed: Callable[[Hop, Link], Link]) -> Network:
     """Return a network with the same nodes and circuits whose links are others.
 
     Args:
         network: that.
         framing: how its segments are wrapped.
-        changed: gives the link that there is in a link's place.
+        changed: gives, for a hop and its link, the link that there is in its place.
     """
     nodes: tuple[Host | Switch | Line, ...] = tuple(network.graph.nodes[name]["node"] for name in network.graph)
     new = Network(network.name, framing, nodes)
     for tail, head, link in network.links():
-        new.graph.add_edge(tail, head, link=changed(link))
+        new.graph.add_edge(tail, head, link=changed(Hop(tail, head), link))
     for circuit in network.circuits:
         new.add_circuit(circuit.name, (circuit.a_end, circuit.z_end))
     return new

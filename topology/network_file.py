@@ -180,7 +180,7 @@ def _read_host(name: str, values: object, problems: Problems, where: tuple[str, 
 def _read_port(keys: _Keys, rate_bps: int | None, delay_us: int | None, circuit: str | None) -> Link | None:
     """Return the link that leaves by the port that some keys describe; None if they do not."""
     port = keys.need("port", value.interface, "eth1")
-    number = keys.need("number", value.port_number, "1")
+    number = keys.take("number", value.port_number, 0)
     buffer_bytes = keys.take("buffer", value.buffer_bytes, (rate_bps or 0) * PORT_BUFFER_US // 8_000_000)
     vlan_vid = keys.take("vlan", value.vlan_vid) if circuit else None
     if not keys.is_whole or port is None or number is None or buffer_bytes is None:

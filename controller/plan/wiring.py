@@ -1,14 +1,17 @@
 """What switches show of themselves, against the network: who is there, and where each cable is. Pure.
 
 A port is known by its number, which rules name, and by its name, which queues are for. Where both do not meet, or the
-port is dead, what crosses it is not carried.
+port is dead, what crosses it is not carried. A port that the network knows by its name alone has the number that its
+switch shows.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from topology.network import Hop, Link, Network, Switch
+from topology.network import Hop, Link, Network, Switch, relinked
 
+NOWHERE = 0xF000  # Open vSwitch numbers ports from 1; from here on stand those that a switch does not show (yet)
 CLAIM_US = 30_000_000  # a switch that is turned away calls again within 8 s (Open vSwitch: max_backoff)
 
 
@@ -53,7 +56,37 @@ def port_links(network: Network, switch: str) -> Iterator[tuple[Hop, Link]]:
 
 def is_carried(link: Link, seen: SeenPorts) -> bool:
     """Return whether the port that a link leaves by has its number and its name, and is live."""
-    return seen.get(link.port_no) == SeenPort(link.port_name, is_live=True)
+    if link.port_no:
+        return seen.get(link.port_no) == SeenPort(link.port_name, is_live=True)
+    return SeenPort(link.port_name, is_live=True) in seen.values()
+
+
+def numbered(network: Network, switch: str, seen: SeenPorts) -> Network:
+    """Return the network with the numbers of a switch's ports that it knows by name alone; itself if it knows all.
+
+    A port that the switch does not show gets a number that no port has: what is for it goes nowhere until it comes.
+
+    Args:
+        network: that.
+        switch: which.
+        seen: the ports that the switch shows.
+    """
+    return _numbered(network, switch, frozenset((port.name, port_no) for port_no, port in seen.items()))
+
+
+@lru_cache(maxsize=256)  # the same network for the same ports: rules that are kept are kept by it
+def _numbered(network: Network, switch: str, seen: frozenset[tuple[str, int]]) -> Network:
+    number_of = dict(seen)
+    absent = (link.port_name for _, link in port_links(network, switch) if link.port_name not in number_of)
+    number_of |= {name: NOWHERE + n for n, name in enumerate(absent)}
+    unknown = [hop for hop, link in port_links(network, switch) if not link.port_no]
+    if not unknown:
+        return network
+
+    def changed(hop: Hop, link: Link) -> Link:
+        return replace(link, port_no=number_of[link.port_name]) if hop in unknown else link
+
+    return relinked(network, network.framing, changed)
 
 
 def port_faults(network: Network, switch: str, seen: SeenPorts) -> tuple[PortFault, ...]:
@@ -78,16 +111,18 @@ def port_faults(network: Network, switch: str, seen: SeenPorts) -> tuple[PortFau
 
 def _fault(hop: Hop, link: Link, at_number: SeenPort | None, number: int | None) -> PortFault:
     """Return what is wrong with a port: what has its number, and where the interface of its name is."""
-    wanted, name = f"port {link.port_no} {link.port_name}", link.port_name
-    if number == link.port_no:
+    wanted, name = f"port {link.port_no or ''} {link.port_name}".replace("  ", " "), link.port_name
+    request = f" -- set interface {name} ofport_request={link.port_no}" if link.port_no else ""
+    is_there = number is not None and number == (link.port_no or number)
+    if is_there:
         found, todo = "down", f"see to the cable and to {hop.head}; or: ip link set {name} up"
     elif number is not None:
         found = f"port {number} {name}"
         todo = f"ovs-vsctl set interface {name} ofport_request={link.port_no}"
     else:
-        found = f"port {link.port_no} {at_number.name}" if at_number else ""
-        todo = f"ovs-vsctl add-port {hop.tail} {name} -- set interface {name} ofport_request={link.port_no}"
-    return PortFault(hop, wanted, found, todo, is_down=number == link.port_no)
+        found = f"port {link.port_no} {at_number.name}" if at_number and link.port_no else ""
+        todo = f"ovs-vsctl add-port {hop.tail} {name}{request}"
+    return PortFault(hop, wanted, found, todo, is_down=is_there)
 
 
 @dataclass(frozen=True, slots=True)

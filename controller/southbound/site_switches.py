@@ -6,6 +6,7 @@ from itertools import chain
 
 from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import Plan
+from controller.plan.wiring import numbered
 from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
 from controller.southbound.openflow.circuit_ports import circuit_ports
@@ -18,7 +19,7 @@ from controller.southbound.openflow.state import Rule, SwitchState
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
-from topology.network import Hop, Switch
+from topology.network import Hop, Network, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 
@@ -45,7 +46,6 @@ class SiteSwitches:
         self._sessions = sessions
         self._writers = writers
         self._numbers = numbers or MeterNumbers()
-        self._groups = {switch.name: switch_groups(site.network, switch) for switch in site.network.switches}
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
         self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with what they are for
 
@@ -59,12 +59,13 @@ class SiteSwitches:
         return tuple(chain.from_iterable(found))
 
     def _put_meters(self, switch: Switch, plan: Plan, shut: Closed, *, no_higher: bool) -> tuple[PlaceFault, ...]:
-        network, policy = self._site.network, self._site.policy
-        unsure = class_meter_ids(network, switch, shut.unsure)
+        policy = self._site.policy
         try:
+            network = numbered(self._site.network, switch.name, self._sessions.ports(switch.dpid, TIMEOUT_S))
+            unsure = class_meter_ids(network, switch, shut.unsure)
             known = lanes(network, switch, plan, policy, self._numbers)
             meters = switch_meters(network, switch, plan, policy, known)
-            state = SwitchState(self._rules(switch, plan, known), meters, self._groups[switch.name])
+            state = SwitchState(self._rules(network, switch, plan, known), meters, switch_groups(network, switch))
             if no_higher or unsure:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
@@ -73,10 +74,10 @@ class SiteSwitches:
             return (PlaceFault(f"switch {switch.name}", str(error), frozenset({switch.name}), is_gone=gone),)
         return ()
 
-    def _rules(self, switch: Switch, plan: Plan, lanes_here: tuple[Lane, ...]) -> frozenset[Rule]:
+    def _rules(self, network: Network, switch: Switch, plan: Plan, lanes_here: tuple[Lane, ...]) -> frozenset[Rule]:
         """Return a switch's rules under a plan: the very same ones while no flow, and no line, comes, goes or moves."""
-        network, policy = self._site.network, self._site.policy
-        under = lane_ways(plan, policy), plan.down, [lane.meter_id for lane in lanes_here]
+        policy = self._site.policy
+        under = network, lane_ways(plan, policy), plan.down, [lane.meter_id for lane in lanes_here]
         known = self._latest_rules.get(switch.name)
         if known is None or known[0] != under:
             rules = switch_rules(network, switch, plan, policy, lanes_here)

@@ -104,12 +104,12 @@ def realise(network: Network, packets: PacketModel) -> Realised:
 def _join(net: Mininet, network: Network, wires: dict[str, Node]) -> None:
     """Add a veth pair for each trunk, two for each circuit, with the names and numbers of the data."""
     for tail, head, link in network.links():
-        near = {"port1": link.port_no, "intfName1": link.port_name}
+        near = {"port1": link.port_no or None, "intfName1": link.port_name}
         if link.circuit:
             net.addLink(net[tail], wires[link.circuit], **near, intfName2=wire_port(link))
         elif isinstance(_node(network, tail), Host):
             back = network.link(head, tail)
-            net.addLink(net[tail], net[head], **near, port2=back.port_no, intfName2=back.port_name)
+            net.addLink(net[tail], net[head], **near, port2=back.port_no or None, intfName2=back.port_name)
 
 
 def _node(network: Network, name: str) -> object:

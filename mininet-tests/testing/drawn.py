@@ -16,7 +16,9 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
 
     def port(site: int, **more: object) -> dict[str, Any]:
         ports[site] += 1
-        said = {"port": f"s{site}-p{ports[site]}", "number": 3 * ports[site], **more}
+        said: dict[str, Any] = {"port": f"s{site}-p{ports[site]}", **more}
+        if draw(st.booleans()):
+            said["number"] = 3 * ports[site]
         if draw(st.booleans()):
             said["buffer"] = f"{draw(st.integers(1, 10**9))} B"
         return said

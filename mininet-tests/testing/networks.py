@@ -4,13 +4,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from topology.network import Link, Network, relinked
+from topology.network import Hop, Link, Network, relinked
 from topology.network_file import network_of
 from topology.problems import Problems
 from topology.yaml_text import read
 
 FOLDER = Path(__file__).resolve().parents[1] / "networks"
-FILES = {name: FOLDER / f"{name}.yaml" for name in ("chile-illinois", "chile-illinois-2", "asc-ring")}
+FILES = {name: FOLDER / f"{name}.yaml" for name in ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines")}
 
 
 @cache
@@ -38,7 +38,7 @@ def scaled(network: Network, rate_bps: tuple[int, int], delay_us: tuple[int, int
         mtu_bytes: the largest IP packet.
     """
 
-    def changed(link: Link) -> Link:
+    def changed(_: Hop, link: Link) -> Link:
         return replace(
             link,
             rate_bps=link.rate_bps * rate_bps[1] // rate_bps[0],

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
@@ -65,6 +66,7 @@ def _burst_bits(meter_bps: int, burst_ms: int) -> int:
     return max(METER_BURST_MIN_BITS, meter_bps * burst_ms // 1000)
 
 
+@lru_cache(maxsize=256)
 def switch_groups(network: Network, switch: Switch) -> frozenset[FailoverGroup]:
     """Return the groups of a switch, the same under every plan: one for each circuit that has others beside it.
 

@@ -152,16 +152,15 @@ class SwitchSessions:
         with self._lock:
             return frozenset(self._connections)
 
-    def ports(self, dpid: int) -> SeenPorts:
-        """Return the ports of a switch, as it has shown them.
+    def ports(self, dpid: int, timeout_s: float = 0.0) -> SeenPorts:
+        """Return the ports of a switch, as it has shown them; one that has just gone is waited for, at most so long.
 
         Raises:
             SwitchGone: it is not connected.
         """
-        with self._lock:
-            if dpid not in self._connections:
-                raise SwitchGone(dpid)
-            return dict(self._connections[dpid].ports)
+        with self._arrived:
+            connection = self._there(dpid, timeout_s)
+            return dict(connection.ports)
 
     def apply(self, dpid: int, desired: SwitchState, timeout_s: float) -> int:
         """Bring a switch to ``desired``; return, once it has confirmed everything, how many messages that took.
@@ -237,15 +236,23 @@ class SwitchSessions:
             except Exception:  # noqa: BLE001 - a thread's top: one failed callback must not end the telling of others
                 _log.exception("switch.callback_failed", callback=repr(tell))
 
+    def _there(self, dpid: int, timeout_s: float) -> SwitchConnection:
+        """Return the connection of a switch, under the lock; one that has just gone is waited for.
+
+        Raises:
+            SwitchGone: it is not connected.
+        """
+        back_s = self._gone_s.get(dpid, -BACK_WITHIN_S) + BACK_WITHIN_S - time.monotonic()
+        self._arrived.wait_for(lambda: dpid in self._connections, min(max(0.0, back_s), timeout_s))
+        if dpid not in self._connections:
+            raise SwitchGone(dpid)
+        return self._connections[dpid]
+
     @contextmanager
     def _call(self, dpid: int, deadline: Deadline) -> Iterator[SwitchConnection]:
         """Hold the connection of ``dpid`` for one call; a switch that has just gone is waited for."""
         with self._arrived:
-            back_s = self._gone_s.get(dpid, -BACK_WITHIN_S) + BACK_WITHIN_S - time.monotonic()
-            self._arrived.wait_for(lambda: dpid in self._connections, min(max(0.0, back_s), deadline.left_s()))
-            connection = self._connections.get(dpid)
-        if connection is None:
-            raise SwitchGone(dpid)
+            connection = self._there(dpid, deadline.left_s())
         if not connection.calls.acquire(timeout=deadline.left_s()):
             raise SwitchTimeout(dpid, deadline.timeout_s)
         try:
