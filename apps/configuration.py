@@ -28,7 +28,7 @@ from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
 from controller.site import Site
 from controller.southbound.ovsdb.settings import check_guarantees, servers
-from controller.store.settings import DEFAULT_STORE, usable_url
+from controller.store.settings import StoreSection, StoreSettings, store_settings
 from topology.network import Network, tagged
 from topology.problems import Problems
 from topology.protocol import FlowClass
@@ -42,7 +42,7 @@ class _File(Section):
     hosts_mark: bool = False
     policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)
     flows: tuple[FlowSection, ...] = ()
-    store: str = DEFAULT_STORE
+    store: StoreSection = Field(default_factory=dict, validate_default=True)
     circuits: dict[str, CircuitSection] = Field(default_factory=dict)
     audit: AuditSection = AuditSection()
     failover: FailoverSection = FailoverSection()
@@ -61,7 +61,7 @@ class ControllerSettings:
         agents: where agents connect.
         tls: the files by which agents and we know each other; None if nobody is asked.
         ovsdb: by switch, the OVSDB server that has its queues.
-        store: URL of the database that promises are kept in.
+        store: the database that promises are kept in, and for how long.
         oscars: by circuit that is bought at need, the OSCARS that sells it.
         audit: how often drift is looked for, and which rules are left alone.
     """
@@ -71,7 +71,7 @@ class ControllerSettings:
     rest: ListenAddress
     agents: ListenAddress | UnixSocket
     ovsdb: dict[str, str]
-    store: str
+    store: StoreSettings
     oscars: dict[str, OscarsSettings]
     audit: AuditSettings
     tls: ServerTls | None = None
@@ -134,7 +134,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         return None
     flows = standing_flows(file.flows, network, problems.at("flows"))
     ovsdb = servers(file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"))
-    store = usable_url(file.store, problems.at("store"))
+    store = store_settings(file.store, problems.at("store"))
     network, schedules, oscars = _circuits(file, network, problems.at("circuits"))
     site = Site(
         network,

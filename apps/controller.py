@@ -17,6 +17,7 @@ from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
+from controller.reserved import Reserved
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.meter_numbers import MeterNumbers
@@ -31,6 +32,7 @@ from controller.work.convergence import Convergence
 from controller.work.mending import Mending
 from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
+from controller.work.retention import Retention
 from controller.work.timekeeper import Timekeeper
 from hostagent.agent.supervisor import Supervisor
 
@@ -52,7 +54,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     stop = stop_signal()
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
-        store = Store(settings.store)
+        store = Store(settings.store.url)
         parts.callback(store.close)
         store.open()
         clock = machine_clock(store.time(), trusts_wall=trusts_wall)
@@ -76,9 +78,9 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         network = settings.site.network
-        announced = Announced(state, store)
+        reserved, announced = Reserved(use_cases, store), Announced(state, store)
         behind = Dependencies(
-            reports, use_cases, announced, state.events, network, state.now_us, sessions.dpids, audits.view
+            reports, use_cases, reserved, announced, state.events, network, state.now_us, sessions.dpids, audits.view
         )
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(state.events.close)
@@ -88,6 +90,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.enter_context(working(audits.run, "audit", state, stop))
         parts.enter_context(working(Timekeeper(state, use_cases, clocks).run, "clock", state, stop))
         parts.enter_context(working(Recovery(state, use_cases.saves).run, "recovery", state, stop))
+        retention = Retention(state, store, settings.store.retention_us)
+        parts.enter_context(working(retention.run, "retention", state, stop))
         parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         supervisor.ready(UP)

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from controller.plan.deliveries import KEEP_US
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
 from controller.plan.purchases import Period, Purchase, PurchaseState
+from controller.plan.reservations import Reservation
 from controller.state.guard import GuardedState
 from controller.store import Changes, PurchaseRow, Store, StoredRows, StoreFailed
 from controller.store.announcements import announcement_of, announcement_text
 
 T = TypeVar("T")
-FORGET_EVERY_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,6 @@ class Saves:
     def __init__(self, state: GuardedState, store: Store) -> None:
         self._state = state
         self._store = store
-        self._forgets_us = 0  # when what ended long ago is forgotten next, Unix time
 
     @property
     def unsaved_us(self) -> int:
@@ -64,20 +62,12 @@ class Saves:
             reservations=tuple(part.reservations.values()),
             announcements=bodies,
             ended=tuple(part.ended.values()),
-            ended_before_us=self._forgotten_us(state.now_us()),
         )
         saved = self._store.save(changes)
         saved.add_done_callback(partial(self._heard, ledger, part, told))
         if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock
         return told
-
-    def _forgotten_us(self, now_us: int) -> int:
-        """Return before which time what became of announcements is forgotten now; 0 if nothing is, but once an hour."""
-        if now_us < self._forgets_us:
-            return 0
-        self._forgets_us = now_us + FORGET_EVERY_US
-        return now_us - KEEP_US
 
     def hand_over_clock(self) -> Future[None]:
         """Hand over what the clock has done; while the store fails it waits in the ledger until that is over."""
@@ -164,10 +154,18 @@ class Saves:
         ledger = state.site.ledger()
         announcements = tuple(announcement_of(body) for body in rows.announcements.values())
         ledger.ended.restore(rows.used_keys, rows.last_ended)
-        ledger.restore(rows.reservations, announcements, state.now_us())
+        ledger.restore((*rows.reservations, *self._ended_unheard(rows)), announcements, state.now_us())
         with state.changed:
             ledger.go_on_from(state.wished.ledger, state.now_us())
             self._take(ledger, rows)
+
+    def _ended_unheard(self, rows: StoredRows) -> tuple[Reservation, ...]:
+        """Return what has ended by what is saved and not by what is in memory: the answer of the store was lost."""
+        live = {known.reservation_id for known in rows.reservations}
+        with self._state.changed:
+            missing = self._state.wished.ledger.reservations.keys() - live
+        found = (self._store.past_one(name) for name in sorted(missing))
+        return tuple(known for known in found if known is not None)
 
     def _take(self, ledger: KeptLedger, rows: StoredRows) -> None:
         state = self._state

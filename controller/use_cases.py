@@ -5,6 +5,7 @@ the moment from which it outlives a crash. Nobody may be told the answer before 
 the clock does follows from what is saved, and waits for nobody.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
@@ -36,13 +37,14 @@ class UseCases:
     def __init__(self, state: GuardedState, store: Store) -> None:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
+        self._store = store
         self.saves = Saves(state, store)
         self.saves.read_anew()
 
     # Reservations.
 
     def hold(self, asked: Callable[[int], Request], created: Callable[[int], Created]) -> Saved[Reservation | Refused]:
-        """Hold bandwidth.
+        """Hold bandwidth. With a key this may ask the store, and wait for it: not in a thread that others wait for.
 
         Args:
             asked: from the time to what is asked, for a start that is now.
@@ -51,19 +53,25 @@ class UseCases:
         Raises:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: a request that makes no sense, or a key that was used for another one.
+            StoreFailed: it is not known whether the key was used.
         """
-        with self._state.changed:
-            now_us = self._now_to_decide()
-            new = created(now_us)
-            known = self._state.wished.ledger.by_key(new.key) if new.key else None
-            if known is not None:
-                if known.fingerprint != new.fingerprint:
-                    raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
-                return self._save(known)
-            request = begun_now(asked(now_us), now_us)
-            check_request(self._state.site, self._state.wished.ledger, request, now_us)
-            answer = self._state.wished.ledger.hold(request, new)
-            return self._save_and_publish("reservation.held", new.reservation_id, answer)
+        state, past, asked_at = self._state, None, None
+        while True:
+            with state.changed:
+                now_us, ledger = self._now_to_decide(), state.wished.ledger
+                new = created(now_us)
+                known = (ledger.by_key(new.key) or past) if new.key else None
+                if known is not None:
+                    if known.fingerprint != new.fingerprint:
+                        raise NotAllowed("Idempotency-Key", f'"{new.key}" was used for another reservation')
+                    return self._save(known)
+                memory = (state.wished.restored, ledger.left_with_key)
+                if not new.key or memory == asked_at:
+                    request = begun_now(asked(now_us), now_us)
+                    check_request(state.site, ledger, request, now_us)
+                    return self._save_and_publish("reservation.held", new.reservation_id, ledger.hold(request, new))
+                asked_at = memory  # what has left memory since is asked for again
+            past = self._store.past_with_key(new.key)
 
     def commit(self, reservation_id: str) -> Saved[Reservation]:
         """Make a hold a promise; one that is a promise already stays so.
@@ -146,7 +154,7 @@ class UseCases:
         """Return one.
 
         Raises:
-            NotKnown: there is none of this name.
+            NotKnown: there is none of this name in memory.
         """
         with self._state.changed:
             self._now()
@@ -156,10 +164,17 @@ class UseCases:
             return known
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """Return all, in order of creation."""
+        """Return those in memory, in order of creation: all that have not ended, or are not saved so."""
         with self._state.changed:
             self._now()
             return tuple(self._state.wished.ledger.shown().values())
+
+    def tally(self) -> tuple[Counter[ReservationState], Counter[ReservationState]]:
+        """Return how many reservations there are in memory by state, and how many have ended and left it."""
+        with self._state.changed:
+            self._now()
+            ledger = self._state.wished.ledger
+            return Counter(known.state for known in ledger.shown().values()), Counter(ledger.left)
 
     def availability(self, question: Question) -> tuple[Availability, ...]:
         """Return what is free along each path.

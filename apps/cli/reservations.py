@@ -36,13 +36,15 @@ def reservations(
     query = {"limit": 1000, "state": state, "class": flow_class, "from": a_end, "to": z_end}
     query |= {"after": base.instant(after, where, "--after"), "before": base.instant(before, where, "--before")}
     found: list[dict[str, Any]] = []
-    cursor = None
+    cursor = lacks = None
     while True:
         page = base.call(url, "GET /v1/reservations", params=query | {"cursor": cursor}, waits_s=base.WAITS_S)
         found += page["reservations"]
-        cursor = page["next"]
+        cursor, lacks = page["next"], lacks or page["lacks"]
         if cursor is None:
             break
+    if lacks:
+        typer.echo(f"those that have ended are not all here, for the database cannot be read: {lacks}", err=True)
     if as_json:
         typer.echo(json.dumps(found))
     else:

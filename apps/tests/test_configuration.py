@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from apps.configuration import load, parsed
 from controller.errors import ConfigError
+from controller.store.settings import StoreSettings
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.network import Hop
 from topology.network_text import section_of
@@ -43,7 +44,7 @@ def test_a_configuration_becomes_a_site():
     settings = parsed(GOOD, "test.yaml")
     (circuit,) = settings.site.network.circuits
     assert circuit.rate_bps == 10**10
-    assert settings.store == "sqlite:////var/lib/headway/headway.db"
+    assert settings.store == StoreSettings("sqlite:////var/lib/headway/headway.db", 90 * 86_400_000_000)
     assert [f.flow_class for f in settings.site.standing] == [FlowClass.PREDICTABLE]
     assert {link.vlan_vid for _, _, link in settings.site.network.links()} == {None}
     assert settings.ovsdb == {"ls1": "unix:/run/openvswitch/db.sock", "ch1": "unix:/run/openvswitch/db.sock"}

@@ -7,6 +7,7 @@ from controller.announced import Announced
 from controller.audit.record import DriftView
 from controller.events import Events
 from controller.reports import Reports
+from controller.reserved import Reserved
 from controller.use_cases import UseCases
 from topology.network import Network
 
@@ -18,6 +19,7 @@ class Dependencies:
     Attributes:
         reports: the plan, and what hosts and switches have said.
         use_cases: reservations and announcements.
+        reserved: reservations to read, those that have ended too.
         announced: announcements to read, those that have ended too.
         events: what happens.
         network: the topology.
@@ -28,6 +30,7 @@ class Dependencies:
 
     reports: Reports
     use_cases: UseCases
+    reserved: Reserved
     announced: Announced
     events: Events
     network: Network

@@ -1,6 +1,5 @@
 """``/metrics`` for Prometheus: what there is is read when it is asked for; what was decided has been counted before."""
 
-from collections import Counter as Tally
 from collections.abc import Iterator
 
 from fastapi import APIRouter, Response
@@ -11,7 +10,7 @@ from controller.audit.record import DriftView
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add
 from controller.plan.invariant import violations
-from controller.plan.lifecycle import ReservationState
+from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
 from controller.reports import View
 
@@ -42,11 +41,16 @@ class SiteCollector:
 
 
 def _promises(dependencies: Dependencies) -> Iterator[Metric]:
-    states = Tally(known.state for known in dependencies.use_cases.reservations())
+    states, left = dependencies.use_cases.tally()
     reservations = GaugeMetricFamily("headway_reservations", "Reservations by state.", labels=["state"])
+    ended = CounterMetricFamily("headway_reservations_ended", "Reservations that have ended.", labels=["state"])
     for state in ReservationState:
-        reservations.add_metric([state], states[state])
+        if state in ENDED:
+            ended.add_metric([state], states[state] + left[state])
+        else:
+            reservations.add_metric([state], states[state])
     yield reservations
+    yield ended
     announced = len(dependencies.use_cases.announcements())
     yield GaugeMetricFamily("headway_announcements", "Announcements in the plan.", value=announced)
 

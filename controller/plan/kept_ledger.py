@@ -1,5 +1,6 @@
 """The ledger, and what of it is saved: parts to be saved, decisions that were not, and what the clock did meanwhile."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -7,9 +8,11 @@ from controller.plan.announcement_states import Ending
 from controller.plan.announcements import Announcement
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.ledger import Ledger
-from controller.plan.lifecycle import IN_PLAN
+from controller.plan.lifecycle import ENDED, IN_PLAN, ReservationState
+from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.unsaved import with_saved
+from topology.network import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,13 @@ class LedgerPart:
 
 
 class KeptLedger(Ledger):
-    """A ledger that is saved part by part, in their order or not at all."""
+    """A ledger that is saved part by part, in their order or not at all. Reservations that have ended leave it then."""
 
-    _parts = 0  # how many were handed over
+    def __init__(self, network: Network, policy: Policy, lead_us: Mapping[str, int] | None = None) -> None:
+        super().__init__(network, policy, lead_us)
+        self._parts = 0  # how many were handed over
+        self.left: Counter[ReservationState] = Counter()  # how many reservations have left, by how they have ended
+        self.left_with_key = 0  # and how many of them had an idempotency key
 
     def changes(self, *, decided: bool) -> LedgerPart:
         """Return, once, what has changed since the last call; ``decided``: by somebody's wish, not by the clock."""
@@ -58,6 +65,16 @@ class KeptLedger(Ledger):
         self.moves += bool(announced) or any(
             known.state in IN_PLAN or known.reservation_id in self._running for known in decided
         )
+        for known in part.reservations.values():
+            if known.state in ENDED and self.reservations.get(known.reservation_id) == known:
+                self._leaves(known)
+
+    def _leaves(self, ended: Reservation) -> None:
+        """Let go of a reservation that has ended and is saved so; it is read from the store from now on."""
+        del self.reservations[ended.reservation_id]
+        self._due.drop(ended.reservation_id)
+        self.left[ended.state] += 1
+        self.left_with_key += self._by_key.pop(ended.key, None) is not None
 
     def shown(self) -> Mapping[str, Reservation]:
         """Return the reservations as they are saved, and as the clock has made them: what a crash does not undo."""
@@ -111,6 +128,9 @@ class KeptLedger(Ledger):
                 self._unsaved.put(name, known, theirs)
             elif known.version <= theirs.version:  # nobody may take it for what was shown under that number
                 self._write(replace(known, version=theirs.version), now_us)
+        for known in tuple(self.reservations.values()):
+            if known.state in ENDED and known.reservation_id not in self._unsaved:
+                self._leaves(known)
         self._go_on_with_announcements(earlier, now_us)
 
     def _go_on_with_announcements(self, earlier: "KeptLedger", now_us: int) -> None:

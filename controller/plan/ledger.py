@@ -4,7 +4,6 @@ No I/O and no clock: the time is an argument, every answer is a value, and what 
 :class:`~controller.plan.kept_ledger.KeptLedger`. Whoever owns it holds a lock around it.
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,6 +14,7 @@ from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, anno
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
 from controller.plan.calendar import Booking, Calendar
+from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
 from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
@@ -63,7 +63,7 @@ class Ledger:
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
         self._wire = {Hop(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
-        self._due: list[tuple[int, str]] = []
+        self._due = Due()
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
         self._unsaved_announcements: Unsaved[str, Announcement] = Unsaved()
@@ -192,7 +192,7 @@ class Ledger:
 
     def due_us(self) -> int | None:
         """Return when :meth:`tick` has something to do next; None if never."""
-        return self._due[0][0] if self._due else None
+        return self._due.next_us()
 
     def free_until_us(self) -> int | None:
         """Return until when nothing is under way nor to be bought, Unix time; None if something is under way now."""
@@ -206,8 +206,7 @@ class Ledger:
         """Act on all that has become due; return what that has changed, as it is now, and announcements that lapsed."""
         self.ended.forget_old(now_us)
         moved: list[Reservation | EndedAnnouncement] = []
-        while self._due and self._due[0][0] <= now_us:
-            _, name = heapq.heappop(self._due)
+        for name in self._due.until(now_us):
             self.moves += name not in self.reservations  # a promised rate begins or ends, or a capacity changes
             if name in self.reservations:
                 moved += self._tick_reservation(self.reservations[name], now_us)
@@ -241,7 +240,7 @@ class Ledger:
             for resource, bps in of_circuit(hop, rate_bps, self.policy).items():
                 self.calendar.change_capacity(resource, start_us, end_us, bps - before[resource])
             for at_us in (start_us - GUARD_US, start_us, end_us):
-                heapq.heappush(self._due, (at_us, ""))
+                self._due.add(at_us, "")
 
     def overbooked(self, now_us: int) -> Iterator[Reservation]:
         """Yield, the newest first, reservations that must fail because a capacity no longer holds all that is in force.
@@ -345,7 +344,7 @@ class Ledger:
         if kept:
             for at_us in (new.hold_until_us, new.start_us, new.end_us):
                 if at_us is not None:
-                    heapq.heappush(self._due, (at_us, name))
+                    self._due.add(at_us, name)
 
     def _book_anew(self, name: str, new: Reservation | None) -> None:
         """Book a reservation in place of what it had; announcements that draw on it move along, if there is room."""
@@ -382,7 +381,7 @@ class Ledger:
         self.moves += 1
         times = {part.start_us for part in announcement.rates} | {part.end_us for part in announcement.rates}
         for at_us in (*sorted(times), announcement.lapses_us):
-            heapq.heappush(self._due, (at_us, announcement.announcement_id))
+            self._due.add(at_us, announcement.announcement_id)
 
     def _cancel(self, announcement: Announcement) -> None:
         self._admission.forgets(announcement.announcement_id)

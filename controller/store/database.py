@@ -1,15 +1,19 @@
 """A database that is ours alone, over one connection. Not for several threads at once."""
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TypeVar
 
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from controller.plan.ended import EndedAnnouncement
+from controller.plan.lifecycle import ENDED
 from controller.store.backends import backend
 from controller.store.clock import SavedTime, time_of, time_text
-from controller.store.ended import EndedQuery, ended_row, forget, found, used_keys
+from controller.store.ended import ended_row, used_keys
+from controller.store.history import HIGHEST, EndedKind, forget, highest
 from controller.store.rows import (
     Row,
     RowBatch,
@@ -20,9 +24,18 @@ from controller.store.rows import (
     reservation_row,
 )
 from controller.store.schema import WRITTEN_BY, migrate
-from controller.store.tables import ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, META, PURCHASES, RESERVATIONS
+from controller.store.tables import (
+    ANNOUNCEMENTS,
+    ENDED_ANNOUNCEMENTS,
+    ENDED_RESERVATIONS,
+    META,
+    PURCHASES,
+    RESERVATIONS,
+)
 from controller.store.text import original, storable
 from topology import __version__
+
+T = TypeVar("T")
 
 TIME, PROOF = "time", "written_at"
 
@@ -41,7 +54,8 @@ class Database:
         self._backend = backend(url)
         self.shown = self._backend.shown
         self._connection: Connection | None = None
-        tables = (RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
+        self._number = 0  # of what has ended last
+        tables = (RESERVATIONS, ENDED_RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
         self._upserts = {table: self._backend.upsert(table) for table in tables}
 
     def open(self) -> None:
@@ -60,6 +74,7 @@ class Database:
                 connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
+            self._number = max(self._number, highest(connection).number)
 
     def close(self) -> None:
         """Let it go, with the lock."""
@@ -67,13 +82,13 @@ class Database:
         self._backend.release()
 
     def read(self) -> StoredRows:
-        """Return all that is kept."""
+        """Return what has not ended."""
         with self._connected().begin() as transaction:
             run = transaction.connection.execute
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
-            keys, last_ended = used_keys(transaction.connection)
+            keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
             return StoredRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),
                 {original(row.id): original(row.body) for row in announcements},
@@ -82,10 +97,19 @@ class Database:
                 last_ended,
             )
 
-    def ended(self, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
-        """Return announcements that have ended."""
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """Return the answer to a question, which changes nothing."""
         with self._connected().begin() as transaction:
-            return found(transaction.connection, query)
+            return question(transaction.connection)
+
+    def forget(self, kind: EndedKind, before_us: int, limit: int) -> int:
+        """Forget what has ended before a time; return how many they were, at most ``limit``."""
+        with self._connected().begin() as transaction:
+            used = highest(transaction.connection)
+            count = forget(transaction.connection, kind, before_us, limit)
+            if count:  # the highest numbers may be among what is gone
+                self._put(META, [{"key": HIGHEST, "value": json.dumps(asdict(used))}])
+            return count
 
     def prove(self) -> None:
         """Write something, so that nobody takes a database for whole that can only be read."""
@@ -103,15 +127,22 @@ class Database:
         bodies = {name: body for name, body in batch.announcements.items() if body is not None}
         bought = [purchase for purchase in batch.purchases.values() if purchase is not None]
         with self._connected().begin():
-            self._put(RESERVATIONS, [reservation_row(r) for r in batch.reservations.values()])
+            over = [r for r in batch.reservations.values() if r.state in ENDED]
+            self._forget(RESERVATIONS, [r.reservation_id for r in over])
+            self._put(RESERVATIONS, [reservation_row(r) for r in batch.reservations.values() if r.state not in ENDED])
+            self._put(ENDED_RESERVATIONS, self._numbered([reservation_row(r) for r in over]))
             self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
-            self._put(ENDED_ANNOUNCEMENTS, [ended_row(one) for one in batch.ended.values()])
-            for before_us in batch.ended_before_us:
-                forget(self._connected(), before_us)
+            self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
             self._forget(PURCHASES, [name for name, purchase in batch.purchases.items() if purchase is None])
+
+    def _numbered(self, ended: Sequence[Row]) -> list[Row]:
+        """Return rows with the numbers that come next."""
+        first = self._number + 1
+        self._number += len(ended)
+        return [{**row, "number": number} for number, row in enumerate(ended, first)]
 
     def _put(self, table: Table, rows: Sequence[Row]) -> None:
         if rows:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, delete, func, select
+from sqlalchemy import Connection, RowMapping, select
 
 from controller.plan.announcement_states import AnnouncementState, Ending
 from controller.plan.ended import EndedAnnouncement, UsedKey
@@ -67,14 +67,8 @@ def found(connection: Connection, query: EndedQuery) -> tuple[EndedAnnouncement,
     return tuple(ended_of(row) for row in connection.execute(wanted).mappings())
 
 
-def used_keys(connection: Connection) -> tuple[tuple[UsedKey, ...], int]:
-    """Return the idempotency keys of all that have ended, and the highest number."""
+def used_keys(connection: Connection) -> tuple[UsedKey, ...]:
+    """Return the idempotency keys of all that have ended."""
     columns = (ENDED.c.key, ENDED.c.sequence, ENDED.c.ended_us)
     rows: Iterable[RowMapping] = connection.execute(select(*columns).where(ENDED.c.key != "")).mappings()
-    keys = tuple(UsedKey(original(row["key"]), row["sequence"], row["ended_us"]) for row in rows)
-    return keys, connection.execute(select(func.max(ENDED.c.sequence))).scalar() or 0
-
-
-def forget(connection: Connection, before_us: int) -> None:
-    """Forget what has ended before a time, Unix time."""
-    connection.execute(delete(ENDED).where(ENDED.c.ended_us < before_us))
+    return tuple(UsedKey(original(row["key"]), row["sequence"], row["ended_us"]) for row in rows)

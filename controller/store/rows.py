@@ -51,7 +51,6 @@ class Changes:
         purchases_gone: the names of those to forget, after the former.
         time: the calendar's, for the next controller.
         ended: announcements that have ended, or whose last counts have come since.
-        ended_before_us: those that have ended before this, Unix time, are forgotten.
     """
 
     reservations: tuple[Reservation, ...] = ()
@@ -60,19 +59,18 @@ class Changes:
     purchases_gone: tuple[str, ...] = ()
     time: SavedTime | None = None
     ended: tuple[EndedAnnouncement, ...] = ()
-    ended_before_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """All that is kept.
+    """What is kept of that which has not ended.
 
     Attributes:
         reservations: in the order of their sequence.
         announcements: the JSON text of each, by id.
         purchases: in the order of their names.
         used_keys: the idempotency keys of announcements that have ended.
-        last_ended: the highest number of an announcement that has ended; 0 if none has.
+        last_ended: the highest sequence of anything that has ended; 0 if nothing has.
     """
 
     reservations: tuple[Reservation, ...]
@@ -86,7 +84,7 @@ class StoredRows:
 class RowBatch:
     """The last word about each thing that changes; None for what is gone.
 
-    ``times`` and ``ended_before_us`` have one, or none.
+    ``times`` has one, or none.
     """
 
     reservations: dict[str, Reservation] = field(default_factory=dict)
@@ -94,11 +92,10 @@ class RowBatch:
     purchases: dict[str, PurchaseRow | None] = field(default_factory=dict)
     times: list[SavedTime] = field(default_factory=list)
     ended: dict[int, EndedAnnouncement] = field(default_factory=dict)
-    ended_before_us: list[int] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
-        promises = self.reservations or self.announcements or self.ended or self.ended_before_us
+        promises = self.reservations or self.announcements or self.ended
         return bool(promises or self.purchases or self.times)
 
 
@@ -112,7 +109,6 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.purchases.update((name, None) for name in changes.purchases_gone)
         batch.times[:] = [changes.time] if changes.time else batch.times
         batch.ended.update((one.announcement.sequence, one) for one in changes.ended)
-        batch.ended_before_us[:] = [changes.ended_before_us] if changes.ended_before_us else batch.ended_before_us
     return batch
 
 

@@ -1,16 +1,65 @@
-"""The setting ``store``: the URL of the database."""
+"""The section ``store``: the URL of the database, and how long it keeps what has ended."""
 
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from controller.settings.sections import Section
 from controller.store.errors import UrlNotUsable
 from controller.store.store import Store
+from topology import units
 from topology.problems import Problems
 
 DEFAULT_STORE = "sqlite:////var/lib/headway/headway.db"
+DAY_US = 86_400_000_000
+RETENTION_US = 90 * DAY_US
 
 
-def usable_url(url: str, problems: Problems) -> str:
-    """Return the URL; a problem if it names no database that we can use. Nothing is connected to."""
+def _retention_us(value: Any) -> int | None:
+    """Return how long something is kept; None for ever.
+
+    Raises:
+        ValueError: not a duration, or too short for who asks again by an Idempotency-Key.
+    """
+    if value == "never":
+        return None
+    retention_us = units.duration_us(str(value))
+    if retention_us < DAY_US:
+        raise ValueError(f'"{value}" is less than "1 d"; to keep all say "never"')
+    return retention_us
+
+
+class _Store(Section):
+    url: str = DEFAULT_STORE
+    retention: Annotated[int | None, BeforeValidator(_retention_us)] = RETENTION_US
+
+
+def _with_keys(value: Any) -> Any:
+    """Return the section in full; a bare text is the URL."""
+    return {"url": value} if isinstance(value, str) else value
+
+
+StoreSection = Annotated[_Store, BeforeValidator(_with_keys)]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """What is kept where.
+
+    Attributes:
+        url: of the database.
+        retention_us: how long a reservation is kept after its end; None for ever.
+    """
+
+    url: str
+    retention_us: int | None
+
+
+def store_settings(section: StoreSection, problems: Problems) -> StoreSettings:
+    """Return the settings; a problem if the URL names no database that we can use. Nothing is connected to."""
     try:
-        Store(url)
+        Store(section.url)
     except UrlNotUsable as error:
         problems.add(error)
-    return url
+    return StoreSettings(section.url, section.retention)

@@ -8,17 +8,22 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from controller.plan.ended import EndedAnnouncement
+from controller.plan.reservations import Reservation
 from controller.store.clock import SavedTime
 from controller.store.database import Database
-from controller.store.ended import EndedQuery
+from controller.store.ended import EndedQuery, found
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
+from controller.store.history import EndedKind, HistoryItem, history
+from controller.store.past import PastPage, PastQuery, past_one, past_page, past_with_key
 from controller.store.rows import Changes, StoredRows, merged
 
 T = TypeVar("T")
@@ -122,7 +127,50 @@ class Store:
         Raises:
             StoreFailed: they cannot be read within ``READ_WITHIN_S``.
         """
-        return self._read(lambda: self._database.ended(query))
+        return self._asked(partial(found, query=query))
+
+    def past(self, query: PastQuery) -> PastPage:
+        """Return reservations that have ended.
+
+        Raises:
+            StoreFailed: they cannot be read.
+        """
+        return self._asked(partial(past_page, query=query))
+
+    def past_one(self, reservation_id: str) -> Reservation | None:
+        """Return a reservation that has ended; None if there is none of this name.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self._asked(partial(past_one, reservation_id=reservation_id))
+
+    def past_with_key(self, key: str) -> Reservation | None:
+        """Return the reservation that was made with an idempotency key and has ended; None if there is none.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self._asked(partial(past_with_key, key=key))
+
+    def history(self, after: int, limit: int) -> tuple[HistoryItem, ...]:
+        """Return what has ended and has a higher number than ``after``, the lowest first.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self._asked(partial(history, after=after, limit=limit))
+
+    def forget(self, kind: EndedKind, before_us: int, limit: int) -> int:
+        """Forget what has ended before a time, Unix time; return how many they were, at most ``limit``.
+
+        Raises:
+            StoreFailed: nothing was forgotten, or it is not certain.
+        """
+        return self._read(lambda: self._database.forget(kind, before_us, limit))
+
+    def _asked(self, question: Callable[[Connection], T]) -> T:
+        return self._read(lambda: self._database.ask(question))
 
     def _read(self, ask: Callable[[], T]) -> T:
         """Return what is asked of the database by another thread, which may hang as long as that does.
@@ -154,7 +202,7 @@ class Store:
             raise StoreFailed(self.url, _why(error)) from error
 
     def load(self) -> StoredRows:
-        """Return all that is kept, with every save made before; after a failure, saves are accepted again.
+        """Return what has not ended, with every save made before; after a failure, saves are accepted again.
 
         Raises:
             StoreFailed: it cannot be read; saves are refused until it can.

@@ -1,36 +1,61 @@
 """The tables as SQLAlchemy knows them. What they are in a database is made by ``controller/migrations``."""
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, text
 
 METADATA = MetaData()
 
+
+def _reservation_columns() -> tuple[Column[Any], ...]:
+    return (
+        Column("reservation_id", Text, primary_key=True),
+        Column("sequence", BigInteger, nullable=False),
+        Column("version", BigInteger, nullable=False),
+        Column("state", Text, nullable=False),
+        Column("flow_class", Text, nullable=False),
+        Column("a_end", Text, nullable=False),
+        Column("z_end", Text, nullable=False),
+        Column("rate_bps", BigInteger, nullable=False),
+        Column("start_us", BigInteger, nullable=False),
+        Column("end_us", BigInteger, nullable=False),
+        Column("path", Text, nullable=False),
+        Column("backup", Text, nullable=False),
+        Column("constraints", Text, nullable=False),
+        Column("hold_until_us", BigInteger),
+        Column("created_us", BigInteger, nullable=False),
+        Column("changed_us", BigInteger, nullable=False),
+        Column("description", Text, nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("fingerprint", Text, nullable=False),
+        Column("dest_port", BigInteger, nullable=False),
+        Column("local_port", BigInteger, nullable=False),
+    )
+
+
+_WITH_KEY = text("key <> ''")
+
 RESERVATIONS = Table(
     "reservations",
     METADATA,
-    Column("reservation_id", Text, primary_key=True),
-    Column("sequence", BigInteger, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("flow_class", Text, nullable=False),
-    Column("a_end", Text, nullable=False),
-    Column("z_end", Text, nullable=False),
-    Column("rate_bps", BigInteger, nullable=False),
-    Column("start_us", BigInteger, nullable=False),
-    Column("end_us", BigInteger, nullable=False),
-    Column("path", Text, nullable=False),
-    Column("backup", Text, nullable=False),
-    Column("constraints", Text, nullable=False),
-    Column("hold_until_us", BigInteger),
-    Column("created_us", BigInteger, nullable=False),
-    Column("changed_us", BigInteger, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("dest_port", BigInteger, nullable=False),
-    Column("local_port", BigInteger, nullable=False),
-    Index("reservations_key", "key", unique=True, sqlite_where=text("key <> ''"), postgresql_where=text("key <> ''")),
+    *_reservation_columns(),
+    Index("reservations_key", "key", unique=True, sqlite_where=_WITH_KEY, postgresql_where=_WITH_KEY),
 )
+"""Those that have not ended."""
+
+ENDED_RESERVATIONS = Table(
+    "ended_reservations",
+    METADATA,
+    *_reservation_columns(),
+    Column("number", BigInteger, nullable=False),
+    Index("ended_reservations_sequence", "sequence"),
+    Index("ended_reservations_state", "state", "sequence"),
+    Index("ended_reservations_changed_us", "changed_us"),
+    Index("ended_reservations_number", "number"),
+    Index("ended_reservations_key", "key", sqlite_where=_WITH_KEY, postgresql_where=_WITH_KEY),
+)
+"""``number`` is the place among all that has ended, in the order in which it was saved; it is never used again."""
 
 ANNOUNCEMENTS = Table(
     "announcements",
@@ -48,8 +73,11 @@ ENDED_ANNOUNCEMENTS = Table(
     Column("ended_us", BigInteger, nullable=False),
     Column("key", Text, nullable=False),
     Column("body", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
     Index("ended_announcements_id", "id"),
     Index("ended_announcements_ended_us", "ended_us"),
+    Index("ended_announcements_number", "number"),
+    Index("ended_announcements_key", "key", sqlite_where=_WITH_KEY, postgresql_where=_WITH_KEY),
 )
 
 PURCHASES = Table(

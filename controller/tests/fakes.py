@@ -14,6 +14,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.plan.wiring import SeenPort, port_links
 from controller.reports import Reports
+from controller.reserved import Reserved
 from controller.site import Site
 from controller.state.clock import SiteClock
 from controller.state.faults import switch_gone
@@ -211,6 +212,10 @@ class FakeSite:
         self.convergence.step()
         self.use_cases.tick()
         prepare(self.state)
+
+    def reservation(self, name):
+        """Return a reservation, from memory or from the store."""
+        return Reserved(self.use_cases, self.store).one(name)
 
     def demand(self, *hosts, wants=True):
         """Let hosts see that their announced flows can send, or that their flights have ended."""

@@ -17,18 +17,24 @@ from alembic.runtime.migration import MigrationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.lifecycle import ReservationState
+from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Constraints, Reservation
-from controller.store import Changes, PurchaseRow, Store, StoreBusy, StoreFailed, StoreNewer
+from controller.store import (
+    Changes,
+    PurchaseRow,
+    Store,
+    StoreBusy,
+    StoreFailed,
+    StoreNewer,
+)
 from controller.store.clock import SavedTime
 from controller.store.schema import VERSION_TABLE
 from controller.store.tables import METADATA
+from controller.tests.past_contract import ACK_S, PastContract, done, of
 from controller.tests.store_child import reservation
 from topology.protocol import FlowClass
 
 ROOT = Path(__file__).parents[2]
-ACK_S = 30.0
-
 _VERSIONS = sa.table(VERSION_TABLE, sa.column("version_num"))
 
 Broken = Callable[[], AbstractContextManager[None]]
@@ -63,16 +69,6 @@ purchases = st.builds(PurchaseRow, texts, texts, integers, integers, integers, t
 announcements = st.dictionaries(texts, texts, max_size=5)
 
 
-def done(store: Store, changes: Changes) -> None:
-    """Save and wait."""
-    store.save(changes).result(ACK_S)
-
-
-def of(*some: Reservation) -> Changes:
-    """Changes of reservations alone."""
-    return Changes(reservations=some)
-
-
 def started_child(url: str) -> subprocess.Popen[str]:
     """A process that saves for ever and prints what was acknowledged."""
     command = [sys.executable, "-m", "controller.tests.store_child", url]
@@ -92,7 +88,7 @@ def killed(child: subprocess.Popen[str]) -> list[str]:
     return rest.split()
 
 
-class StoreContract:
+class StoreContract(PastContract):
     """Inherit, give the fixtures ``url`` and ``broken``, and call it Test...."""
 
     @pytest.fixture
@@ -124,10 +120,12 @@ class StoreContract:
     # What is saved is loaded.
 
     def test_what_was_saved_is_loaded_equal(self, store):
+        numbers = itertools.count()
+
         @settings(max_examples=60, deadline=None)
         @given(st.lists(reservations, max_size=5), announcements, st.lists(purchases, max_size=3))
         def round_trip(some, announced, bought):
-            number = len(store.load().reservations)  # tells this example's names and keys from those of others
+            number = next(numbers)  # tells this example's names and keys from those of others
             mine = [
                 replace(r, reservation_id=f"{number}.{i}{r.reservation_id}", key=r.key and f"{number}.{i}{r.key}")
                 for i, r in enumerate(some)
@@ -135,9 +133,10 @@ class StoreContract:
             by_name = {p.name: p for p in bought}
             done(store, Changes(tuple(mine), tuple(announced.items()), tuple(by_name.values())))
             saved = store.load()
-            assert {r.reservation_id: r for r in saved.reservations}.items() >= {
-                r.reservation_id: r for r in mine
-            }.items()
+            live = {r.reservation_id: r for r in saved.reservations}
+            for r in mine:
+                assert live.get(r.reservation_id) == (None if r.state in ENDED else r)
+                assert store.past_one(r.reservation_id) == (r if r.state in ENDED else None)
             assert saved.announcements.items() >= announced.items()
             assert {p.name: p for p in saved.purchases}.items() >= by_name.items()
 
@@ -371,7 +370,7 @@ class StoreContract:
 
     def test_a_database_with_somebody_elses_tables_stays_as_it_is(self, engine, url):
         with engine.begin() as connection:  # what is left stands in the way only after the first tables are made
-            for name in (VERSION_TABLE, "reservations", "announcements", "ended_announcements"):
+            for name in (VERSION_TABLE, "reservations", "announcements", "ended_announcements", "ended_reservations"):
                 connection.execute(sa.DDL(f"DROP TABLE {name}"))
         with pytest.raises(StoreFailed, match=r"purchases.* already exists"):
             Store(url).open()

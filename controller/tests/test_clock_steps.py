@@ -9,6 +9,7 @@ from controller.plan.clock import CONFIRMED_US
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import RETURN_AFTER_US, LineState
+from controller.reserved import Reserved
 from controller.state.clock import elapsed_us
 from controller.store import Store
 from controller.store.clock import SavedTime
@@ -80,9 +81,9 @@ def test_neither_a_hold_nor_a_reservation_that_runs_ends_nor_is_it_sold_again(si
         assert site.use_cases.reservation("hold").state is ReservationState.HELD
         assert isinstance(site.held("again", 10_000_000), Refused)
     site.passes(HOLD_US)
-    assert site.use_cases.reservation("hold").state is ReservationState.EXPIRED
+    assert site.reservation("hold").state is ReservationState.EXPIRED
     site.passes(HOUR_US // 2 - HOLD_US)
-    assert site.use_cases.reservation("runs").state is ReservationState.EXPIRED
+    assert site.reservation("runs").state is ReservationState.EXPIRED
 
 
 def test_a_dead_agents_share_is_not_given_away_before_its_kernel_has_given_it_up(site):
@@ -149,7 +150,7 @@ def test_a_controllers_machine_that_slept_acts_on_what_became_due_meanwhile(site
     site.reports.host_down("base23")
     site.clock.passes(600 * S)
     site.passes(S)
-    assert site.use_cases.reservation("brief").state is ReservationState.EXPIRED
+    assert site.reservation("brief").state is ReservationState.EXPIRED
     assert not site.value.reported.hosts["base23"].leases.acting(site.state.elapsed_us())
     assert not site.told("clock.stepped")
 
@@ -196,6 +197,6 @@ def test_a_controller_that_starts_while_the_clock_is_an_hour_off_ends_nothing(tm
         use_cases = UseCases(next_one.state, store)
         ClockWatch(next_one.state, store, clock).look()
         use_cases.tick()
-        assert use_cases.reservation("runs").state is state
+        assert Reserved(use_cases, store).one("runs").state is state
         assert bool(value_of(next_one.state).reported.calendar_off_us) is not trusts_wall
         store.close()

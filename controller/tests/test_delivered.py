@@ -12,6 +12,7 @@ from controller.plan.ended import EndedAnnouncement
 from controller.state.progress import Hindrance
 from controller.store import EndedQuery
 from controller.tests.fakes import FakeSite, image, ready_site
+from controller.work.retention import Retention
 from topology.protocol import EntryTelemetry, Telemetry
 
 S_US = 1_000_000
@@ -186,7 +187,7 @@ def test_what_has_ended_is_read_from_the_store_for_thirty_days(site):
     assert site.value.wished.ledger.ended.lately == {}, "not in memory for ever"
     assert isinstance(read(site).one("image"), EndedAnnouncement)
     passed(site, KEEP_US)
-    site.use_cases.tick()
+    Retention(site.state, site.store, None).step()
     with pytest.raises(NotKnown):
         read(site).one("image")
 

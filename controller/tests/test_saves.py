@@ -9,7 +9,7 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.store import StoreFailed
+from controller.store import PastQuery, StoreFailed
 from controller.tests.fakes import START_US, FakeSite, image
 from controller.work.recovery import Recovery
 from mininet_tests.testing.eventually import eventually
@@ -90,7 +90,8 @@ def flows(site):
 
 def stored(site):
     """What another process would find."""
-    return {r.reservation_id: r for r in site.store.load().reservations}
+    past = site.store.past(PastQuery(limit=100)).found
+    return {r.reservation_id: r for r in (*site.store.load().reservations, *past)}
 
 
 def test_a_save_that_hangs_fails_in_time_and_the_next_one_at_once(site):
@@ -158,7 +159,7 @@ def test_the_clock_goes_on_while_the_store_hangs_and_is_saved_later(site):
     assert site.use_cases.saves.unsaved_us == 0
     site.use_cases.tick()
     now = stored(site)
-    assert now == {r.reservation_id: r for r in site.use_cases.reservations()}
+    assert now == {name: site.reservation(name) for name in ("r", "later")}
     assert now["later"].state is ReservationState.ACTIVE
 
 
@@ -194,7 +195,7 @@ def test_a_release_that_went_through_unheard_is_so_even_if_the_clock_has_acted_m
     site.answers()
     recovered(site)
     site.use_cases.tick()
-    known = site.use_cases.reservation("r")
+    known = site.reservation("r")
     assert known.state is ReservationState.RELEASED
     assert known.version > seen.version
     assert stored(site)["r"] == known

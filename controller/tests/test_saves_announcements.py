@@ -152,13 +152,13 @@ def test_who_reads_what_has_ended_is_told_in_time_that_the_database_hangs(site, 
     monkeypatch.setattr("controller.store.store.READ_WITHIN_S", 0.2)
     announced(site)
     hanging = threading.Event()
-    found = site.store._database.ended
+    found = site.store._database.ask
 
     def slow(query):
         hanging.wait(30)
         return found(query)
 
-    site.store._database.ended = slow
+    site.store._database.ask = slow
     for _ in range(2):
         with pytest.raises(StoreFailed, match="has not answered"):
             known(site, "other")
@@ -176,7 +176,7 @@ def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
     def gone(_):
         raise OSError("no route to host")
 
-    site.store._database.ended = gone
+    site.store._database.ask = gone
     found, lacks = Announced(site.state, site.store).page(0, 10, ())
     assert [getattr(one, "announcement", one).announcement_id for one in found] == ["image", "other"]
     assert lacks == "no route to host"

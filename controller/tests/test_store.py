@@ -13,8 +13,9 @@ import pytest
 from controller.store import Changes, Store, StoreFailed, UrlNotUsable
 from controller.store.backends import backend
 from controller.store.rows import merged
+from controller.tests.past_contract import done, of
 from controller.tests.store_child import reservation
-from controller.tests.store_contract import Broken, StoreContract, done, of
+from controller.tests.store_contract import Broken, StoreContract
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from controller.plan.lifecycle import Illegal, ReservationState
 from controller.plan.plan import Selector
 from controller.plan.purchases import Period
 from controller.plan.reservations import Reservation
+from controller.reserved import Reserved
 from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed
 from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of, watch_of
@@ -87,8 +88,8 @@ def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are
     assert value_of(after).desired.plan.entries == site.value.desired.plan.entries
     while site.value.wished.ledger.due_us() is not None:
         site.clock.now_us = site.value.wished.ledger.due_us()
-        site.use_cases.tick()
-        use_cases.tick()
+        site.use_cases.tick().result(5)
+        use_cases.tick().result(5)
         assert value_of(after).wished.ledger.reservations == site.value.wished.ledger.reservations
 
 
@@ -101,8 +102,9 @@ def test_a_start_that_passed_while_no_controller_ran_is_acted_on_at_once(site):
     _, use_cases = after_restart(site)
     use_cases.tick()
     assert use_cases.reservation("r").state is ReservationState.PROVISIONING
-    assert use_cases.reservation("missed").state is ReservationState.EXPIRED
-    assert "no controller" in use_cases.reservation("missed").reason
+    missed = Reserved(use_cases, site.store).one("missed")
+    assert missed.state is ReservationState.EXPIRED
+    assert "no controller" in missed.reason
 
 
 def test_a_reservation_between_hosts_enters_the_plan_at_its_start_and_leaves_it_at_its_end(site):
@@ -144,7 +146,7 @@ def test_atlanticwave_fault_a_schedule_is_not_only_echoed_but_acted_on(site):
     for at_us in (START_US + 9 * S, START_US + 10 * S, START_US + 110 * S):
         site.clock.now_us = at_us
         site.converge()
-        states.append(site.use_cases.reservation("r").state)
+        states.append(site.reservation("r").state)
     assert states == [ReservationState.COMMITTED, ReservationState.ACTIVE, ReservationState.EXPIRED]
 
 
@@ -292,7 +294,7 @@ def test_the_clock_and_the_convergence_do_all_of_it_by_themselves(tmp_path):
     seen = {}
 
     def expired():
-        state = use_cases.reservation("r").state
+        state = Reserved(use_cases, store).one("r").state
         seen.setdefault(state, time.time_ns() // 1000 - now_us)
         return state is ReservationState.EXPIRED
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.northbound.rest.shapes import WHOLE, Carried, ClassOf, ConnectionsOut, RateStep, Reasons, Time
+from controller.northbound.rest.shapes import WHOLE, Carried, ClassOf, ConnectionsOut, Lacks, RateStep, Reasons, Time
 from controller.plan.announcement_states import AnnouncementState
 from controller.state.progress import Hindrance
 
@@ -69,7 +69,4 @@ class AnnouncementPage(TypedDict):
 
     announcements: Annotated[list[AnnouncementOut], Field(description="In the order they were made.")]
     next: Annotated[str | None, Field(description="The cursor of the next page; null on the last.")]
-    lacks: Annotated[
-        str | None,
-        Field(description="Why those that have ended are not all there: the database's words; null if they are."),
-    ]
+    lacks: Lacks

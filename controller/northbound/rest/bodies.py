@@ -15,6 +15,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
 from controller.plan.volume import Volume
+from controller.reserved import ReservationFilter
 from topology import units
 from topology.protocol import FlowClass
 from topology.wire import Framing
@@ -295,16 +296,16 @@ class ReservationQuery(Body):
         default=None, max_length=200, description="Contains these words, in any case.", examples=["night"]
     )
 
-    def matches(self, known: Reservation) -> bool:
-        """Return whether a reservation is meant."""
-        return (
-            (not self.state or known.state in self.state)
-            and (not self.flow_class or known.flow_class in self.flow_class)
-            and (self.a_end is None or known.a_end == self.a_end)
-            and (self.z_end is None or known.z_end == self.z_end)
-            and (self.after is None or known.end_us > self.after)
-            and (self.before is None or known.start_us < self.before)
-            and (self.description is None or self.description.casefold() in known.description.casefold())
+    def value(self) -> ReservationFilter:
+        """Return which reservations are meant."""
+        return ReservationFilter(
+            tuple(self.state),
+            tuple(self.flow_class),
+            self.a_end,
+            self.z_end,
+            self.after,
+            self.before,
+            self.description,
         )
 
 

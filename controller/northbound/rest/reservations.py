@@ -1,12 +1,14 @@
 """``/v1/reservations`` and ``/v1/availability``: parse, call, render."""
 
+import asyncio
 import secrets
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from controller.errors import Outdated, Unconditional
+from controller.errors import NotKnown, Outdated, Unconditional
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_promises
@@ -23,8 +25,9 @@ from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, 
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import ReservationState
+from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.reservations import Reservation
+from controller.saves import Saved
 
 Name = Annotated[str, Path(alias="id", description="The reservation's id.", examples=["9f86d081884c7d65"])]
 IfMatch = Annotated[
@@ -49,6 +52,7 @@ class Reservations:
 
     def __init__(self, dependencies: Dependencies, decisions: Decisions) -> None:
         self._use_cases = dependencies.use_cases
+        self._reserved = dependencies.reserved
         self._network = dependencies.network
         self._now_us = dependencies.now_us
         self._decisions = decisions
@@ -67,7 +71,7 @@ class Reservations:
         add(routes, f"POST {one}/commit", self.commit, shown, 404, 409, 422, 503)
         add(routes, f"POST {one}/renew", self.renew, shown, *writes)
         add(routes, f"GET {many}", self.page, page, 422)
-        add(routes, f"GET {one}", self.get, shown | same, 404, 422)
+        add(routes, f"GET {one}", self.get, shown | same, 404, 422, 503)
         add(routes, f"PATCH {one}", self.change, shown, *writes, 412, 428)
         add(routes, f"DELETE {one}", self.release, shown, 404, 409, 412, 422, 503)
         add(routes, "GET /v1/availability", self.availability, free, 404, 422)
@@ -80,10 +84,14 @@ class Reservations:
         """
         name = secrets.token_hex(8)
         created = partial(_created, name, body, key)
-        held = self._decisions.decided("reservation", partial(self._use_cases.hold, body.request, created))
+        hold = partial(self._decisions.decided, "reservation", partial(self._use_cases.hold, body.request, created))
+        held = hold() if key is None else await asyncio.to_thread(hold)
         value, saved = held.value, held.saved
         if body.commit and isinstance(value, Reservation) and value.state is ReservationState.HELD:
-            committed = self._use_cases.commit(value.reservation_id)
+            try:
+                committed = self._use_cases.commit(value.reservation_id)
+            except NotKnown:  # it has lapsed already
+                return self._shown(await self._ended_and(value.reservation_id, LifecycleEvent.COMMIT))
             value, saved = committed.value, committed.saved  # which is saved after the hold
         await once_saved(saved)
         if isinstance(value, Refused):
@@ -93,19 +101,16 @@ class Reservations:
 
     async def commit(self, name: Name) -> Response:
         """Make a hold a promise. One that is a promise already stays so."""
-        done = self._use_cases.commit(name)
-        await once_saved(done.saved)
-        return self._shown(done.value)
+        return await self._done(name, LifecycleEvent.COMMIT, partial(self._use_cases.commit, name))
 
     async def renew(self, name: Name, body: RenewalIn | None = None) -> Response:
         """Keep a hold for longer, from now."""
-        done = self._use_cases.renew(name, (body or RenewalIn()).hold_s * 1_000_000)
-        await once_saved(done.saved)
-        return self._shown(done.value)
+        renew = partial(self._use_cases.renew, name, (body or RenewalIn()).hold_s * 1_000_000)
+        return await self._done(name, LifecycleEvent.RENEW, renew)
 
     async def get(self, name: Name, if_none_match: IfNoneMatch = None) -> Response:
         """Return a reservation."""
-        known = self._use_cases.reservation(name)
+        known = await self._one(name)
         if if_none_match is not None:
             tags = strong_tags(if_none_match.replace("W/", ""), "If-None-Match")
             if tags is None or str(known.version) in tags:
@@ -113,11 +118,15 @@ class Reservations:
         return self._shown(known)
 
     def page(self, request: Request, query: Annotated[ReservationQuery, Query()]) -> Response:
-        """Return reservations in order of creation, a page at a time."""
+        """Return reservations in order of creation, a page at a time.
+
+        A page may have fewer than `limit`, even none, though `next` says that there are more. While the database cannot
+        be read they are those that have not ended (`lacks`).
+        """
         after = 0 if query.cursor is None else sequence_after(query.cursor)
-        found = [r for r in self._use_cases.reservations() if r.sequence > after and query.matches(r)]
-        page, more = found[: query.limit], len(found) > query.limit
-        cursor = cursor_after(page[-1].sequence) if more else None
+        found = self._reserved.page(query.value(), after, query.limit)
+        page = found.page
+        cursor = None if found.go_on_after is None else cursor_after(found.go_on_after)
         return answer(
             {
                 "reservations": [
@@ -125,6 +134,7 @@ class Reservations:
                     for known, obstacles in zip(page, self._use_cases.obstacles(page), strict=True)
                 ],
                 "next": cursor,
+                "lacks": found.lacks or None,
             },
             headers=linked(request, cursor),
         )
@@ -133,16 +143,14 @@ class Reservations:
         """Change a reservation; its own share counts as free. Refused, nothing has changed."""
         if if_match is None:
             raise Unconditional(name)
-        version = self._version(name, if_match)
-        done = self._decisions.decided("change", partial(self._use_cases.change, name, body.changed, version))
-        await once_saved(done.saved)
-        return refusal(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
+        version = await self._version(name, if_match)
+        change = partial(self._use_cases.change, name, body.changed, version)
+        return await self._done(name, LifecycleEvent.CHANGE, partial(self._decisions.decided, "change", change))
 
     async def release(self, name: Name, if_match: IfMatch = None) -> Response:
         """Give a reservation back. One that is given back already stays so."""
-        done = self._use_cases.release(name, None if if_match is None else self._version(name, if_match))
-        await once_saved(done.saved)
-        return self._shown(done.value)
+        version = None if if_match is None else await self._version(name, if_match)
+        return await self._done(name, LifecycleEvent.RELEASE, partial(self._use_cases.release, name, version))
 
     def availability(self, query: Annotated[AvailabilityQuery, Query()]) -> Response:
         """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
@@ -155,13 +163,36 @@ class Reservations:
         (obstacles,) = self._use_cases.obstacles([value])
         return answer(render_promises.reservation(value, self._network, obstacles), status, headers)
 
-    def _version(self, name: str, if_match: str) -> int:
+    async def _one(self, name: str) -> Reservation:
+        """Return a reservation, from memory or from the store."""
+        try:
+            return self._use_cases.reservation(name)
+        except NotKnown:
+            return await asyncio.to_thread(self._reserved.one, name)
+
+    async def _ended_and(self, name: str, event: LifecycleEvent) -> Reservation:
+        return await asyncio.to_thread(self._reserved.ended_and, name, event)
+
+    async def _done(
+        self, name: str, event: LifecycleEvent, act: Callable[[], Saved[Reservation] | Saved[Reservation | Refused]]
+    ) -> Response:
+        """Let something happen to a reservation, and answer when it is saved."""
+        try:
+            done = act()
+        except NotKnown as error:
+            if error.kind != "reservation":
+                raise
+            return self._shown(await self._ended_and(name, event))
+        await once_saved(done.saved)
+        return refusal(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
+
+    async def _version(self, name: str, if_match: str) -> int:
         """Return the version that a client has seen, if that is the present one.
 
         Raises:
             Outdated: it is not.
         """
-        version = self._use_cases.reservation(name).version
+        version = (await self._one(name)).version
         tags = strong_tags(if_match, "If-Match")
         if tags is not None and str(version) not in tags:
             raise Outdated("reservation", name, max((int(tag) for tag in tags if tag.isdecimal()), default=0), version)

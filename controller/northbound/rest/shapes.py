@@ -98,12 +98,19 @@ class ReservationOut(_Ends):
     reasons: Reasons
 
 
+Lacks = Annotated[
+    str | None,
+    Field(description="Why those that have ended are not all there: the database's words; null if they are."),
+]
+
+
 @with_config(WHOLE)
 class ReservationPage(TypedDict):
     """Some of the reservations, in order of creation."""
 
     reservations: Annotated[list[ReservationOut], Field(description="In order of creation.")]
     next: Annotated[str | None, Field(description="The cursor of the next page; null on the last.")]
+    lacks: Lacks
 
 
 _OfferClass = TypedDict("_OfferClass", {"class": ClassOf})

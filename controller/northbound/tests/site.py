@@ -3,6 +3,7 @@
 from controller.announced import Announced
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
+from controller.reserved import Reserved
 from controller.tests.fakes import START_US, FakeSite
 from topology.units import shown_time
 
@@ -24,6 +25,7 @@ def dependencies_of(site: FakeSite) -> Dependencies:
     return Dependencies(
         reports=site.reports,
         use_cases=site.use_cases,
+        reserved=Reserved(site.use_cases, site.store),
         announced=Announced(site.state, site.store),
         events=site.state.events,
         network=network,

@@ -346,7 +346,7 @@ class Promises(RuleBasedStateMachine):
         """Another process with what was saved: the same calendar and the same timers."""
         self.keep()
         again = KeptLedger(self.ledger.network, DEFAULT_POLICY)
-        again.restore(self.saved.values(), self.announced.values(), self.now_us)
+        again.restore([r for r in self.saved.values() if r.state not in ENDED], self.announced.values(), self.now_us)
         assert again.reservations == self.ledger.reservations
         assert again.announcements == self.ledger.announcements
         assert again.calendar == self.ledger.calendar

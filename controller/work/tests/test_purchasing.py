@@ -12,6 +12,7 @@ from controller.plan.purchases import PurchaseState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import settings
 from controller.providers.tests.fake_oscars import FakeOscars, Faults, running
+from controller.reserved import Reserved
 from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from controller.work.purchasing import Purchasing
@@ -61,7 +62,7 @@ class BuyingSite(FakeSite):
 
     def reservation(self, name):
         """As it is now."""
-        return self.use_cases.reservation(name)
+        return Reserved(self.use_cases, self.store).one(name)
 
     def bought(self):
         """What is bought and not over."""

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from controller.store import Store, StoreError, StoreFailed
 from controller.store.backends import LOCK, backend
+from controller.tests.past_contract import ACK_S, done, of
 from controller.tests.store_child import reservation
-from controller.tests.store_contract import ACK_S, Broken, StoreContract, done, of
+from controller.tests.store_contract import Broken, StoreContract
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
 
 pytestmark = [

@@ -1,0 +1,121 @@
+"""What every store keeps to about what has ended; a part of the whole contract."""
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from controller.plan.lifecycle import ENDED, ReservationState
+from controller.plan.reservations import Reservation
+from controller.store import WINDOW_ROWS, Changes, EndedKind, PastPage, PastQuery, Store
+from controller.store.rows import reservation_row
+from controller.store.schema import VERSION_TABLE
+from controller.store.tables import RESERVATIONS
+from controller.tests.store_child import reservation
+from topology.protocol import FlowClass
+
+ACK_S = 30.0
+
+_VERSIONS = sa.table(VERSION_TABLE, sa.column("version_num"))
+
+
+def done(store: Store, changes: Changes) -> None:
+    """Save and wait."""
+    store.save(changes).result(ACK_S)
+
+
+def of(*some: Reservation) -> Changes:
+    """Changes of reservations alone."""
+    return Changes(reservations=some)
+
+
+def downgrade(connection: sa.Connection) -> None:
+    """Make an empty database of today one of schema 0003, in which what had ended was among the others."""
+    connection.execute(sa.text("DROP TABLE ended_reservations"))
+    for name in ("number", "key"):
+        connection.execute(sa.DDL(f"DROP INDEX ended_announcements_{name}"))
+    connection.execute(sa.text("ALTER TABLE ended_announcements DROP COLUMN number"))
+    connection.execute(sa.update(_VERSIONS).values(version_num="0003"))
+
+
+class PastContract:
+    """For :class:`~controller.tests.store_contract.StoreContract`, which has the fixtures."""
+
+    def test_what_has_ended_is_not_loaded_and_is_read_once_it_is_asked_for(self, store, url):
+        live, over = reservation(1), replace(reservation(2), state=ReservationState.RELEASED, key="k")
+        done(store, of(live, replace(over, state=ReservationState.HELD)))
+        done(store, of(over))
+        assert store.load().reservations == (live,)
+        assert store.load().last_ended == 2
+        assert store.past_one("r2") == store.past_with_key("k") == over
+        assert store.past_one("r1") is store.past_with_key("key 1") is store.past_with_key("") is None
+        assert store.past(PastQuery(limit=5)) == PastPage((over,), None)
+
+    def test_pages_of_what_has_ended_are_in_order_and_by_what_is_asked(self, store):
+        states = sorted(ENDED)
+        many = [replace(reservation(n), state=states[n % 3], a_end=f"h{n % 2}") for n in range(1, 31)]
+        done(store, of(*reversed(many)))
+        first = store.past(PastQuery(limit=10))
+        assert first == PastPage(tuple(many[:10]), 10)
+        assert store.past(PastQuery(after=10, limit=30)) == PastPage(tuple(many[10:]), None)
+        two = PastQuery(after=4, limit=50, states=tuple(states[:2]), a_end="h1", ends_after_us=90 * 10**6)
+        wanted = [r for r in many if r.sequence > 4 and r.state in states[:2] and r.a_end == "h1"]
+        assert store.past(two).found == tuple(r for r in wanted if r.end_us > 90 * 10**6)
+        early = PastQuery(limit=50, flow_classes=(FlowClass.PREDICTABLE,), starts_before_us=3 * 10**6, z_end="archive")
+        assert store.past(early).found == tuple(many[:2])
+        assert store.past(replace(early, flow_classes=(FlowClass.URGENT,))).found == ()
+
+    def test_a_page_looks_at_no_more_than_a_window_and_says_where_that_ends(self, store):
+        states = sorted(ENDED)
+        many = [replace(reservation(n), state=states[n % 2], a_end="h") for n in range(1, 2 * WINDOW_ROWS + 11)]
+        done(store, of(*many[:-1], replace(many[-1], a_end="other")))
+        found = []
+        for after, up_to in ((0, WINDOW_ROWS), (WINDOW_ROWS, 2 * WINDOW_ROWS), (2 * WINDOW_ROWS, None)):
+            page = store.past(PastQuery(after=after, limit=10, a_end="other"))
+            found += page.found
+            assert page.up_to == up_to
+        assert [r.sequence for r in found] == [2 * WINDOW_ROWS + 10]
+        assert store.past(PastQuery(limit=10, states=tuple(states[:2]), a_end="other")).up_to == 2 * WINDOW_ROWS - 1
+
+    def test_history_has_all_that_has_ended_in_the_order_it_was_saved(self, store, url):
+        for n in (3, 1, 2):
+            done(store, of(replace(reservation(n), state=ReservationState.EXPIRED)))
+        first = store.history(0, 2)
+        assert [one.ended.sequence for one in first] == [3, 1]
+        assert [one.ended.sequence for one in store.history(first[-1].number, 9)] == [2]
+        store.close()
+        again = Store(url)
+        again.open()
+        assert again.forget(EndedKind.RESERVATION, 10, 2) == 2  # the oldest: 1 and 2
+        assert again.forget(EndedKind.RESERVATION, 10, 2) == 1
+        assert (again.history(0, 9), again.load().last_ended) == ((), 3)
+        again.close()
+        last = Store(url)
+        last.open()
+        done(last, of(replace(reservation(9), state=ReservationState.FAILED)))
+        assert [one.number for one in last.history(0, 9)] == [4]  # no number is used twice
+        last.close()
+
+    def test_only_what_ended_before_a_time_is_forgotten_the_oldest_first(self, store):
+        done(store, of(*(replace(reservation(n), state=ReservationState.EXPIRED) for n in range(1, 11))))
+        done(store, of(reservation(11)))
+        assert store.forget(EndedKind.RESERVATION, 9, 3) == 3
+        assert [r.sequence for r in store.past(PastQuery(limit=20)).found] == [4, 5, 6, 7, 8, 9, 10]
+        assert store.forget(EndedKind.RESERVATION, 9, 100) == 5
+        assert store.forget(EndedKind.RESERVATION, 9, 100) == store.forget(EndedKind.ANNOUNCEMENT, 9, 100) == 0
+        assert [r.sequence for r in store.load().reservations] == [11]
+
+    def test_a_database_of_before_is_sorted_into_what_has_ended_and_what_has_not(self, engine, url):
+        over = [replace(reservation(n), state=state, changed_us=100 - n) for n, state in enumerate(sorted(ENDED), 1)]
+        with engine.begin() as connection:
+            downgrade(connection)
+            rows = [reservation_row(r) for r in (*over, reservation(7))]
+            connection.execute(sa.insert(RESERVATIONS), rows)
+            sql = "INSERT INTO ended_announcements VALUES (8, 'a', 'lapsed', 1, '', '{}')"
+            connection.execute(sa.text(sql))
+        again = Store(url)
+        again.open()
+        assert again.load().reservations == (reservation(7),)
+        assert again.load().last_ended == 8
+        assert again.past(PastQuery(limit=9)).found == tuple(over)
+        assert [one.ended for one in again.history(0, 3)] == over[::-1]
+        again.close()
