@@ -55,11 +55,6 @@ class Site:
             ledger.set_schedule(Hop(tail, head), ((p.start_us, p.end_us, p.rate_bps) for p in periods))
         return ledger
 
-    def longest_rtt_us(self) -> int:
-        """Return the round-trip time between the two hosts that are furthest from each other, microseconds."""
-        paths = (self.network.path(a.name, z.name) for a in self.network.hosts for z in self.network.hosts)
-        return max(self.network.path_rtt_us(path) for path in paths)
-
     @cached_property
     def redundant(self) -> frozenset[str]:
         """The circuits whose two ends are joined without them too."""
@@ -70,7 +65,7 @@ class Site:
         """The window a receiver must be able to open: the longest path at the highest rate, with recovery."""
         wire_bps = max(link.rate_bps for _, _, link in self.network.circuit_links)
         payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
-        return RECEIVE_WINDOW_BDPS * payload_bps * self.longest_rtt_us() // 8_000_000
+        return RECEIVE_WINDOW_BDPS * payload_bps * self.network.longest_rtt_us() // 8_000_000
 
 
 def flow_between(network: Network, name: FlowId, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:

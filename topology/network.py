@@ -137,7 +137,10 @@ class Network:
         self.sites = tuple(dict.fromkeys(switch.site for switch in self.switches))
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self._circuits: dict[str, Circuit] = {}
-        self._paths: dict[tuple[str, str, frozenset[str]], tuple[str, ...]] = {}
+        self._by_name = {host.name: host for host in reversed(self.hosts)}
+        self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
+        self._joined: dict[str, str] | None = None
+        self._circuit_hops: tuple[Hop, ...] = ()
         for node in nodes:
             self.graph.add_node(node.name, node=node)
 
@@ -147,7 +150,7 @@ class Network:
         self.graph.add_edge(z_end, a_end, link=za)
         if az.circuit is not None:
             self.add_circuit(az.circuit, (a_end, z_end))
-        self._paths.clear()
+        self._forget()
 
     def add_line(self, ends: tuple[str, str], line: Line, az: Link, za: Link) -> None:
         """Join two switches by a circuit that is a node of its own; behind it no time passes."""
@@ -157,7 +160,13 @@ class Network:
             out = replace(link, delay_us=0, port_no=0, port_name="", circuit=None, vlan_vid=None)
             self.graph.add_edge(line.name, head, link=out)
         self.add_circuit(line.name, ends)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was found while the network had other links."""
         self._paths.clear()
+        self._joined = None
+        self._circuit_hops = ()
 
     def add_circuit(self, name: str, ends: tuple[str, str]) -> None:
         """Note that the links between two switches are a circuit, seen from the first of them."""
@@ -176,10 +185,9 @@ class Network:
         Raises:
             UnknownNode: no host has this name.
         """
-        for host in self.hosts:
-            if host.name == name:
-                return host
-        raise UnknownNode(name, tuple(h.name for h in self.hosts))
+        if name not in self._by_name:
+            raise UnknownNode(name, tuple(h.name for h in self.hosts))
+        return self._by_name[name]
 
     def links(self) -> Iterator[tuple[str, str, Link]]:
         """Yield (from, to, link) for every direction."""
@@ -222,7 +230,9 @@ class Network:
     @property
     def circuit_links(self) -> tuple[tuple[str, str, Link], ...]:
         """Every direction of every circuit as (from, to, link), in the order they were added."""
-        return tuple((tail, head, link) for tail, head, link in self.links() if link.circuit is not None)
+        if not self._circuit_hops:
+            self._circuit_hops = tuple(Hop(t, h) for t, h, link in self.links() if link.circuit is not None)
+        return tuple((*hop, self.link(*hop)) for hop in self._circuit_hops)
 
     def edge_switch(self, site: str) -> Switch:
         """Return the switch at the edge of a site.
@@ -246,14 +256,64 @@ class Network:
         Raises:
             networkx.NetworkXNoPath: there is none.
         """
-        known = source, target, down
-        if known not in self._paths:
+        if source == target:
+            return (source,)
+        first, last = self._joint(source), self._joint(target)
+        middle = self._from(first, down).get(last)
+        if middle is None:
+            raise nx.NetworkXNoPath(f"there is no path from {source} to {target}")
+        return (source,) * (first != source) + middle + (target,) * (last != target)
 
-            def weight(_tail: str, _head: str, edge: dict[str, Link]) -> int | None:
-                return None if edge["link"].circuit in down else edge["link"].delay_us + 1
+    def _joint(self, name: str) -> str:
+        """Return where paths from and to a node part: at its only neighbour for a host that has one, else there."""
+        return self._joints().get(name, name)
 
-            self._paths[known] = min(map(tuple, nx.all_shortest_paths(self.graph, source, target, weight=weight)))
-        return self._paths[known]
+    def _joints(self) -> dict[str, str]:
+        """Return, by host, its only neighbour: a node that is no host, by links that are no circuit."""
+        if self._joined is None:
+            hosts, found = {host.name for host in self.hosts}, dict[str, str]()
+            for host in hosts & set(self.graph):
+                beside = {*self.graph.successors(host), *self.graph.predecessors(host)} - hosts
+                if len(beside) == 1 == self.graph.in_degree(host) == self.graph.out_degree(host):
+                    (only,) = beside
+                    if self.link(host, only).circuit is None is self.link(only, host).circuit:
+                        found[host] = only
+            self._joined = found
+        return self._joined
+
+    def _from(self, source: str, down: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        """Return the paths from a node to all others that can be in between, by their ends: one Dijkstra for all."""
+        if (source, down) not in self._paths:
+            joints = self._joints()
+
+            def weight(_tail: str, head: str, edge: dict[str, Link]) -> int | None:
+                link = edge["link"]
+                return None if head in joints or link.circuit in down else link.delay_us + 1
+
+            before, nearest_first = nx.dijkstra_predecessor_and_distance(self.graph, source, weight=weight)
+            found: dict[str, tuple[str, ...]] = {source: (source,)}
+            for name in nearest_first:
+                if name != source:
+                    found[name] = min((*found[tail], name) for tail in before[name])
+            self._paths[source, down] = found
+        return self._paths[source, down]
+
+    def longest_rtt_us(self) -> int:
+        """Return the round-trip time between the two hosts that are furthest from each other, microseconds."""
+        access_us: dict[str, list[int]] = {}  # by where hosts are joined, what they have before it, the most first
+        for host in self.hosts:
+            joint = self._joint(host.name)
+            path = (host.name,) if joint == host.name else (host.name, joint)
+            access_us.setdefault(joint, []).append(self.path_rtt_us(path))
+        for times_us in access_us.values():
+            times_us.sort(reverse=True)
+        apart = (
+            a_us[0] + self.path_rtt_us(self.path(a, z)) + z_us[0]
+            for a, a_us in access_us.items()
+            for z, z_us in access_us.items()
+            if a != z
+        )
+        return max([*apart, *(sum(us[:2]) if len(us) > 1 else 0 for us in access_us.values())])
 
     def path_rtt_us(self, path: tuple[str, ...]) -> int:
         """Return the round-trip time there along a path and back by the same nodes, without queueing, microseconds."""
