@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import agent, client, pki
+from apps.cli import agent, client, pki, store
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -93,7 +93,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-app.registered_commands += client.app.registered_commands
+app.registered_commands += client.app.registered_commands + store.app.registered_commands
 
 
 def main() -> None:

@@ -20,8 +20,11 @@ from apps.main import app
 from controller.northbound.tests.site import api_of
 from controller.security import pki_files
 from controller.settings.network import network_at
+from controller.store import Store
 from controller.tests.fakes import FakeSite, ready_site, sending_image
+from controller.tests.past_contract import done, of
 from controller.tests.serving import served
+from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
 from mininet_tests.testing.networks import chile_illinois
 from topology.certificates import Kind
@@ -145,8 +148,12 @@ def test_the_api_answers_what_the_document_says(url, tmp_path):
 
 
 def test_the_commands_print_what_the_document_says(tmp_path):
+    store = Store(f"sqlite:///{tmp_path}/headway.db")
+    store.open()
+    done(store, of(*map(reservation, range(4))))
     with served(api_of(idle_site())) as url:
         follow("cli.md", url, tmp_path)
+    store.close()
 
 
 def test_the_agents_commands_print_what_the_document_says(tmp_path):

@@ -54,6 +54,9 @@ class Backend(Protocol):
             StoreBusy: another one has it.
         """
 
+    def snapshot(self) -> Connection:
+        """Return a connection that only reads, as everything was at one moment, whoever has the database."""
+
     def drop(self, connection: Connection) -> None:
         """Close a connection, which may be broken."""
 
@@ -110,6 +113,15 @@ class Sqlite:
         if self._path is not None and self._lock is None:
             self._lock = self._locked(self._path.with_name(self._path.name + ".lock"))
         return self._engine.connect()
+
+    def snapshot(self) -> Connection:
+        """See :meth:`Backend.snapshot`. With a log beside the file, who reads waits for nobody, nor is waited for."""
+        if self._path is not None and not self._path.exists():
+            raise FileNotFoundError(2, "there is no such file", str(self._path))
+        url = URL.create("sqlite", database=None if self._path is None else str(self._path))
+        reading = create_engine(url, poolclass=NullPool, hide_parameters=True)
+        event.listen(reading, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+        return reading.connect()
 
     def drop(self, connection: Connection) -> None:
         """See :meth:`Backend.drop`."""
@@ -178,6 +190,10 @@ class Postgresql:
             self.drop(connection)
             raise
         return connection
+
+    def snapshot(self) -> Connection:
+        """See :meth:`Backend.snapshot`."""
+        return self._engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     def drop(self, connection: Connection) -> None:
         """See :meth:`Backend.drop`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
+import structlog
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -36,6 +37,7 @@ from controller.store.text import original, storable
 from topology import __version__
 
 T = TypeVar("T")
+log = structlog.get_logger()
 
 TIME, PROOF = "time", "written_at"
 
@@ -67,7 +69,8 @@ class Database:
         """
         self._disconnect()
         connection = self._connection = self._backend.connect()
-        migrate(connection, self.shown)
+        if change := migrate(connection, self.shown):
+            log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
         with connection.begin():
             found = connection.execute(select(META.c.value).where(META.c.key == WRITTEN_BY)).scalar()
             if found is None:

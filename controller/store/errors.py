@@ -4,6 +4,7 @@ StoreError
 ├── UrlNotUsable     the URL names no database that we can use
 ├── StoreBusy        another controller has it
 ├── StoreNewer       a newer Headway has written it
+├── NotRestorable    a backup cannot be put into it
 └── StoreFailed      it cannot be read or written; nothing since the last acknowledged save is in it for certain
 
 Every ``url`` here is without password. They are data classes, but not frozen ones: contextlib writes ``__traceback__``
@@ -67,6 +68,17 @@ class StoreNewer(StoreError):
             f"{self.url} was written by Headway {self.written_by} (schema {self.found}), this is {self.running} and "
             f"knows schemas up to {self.known}: install {self.written_by} or newer, or restore a backup"
         )
+
+
+@dataclass(eq=False)
+class NotRestorable(StoreError):
+    """A backup is not whole, or the store has something already; nothing was written."""
+
+    why: str
+
+    def __str__(self) -> str:
+        """Return what is in the way, for people."""
+        return self.why
 
 
 @dataclass(eq=False)

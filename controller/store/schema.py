@@ -1,8 +1,9 @@
 """The schema of a database: brought to what this Headway knows, or refused if it is beyond that."""
 
+import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
@@ -14,37 +15,53 @@ from controller.store.errors import StoreNewer
 from controller.store.tables import META
 from topology import __version__
 
-log = structlog.get_logger()
-
 VERSION_TABLE = "headway_version"  # not Alembic's usual name: another application's may be in the same database
 WRITTEN_BY = "written_by"
 
 _SCRIPTS = Path(__file__).parents[1] / "migrations"
 
 
-def migrate(connection: Connection, shown: str) -> None:
-    """Bring the database to the newest schema, in one transaction.
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """From which schema, None if there was none, to which."""
+
+    found: str | None
+    made: str
+
+
+def migrate(connection: Connection, shown: str, to: str = "", written_by: str = "") -> "SchemaChange | None":
+    """Bring the database to a schema, in one transaction: the caller's, or one of its own; return what has changed.
 
     Args:
         connection: to a database that nobody else changes meanwhile.
         shown: its URL without password.
+        to: which; the newest if empty.
+        written_by: who has written what is to come into it, if that is not in the database.
 
     Raises:
-        StoreNewer: its schema is not known here.
+        StoreNewer: its schema, or the one it is to have, is not known here.
     """
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     config.attributes.update(connection=connection, version_table=VERSION_TABLE)
     scripts = ScriptDirectory.from_config(config)
     newest = scripts.get_current_head() or ""
-    with connection.begin():
-        found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
-        if found == newest:
-            return
-        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
-            raise StoreNewer(shown, found, newest, _written_by(connection), __version__)
-        command.upgrade(config, "head")
-    log.info("store.migrated", database=shown, from_schema=found, to_schema=newest)
+    wanted, known = to or newest, {script.revision for script in scripts.walk_revisions()}
+    with contextlib.nullcontext() if connection.in_transaction() else connection.begin():
+        found = revision(connection)
+        if found == wanted:
+            return None
+        for one in filter(None, (found, wanted)):
+            if one not in known:
+                by = written_by or _written_by(connection)
+                raise StoreNewer(shown, one, newest, by, __version__)
+        command.upgrade(config, wanted)
+    return SchemaChange(found, wanted)
+
+
+def revision(connection: Connection) -> str | None:
+    """Return the schema that a database has; None if it has none of ours."""
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
 
 
 def _written_by(connection: Connection) -> str:

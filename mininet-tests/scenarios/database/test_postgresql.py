@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from controller.store import Store, StoreError, StoreFailed
 from controller.store.backends import LOCK, backend
+from controller.tests.backup_contract import BackupContract
 from controller.tests.past_contract import ACK_S, done, of
 from controller.tests.store_child import reservation
 from controller.tests.store_contract import Broken, StoreContract
@@ -194,3 +195,12 @@ def test_a_commit_is_on_the_disk_when_it_returns_even_if_the_server_was_told_oth
 def test_a_database_that_is_not_there_is_named(address):
     with pytest.raises(StoreError, match='database "nowhere" does not exist'):
         opened(str(sa.make_url(address).set(database="nowhere")))
+
+
+class TestPostgresqlBackup(BackupContract):
+    """The contract, on a server."""
+
+    @pytest.fixture
+    def url(self, address) -> str:
+        """The URL of an empty database."""
+        return address

@@ -1,0 +1,100 @@
+"""``headway backup`` and ``restore``: what a controller must not forget, in a file."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from apps.cli import base
+
+app = typer.Typer()
+STDOUT = Path("-")
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Where; - for standard input or output.")]
+Config = Annotated[
+    Path, typer.Option("--config", "-c", help="The controller's YAML file, which names the store; see --store.")
+]
+Url = Annotated[str | None, typer.Option("--store", help="The store's URL, instead of --config.")]
+USUAL = Path("/etc/headway/controller.yaml")
+
+
+@app.command()
+def backup(file: File, config: Config = USUAL, store: Url = None) -> None:
+    """Write all promises into a file, as they are at one moment; the controller may go on meanwhile.
+
+    Lines of JSON, the same for SQLite and PostgreSQL. The file appears when it is whole.
+
+    headway backup /var/backups/headway-2026-11-22.jsonl
+    """
+    from controller.store.backup import backed_up
+    from controller.store.errors import StoreError
+
+    rows: dict[str, int] = {}
+    try:
+        with _written(file) as out:
+            for line in backed_up(_url(config, store), rows):
+                out.write(line)
+    except (StoreError, OSError) as error:
+        base.stop(str(error), base.EXIT_FAILED)
+    typer.echo(f"{file}: {_counted(rows)}", err=file == STDOUT)
+
+
+@app.command()
+def restore(file: File, config: Config = USUAL, store: Url = None) -> None:
+    """Put a backup into an empty store, all of it or nothing. No controller may be using it.
+
+    The store may be of another kind than the one the backup is of, and the backup of an older version.
+
+    headway restore /var/backups/headway-2026-11-22.jsonl --store postgresql://headway@db.example.org/headway
+    """
+    from controller.store.backup import restore as restored
+    from controller.store.errors import StoreError
+
+    try:
+        with sys.stdin if file == STDOUT else file.open(encoding="utf-8") as lines:
+            done = restored(_url(config, store), lines)
+    except UnicodeDecodeError:
+        base.stop(f"{file}: this is no backup of a store", base.EXIT_FAILED)
+    except (StoreError, OSError) as error:
+        base.stop(str(error), base.EXIT_FAILED)
+    typer.echo(f"{done.shown}: {_counted(done.rows)}")
+
+
+def _url(config: Path, store: str | None) -> str:
+    """Return the store's URL; of a configuration nothing else need be right."""
+    if store is not None:
+        return store
+    from controller.errors import ConfigError
+    from controller.settings.file import read_file
+    from controller.store.settings import DEFAULT_STORE
+
+    try:
+        said = read_file(config).values
+    except ConfigError as error:
+        base.stop(str(error), base.EXIT_USAGE)
+    return str(said.get("store", DEFAULT_STORE)) if isinstance(said, dict) else DEFAULT_STORE
+
+
+def _counted(rows: dict[str, int]) -> str:
+    counts = [f"{count:,} {table.replace('_', ' ')}" for table, count in rows.items() if table != "meta"]
+    return ", ".join(counts) or "no promises"
+
+
+@contextmanager
+def _written(file: Path) -> Iterator[IO[str]]:
+    """Open a file that only its owner reads, and that is there once it is whole and on the disk."""
+    if file == STDOUT:
+        yield sys.stdout
+        return
+    part = file.with_name(f".{file.name}.part")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""Backups by the command."""
+
+import stat
+
+from typer.testing import CliRunner
+
+from apps.main import app
+from controller.store import Store
+from controller.tests.past_contract import done, of
+from controller.tests.store_child import reservation
+
+
+def run(*arguments, **more):
+    """Run the command; return exit code and all it said."""
+    ended = CliRunner().invoke(app, arguments, **more)
+    return ended.exit_code, ended.stdout + ended.stderr
+
+
+def test_a_backup_is_made_while_the_controller_runs_and_restored_when_it_does_not(tmp_path):
+    file, config, there = tmp_path / "b.jsonl", tmp_path / "c.yaml", f"sqlite:///{tmp_path}/there.db"
+    config.write_text(f"store: sqlite:///{tmp_path}/here.db\nnetwork: none that is right\n")
+    store = Store(f"sqlite:///{tmp_path}/here.db")
+    store.open()
+    done(store, of(reservation(1)))
+    assert run("backup", str(file), "--config", str(config)) == (0, f"{file}: 1 reservations\n")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    code, said = run("restore", str(file), "--config", str(config))
+    assert (code, "in use by process" in said) == (1, True)
+    store.close()
+    assert "not empty" in run("restore", str(file), "--config", str(config))[1]
+    assert run("restore", str(file), "--store", there)[0] == 0
+    assert run("backup", "-", "--store", there)[1].count('"r1"') == 1
+
+
+def test_a_backup_that_fails_leaves_the_former_one(tmp_path):
+    file = tmp_path / "b.jsonl"
+    file.write_text("yesterday's")
+    code, said = run("backup", str(file), "--store", f"sqlite:///{tmp_path}/none.db")
+    assert (code, len(said.splitlines())) == (1, 1)
+    assert [one.name for one in tmp_path.iterdir()] == ["b.jsonl"]
+    assert file.read_text() == "yesterday's"
+    assert run("restore", str(tmp_path / "gone"), "--store", f"sqlite:///{tmp_path}/x.db")[0] == 1
+    assert run("backup", str(file), "--config", str(tmp_path / "none.yaml"))[0] == 2

@@ -1,0 +1,158 @@
+"""Backups: every row of the store as lines of JSON, the same for SQLite and PostgreSQL; and back into an empty store.
+
+The first line says what follows, the last how many rows there were: a file that was cut short is not restored.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, MetaData, Table, func, insert, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from controller.store.backends import backend
+from controller.store.errors import NotRestorable, StoreFailed
+from controller.store.schema import VERSION_TABLE, migrate, revision
+from controller.store.tables import META, METADATA
+from topology import __version__
+
+FORMAT = 1
+_AT_ONCE = 1000  # rows that are inserted together
+
+
+@dataclass(frozen=True, slots=True)
+class BackupCount:
+    """What a backup has.
+
+    Attributes:
+        shown: the store's URL, without password.
+        rows: by table.
+    """
+
+    shown: str
+    rows: dict[str, int]
+
+
+def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
+    """Yield the lines of a backup, as the store was at one moment. A controller may go on with it meanwhile.
+
+    Args:
+        url: the store's.
+        rows: is told how many there were of each table.
+
+    Raises:
+        UrlNotUsable: the URL names no database that we can use.
+        StoreFailed: there is none of ours, or it cannot be read.
+    """
+    source = backend(url)
+    try:
+        connection = source.snapshot()
+        try:
+            with connection.begin():
+                schema = revision(connection)
+                if schema is None:
+                    raise StoreFailed(source.shown, "there is no store of a controller in it")
+                yield _line({"headway_backup": FORMAT, "schema": schema, "written_by": __version__})
+                for table in _tables(connection):
+                    found = connection.execute(select(table))
+                    for row in found.mappings():
+                        rows[table.name] = rows.get(table.name, 0) + 1
+                        yield _line({"table": table.name, "row": dict(row)})
+                yield _line({"rows": sum(rows.values())})
+        finally:
+            source.drop(connection)
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreFailed(source.shown, _said(error)) from error
+    finally:
+        source.release()
+
+
+def restore(url: str, lines: Iterable[str]) -> BackupCount:
+    """Put a backup into an empty store, all of it or nothing, and bring its schema up to date.
+
+    Raises:
+        UrlNotUsable: the URL names no database that we can use.
+        StoreBusy: a controller is using it.
+        StoreNewer: a newer Headway has written the backup.
+        NotRestorable: the store is not empty, or this is not a whole backup.
+        StoreFailed: it cannot be written.
+    """
+    target = backend(url)
+    try:
+        connection = target.connect()
+        try:
+            with connection.begin():
+                rows = _restored(connection, target.shown, iter(lines))
+            migrate(connection, target.shown)
+        finally:
+            target.drop(connection)
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreFailed(target.shown, _said(error)) from error
+    finally:
+        target.release()
+    return BackupCount(target.shown, rows)
+
+
+def _restored(connection: Connection, shown: str, lines: Iterator[str]) -> dict[str, int]:
+    head = _read(next(lines, ""))
+    if head.get("headway_backup") != FORMAT or not isinstance(head.get("schema"), str):
+        raise NotRestorable("this is no backup of a store")
+    for table in _tables(connection):
+        if table.name != META.name and connection.execute(select(func.count()).select_from(table)).scalar():
+            raise NotRestorable(f"{shown} is not empty: a backup is restored into an empty store only")
+    for table in _tables(connection):
+        table.drop(connection)
+    connection.execute(text(f"DROP TABLE IF EXISTS {VERSION_TABLE}"))
+    migrate(connection, shown, to=head["schema"], written_by=str(head.get("written_by")))
+    tables = {table.name: table for table in _tables(connection)}
+    rows = dict.fromkeys(tables, 0)
+    waiting: list[dict[str, Any]] = []
+    of, told = "", -1
+    for line in lines:
+        said = _read(line)
+        if "rows" in said:
+            told = said["rows"]
+            break
+        if said.get("table") not in tables:
+            raise NotRestorable(f"{said.get('table')} is no table of a store with schema {head['schema']}")
+        if said["table"] != of or len(waiting) == _AT_ONCE:
+            _put(connection, tables.get(of), waiting)
+            of, waiting = said["table"], []
+        waiting.append(said["row"])
+        rows[of] += 1
+    _put(connection, tables.get(of), waiting)
+    if told != sum(rows.values()):
+        raise NotRestorable(f"the backup is cut short: {sum(rows.values())} rows, and no end; nothing is restored")
+    return rows
+
+
+def _put(connection: Connection, table: Table | None, rows: list[dict[str, Any]]) -> None:
+    if table is not None and rows:
+        connection.execute(insert(table), rows)
+
+
+def _tables(connection: Connection) -> list[Table]:
+    """Return the tables of ours that are there, as they are."""
+    ours = set(METADATA.tables)
+    found = MetaData()
+    found.reflect(connection, only=lambda name, _: name in ours)
+    return [found.tables[name] for name in sorted(found.tables)]
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _read(line: str) -> dict[str, Any]:
+    try:
+        said = json.loads(line)
+    except ValueError:
+        raise NotRestorable("this is no backup of a store, or not a whole one") from None
+    if not isinstance(said, dict):
+        raise NotRestorable("this is no backup of a store")
+    return said
+
+
+def _said(error: Exception) -> str:
+    return "; ".join(str(getattr(error, "orig", None) or error).split("\n"))

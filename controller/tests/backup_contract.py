@@ -1,0 +1,88 @@
+"""What a backup keeps to, whatever database is behind the store: a class of tests for each kind to inherit."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from controller.store import Changes, PurchaseRow, Store, StoreBusy, StoreFailed, StoreNewer
+from controller.store.backup import backed_up, restore
+from controller.store.clock import SavedTime
+from controller.store.errors import NotRestorable
+from controller.store.tables import METADATA
+from controller.tests.past_contract import done, of
+from controller.tests.store_child import reservation
+
+
+class BackupContract:
+    """Needs a fixture ``url``: an empty database."""
+
+    def test_a_backup_of_a_store_in_use_is_restored_into_another_and_back(self, url, tmp_path):
+        first = replace(reservation(1), description="\x00 \ud800 \\ é")
+        bought = PurchaseRow("c", "p", 1, 2, 2**62, "active")
+        time, other = SavedTime("boot", 1, 2), f"sqlite:///{tmp_path}/other.db"
+        with opened(url) as store:
+            done(store, Changes((first, reservation(2)), (("a", '{"x": 1}'),), (bought,), time=time))
+            saved = store.load()
+            lines = backed_up(url, {})  # while the store is open
+            head = next(lines), next(lines)
+            done(store, of(reservation(3)))  # after the moment that the backup is of
+            assert restore(other, (*head, *lines)).rows["reservations"] == 2
+        with opened(other) as there:
+            assert (there.load(), there.time()) == (saved, time)
+            with pytest.raises(StoreBusy):
+                restore(other, ())
+        again = list(backed_up(other, {}))
+        with pytest.raises(NotRestorable, match="not empty"):
+            restore(other, again)
+        emptied(url)
+        restore(url, again)
+        with opened(url) as back:
+            assert back.load() == saved
+
+    def test_a_backup_that_is_cut_short_restores_nothing(self, url):
+        with opened(url) as store:
+            done(store, of(reservation(1), reservation(2)))
+        lines = list(backed_up(url, {}))
+        emptied(url)
+        for wrong in (lines[:-1], lines[:2], [], ["x\n"], [lines[0], '{"table": "passwd", "row": {}}', lines[-1]]):
+            with pytest.raises(NotRestorable):
+                restore(url, wrong)
+            with opened(url) as after:
+                assert after.load().reservations == ()
+        with pytest.raises(StoreNewer):
+            restore(url, [lines[0].replace('"schema":"', '"schema":"9')])
+
+    def test_a_backup_of_the_first_schema_is_brought_up_to_date(self, url):
+        row = {"id": "a", "body": "{}"}
+        lines = [{"headway_backup": 1, "schema": "0001"}, {"table": "announcements", "row": row}, {"rows": 1}]
+        restore(url, map(json.dumps, lines))
+        with opened(url) as there:
+            assert there.load().announcements == {"a": "{}"}
+
+    def test_nothing_is_no_store(self, tmp_path):
+        with pytest.raises(StoreFailed, match="no such file"):
+            list(backed_up(f"sqlite:///{tmp_path}/none.db", {}))
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Store]:
+    """A store, open."""
+    one = Store(url)
+    try:
+        one.open()
+        yield one
+    finally:
+        one.close()
+
+
+def emptied(url: str) -> None:
+    """Leave the tables of a store, without rows."""
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for table in METADATA.sorted_tables:
+            connection.execute(table.delete())
+    engine.dispose()
