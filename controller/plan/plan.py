@@ -1,6 +1,6 @@
 """The plan: who may send how much on each circuit, and what that means at each layer that enforces it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import NamedTuple
@@ -208,23 +208,36 @@ def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> 
     """
     flows = sorted((_standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
     carriers = answers(flows, policy)
-    links = {
-        hop: _link_plan(network, hop, policy, replace(demand, flows=tuple(flows)), carriers)
-        for hop in (Hop(t, h) for t, h, _ in network.circuit_links)
-    }
+    data, answered = _by_hop(flows, flows), _by_hop(flows, [carriers[f.host, f.target] for f in flows])
+    links = {}
+    for hop in (Hop(t, h) for t, h, _ in network.circuit_links):
+        crossing = [(f, f) for f in data.get(hop, ())]
+        crossing += [(f, carriers[f.host, f.target]) for f in answered.get(hop, ())]
+        links[hop] = _link_plan(network, hop, policy, demand, crossing)
     parts: dict[str, int] = {}
     for hop, link in links.items():
         back, framing = network.against(*hop), network.framing_of(hop)
-        for flow_class, limits in link.classes.items():
-            members = [f for f in flows if f.flow_class is flow_class and hop in f.links]
-            answered = _answered(flows, carriers, (hop, back), flow_class) if members else set()
-            data_bps = sum(links[share.hop].classes[share.flow_class].meter_bps for share in answered)
+        by_class: dict[FlowClass, list[Flow]] = {}
+        for flow in data.get(hop, ()):
+            by_class.setdefault(flow.flow_class, []).append(flow)
+        for flow_class, members in by_class.items():
+            shares = _answered(answered.get(hop, ()), carriers, back, flow_class)
+            data_bps = sum(links[share.hop].classes[share.flow_class].meter_bps for share in shares)
             answers_bps = data_bps * answers_ppm(framing) // PPM
-            divided = _divided(limits.meter_bps, answers_bps, members, framing)
+            divided = _divided(link.classes[flow_class].meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
     return Plan(epoch, links, entries, demand.down)
+
+
+def _by_hop(flows: Sequence[Flow], crossing: Sequence[Flow]) -> dict[Hop, list[Flow]]:
+    """Return, by hop, the flows whose data or answers cross it, in their order; ``crossing`` says by which way."""
+    found: dict[Hop, list[Flow]] = {}
+    for flow, way in zip(flows, crossing, strict=True):
+        for hop in dict.fromkeys(way.links):
+            found.setdefault(hop, []).append(flow)
+    return found
 
 
 def _standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
@@ -255,9 +268,9 @@ def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow
 
 
 def _answered(
-    flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], there_back: tuple[Hop, Hop], flow_class: FlowClass
+    flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], back: Hop, flow_class: FlowClass
 ) -> set[ClassShare]:
-    """Return the data, by circuit link and class, whose answers cross a link (there and back) in a class.
+    """Return the data, by circuit link and class, whose answers cross a link in a class.
 
     An image goes from Chile to Illinois; what crosses the link back, in its class, is its answers::
 
@@ -269,32 +282,42 @@ def _answered(
     >>> network = chile_illinois()
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
-    >>> there_back = Hop("ch1", "ls1"), Hop("ls1", "ch1")
-    >>> [str(share) for share in _answered([image], answers([image], DEFAULT_POLICY), there_back, FlowClass.URGENT)]
+    >>> carriers = answers([image], DEFAULT_POLICY)
+    >>> [str(share) for share in _answered([image], carriers, Hop("ls1", "ch1"), FlowClass.URGENT)]
     ['ls1->ch1 urgent']
+
+    Args:
+        flows: those whose answers cross the link.
+        carriers: how answers go.
+        back: the link's other direction.
+        flow_class: the class.
     """
-    there, back = there_back
     return {
         # Answers by another way than their data's have none against them; the data's first circuit stands for it.
         ClassShare(back if back in f.links else f.links[1], f.flow_class)
         for f in flows
-        if carriers[f.host, f.target].flow_class is flow_class and there in carriers[f.host, f.target].links
+        if carriers[f.host, f.target].flow_class is flow_class
     }
 
 
 def _link_plan(
-    network: Network, hop: Hop, policy: Policy, demand: PlanInput, carriers: Mapping[tuple[str, str], Flow]
+    network: Network, hop: Hop, policy: Policy, demand: PlanInput, crossing: Sequence[tuple[Flow, Flow]]
 ) -> LinkPlan:
-    """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need."""
+    """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need.
+
+    Args:
+        network: where.
+        hop: the direction.
+        policy: what each class may have.
+        demand: what circuits carry, and what is promised.
+        crossing: each flow with what of it crosses, its data or its answers.
+    """
     capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)
-    away = (crossing for f in demand.flows if f.is_away for crossing in (f, carriers[f.host, f.target]))
-    spare = {crossing.flow_class for crossing in away if hop in crossing.links}
-    for flow in demand.flows:
+    spare = {way.flow_class for flow, way in crossing if flow.is_away}
+    for flow, way in crossing:
         wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
-        for crossing in (flow, carriers[flow.host, flow.target]):
-            if hop in crossing.links:
-                wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
+        wanted[way.flow_class] = min(capacity_bps, wanted[way.flow_class] + wants_bps)
     reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
     shares = class_shares(capacity_bps, policy, wanted, reserved, spare)
     framing = network.framing_of(hop)

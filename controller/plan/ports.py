@@ -64,13 +64,12 @@ def port_bursts(plan: Plan, network: Network, paced: Collection[str]) -> tuple[P
         paced: the hosts whose agent holds the plan.
     """
     switches = {switch.name for switch in network.switches}
-    found = []
-    for tail, head, _ in network.links():
-        hop = Hop(tail, head)
-        crossing = [e for e in plan.entries if hop in e.flow.links]
-        if tail in switches and crossing:
-            found.append(_Port(plan, network, hop).burst(crossing, paced))
-    return tuple(found)
+    by_link: dict[Hop, list[Entry]] = {}
+    for entry in plan.entries:
+        for hop in entry.flow.links:
+            by_link.setdefault(hop, []).append(entry)
+    crossed = (hop for hop in (Hop(t, h) for t, h, _ in network.links()) if hop.tail in switches and hop in by_link)
+    return tuple(_Port(plan, network, hop).burst(by_link[hop], paced) for hop in crossed)
 
 
 class _Port:

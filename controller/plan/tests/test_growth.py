@@ -1,0 +1,145 @@
+"""What looks at what a link has, and not at all there is, is what looking at all there is gives."""
+
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.plan import plan as planning
+from controller.plan import ports
+from controller.plan.flows import flow_on
+from controller.plan.keys import ClassShare
+from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry, planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.shares import class_shares
+from controller.plan.tests.factories import any_network, demands_in
+from topology.network import Hop, Host, Link, Network, Switch
+from topology.protocol import FlowClass
+from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
+
+
+def flow_by_flow(epoch, network, policy, demand):
+    """The plan as it was made at first: every link looks at all flows."""
+    flows = sorted((planning._standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
+    carriers = answers(flows, policy)
+    hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
+    links = {hop: limits_of(network, hop, policy, replace(demand, flows=tuple(flows)), carriers) for hop in hops}
+    parts = {}
+    for hop, link in links.items():
+        back, framing = network.against(*hop), network.framing_of(hop)
+        for flow_class, limits in link.classes.items():
+            members = [f for f in flows if f.flow_class is flow_class and hop in f.links]
+            answered = {
+                ClassShare(back if back in f.links else f.links[1], f.flow_class)
+                for f in (flows if members else ())
+                if carriers[f.host, f.target].flow_class is flow_class and hop in carriers[f.host, f.target].links
+            }
+            data_bps = sum(links[share.hop].classes[share.flow_class].meter_bps for share in answered)
+            answers_bps = data_bps * answers_ppm(framing) // PPM
+            divided = planning._divided(limits.meter_bps, answers_bps, members, framing)
+            for flow, bps in zip(members, divided, strict=True):
+                parts[flow.name] = min(bps, parts.get(flow.name, bps))
+    entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
+    return Plan(epoch, links, entries, demand.down)
+
+
+def limits_of(network, hop, policy, demand, carriers):
+    capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
+    wanted = dict.fromkeys(policy.classes, 0)
+    away = (crossing for f in demand.flows if f.is_away for crossing in (f, carriers[f.host, f.target]))
+    spare = {crossing.flow_class for crossing in away if hop in crossing.links}
+    for flow in demand.flows:
+        wants_bps = capacity_bps if flow.wanted_bps is None else max(flow.wanted_bps, flow.floor_bps)
+        for crossing in (flow, carriers[flow.host, flow.target]):
+            if hop in crossing.links:
+                wanted[crossing.flow_class] = min(capacity_bps, wanted[crossing.flow_class] + wants_bps)
+    reserved = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
+    shares = class_shares(capacity_bps, policy, wanted, reserved, spare)
+    framing = network.framing_of(hop)
+    return LinkPlan(
+        wire_bps=capacity_bps,
+        circuit_bps=converted_bps(capacity_bps, Layer.WIRE, Layer.FRAME, framing),
+        classes={c: planning._limits(wire_bps, framing) for c, wire_bps in shares.items()},
+    )
+
+
+@st.composite
+def demands(draw, network):
+    """Any demand, of flows that want, are promised and stand by at any rates, some of absent hosts."""
+    whole = draw(demands_in(network))
+    rates = st.integers(0, 10**10)
+    flows = [
+        replace(
+            one,
+            wanted_bps=draw(st.none() | rates),
+            floor_bps=draw(st.just(0) | rates),
+            standby_bps=draw(st.just(0) | rates),
+            is_away=draw(st.booleans()),
+        )
+        for one in whole.flows
+    ]
+    return PlanInput(tuple(flows), whole.capacity_bps, whole.reserved_bps)
+
+
+@given(st.data())
+def test_a_plan_that_looks_at_each_flow_where_it_goes_is_the_one_that_looks_at_all_everywhere(data):
+    network = data.draw(any_network)
+    demand = data.draw(demands(network))
+    assert planned(2, network, DEFAULT_POLICY, demand) == flow_by_flow(2, network, DEFAULT_POLICY, demand)
+
+
+def link_by_link(plan, network, paced):
+    """The look at starts as it was at first: every link looks at all entries."""
+    switches, found = {switch.name for switch in network.switches}, []
+    for tail, head, _ in network.links():
+        hop = Hop(tail, head)
+        crossing = [e for e in plan.entries if hop in e.flow.links]
+        if tail in switches and crossing:
+            found.append(ports._Port(plan, network, hop).burst(crossing, paced))
+    return tuple(found)
+
+
+@given(st.data())
+def test_a_look_at_starts_that_goes_along_flows_finds_what_one_over_all_links_finds(data):
+    network = data.draw(any_network)
+    plan = planned(2, network, DEFAULT_POLICY, data.draw(demands(network)))
+    paced = data.draw(st.sets(st.sampled_from([h.name for h in network.hosts])))
+    assert ports.port_bursts(plan, network, paced) == link_by_link(plan, network, paced)
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """How often somebody asks by which links a flow goes, as a list of their names."""
+    asked, links = [], Flow.links.fget
+    monkeypatch.setattr(Flow, "links", property(lambda flow: asked.append(flow.name) or links(flow)))
+    return asked
+
+
+def pairs(count):
+    """So many circuits, each with two sites and a host of its own at either; and a flow on each."""
+
+    def link(circuit=None):
+        return Link(10**9, 100, 10**6, 1, "p", circuit)
+
+    ends = [f"{end}{n}" for n in range(count) for end in "az"]
+    hosts = [Host(f"h-{end}", end, IPv4Address(n + 1), "") for n, end in enumerate(ends)]
+    network = Network("pairs", Framing(), (*hosts, *(Switch(end, end, n) for n, end in enumerate(ends))))
+    for n in range(count):
+        network.add_trunk(f"a{n}", f"z{n}", link(f"c{n}"), link(f"c{n}"))
+    for end in ends:
+        network.add_trunk(f"h-{end}", end, link(), link())
+    ways = [network.path(f"h-a{n}", f"h-z{n}") for n in range(count)]
+    return network, tuple(flow_on(network, f"f/{n}", FlowClass.URGENT, way) for n, way in enumerate(ways))
+
+
+def test_twice_as_many_circuits_and_flows_are_twice_as_many_looks_at_their_links(looked_at):
+    counts = []
+    for size in (20, 40):
+        network, flows = pairs(size)
+        looked_at.clear()
+        plan = planned(2, network, DEFAULT_POLICY, PlanInput(flows))
+        assert len(ports.port_bursts(plan, network, ())) == 2 * size
+        counts.append(len(looked_at))
+    assert counts[1] == 2 * counts[0]
