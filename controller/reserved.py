@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from controller.errors import NotKnown
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState, after
 from controller.plan.reservations import Reservation
-from controller.store import WINDOW_ROWS, PastPage, PastQuery, Store, StoreFailed
+from controller.store import WINDOW_ROWS, HistoryItem, PastPage, PastQuery, Store, StoreFailed
 from controller.use_cases import UseCases
 from topology.protocol import FlowClass
 
@@ -140,6 +140,14 @@ class Reserved:
         )
         page = tuple(found[:limit])
         return ReservationsFound(page, page[-1].sequence if len(found) > limit else past.up_to, lacks)
+
+    def history(self, after: int, limit: int) -> tuple[HistoryItem, ...]:
+        """Return what has ended, reservations and announcements, in the order in which that was saved.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self._store.history(after, limit)
 
     def _ended(self, reservation_id: str) -> Reservation:
         known = self._store.past_one(reservation_id)

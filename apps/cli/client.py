@@ -2,8 +2,8 @@
 
 import typer
 
-from apps.cli import announce, announcements, availability, bursts, change, events, reservations, reserve, show
+from apps.cli import announce, announcements, availability, bursts, change, events, export, reservations, reserve, show
 
 app = typer.Typer()
-for _part in (reserve, reservations, change, availability, announce, announcements, show, bursts, events):
+for _part in (reserve, reservations, change, availability, announce, announcements, show, bursts, events, export):
     app.registered_commands += _part.app.registered_commands

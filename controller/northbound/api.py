@@ -18,6 +18,7 @@ from controller.northbound.metrics import Metrics, SiteCollector
 from controller.northbound.rest.announcements import Announcements
 from controller.northbound.rest.answers import JSON, RETRY_AFTER_S, kebab, problem, with_problem_types
 from controller.northbound.rest.drift import Drift
+from controller.northbound.rest.history import History
 from controller.northbound.rest.reservations import Reservations
 from controller.northbound.rest.views import Views
 from controller.plan.lifecycle import Illegal
@@ -47,6 +48,7 @@ def api(dependencies: Dependencies) -> FastAPI:
     routers: Iterable[APIRouter] = (
         Reservations(dependencies, decisions).routes(),
         Announcements(dependencies, decisions).routes(),
+        History(dependencies).routes(),
         Views(dependencies).routes(),
         Drift(dependencies).routes(),
         EventStream(dependencies).routes(),

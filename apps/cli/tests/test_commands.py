@@ -316,7 +316,7 @@ def test_a_wrong_address_is_one_line(cli, url):
 def test_the_help_of_a_command_has_an_example_and_it_prints_json(cli, command):
     said, _ = cli.run(command, "--help")
     assert f"\n headway {command}" in said
-    assert "--json" in said
+    assert "--json" in said or command == "export"  # which prints nothing else
 
 
 @pytest.mark.parametrize("kind", ["--include", "--exclude"])

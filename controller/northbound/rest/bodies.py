@@ -251,6 +251,15 @@ class AnnouncementIn(Body):
     connections: Connections
 
 
+class HistoryQuery(Body):
+    """Where to go on, and how much to take."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
+    cursor: str | None = Field(
+        default=None, max_length=64, description="Go on after this one.", examples=["YWZ0ZXIgMTAw"]
+    )
+
+
 class AnnouncementQuery(Body):
     """Which announcements, and how many of them."""
 

@@ -1,0 +1,84 @@
+"""``headway export``, against an API of a site without switches."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from apps.cli import base
+from controller.plan.lifecycle import ReservationState
+from controller.store import Changes
+from controller.tests.fakes import image
+from controller.tests.store_child import reservation
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """Nothing is waited for."""
+    monkeypatch.setattr(base, "WAITS_S", (0.0,))
+
+
+def ended(site, *numbers):
+    """Let reservations have ended."""
+    many = tuple(replace(reservation(n), state=ReservationState.EXPIRED) for n in numbers)
+    site.store.save(Changes(reservations=many)).result(10)
+
+
+def lines_of(text):
+    """The lines of an export."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def names(text):
+    """What an export has, by name."""
+    return [(one["reservation"] or one["announcement"])["id"] for one in lines_of(text)]
+
+
+def test_all_that_has_ended_is_written_page_by_page_in_the_order_it_ended(cli):
+    ended(cli.site, *range(2_000, 0, -1))
+    cli.site.announce(image())
+    cli.site.use_cases.forget("image").saved.result(5)
+    cli.json(
+        "reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "1h", "--rate", "1Mbps"
+    )
+    said, _ = cli.run("export")
+    assert names(said) == [*(f"r{n}" for n in range(2_000, 0, -1)), "image"]
+    first, last = lines_of(said)[0], lines_of(said)[-1]
+    assert (first["reservation"]["state"], first["announcement"]) == ("expired", None)
+    assert (last["announcement"]["state"], last["reservation"]) == ("released", None)
+    assert names(cli.run("export", "--since", lines_of(said)[-3]["cursor"])[0]) == ["r1", "image"]
+
+
+def test_a_file_is_gone_on_with_and_a_line_that_was_cut_off_is_written_anew(cli, tmp_path):
+    file = tmp_path / "history.jsonl"
+    ended(cli.site, 1, 2)
+    cli.run("export", str(file))
+    whole = file.read_text()
+    cli.run("export", str(file))
+    assert file.read_text() == whole
+    file.write_text(whole[:-20])
+    ended(cli.site, 3)
+    cli.run("export", str(file))
+    assert file.read_text().startswith(whole)
+    assert names(file.read_text()) == ["r1", "r2", "r3"]
+
+
+def test_a_file_that_is_none_of_ours_stays_as_it_is(cli, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("do not touch\n")
+    assert "last line is none of an export" in cli.run("export", str(file), exit_code=2)[1]
+    assert file.read_text() == "do not touch\n"
+    file.write_text("without an end of line")
+    assert "is none of an export" in cli.run("export", str(file), exit_code=2)[1]
+    assert file.read_text() == "without an end of line"
+    assert "No such file" in cli.run("export", str(tmp_path / "no" / "folder"), exit_code=1)[1]
+    assert "cursor" in cli.run("export", "--since", "nonsense", exit_code=2)[1]
+
+
+def test_no_controller_is_an_error_and_leaves_the_file(cli, tmp_path):
+    file = tmp_path / "history.jsonl"
+    ended(cli.site, 1)
+    cli.run("export", str(file))
+    before = file.read_text()
+    assert "no controller" in cli.run("export", str(file), exit_code=1, url="http://127.0.0.1:1")[1]
+    assert file.read_text() == before
