@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.cli import shown
+from apps.cli import printed, shown
 from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus
 from hostagent.doctor import check
@@ -65,7 +65,7 @@ def show_status(ask: Callable[[], AgentStatus], *, watch: bool, as_json: bool) -
                 time.sleep(1)  # the agent looks once a second
                 now = ask()
     else:
-        shown.console().print(_shown(now))
+        printed.show(*_shown(now).renderables)
     return int(now.state is not AgentState.HOLDING)
 
 

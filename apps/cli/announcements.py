@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from apps.cli import base, completion, options, shown
+from apps.cli import base, completion, options, printed, shown
 from controller.plan.announcement_states import AnnouncementState
 from topology import units
 
@@ -61,7 +61,7 @@ def show(rows: list[dict[str, Any]], where: tzinfo) -> None:
         finish = f"[red]{_finish(one)}[/red]" if bad else _finish(one)
         table.add_row(one["id"], one["state"], _delivered(one), f"{promised:%d %b %H:%M:%S}", finish)
     table.columns[0].overflow = "fold"
-    shown.console().print(table if rows else "no announcements")
+    printed.show(table if rows else "no announcements")
 
 
 def told(one: dict[str, Any], where: tzinfo) -> list[str]:

@@ -8,7 +8,7 @@ import typer
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from apps.cli import base, options, shown
+from apps.cli import base, options, printed, shown
 from topology import units
 
 app = typer.Typer()
@@ -58,8 +58,7 @@ def availability(
 
 def _show(way: dict[str, Any], wanted: str, where: tzinfo) -> None:
     """Print one path: its chart, and the answers in words."""
-    console = shown.console()
-    console.print(_chart(way, where))
+    printed.show(_chart(way, where))
     say = [f"over the whole time: {units.shown_rate(way['most_bps'])}"]
     if wanted:
         start = way["earliest_start"]

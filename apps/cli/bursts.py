@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from apps.cli import base, options, shown
+from apps.cli import base, options, printed
 from topology.units import shown_size
 
 app = typer.Typer()
@@ -27,7 +27,6 @@ def bursts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fal
 
 def _show(ports: list[dict[str, Any]]) -> None:
     """Print a line for each port; below the table, why, and what does not fit."""
-    console = shown.console()
     table = Table()
     for column in ("port", "senders", "window", "unpaced", "as chosen", "buffer", "choice"):
         table.add_column(column, justify="right" if column in {"window", "unpaced", "as chosen", "buffer"} else "left")
@@ -36,10 +35,10 @@ def _show(ports: list[dict[str, Any]]) -> None:
         choices = ", ".join(one["choice"] for one in port["choices"])
         fits = "" if port["fits"] else " [red]too large[/red]"
         table.add_row(port["link"], str(len(port["senders"])), *sizes, choices + fits)
-    console.print(table if ports else "no senders")
+    printed.show(table if ports else "no senders")
     for port in ports:
         for one in port["choices"]:
             typer.echo(f"{port['link']}: {one['choice']}: {one['reason']}")
         if not port["fits"]:
             needs = f"needs {shown_size(port['chosen_bytes'])}, holds {shown_size(port['buffer_bytes'])}"
-            console.print(f"[red]warning: {port['link']} {needs}: a start at once loses packets[/red]")
+            printed.show(f"[red]warning: {port['link']} {needs}: a start at once loses packets[/red]")

@@ -3,10 +3,9 @@
 from itertools import groupby
 from typing import Any
 
-from rich.console import Group
 from rich.table import Table
 
-from apps.cli import shown
+from apps.cli import printed
 from topology import units
 
 BAR_COLUMNS = 30
@@ -17,10 +16,9 @@ def show_transitions(steps: list[dict[str, Any]], count: int = 1) -> None:
     """Print the latest transitions, oldest first: each step with its times, and what it has changed."""
     grouped = [list(group) for _, group in groupby(steps, key=lambda step: _target(step["epoch"]))]
     changing = [group for group in grouped if any(step["changes"] or step["error"] for step in group)]
-    console = shown.console()
     if not changing:
-        console.print("there was no transition since the controller started")
-    console.print(Group(*(_table(group) for group in changing[-count:])))
+        printed.show("there was no transition since the controller started")
+    printed.show(*(_table(group) for group in changing[-count:]))
 
 
 def _target(epoch: int) -> int:

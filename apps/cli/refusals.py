@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 from rich.table import Table
 
-from apps.cli import base, offers, shown
+from apps.cli import base, offers, printed, shown
 from topology import units
 
 
@@ -28,11 +28,10 @@ def refuse(
         typer.echo(json.dumps(problem))
         raise typer.Exit(base.EXIT_REFUSED)
     typer.echo(f"headway: {problem['detail']}", err=True)
-    console = shown.console(stderr=True)
     if problem["resource"]:
-        console.print(_lacks(problem, where))
+        printed.show(_lacks(problem, where), stderr=True)
     if problem["offers"]:
-        console.print(_table(problem["offers"], where))
+        printed.show(_table(problem["offers"], where), stderr=True)
         typer.echo("to take one:", err=True)
         for number, offer in enumerate(problem["offers"], start=1):
             taken = command(offer)
@@ -48,7 +47,7 @@ def _lacks(problem: dict[str, Any], where: tzinfo) -> Table:
 
 
 def _table(found: list[offers.Offer], where: tzinfo) -> Table:
-    table = Table("", "offer", "class", "rate", "start", "end", "circuit")
+    table = Table("no", "offer", "class", "rate", "start", "end", "circuit")
     for number, offer in enumerate(found, start=1):
         start, end = (shown.short(offer[name], where) for name in ("start", "end"))
         kind = offer["kind"].replace("-", " ")

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from apps.cli import shown
+from apps.cli.printed import show
 from topology import units
 
 GRAVE = {"fallback", "no-agent", "no-lease"}  # the plan does not hold there
@@ -18,9 +19,9 @@ MOST_ROWS = 20  # of one place's drift; a switch that has started anew has lost 
 
 def show_plan(view: dict[str, Any]) -> None:
     """Print who may send how much, what each layer lets through now, and what is wrong."""
-    console, desired = shown.console(), view["desired"]
+    desired = view["desired"]
     for name, link in desired["links"].items():
-        console.print(_link_table(name, link, view["layers"][name], desired["epoch"]))
+        show(_link_table(name, link, view["layers"][name], desired["epoch"]))
     flows = Table(title="allocations")
     for column in ("name", "to", "planned", "delivered", "in the way", "window"):
         flows.add_column(column, justify="right" if column in {"planned", "delivered", "window"} else "left")
@@ -28,9 +29,9 @@ def show_plan(view: dict[str, Any]) -> None:
         rates = (units.shown_rate(entry["payload_bps"]), units.shown_rate(entry["progress"]["delivered_bps"]))
         window, way = f"{entry['window_segments']:,}", entry["progress"]["hindrance"] or ""
         flows.add_row(entry["name"], entry["to"], *rates, f"[red]{way}[/red]" if way in GRAVE else way, window)
-    console.print(flows)
+    show(flows)
     for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
-        console.print(f"[red]{problem}[/red]")
+        show(f"[red]{problem}[/red]")
 
 
 def _link_table(name: str, link: dict[str, Any], layers: dict[str, Any], epoch: int) -> Table:
@@ -58,7 +59,7 @@ def show_hosts(rows: list[dict[str, Any]]) -> None:
         for a in row["allocations"] or [None]:
             cells = ("", "", "", "") if a is None else _cells(a)
             table.add_row(*head, lease, *cells)
-    shown.console().print(table)
+    show(table)
 
 
 def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -103,25 +104,24 @@ def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:
         words = escape(r["description"] or r["reason"])
         table.add_row(r["id"], r["state"], r["class"], rate, r["from"], r["to"], start, end, words)
     table.columns[0].no_wrap = True
-    shown.console().print(table if rows else "no reservations")
+    show(table if rows else "no reservations")
 
 
 def show_circuits(rows: list[dict[str, Any]]) -> None:
     """Print every circuit, how its line is, and what each flow would have if it died."""
-    console = shown.console()
     table = Table("circuit", "ends", "rate", "line", "in use")
     for row in rows:
         line = row["state"] if row["state"] == "up" else f"[red]{row['state']}[/red]"
         ends, rate = f"{row['a_end']} - {row['z_end']}", units.shown_rate(row["wire_bps"])
         table.add_row(row["name"], ends, rate, line, "yes" if row["in_use"] else "no")
-    console.print(table)
+    show(table)
     for row in rows:
         if row["if_it_dies"] is None:
             continue
         flows = Table("allocation", "path", "payload", title=f"if {row['name']} dies")
         for entry in row["if_it_dies"]["allocations"]:
             flows.add_row(entry["name"], " - ".join(entry["path"]), units.shown_rate(entry["payload_bps"]))
-        console.print(flows)
+        show(flows)
 
 
 def show_switches(rows: list[dict[str, Any]]) -> None:
@@ -129,12 +129,11 @@ def show_switches(rows: list[dict[str, Any]]) -> None:
     table = Table("switch", "site", "dpid", "connection")
     for row in rows:
         table.add_row(row["name"], row["site"], row["dpid"], "up" if row["connected"] else "[red]missing[/red]")
-    shown.console().print(table)
+    show(table)
 
 
 def show_drift(view: dict[str, Any]) -> None:
     """Print the latest audit of each place, what drifted last there, and what waits for a person."""
-    console = shown.console()
     table = Table("place", "audited", "took", "proper", "now", "last drift", "repaired")
     found = Table("place", "kind", "shape", "wanted", "found", "outcome", title="last drift")
     for row in view["places"]:
@@ -145,12 +144,12 @@ def show_drift(view: dict[str, Any]) -> None:
             found.add_row(row["place"], *map(escape, cells))
         if len(deviations) > MOST_ROWS:
             found.add_row(row["place"], "", "", "", "... and more: --json", "")
-    console.print(table)
+    show(table)
     if found.row_count:
-        console.print(found)
+        show(found)
     alarms = [(row["place"], alarm) for row in view["places"] if row["latest"] for alarm in row["latest"]["alarms"]]
     for place, alarm in alarms:
-        console.print(f"[red]{place}: {escape(alarm)}[/red]")
+        show(f"[red]{place}: {escape(alarm)}[/red]")
 
 
 def _audited(row: dict[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,55 @@
+"""Tables for wide and narrow terminals, and for programs."""
+
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+from apps.cli import client
+
+NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
+
+
+def said(cli, *arguments, columns=None):
+    """What a command prints, on a terminal of so many columns or into a pipe."""
+    environment = {"HEADWAY_URL": cli.url, "TZ": "UTC", "COLUMNS": columns and str(columns)}
+    done = CliRunner().invoke(client.app, arguments, env=environment)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "hosts", "circuits", "switches", "drift", "bursts", "reservations"])
+def test_a_table_is_no_wider_than_80_columns_and_nothing_of_it_is_lost(cli, command):
+    cli.run(*NIGHT, "--rate", "600Mbps", "--description", "all of the images of one night")
+    narrow = said(cli, command, columns=80)
+    assert max(map(len, narrow.splitlines())) <= 80
+    piped = ["#", *said(cli, command).splitlines()]
+    rows = [line for before, line in pairwise(piped) if "#" not in {before[:1], line[:1]}]  # without the names
+    cells = {cell for line in rows for cell in line.split("\t")}
+    assert {cell for cell in cells if cell and " ".join(cell.split()) not in " ".join(narrow.split())} == set()
+    assert "…" not in narrow
+
+
+def test_what_is_too_wide_is_a_line_for_each_value(cli):
+    name = cli.json(*NIGHT, "--rate", "600Mbps")["id"]
+    lines = said(cli, "reservations", columns=80).splitlines()
+    assert {f"id:    {name}", "state: committed", "class: urgent"} <= set(lines)
+    assert "│" in said(cli, "reservations", columns=200)
+    assert "│" in said(cli, "switches", columns=80)
+
+
+def test_a_program_gets_tabs_and_the_names_of_the_columns(cli):
+    name = cli.json(*NIGHT, "--rate", "600Mbps")["id"]
+    head, line = (one.split("\t") for one in said(cli, "reservations").splitlines())
+    assert dict(zip(head, line, strict=True))["id"] == name
+    assert dict(zip(head, line, strict=True))["rate"] == "600 Mbit/s"
+    assert "# if chile-illinois dies" in said(cli, "circuits") or "chile-illinois\t" in said(cli, "circuits")
+
+
+def test_a_refusal_into_a_pipe_has_its_offers_with_their_numbers_and_circuits(cli):
+    cli.run(*NIGHT, "--rate", "600Mbps")
+    lines = [line.split("\t") for line in said(cli, *NIGHT, "--rate", "500Mbps").splitlines()]
+    offers = lines[lines.index(["no", "offer", "class", "rate", "start", "end", "circuit"]) + 1 :][:2]
+    assert [(offer[0], offer[1], offer[-1]) for offer in offers] == [
+        ("1", "earliest start", "chile-illinois"),
+        ("2", "highest rate", "chile-illinois"),
+    ]
