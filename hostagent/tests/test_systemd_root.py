@@ -85,6 +85,7 @@ def test_the_units_run_the_agent_under_systemd_without_root(machine):
     machine.done("sh", "-c", "echo '{host: a, controllers: [\"127.0.0.1:1\"]}' > /etc/headway/agent.yaml")
     machine.done(HEADWAY, "agent", "units", "--rate", "10Gbps", "--rtt", "180ms", "--root", "/")
     machine.shown_below_a_private_tmp("headway-agent")
+    machine.shown_below_a_private_tmp("headway-agent-sysctl")
     machine.done("systemd-sysusers")
     machine.done("systemctl", "daemon-reload")
     before = machine.done("cat", "/proc/sys/net/ipv4/tcp_rmem")
