@@ -30,6 +30,34 @@ _DESCRIBED = {
     500: "Our fault; the log says more",
     503: "It could not be saved; nothing is certain, so ask again. `Retry-After` says when",
 }
+# By these names clients that are made from the description call the operations: they stay as they are.
+OPERATION_IDS = {
+    "POST /v1/reservations": "hold_reservation",
+    "GET /v1/reservations": "list_reservations",
+    "GET /v1/reservations/{id}": "get_reservation",
+    "PATCH /v1/reservations/{id}": "change_reservation",
+    "DELETE /v1/reservations/{id}": "release_reservation",
+    "POST /v1/reservations/{id}/commit": "commit_reservation",
+    "POST /v1/reservations/{id}/renew": "renew_reservation",
+    "GET /v1/availability": "get_availability",
+    "POST /v1/announcements": "announce",
+    "GET /v1/announcements": "list_announcements",
+    "GET /v1/announcements/{id}": "get_announcement",
+    "DELETE /v1/announcements/{id}": "release_announcement",
+    "GET /healthz": "get_health",
+    "GET /v1/plan": "get_plan",
+    "GET /v1/circuits": "list_circuits",
+    "GET /v1/transitions": "list_transitions",
+    "GET /v1/topology": "get_topology",
+    "GET /v1/bursts": "list_bursts",
+    "GET /v1/hosts": "list_hosts",
+    "GET /v1/switches": "list_switches",
+    "GET /v1/drift": "get_drift",
+    "GET /v1/history": "list_history",
+    "GET /v1/events": "follow_events",
+    "GET /metrics": "get_metrics",
+}
+
 _RETRY = {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}
 
 
@@ -94,6 +122,7 @@ def add(routes: APIRouter, operation: str, handler: Callable[..., Any], good: Go
         responses=_documented(good, *problems),
         response_model=None,
         response_class=Response,
+        operation_id=OPERATION_IDS.get(operation),
         summary=summary.rstrip("."),
         description=more,
     )

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from controller.northbound.api import STATUS
-from controller.northbound.rest.answers import kebab
+from controller.northbound.rest.answers import OPERATION_IDS, kebab
+from controller.northbound.tests.site import api_of
 from controller.plan.admission import OfferKind, Reason
 from controller.plan.lifecycle import NEXT
 from controller.plan.lines import LINE_NEXT
 from controller.plan.purchase_lifecycle import PURCHASE_NEXT
+from controller.tests.fakes import ready_site
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,6 +38,14 @@ def test_the_states_and_what_can_happen_in_each_are_those_of_the_code(document, 
     assert described == {
         state: ", ".join(f"{event} -> `{after}`" for event, after in steps.items()) for state, steps in steps_of.items()
     }
+
+
+def test_every_operation_has_a_name_that_a_client_can_call_it_by():
+    paths = api_of(ready_site()).openapi()["paths"]
+    named = {f"{verb.upper()} {path}": one["operationId"] for path, of in paths.items() for verb, one in of.items()}
+    assert named == OPERATION_IDS
+    assert len(set(named.values())) == len(named)
+    assert {name for name in named.values() if not re.fullmatch(r"[a-z]+(_[a-z]+)?", name)} == set()
 
 
 def test_every_kind_of_offer_is_described():
