@@ -109,8 +109,29 @@ FAULT = {
     "fell_back": [],
     "lasted_ms": 8000,
 }
+POINTS = {
+    "offers": {"first": 201, "refused": 409, "offered": 2, "taken": [{"status": 201}, {"status": 201}]},
+    "circuit port gone and back": {
+        "announced": 201,
+        "carried": False,
+        "says_where": True,
+        "began_lines": 1,
+        "over_lines": 1,
+        "without_queues_s": 0.1,
+    },
+    "host port down": {"noticed_s": 0.2, "says_where": True, "well_again_s": 0.2},
+    "switch claimed twice": {"noticed_s": 0.2, "says_where": True},
+    "database hangs": {
+        "writes": 3,
+        "write_statuses": [503],
+        "without_retry_after": 0,
+        "slowest_write_s": 1.6,
+        "slowest_read_s": 0.1,
+    },
+}
 FAULTS = {
     "violated": [],
+    "points": POINTS,
     "lease_s": 3.0,
     "faults": {
         "openflow cut": FAULT,

@@ -6,6 +6,7 @@ what the traffic noticed. It does not know whether it is in the lab.
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.lab import commands
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
@@ -177,7 +179,9 @@ def main() -> int:
     sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
-        seen = run(args.case, folder)
+        replayed = commands.isolated(*commands.module("scenarios.faults.switches"))
+        printed = subprocess.run(replayed, check=True, stdout=subprocess.PIPE, text=True).stdout
+        seen = run(args.case, folder) | {"points": json.loads(printed)["points"]}
         (folder / "report.json").write_text(json.dumps(seen | stated(aims(seen)), indent=2) + "\n")
 
     return kept("faults", args.out, scenario)

@@ -18,6 +18,7 @@ import yaml
 
 from controller.plan.wiring import port_links
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
+from mininet_tests.scenarios.faults.points import replayed
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
@@ -51,7 +52,8 @@ def run(directory: Path) -> dict[str, Any]:
         }
         _wait_for(controller, 2)
         time.sleep(LEASE_S + 1)  # there are no agents: from here on their hosts are absent
-        return {name: _played(controller, acts) for name, acts in faults.items()}
+        played = {name: _played(controller, acts) for name, acts in faults.items()}
+        return {"faults": played, "points": replayed(ovs, controller, directory / "headway.db")}
 
 
 def _add_switches(ovs: PrivateOvs, port: str) -> None:

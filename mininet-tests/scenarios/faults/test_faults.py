@@ -18,7 +18,9 @@ from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.lab import commands
 from mininet_tests.lab.played import played
 from mininet_tests.probes.invariant_watch import Sample, least_of, violated
+from mininet_tests.scenarios.faults.aims import of_points
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
@@ -138,14 +140,23 @@ class TestTwoSwitches:
 
     @pytest.mark.parametrize("fault", ["openflow cut", "database away"])
     def test_nothing_is_put_again_that_was_right(self, switches, fault):
-        assert switches[fault] == {"rules": RULES, "rules_put_again": 0, "messages": 0, "state_as_before": True}
+        assert switches["faults"][fault] == {
+            "rules": RULES,
+            "rules_put_again": 0,
+            "messages": 0,
+            "state_as_before": True,
+        }
 
     @pytest.mark.parametrize("fault", ["vswitchd killed", "vswitchd restarted"])
     def test_a_switch_that_lost_all_gets_all_of_it_once(self, switches, fault):
-        seen = switches[fault]
+        seen = switches["faults"][fault]
         # not their ages: of two restarts within a second both generations of rules are as old
         assert (seen["rules"], seen["state_as_before"]) == (RULES, True)
         assert seen["messages"] == RULES + METERS  # one a rule, one a meter, in one phase without a barrier
+
+    def test_what_once_went_wrong_for_users_goes_as_it_should(self, switches):
+        found = stated(of_points(switches["points"]))
+        assert found["falls_short"] == [], {name: found["aims"][name] for name in found["falls_short"]}
 
 
 @pytest.fixture(scope="module")
