@@ -1,11 +1,13 @@
 """A PostgreSQL of our own: its server, data and socket, beside whatever the machine runs."""
 
+import contextlib
 import itertools
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,14 +30,20 @@ def binaries() -> Path | None:
 
 
 class PrivatePostgres:
-    """postgres, started and stopped by us, by process id; reached through a Unix socket alone, by root and itself.
+    """postgres, started and stopped by us, by process id; reached through a Unix socket, by root and itself.
+
+    Args:
+        machine: if given, it runs there, and is reached over TCP; its clients are trusted.
+        disk_bytes: if given, all that it may write, on a disk of its own in memory.
 
     >>> with PrivatePostgres() as postgres:  # doctest: +SKIP
     ...     Store(postgres.url).open()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, machine: "SilentMachine | None" = None, disk_bytes: int = 0) -> None:
         self.url = ""
+        self._machine = machine
+        self._disk_bytes = disk_bytes
         self._directory = Path()
         self._server: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
@@ -44,11 +52,17 @@ class PrivatePostgres:
         """Make a cluster and start it; ``url`` names a database of it."""
         self._directory = Path(tempfile.mkdtemp(prefix="headway-postgres-"))  # short, for it is part of a socket's name
         try:
+            if self._disk_bytes:
+                _run("mount", "-t", "tmpfs", "-o", f"size={self._disk_bytes}", "headway", str(self._directory))
             if os.geteuid() == 0:
                 shutil.chown(self._directory, _ACCOUNT, _ACCOUNT)
             initdb = [self._program("initdb"), "--auth=trust", f"--username={_USER}", "--encoding=UTF8", "--locale=C"]
+            initdb += ["--wal-segsize=1"] if self._disk_bytes else []
             command = [*self._unprivileged(), *initdb, "--no-sync", f"--pgdata={self._data}"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self._directory)
+            if self._machine is not None:
+                with (self._data / "pg_hba.conf").open("a") as trusted:
+                    trusted.write(f"host all all {self._machine.client}/32 trust\n")
             self.start()
             self.url = self.new_database()
         except BaseException:
@@ -89,17 +103,59 @@ class PrivatePostgres:
         server, self._server = self._server, None
         if server is None:
             return
-        children = [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
+        children = _children(server.pid)
         server.kill()
         server.wait()
         eventually(
             lambda: not any(_runs(pid) for pid in children), within_s=_START_S, what="PostgreSQL's processes end"
         )
 
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop all its processes for a time: whoever asks waits, and the kernel answers for them that all is well."""
+        if self._server is None:
+            raise RuntimeError("it does not run")
+        pids = [self._server.pid, *_children(self._server.pid)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def full(self) -> Iterator[None]:
+        """Fill its disk for a time."""
+        rubbish = self._directory / "rubbish"
+        try:
+            with contextlib.suppress(OSError), rubbish.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(1 << 12))
+            yield
+        finally:
+            rubbish.unlink()
+            self.start()  # a server that could not write its log has ended
+
+    @contextlib.contextmanager
+    def read_only(self) -> Iterator[None]:
+        """Refuse every change for a time, to those who are connected as well."""
+        try:
+            self._set("SET default_transaction_read_only = on")
+            yield
+        finally:
+            self._set("RESET default_transaction_read_only")
+
+    def _set(self, what: str) -> None:
+        self.execute(f"ALTER SYSTEM {what}")
+        self.execute("SELECT pg_reload_conf()")
+
     def new_database(self) -> str:
         """Return the URL of an empty database."""
         name = f"headway{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name}")
+        if self._machine is not None:
+            return f"postgresql://{_USER}@{self._machine.server}/{name}"
         return f"postgresql://{_USER}@/{name}?host={quote(str(self._directory), safe='')}"
 
     def execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
@@ -117,7 +173,11 @@ class PrivatePostgres:
         if self._server is None or self._server.poll() is not None:
             with (self._directory / "server.log").open("ab") as log:
                 command = [*self._unprivileged(), self._program("postgres"), "-D", str(self._data)]
-                command += ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self._directory}"]
+                if self._machine is not None:
+                    command = ["ip", "netns", "exec", self._machine.name, *command]
+                command += ["-c", "autovacuum=off"] if self._disk_bytes else []  # nothing is free but the disk
+                listens = "" if self._machine is None else self._machine.server
+                command += ["-c", f"listen_addresses={listens}", "-c", f"unix_socket_directories={self._directory}"]
                 self._server = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
         try:
             self.execute("SELECT 1")
@@ -142,7 +202,53 @@ class PrivatePostgres:
         try:
             self.stop()
         finally:
+            if self._disk_bytes and os.path.ismount(self._directory):
+                _run("umount", str(self._directory))
             shutil.rmtree(self._directory)
+
+
+class SilentMachine:
+    """A machine of its own for a server, at the end of a cable that can be pulled: a network namespace."""
+
+    def __init__(self) -> None:
+        self.name = f"hwdb{os.getpid()}"
+        net = os.getpid() % 250
+        self.client, self.server = f"198.18.{net}.1", f"198.18.{net}.2"  # RFC 2544 section C.2.2: for tests
+
+    def __enter__(self) -> Self:
+        """Make it."""
+        _run("ip", "netns", "add", self.name)
+        try:
+            _run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
+            _run("ip", "address", "add", f"{self.client}/30", "dev", self.name)
+            _run("ip", "-n", self.name, "address", "add", f"{self.server}/30", "dev", "eth")
+            _run("ip", "link", "set", self.name, "up")
+            _run("ip", "-n", self.name, "link", "set", "eth", "up")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take it away, its end of the cable with it."""
+        _run("ip", "netns", "delete", self.name)
+
+    @contextlib.contextmanager
+    def cut_off(self) -> Iterator[None]:
+        """Pull the cable for a time: nothing arrives, and nobody is told."""
+        _run("ip", "-n", self.name, "link", "set", "eth", "down")
+        try:
+            yield
+        finally:
+            _run("ip", "-n", self.name, "link", "set", "eth", "up")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _runs(pid: int) -> bool:
