@@ -16,7 +16,14 @@ import yaml
 from controller.security import pki, pki_files
 from mininet_tests.site.fallbacks import Fallbacks, fallbacks
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
-from mininet_tests.site.topos import CONTROLLER_ADDRESS, OPENFLOW_PORT, PacketModel, Realised, realise
+from mininet_tests.site.topos import (
+    CONTROLLER_ADDRESS,
+    OPENFLOW_PORT,
+    PacketModel,
+    Realised,
+    call_controller,
+    realise,
+)
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import Kind
 from topology.network import Network
@@ -182,6 +189,7 @@ def emulation(
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
         _start(site, "controller", {**controller_config(network, flows), **own, **(settings or {})}, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
+        call_controller(realised)
         for host in (h.name for h in network.hosts if h.name not in without_agent):
             _start(site, "agent", agent_config(host, folder), host)
         eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from mininet.log import setLogLevel
 from mininet.net import Mininet
-from mininet.node import Node, OVSBridge, OVSSwitch, RemoteController
+from mininet.node import Node, OVSBridge, OVSSwitch
 
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
@@ -67,16 +67,15 @@ class PacketModel:
 
 
 def realise(network: Network, packets: PacketModel) -> Realised:
-    """Return the network, built and started; its switches look for a controller at once.
+    """Return the network, built and started; its switches have no controller yet.
 
     Args:
         network: what to build.
         packets: how they cross it.
     """
-    # Mininet would say that the controller does not answer yet, and that it cannot raise limits in our namespaces.
+    # Mininet would say that it cannot raise limits in our namespaces.
     setLogLevel("critical")
     net = Mininet(topo=None, build=False, autoStaticArp=True, controller=None)
-    net.addController("c0", RemoteController, ip="127.0.0.1", port=OPENFLOW_PORT)
     for switch in network.switches:
         net.addSwitch(
             switch.name,
@@ -99,6 +98,17 @@ def realise(network: Network, packets: PacketModel) -> Realised:
     if packets.single:
         switch_offloads(realised, OFFLOADS, "off")
     return realised
+
+
+def call_controller(realised: Realised) -> None:
+    """Let the switches connect to a controller that listens already.
+
+    One that began to look before would wait for up to 8 s between two attempts, longer than a lease.
+    """
+    for switch in realised.network.switches:
+        called = ["set-controller", switch.name, f"tcp:127.0.0.1:{OPENFLOW_PORT}"]
+        calmed = ["--", "set", "controller", switch.name, "max_backoff=1000"]
+        subprocess.run(["ovs-vsctl", *called, *calmed], check=True)
 
 
 def _join(net: Mininet, network: Network, wires: dict[str, Node]) -> None:

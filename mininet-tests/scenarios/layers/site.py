@@ -35,6 +35,7 @@ from mininet_tests.site.topos import (
     OPENFLOW_PORT,
     PacketModel,
     Realised,
+    call_controller,
     in_namespace,
     port_drops,
     realise,
@@ -203,6 +204,7 @@ def _site(sessions: SwitchSessions, queues: QueueWriter, folder: Path, built: Ne
     eventually(lambda: not sessions.dpids() & wanted, within_s=30, what="the switches of before are gone")
     realised = realise(built, PacketModel(single=False))
     try:
+        call_controller(realised)
         eventually(lambda: sessions.dpids() >= wanted, within_s=30, what="the switches connect")
         here = folder / f"{built.framing.mtu_bytes}-{built.framing.vlan_tags}"
         here.mkdir(parents=True)
