@@ -173,6 +173,14 @@ EXPERIMENTS = (
         3,
     ),
     Experiment(
+        "retention",
+        Group.BENCH,
+        "what a million reservations that have ended cost a start and a list, on both databases",
+        "bench.retention",
+        Place.HERE,
+        5,
+    ),
+    Experiment(
         "agent",
         Group.BENCH,
         "what the host agent costs, beside cubic and bbr, and how fast a plan reaches it",
