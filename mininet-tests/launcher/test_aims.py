@@ -164,6 +164,16 @@ DRIFT = {
     "ignored_rule_there": True,
     "breaks": [BREAK],
 }
+RING_PAIR = {
+    name: {
+        "state": "active",
+        "class": one.flow_class.value,
+        "path": ring.WAYS[name],
+        "planned_payload_bps": 0.9405 * one.rate_bps,
+        "received_payload_bps": 0.94 * one.rate_bps,
+    }
+    for name, one in ring.PROMISES.items()
+}
 RING = {
     "round_trips_ms": [50.5, 51.0],
     "received_payload_bps": 998,
@@ -177,6 +187,7 @@ RING = {
         "transit_bytes": {"background": 1, "urgent": 999},
         "violations": [],
     },
+    "pair": {"promises": RING_PAIR, "violations": []},
 }
 QUEUE_SENDER = {"paced_bps": 100, "in_flight_segments": 15, "rtt_ms": 210}
 LONGPATH = {

@@ -1,5 +1,6 @@
 """A ring of sites, for real: a flow crosses two circuits, a reservation goes the other way round, between two hosts.
 
+Then three promises of one pair are used at once, both ways round, beside a third party's.
 Run inside ``isolated.sh``. Writes what it saw to ``report.json``; it does not know whether it is in the lab.
 """
 
@@ -17,7 +18,9 @@ from controller.plan.invariant import Layers, violations
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from mininet_tests.lab.kept import kept
 from mininet_tests.scenarios.ring.aims import aims
+from mininet_tests.scenarios.ring.promises import promised
 from mininet_tests.site.emulation import Emulation, emulation
+from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import PacketModel, read_back
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
@@ -56,12 +59,14 @@ def run(directory: Path) -> dict[str, Any]:
         sent = {queue: count - before[queue] for queue, count in _sent_bytes(TRANSIT_PORT).items()}
         plan, layers = site.get("/v1/plan"), read_back(site.realised)
         reserved = _reserved(site)
+        pair = promised(site)
     return {
         "round_trips_ms": pings,
         "received_payload_bps": received_bps,
         "transit_bytes": {c: sent[queue_id] for c, queue_id in QUEUE_ID.items()},
         "plan": plan,
         "reserved": reserved,
+        "pair": pair,
         "violations": [*plan["violations"], *_violated(plan, layers)],
         "links_read_back": sorted(layers),
     }
@@ -172,6 +177,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for report.json and logs")
     args = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
         seen = run(folder)

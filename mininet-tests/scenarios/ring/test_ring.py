@@ -13,7 +13,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """What one run on the ring at 100 Mbit/s has seen."""
-    return played("scenarios.ring.run", tmp_path_factory.mktemp("ring"), timeout_s=600, report="report.json")
+    return played(
+        "scenarios.ring.run", tmp_path_factory.mktemp("ring"), dilation=2, timeout_s=600, report="report.json"
+    )
 
 
 def test_flow_and_reservation_have_their_ways_rates_and_classes_on_every_circuit(seen):
@@ -21,6 +23,7 @@ def test_flow_and_reservation_have_their_ways_rates_and_classes_on_every_circuit
     assert sum(seen["transit_bytes"].values()) > 20_000_000
     assert sum(seen["reserved"]["transit_bytes"].values()) > 15_000_000
     assert len(seen["links_read_back"]) == 8
+    assert len(seen["pair"]["promises"]) == 4
     assert seen["falls_short"] == [], seen["aims"]
 
 
