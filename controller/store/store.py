@@ -199,6 +199,8 @@ class Store:
                 self._late = ""
             raise StoreFailed(self.url, late) from None
         except Exception as error:
+            if isinstance(error, SQLAlchemyError | OSError):
+                self._refuse(_why(error))  # the connection may be dead: who connects again is who loads
             raise StoreFailed(self.url, _why(error)) from error
 
     def load(self) -> StoredRows:
@@ -330,8 +332,8 @@ class Store:
         """Fail what was taken and what has come since, and every save to come."""
         with self._changed:
             lost = (*taken, *self._waiting)
-            if self._lost_since_s is None and lost:
-                self._lost_since_s = lost[0].since_s
+            if self._lost_since_s is None:
+                self._lost_since_s = lost[0].since_s if lost else time.monotonic()
             self._answers += [(save.future, why) for save in lost]
             self._waiting = []
             self._why = why

@@ -180,3 +180,25 @@ def test_a_list_goes_on_without_the_database_and_says_what_it_lacks(site):
     found, lacks = Announced(site.state, site.store).page(0, 10, ())
     assert [getattr(one, "announcement", one).announcement_id for one in found] == ["image", "other"]
     assert lacks == "no route to host"
+
+
+def test_a_read_that_fails_makes_the_controller_connect_again(site):
+    announced(site)
+    ask = site.store._database.ask
+    opened = []
+
+    def gone(_):
+        raise OSError("server closed the connection unexpectedly")
+
+    site.store._database.ask = gone
+    with pytest.raises(StoreFailed):
+        known(site, "other")
+    site.use_cases.tick()
+    assert site.value.reported.store_error == "server closed the connection unexpectedly"
+    assert site.use_cases.saves.unsaved_us > 0
+    connect = site.store._database.open
+    site.store._database.open = lambda: opened.append(connect())
+    site.store._database.ask = ask
+    recovered(site)
+    assert opened
+    assert site.store.ended(EndedQuery()) == ()
