@@ -33,7 +33,7 @@ def _failed(message: str, code: int) -> typer.Exit:
 @app.command()
 def controller(
     config: Config,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether it could start.")] = False,
     trust_clock: Annotated[
         bool, typer.Option("--trust-clock", help="The wall clock is right: what is over by it is over.")
     ] = False,
@@ -54,6 +54,10 @@ def controller(
     except ConfigError as error:
         raise _failed(str(error), EXIT_CONFIG) from error
     if check:
+        from apps.start_check import hindrances
+
+        if found := hindrances(settings):
+            raise _failed("\n".join(f"{config}: {each}" for each in found), EXIT_FAILED)
         typer.echo(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
         return
     from apps import logs

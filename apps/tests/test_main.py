@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from apps.main import app
+from controller.store import Store
 from mininet_tests.testing.networks import FILES
 from topology import __version__
 
@@ -53,10 +55,33 @@ def test_every_problem_of_a_configuration_is_one_line_and_the_exit_code_is_2(tmp
     ]
 
 
+def test_a_configuration_is_not_right_while_the_start_would_fail(config, tmp_path):
+    text = config.read_text()
+    port = int(yaml.safe_load(text)["listen"]["rest"].rpartition(":")[2])
+    config.write_text(text.replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none"))
+    with socket.create_server(("127.0.0.1", port)):
+        code, said = headway("controller", "--config", str(config), "--check")
+    assert code == 1
+    taken, store = said.splitlines()
+    assert f"{config}: listen.rest: 127.0.0.1:{port}: Address already in use" in taken
+    assert f"{config}: store: " in store
+    assert f"there is no folder {tmp_path}/none: make it first" in store
+
+
+def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp_path):
+    assert headway("controller", "--config", str(config), "--check") == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == [config.name]
+    store = Store(f"sqlite:///{tmp_path}/headway.db")
+    store.open()
+    try:
+        code, said = headway("controller", "--config", str(config), "--check")
+    finally:
+        store.close()
+    assert (code, "in use by process" in said) == (1, True), said
+
+
 @pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
 def test_a_port_that_is_taken_is_named_and_the_exit_code_is_1(config, which):
-    import yaml
-
     port = int(yaml.safe_load(config.read_text())["listen"][which].rpartition(":")[2])
     with socket.create_server(("127.0.0.1", port)):
         code, said = headway("controller", "--config", str(config))

@@ -1,6 +1,7 @@
 """SQLite and PostgreSQL: how a connection is made, and how a controller is alone with the database."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -56,6 +57,14 @@ class Backend(Protocol):
 
     def snapshot(self) -> Connection:
         """Return a connection that only reads, as everything was at one moment, whoever has the database."""
+
+    def try_out(self) -> None:
+        """Find out whether it could be connected to now; nothing is changed.
+
+        Raises:
+            StoreBusy: another controller has it.
+            OSError: its folder or its files cannot be written.
+        """
 
     def drop(self, connection: Connection) -> None:
         """Close a connection, which may be broken."""
@@ -122,6 +131,19 @@ class Sqlite:
         reading = create_engine(url, poolclass=NullPool, hide_parameters=True)
         event.listen(reading, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
         return reading.connect()
+
+    def try_out(self) -> None:
+        """See :meth:`Backend.try_out`."""
+        if self._path is None:
+            return
+        lock = self._path.with_name(self._path.name + ".lock")
+        if not self._path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(lock))
+        for path in (self._path.parent, self._path, lock):
+            if path.exists() and not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, "cannot be written", str(path))
+        if lock.exists():
+            self._locked(lock).close()
 
     def drop(self, connection: Connection) -> None:
         """See :meth:`Backend.drop`."""
@@ -194,6 +216,10 @@ class Postgresql:
     def snapshot(self) -> Connection:
         """See :meth:`Backend.snapshot`."""
         return self._engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    def try_out(self) -> None:
+        """See :meth:`Backend.try_out`."""
+        self.drop(self.connect())
 
     def drop(self, connection: Connection) -> None:
         """See :meth:`Backend.drop`."""

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.reservations import Reservation
+from controller.store.backends import backend
 from controller.store.clock import SavedTime
 from controller.store.database import Database
 from controller.store.ended import EndedQuery, found
@@ -66,7 +67,7 @@ class Store:
     """
 
     def __init__(self, url: str, save_within_s: float = SAVE_WITHIN_S) -> None:
-        self._database = Database(url)
+        self._database, self._url = Database(url), url
         self.url = self._database.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
         self._changed = threading.Condition()  # what follows; taken last
@@ -79,6 +80,23 @@ class Store:
         self._why = _NOT_OPEN  # saves are refused; "" if they are not
         self._closing = False
         self._writer: threading.Thread | None = None
+
+    def try_out(self) -> None:
+        """Find out whether the database could be opened now; nothing is changed.
+
+        Raises:
+            StoreBusy: another controller has it.
+            StoreFailed: it cannot be reached, or not be written.
+        """
+        tried = backend(self._url)
+        try:
+            tried.try_out()
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreFailed(self.url, _why(error)) from error
+        finally:
+            tried.release()
 
     def open(self) -> None:
         """Connect, be alone with the database, bring its schema up to date, and be ready to save. Once only.
