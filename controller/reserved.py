@@ -1,64 +1,12 @@
 """What there is to read of reservations: those that have not ended, and those that have, which are in the database."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.errors import NotKnown
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState, after
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import Reservation, ReservationFilter
 from controller.store import WINDOW_ROWS, HistoryItem, PastPage, PastQuery, Store, StoreFailed
 from controller.use_cases import UseCases
-from topology.protocol import FlowClass
-
-
-@dataclass(frozen=True, slots=True)
-class ReservationFilter:
-    """Which reservations are meant; what is empty or None means any.
-
-    Attributes:
-        states: in one of these.
-        flow_classes: of one of these.
-        a_end: from it.
-        z_end: to it.
-        ends_after_us: its time goes on after this, Unix time.
-        starts_before_us: its time begins before this, Unix time.
-        words: what its description has in it, in any case.
-    """
-
-    states: tuple[ReservationState, ...] = ()
-    flow_classes: tuple[FlowClass, ...] = ()
-    a_end: str | None = None
-    z_end: str | None = None
-    ends_after_us: int | None = None
-    starts_before_us: int | None = None
-    words: str | None = None
-
-    def matches(self, known: Reservation) -> bool:
-        """Return whether a reservation is meant."""
-        return (
-            (not self.states or known.state in self.states)
-            and (not self.flow_classes or known.flow_class in self.flow_classes)
-            and (self.a_end is None or known.a_end == self.a_end)
-            and (self.z_end is None or known.z_end == self.z_end)
-            and (self.ends_after_us is None or known.end_us > self.ends_after_us)
-            and (self.starts_before_us is None or known.start_us < self.starts_before_us)
-            and (self.words is None or self.words.casefold() in known.description.casefold())
-        )
-
-    def past(self, after_sequence: int, limit: int) -> PastQuery | None:
-        """Return what to ask the store for, which does not know words; None if what has ended is not meant."""
-        ended = tuple(sorted(ENDED.intersection(self.states)))
-        if self.states and not ended:
-            return None
-        return PastQuery(
-            after_sequence,
-            limit if self.words is None else WINDOW_ROWS,
-            () if len(ended) == len(ENDED) else ended,
-            self.flow_classes,
-            self.a_end,
-            self.z_end,
-            self.ends_after_us,
-            self.starts_before_us,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +66,7 @@ class Reserved:
         ended.
         """
         live = self._use_cases.reservations()
-        query, past, lacks = wanted.past(after_sequence, limit + 1), PastPage((), None), ""
+        query, past, lacks = _of_the_past(wanted, after_sequence, limit + 1), PastPage((), None), ""
         if query is not None:
             try:
                 past = self._store.past(query)
@@ -154,3 +102,12 @@ class Reserved:
         if known is None:
             raise NotKnown("reservation", reservation_id, ())
         return known
+
+
+def _of_the_past(wanted: ReservationFilter, after_sequence: int, limit: int) -> PastQuery | None:
+    """Return what to ask the store for, which does not look for words; None if what has ended is not meant."""
+    ended = tuple(sorted(ENDED.intersection(wanted.states)))
+    if wanted.states and not ended:
+        return None
+    states = () if len(ended) == len(ENDED) else ended
+    return PastQuery(after_sequence, limit if wanted.words is None else WINDOW_ROWS, replace(wanted, states=states))

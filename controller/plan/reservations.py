@@ -1,4 +1,4 @@
-"""A reservation: bandwidth promised ahead of time, as a value."""
+"""A reservation: bandwidth promised ahead of time, as a value; and which of them somebody asks for."""
 
 from dataclasses import dataclass
 
@@ -83,3 +83,38 @@ class Reservation:
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """Its path, and its backup if it has one."""
         return (self.path, self.backup) if self.backup else (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationFilter:
+    """Which reservations are meant; what is empty or None means any.
+
+    Attributes:
+        states: in one of these.
+        flow_classes: of one of these.
+        a_end: from it.
+        z_end: to it.
+        ends_after_us: its time goes on after this, Unix time.
+        starts_before_us: its time begins before this, Unix time.
+        words: what its description has in it, in any case.
+    """
+
+    states: tuple[ReservationState, ...] = ()
+    flow_classes: tuple[FlowClass, ...] = ()
+    a_end: str | None = None
+    z_end: str | None = None
+    ends_after_us: int | None = None
+    starts_before_us: int | None = None
+    words: str | None = None
+
+    def matches(self, known: Reservation) -> bool:
+        """Return whether a reservation is meant."""
+        return (
+            (not self.states or known.state in self.states)
+            and (not self.flow_classes or known.flow_class in self.flow_classes)
+            and (self.a_end is None or known.a_end == self.a_end)
+            and (self.z_end is None or known.z_end == self.z_end)
+            and (self.ends_after_us is None or known.end_us > self.ends_after_us)
+            and (self.starts_before_us is None or known.start_us < self.starts_before_us)
+            and (self.words is None or self.words.casefold() in known.description.casefold())
+        )

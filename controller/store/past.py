@@ -5,38 +5,30 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from controller.plan.lifecycle import ReservationState
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import Reservation, ReservationFilter
 from controller.store.rows import reservation_of
 from controller.store.tables import ENDED_RESERVATIONS as PAST
 from controller.store.text import storable
-from topology.protocol import FlowClass
 
 WINDOW_ROWS = 2_000  # so many rows are looked at for a page, whatever is asked; what waits to be saved waits no longer
 
 
+ANY = ReservationFilter()
+
+
 @dataclass(frozen=True, slots=True)
 class PastQuery:
-    """Which reservations that have ended; what is empty or None means any.
+    """Which reservations that have ended.
 
     Attributes:
         after: those with a higher sequence.
         limit: how many at most, the lowest sequences first.
-        states: in one of these.
-        flow_classes: of one of these.
-        a_end: from it.
-        z_end: to it.
-        ends_after_us: Unix time.
-        starts_before_us: Unix time.
+        wanted: which of them; its words are not looked for.
     """
 
     after: int = 0
     limit: int = 1
-    states: tuple[ReservationState, ...] = ()
-    flow_classes: tuple[FlowClass, ...] = ()
-    a_end: str | None = None
-    z_end: str | None = None
-    ends_after_us: int | None = None
-    starts_before_us: int | None = None
+    wanted: ReservationFilter = ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,7 @@ class PastPage:
 
 def past_page(connection: Connection, query: PastQuery) -> PastPage:
     """Return a page of what is asked for, of the next :data:`WINDOW_ROWS` (of each state) at most."""
-    pages = [_page(connection, query, state) for state in query.states or (None,)]
+    pages = [_page(connection, query, state) for state in query.wanted.states or (None,)]
     up_to = min((page.up_to for page in pages if page.up_to is not None), default=None)
     every = sorted((known for page in pages for known in page.found), key=lambda known: known.sequence)
     found = tuple(known for known in every if up_to is None or known.sequence <= up_to)[: query.limit]
@@ -63,6 +55,7 @@ def past_page(connection: Connection, query: PastQuery) -> PastPage:
 
 def _page(connection: Connection, query: PastQuery, state: ReservationState | None) -> PastPage:
     """Return the page of one state, or of any."""
+    asked = query.wanted
     window = select(PAST).where(PAST.c.sequence > query.after).order_by(PAST.c.sequence)
     if state is not None:
         window = window.where(PAST.c.state == state.value)
@@ -71,16 +64,16 @@ def _page(connection: Connection, query: PastQuery, state: ReservationState | No
     ).scalar_one_or_none()
     seen = window.limit(WINDOW_ROWS).subquery()
     wanted = select(seen).order_by(seen.c.sequence).limit(query.limit)
-    if query.flow_classes:
-        wanted = wanted.where(seen.c.flow_class.in_([one.value for one in query.flow_classes]))
-    if query.a_end is not None:
-        wanted = wanted.where(seen.c.a_end == storable(query.a_end))
-    if query.z_end is not None:
-        wanted = wanted.where(seen.c.z_end == storable(query.z_end))
-    if query.ends_after_us is not None:
-        wanted = wanted.where(seen.c.end_us > query.ends_after_us)
-    if query.starts_before_us is not None:
-        wanted = wanted.where(seen.c.start_us < query.starts_before_us)
+    if asked.flow_classes:
+        wanted = wanted.where(seen.c.flow_class.in_([one.value for one in asked.flow_classes]))
+    if asked.a_end is not None:
+        wanted = wanted.where(seen.c.a_end == storable(asked.a_end))
+    if asked.z_end is not None:
+        wanted = wanted.where(seen.c.z_end == storable(asked.z_end))
+    if asked.ends_after_us is not None:
+        wanted = wanted.where(seen.c.end_us > asked.ends_after_us)
+    if asked.starts_before_us is not None:
+        wanted = wanted.where(seen.c.start_us < asked.starts_before_us)
     found = tuple(reservation_of(row) for row in connection.execute(wanted).mappings())
     return PastPage(found, found[-1].sequence if len(found) == query.limit else last)
 

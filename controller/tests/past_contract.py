@@ -5,7 +5,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from controller.plan.lifecycle import ENDED, ReservationState
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import Reservation, ReservationFilter
 from controller.store import WINDOW_ROWS, Changes, EndedKind, PastPage, PastQuery, Store
 from controller.store.rows import reservation_row
 from controller.store.schema import VERSION_TABLE
@@ -57,12 +57,14 @@ class PastContract:
         first = store.past(PastQuery(limit=10))
         assert first == PastPage(tuple(many[:10]), 10)
         assert store.past(PastQuery(after=10, limit=30)) == PastPage(tuple(many[10:]), None)
-        two = PastQuery(after=4, limit=50, states=tuple(states[:2]), a_end="h1", ends_after_us=90 * 10**6)
+        two = PastQuery(
+            after=4, limit=50, wanted=ReservationFilter(states=tuple(states[:2]), a_end="h1", ends_after_us=90 * 10**6)
+        )
         wanted = [r for r in many if r.sequence > 4 and r.state in states[:2] and r.a_end == "h1"]
         assert store.past(two).found == tuple(r for r in wanted if r.end_us > 90 * 10**6)
-        early = PastQuery(limit=50, flow_classes=(FlowClass.PREDICTABLE,), starts_before_us=3 * 10**6, z_end="archive")
-        assert store.past(early).found == tuple(many[:2])
-        assert store.past(replace(early, flow_classes=(FlowClass.URGENT,))).found == ()
+        early = ReservationFilter(flow_classes=(FlowClass.PREDICTABLE,), starts_before_us=3 * 10**6, z_end="archive")
+        assert store.past(PastQuery(limit=50, wanted=early)).found == tuple(many[:2])
+        assert store.past(PastQuery(limit=50, wanted=replace(early, flow_classes=(FlowClass.URGENT,)))).found == ()
 
     def test_a_page_looks_at_no_more_than_a_window_and_says_where_that_ends(self, store):
         states = sorted(ENDED)
@@ -70,11 +72,14 @@ class PastContract:
         done(store, of(*many[:-1], replace(many[-1], a_end="other")))
         found = []
         for after, up_to in ((0, WINDOW_ROWS), (WINDOW_ROWS, 2 * WINDOW_ROWS), (2 * WINDOW_ROWS, None)):
-            page = store.past(PastQuery(after=after, limit=10, a_end="other"))
+            page = store.past(PastQuery(after=after, limit=10, wanted=ReservationFilter(a_end="other")))
             found += page.found
             assert page.up_to == up_to
         assert [r.sequence for r in found] == [2 * WINDOW_ROWS + 10]
-        assert store.past(PastQuery(limit=10, states=tuple(states[:2]), a_end="other")).up_to == 2 * WINDOW_ROWS - 1
+        assert (
+            store.past(PastQuery(limit=10, wanted=ReservationFilter(states=tuple(states[:2]), a_end="other"))).up_to
+            == 2 * WINDOW_ROWS - 1
+        )
 
     def test_history_has_all_that_has_ended_in_the_order_it_was_saved(self, store, url):
         for n in (3, 1, 2):

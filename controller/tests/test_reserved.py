@@ -9,7 +9,8 @@ from sqlalchemy import Engine, event
 
 from controller.northbound.tests.site import MANY, NIGHT, api_of
 from controller.plan.lifecycle import ReservationState
-from controller.reserved import ReservationFilter, Reserved
+from controller.plan.reservations import ReservationFilter
+from controller.reserved import Reserved
 from controller.store import Changes, EndedKind
 from controller.store import past as past_rows
 from controller.tests.fakes import START_US, FakeSite

@@ -13,9 +13,8 @@ from controller.plan.availability import Question
 from controller.plan.ledger import HOLD_US
 from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import THE_REST, Selector
-from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
+from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation, ReservationFilter
 from controller.plan.volume import Volume
-from controller.reserved import ReservationFilter
 from topology import units
 from topology.protocol import FlowClass
 from topology.wire import Framing
