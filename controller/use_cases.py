@@ -158,7 +158,7 @@ class UseCases:
         """
         with self._state.changed:
             self._now()
-            known = self._state.wished.ledger.shown().get(reservation_id)
+            known = self._state.wished.ledger.shown_one(reservation_id)
             if known is None:
                 raise NotKnown("reservation", reservation_id, ())
             return known

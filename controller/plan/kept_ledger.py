@@ -80,6 +80,11 @@ class KeptLedger(Ledger):
         """Return the reservations as they are saved, and as the clock has made them: what a crash does not undo."""
         return with_saved(self.reservations, self._unsaved)
 
+    def shown_one(self, name: str) -> Reservation | None:
+        """Return one of :meth:`shown` without a look at the others; None if it is not among them."""
+        undecided = self._unsaved.undecided()
+        return undecided[name] if name in undecided else self.reservations.get(name)
+
     def shown_announcements(self) -> Mapping[str, Announcement]:
         """Return the announcements as they are saved, and as the clock has made them."""
         return with_saved(self.announcements, self._unsaved_announcements)
