@@ -1,9 +1,11 @@
-"""Says of each promise, at once and once, that it is not carried or cannot be kept; and when it is again."""
+"""Says of each promise, once, that it will be late, is not carried or cannot be kept; and when it is well again."""
 
 from controller.plan.keeping import fits, unkeepable
+from controller.plan.plan import Plan
 from controller.state.carried import STARTING_US, announcement_obstacles
 from controller.state.guard import GuardedState
-from controller.state.lateness import late_promises
+from controller.state.lateness import Late, late_promises
+from topology.units import shown_time
 
 
 class PromiseWatch:
@@ -11,24 +13,39 @@ class PromiseWatch:
 
     def __init__(self, state: GuardedState) -> None:
         self._state = state
+        self._late: frozenset[str] = frozenset()
         self._not_carried: frozenset[str] = frozenset()
         self._unkeepable: frozenset[str] = frozenset()
         self._looked_at: int | None = None  # how often the ledger had been read when it was looked at
+        self._seen: Plan | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether another plan is desired than when it looked last. Under the lock."""
+        return self._state.desired.plan is not self._seen
 
     def look(self) -> None:
         """Tell what is new."""
         with self._state.changed:
+            self._seen = self._state.desired.plan
             self._look_at_announcements()
             self._look_at_calendar()
 
     def _look_at_announcements(self) -> None:
-        """Tell of what is announced and not carried; not while switches and agents are still being found."""
+        """Tell of what is announced and will be late or is not carried; late ones are told of as that."""
         state, now = self._state, self._state.now()
+        if state.must_replan():
+            return  # the plan has yet to follow, and then it is looked at again
+        known = state.wished.ledger.announcements
+        late = late_promises(state.site, state.value, now)
+        for name in sorted(late.keys() - self._late):
+            self._tell_late(name, late[name])
+        for name in sorted((self._late - late.keys()) & known.keys()):
+            state.events.publish("announcement.resumed", announcement=name)
+        self._late = frozenset(late)
         if now.elapsed_us < state.value.started_us + STARTING_US:
-            return
-        known = state.wished.ledger.announcements.values()
-        found = {a.announcement_id: announcement_obstacles(state.site, state.value, a, now) for a in known}
-        late = late_promises(state.site, state.value, now)  # which are told of as that
+            return  # switches and agents are still being found
+        found = {name: announcement_obstacles(state.site, state.value, one, now) for name, one in known.items()}
         not_carried = frozenset(name for name, why in found.items() if why and name not in late)
         for name in sorted(not_carried - self._not_carried):
             why = "; ".join(found[name])
@@ -36,6 +53,11 @@ class PromiseWatch:
         for name in sorted((self._not_carried - not_carried) & found.keys()):
             state.events.publish("announcement.carried", announcement=name)
         self._not_carried = not_carried
+
+    def _tell_late(self, name: str, one: Late) -> None:
+        expected = "" if one.expected_us is None else shown_time(one.expected_us)
+        fields = {"promised": shown_time(one.promised_us), "expected": expected, "why": one.why}
+        self._state.events.publish("announcement.late", level="error", announcement=name, **fields)
 
     def _look_at_calendar(self) -> None:
         """Tell of reservations that there is no room for any more: capacities change when the controller starts."""

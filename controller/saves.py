@@ -3,6 +3,7 @@
 No method waits for the store, except :meth:`Saves.recover` and :meth:`Saves.read_anew`, which do so without the lock.
 """
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,8 +51,13 @@ class Saves:
         if self._state.reported.store_error:
             raise StoreFailed(self._store.url, self._state.reported.store_error)
 
-    def hand_over(self, *, decided: bool) -> Future[None]:
-        """Hand what has changed to the store; return what is done once that is saved, and the plan may follow it."""
+    def hand_over(self, *, decided: bool, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
+        """Hand what has changed to the store; return what is done once that is saved, and the plan may follow it.
+
+        Args:
+            decided: whether by somebody's wish, not by the clock.
+            tells: what publishes the events of it, called once it is saved; never, if it is not.
+        """
         state = self._state
         ledger = state.wished.ledger
         part = ledger.changes(decided=decided)
@@ -64,15 +70,15 @@ class Saves:
             ended=tuple(part.ended.values()),
         )
         saved = self._store.save(changes)
-        saved.add_done_callback(partial(self._heard, ledger, part, told))
+        saved.add_done_callback(partial(self._heard, ledger, part, tuple(tells), told))
         if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock
         return told
 
-    def hand_over_clock(self) -> Future[None]:
+    def hand_over_clock(self, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
         """Hand over what the clock has done; while the store fails it waits in the ledger until that is over."""
         if not self._state.reported.store_error:
-            return self.hand_over(decided=False)
+            return self.hand_over(decided=False, tells=tells)
         waiting: Future[None] = Future()
         waiting.set_exception(StoreFailed(self._store.url, self._state.reported.store_error))
         return waiting
@@ -102,7 +108,14 @@ class Saves:
         self._state.put(wished=self._state.wished.without_purchase(circuit, name))
         return self._store.save(Changes(purchases_gone=(name,)))
 
-    def _heard(self, ledger: KeptLedger, part: LedgerPart, told: Future[None], saved: Future[None]) -> None:
+    def _heard(
+        self,
+        ledger: KeptLedger,
+        part: LedgerPart,
+        tells: tuple[Callable[[], None], ...],
+        told: Future[None],
+        saved: Future[None],
+    ) -> None:
         """Take in what became of a part, and only then tell who waits for it. By a thread of the store."""
         failure = saved.exception()
         try:
@@ -113,6 +126,8 @@ class Saves:
                     self._lost(failure.why)
                 else:
                     ledger.saved(part)
+                    for tell in tells:
+                        tell()
                     if self._state.must_replan():
                         self._state.changed.notify_all()
         finally:

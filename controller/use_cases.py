@@ -6,12 +6,13 @@ the clock does follows from what is saved, and waits for nobody.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
+from controller.events import Value
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, availability
@@ -28,6 +29,7 @@ from controller.state.guard import GuardedState
 from controller.store import Store
 
 T = TypeVar("T")
+Tell = Callable[[], None]  # publishes an event
 Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the store has what the answer was
 
 
@@ -69,7 +71,7 @@ class UseCases:
                 if not new.key or memory == asked_at:
                     request = begun_now(asked(now_us), now_us)
                     check_request(state.site, ledger, request, now_us)
-                    return self._save_and_publish("reservation.held", new.reservation_id, ledger.hold(request, new))
+                    return self._save_and_tell("reservation.held", new.reservation_id, ledger.hold(request, new))
                 asked_at = memory  # what has left memory since is asked for again
             past = self._store.past_with_key(new.key)
 
@@ -86,9 +88,9 @@ class UseCases:
             if known.state in {ReservationState.COMMITTED, *IN_PLAN}:
                 return self._save(known)
             self._state.wished.ledger.happened(reservation_id, LifecycleEvent.COMMIT, now_us)
-            self._state.events.publish("reservation.committed", reservation=reservation_id)
-            self._tick(now_us)  # its start may be now
-            return self._save(self._known(reservation_id))
+            tells = [self._telling("reservation.committed", reservation=reservation_id)]
+            tells += [tell for _, tell in self._ticked(now_us)]  # its start may be now
+            return self._save(self._known(reservation_id), *tells)
 
     def renew(self, reservation_id: str, hold_us: int = HOLD_US) -> Saved[Reservation]:
         """Keep a hold for ``hold_us`` from now.
@@ -128,7 +130,7 @@ class UseCases:
             if started and request.start_us != known.start_us:
                 raise NotAllowed("start", "it has begun, so its start cannot change any more")
             check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
-            return self._save_and_publish(
+            return self._save_and_tell(
                 "reservation.changed", reservation_id, self._state.wished.ledger.change(reservation_id, request, now_us)
             )
 
@@ -148,7 +150,7 @@ class UseCases:
             if known.state is ReservationState.RELEASED:
                 return self._save(known)
             released = self._state.wished.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
-            return self._save_and_publish("reservation.released", reservation_id, released)
+            return self._save_and_tell("reservation.released", reservation_id, released)
 
     def reservation(self, reservation_id: str) -> Reservation:
         """Return one.
@@ -217,7 +219,7 @@ class UseCases:
                 asked.fingerprint,
             )
             answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
-            return self._save_and_publish("announcement.promised", asked.announcement_id, answer)
+            return self._save_and_tell("announcement.promised", asked.announcement_id, answer)
 
     def forget(self, announcement_id: str) -> Saved[EndedAnnouncement]:
         """Forget an announcement; its share goes back. What became of it is kept.
@@ -230,8 +232,7 @@ class UseCases:
             if announcement_id not in ledger.announcements:
                 raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
             ended = ledger.forget(announcement_id, now_us)
-            self._publish_end("announcement.released", ended)
-            return self._save(ended)
+            return self._save(ended, self._telling_end("announcement.released", ended))
 
     def announcements(self) -> tuple[Announcement, ...]:
         """Return those in the plan now."""
@@ -291,10 +292,14 @@ class UseCases:
 
     def _now(self) -> int:
         """Return the time, with all that is due by now done: an answer never counts on a hold that has lapsed."""
-        now_us = self._state.now_us()
-        self._tick(now_us)
-        if self._state.wished.ledger.has_changed:
-            self.saves.hand_over_clock()
+        now_us, ledger, tells = self._state.now_us(), self._state.wished.ledger, list[Tell]()
+        for name, tell in self._ticked(now_us):
+            if ledger.is_undecided(name):
+                tells.append(tell)  # not before what it follows from is told
+            else:
+                tell()
+        if ledger.has_changed:
+            self.saves.hand_over_clock(tells)
         return now_us
 
     def _now_to_decide(self) -> int:
@@ -306,17 +311,22 @@ class UseCases:
         self.saves.check()
         return self._now()
 
-    def _tick(self, now_us: int) -> None:
+    def _ticked(self, now_us: int) -> Iterator[tuple[str, Tell]]:
+        """Do what is due; yield what was moved, and what tells of it."""
         for moved in self._state.wished.ledger.tick(now_us):
             if isinstance(moved, Reservation):
                 why = {"why": moved.reason} if moved.reason else {}
-                self._state.events.publish(f"reservation.{moved.state}", reservation=moved.reservation_id, **why)
+                fields = {"reservation": moved.reservation_id} | why
+                yield moved.reservation_id, self._telling(f"reservation.{moved.state}", **fields)
             else:
-                self._publish_end("announcement.lapsed", moved)
+                yield moved.announcement.announcement_id, self._telling_end("announcement.lapsed", moved)
 
-    def _publish_end(self, event: str, ended: EndedAnnouncement) -> None:
+    def _telling(self, event: str, **fields: Value) -> Tell:
+        return lambda: self._state.events.publish(event, level="info", **fields)
+
+    def _telling_end(self, event: str, ended: EndedAnnouncement) -> Tell:
         known = ended.announcement
-        self._state.events.publish(
+        return self._telling(
             event,
             announcement=known.announcement_id,
             state=ended.state.value,
@@ -330,13 +340,11 @@ class UseCases:
             raise NotKnown("reservation", reservation_id, ())
         return known
 
-    def _save_and_publish(self, event: str, name: str, answer: T) -> Saved[T]:
+    def _save_and_tell(self, event: str, name: str, answer: T) -> Saved[T]:
         kind, _, _ = event.partition(".")
         if isinstance(answer, Refused):
-            self._state.events.publish(f"{kind}.refused", why=str(answer), **{kind: name})
-        else:
-            self._state.events.publish(event, **{kind: name})
-        return self._save(answer)
+            return self._save(answer, self._telling(f"{kind}.refused", why=str(answer), **{kind: name}))
+        return self._save(answer, self._telling(event, **{kind: name}))
 
-    def _save(self, answer: T) -> Saved[T]:
-        return Saved(answer, self.saves.hand_over(decided=True))
+    def _save(self, answer: T, *tells: Tell) -> Saved[T]:
+        return Saved(answer, self.saves.hand_over(decided=True, tells=tells))

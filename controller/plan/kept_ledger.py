@@ -76,6 +76,10 @@ class KeptLedger(Ledger):
         self.left[ended.state] += 1
         self.left_with_key += self._by_key.pop(ended.key, None) is not None
 
+    def is_undecided(self, name: str) -> bool:
+        """Return whether a reservation has a decision that is on its way to the store."""
+        return name in self._unsaved.undecided()
+
     def shown(self) -> Mapping[str, Reservation]:
         """Return the reservations as they are saved, and as the clock has made them: what a crash does not undo."""
         return with_saved(self.reservations, self._unsaved)

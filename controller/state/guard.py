@@ -12,12 +12,10 @@ from controller.site import Site
 from controller.state.desired import Desired
 from controller.state.grants import grant
 from controller.state.installed import Installed
-from controller.state.lateness import late_promises
 from controller.state.reported import HostState, Reported
 from controller.state.value import SiteState, due_us, first_state, must_replan, replanned, with_lines_noted
 from controller.state.wished import Wished
 from topology.protocol import Allocations
-from topology.units import shown_time
 
 
 class NotHeld(Exception):
@@ -39,7 +37,6 @@ class GuardedState:
         self.events = Events(self.now_us)
         self.changed = threading.Condition()
         self._value = first_state(site, now())
-        self._late: frozenset[str] = frozenset()  # the announcements that were said to be late
 
     def now_us(self) -> int:
         """Return the calendar's time, Unix time."""
@@ -153,25 +150,6 @@ class GuardedState:
         """Wake all threads if another plan is desired than before."""
         if self._value.desired.plan is not before.plan:
             self.changed.notify_all()
-        self._tell_late()
-
-    def _tell_late(self) -> None:
-        """Say of the promises that will not be kept as things are, and of those that are kept again."""
-        late = late_promises(self.site, self.value, self.now())
-        for name in sorted(late.keys() - self._late):
-            known = late[name]
-            self.events.publish(
-                "announcement.late",
-                level="error",
-                announcement=name,
-                promised=shown_time(known.promised_us),
-                expected="" if known.expected_us is None else shown_time(known.expected_us),
-                why=known.why,
-            )
-        for name in sorted(self._late - late.keys()):
-            if name in self.wished.ledger.announcements:
-                self.events.publish("announcement.resumed", announcement=name)
-        self._late = frozenset(late)
 
     # The process.
 

@@ -3,6 +3,7 @@
 import pytest
 
 from controller.plan.invariant import violations
+from controller.promise_watch import PromiseWatch
 from controller.tests.fakes import LEASE_MS, ready_site, sending_image
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -55,13 +56,16 @@ def test_a_dead_senders_promise_is_late_once_and_comes_back_with_it(site):
     seen = site.state.events.last
     passes(site, 1_000_000)
     site.reports.host_down("base20")
+    watch = PromiseWatch(site.state)
     for _ in range(5):
         passes(site, LEASE_US)
+        watch.look()
     (said,) = late(site, seen, "announcement.late")
     assert (said["announcement"], said["expected"]) == ("image", "")
     assert said["why"] == "base20: its agent is not connected"
     site.attach("base20")
     site.converge()
+    watch.look()
     assert sent_bps(site, "base20") > 400_000_000
     assert late(site, seen, "announcement.resumed") == [{"announcement": "image"}]
 

@@ -12,6 +12,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
+from controller.promise_watch import PromiseWatch
 from controller.state.desired import plan_input
 from controller.tests.fakes import ELAPSED_US, START_US, FakeSite, image
 from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
@@ -142,6 +143,8 @@ def test_a_promise_that_can_no_longer_be_kept_is_said_to_be_late_and_when_it_wil
     site.clock.now_us += 500_000
     seen = site.state.events.last
     site.port_said(*NORTH_AT_LS1, is_live=False)
+    site.use_cases.tick()
+    PromiseWatch(site.state).look()
     (_, late) = names(site, seen)
     assert late[0] == "announcement.late"
     assert late[1]["announcement"] == "image"

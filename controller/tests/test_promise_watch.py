@@ -7,6 +7,7 @@ from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import Period
 from controller.plan.wiring import SeenPort
+from controller.promise_watch import PromiseWatch
 from controller.state.carried import STARTING_US
 from controller.tests.fakes import START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
@@ -120,3 +121,26 @@ def test_when_a_circuit_dies_under_a_reservation_what_is_left_is_offered(rate_bp
     (event,) = told(site, "reservation.lost")
     assert event["why"] == "north: the line is down"
     assert "469.4 Mbit/s urgent from" in event["instead"]
+
+
+def test_a_promise_is_not_said_to_be_late_before_the_plan_has_followed_it():
+    site = site_of(chile_illinois())
+    site.use_cases.announce(image()).saved.result(5)
+    with site.state.changed:
+        assert site.state.must_replan()
+        site.state.note_lines()  # the plan of before, the promises of now: what a switch that calls brings about
+    PromiseWatch(site.state).look()
+    assert not told(site, "announcement.late")
+    site.keeper.step()
+    assert not told(site, "announcement.late")
+
+
+def test_a_promise_is_looked_at_again_as_soon_as_there_is_another_plan():
+    site = site_of(chile_illinois())
+    watch = PromiseWatch(site.state)
+    watch.look()
+    with site.state.changed:
+        assert not watch.is_behind
+    site.announce(image())
+    with site.state.changed:
+        assert watch.is_behind

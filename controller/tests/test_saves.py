@@ -106,6 +106,35 @@ def test_a_save_that_hangs_fails_in_time_and_the_next_one_at_once(site):
     assert site.use_cases.reservations() == ()
 
 
+def told(site):
+    """The names of all events about promises, in order."""
+    names = [event.name for event in site.state.events.since(0).events]
+    return [name for name in names if name.startswith(("reservation.", "announcement."))]
+
+
+def test_what_was_decided_is_told_once_it_is_saved_and_in_its_order(site):
+    site.hangs_after = True
+    site.goes_on.clear()
+    saves = [hold(site, start_s=0), site.use_cases.commit("r"), site.use_cases.release("r")]
+    assert told(site) == []
+    site.goes_on.set()
+    for one in saves:
+        one.saved.result(5)
+    begun = ["reservation.held", "reservation.committed", "reservation.provisioning"]
+    assert told(site) == [*begun, "reservation.released"]
+
+
+def test_what_was_decided_and_could_not_be_saved_is_not_told(site):
+    site.announce(image("before"))
+    site.hangs()
+    saved = site.use_cases.forget("before").saved
+    with pytest.raises(StoreFailed):
+        saved.result(5)
+    site.answers()
+    recovered(site)
+    assert "announcement.released" not in told(site)
+
+
 def test_what_is_not_saved_yet_is_neither_shown_nor_planned(site):
     site.hangs()
     held, announced = hold(site, start_s=0), site.use_cases.announce(image())

@@ -63,7 +63,8 @@ class Timekeeper:
         state, now = self._state, self._state.value
         is_due = state.due_us() < now.sleeping_until_us
         must_plan = state.must_replan() or must_prepare(state.site, now)
-        return now.stopping or is_due or must_plan or unsettled(state.site, now, state.now())
+        is_behind = must_plan or self._promises.is_behind
+        return now.stopping or is_due or is_behind or unsettled(state.site, now, state.now())
 
     def step(self) -> None:
         """Act once. Then look whether a start still fits the buffers."""
