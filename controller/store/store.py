@@ -31,7 +31,6 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 SAVE_WITHIN_S = 1.5  # a client is told within 2 s that nothing is certain
-LOOK_S = 0.1  # how often is looked whether somebody has waited for that long
 READ_WITHIN_S = 1.5  # so long somebody waits who asks for what has ended
 CLOSE_WITHIN_S = 5.0  # a database that hangs does not keep the process from ending
 _NOT_OPEN = "it is not open"
@@ -70,7 +69,9 @@ class Store:
         self._database, self._url = Database(url), url
         self.url = self._database.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
-        self._changed = threading.Condition()  # what follows; taken last
+        guarded = threading.RLock()  # what follows; taken last
+        self._changed = threading.Condition(guarded)  # for the writer
+        self._begun = threading.Condition(guarded)  # for who watches it: something waits, and nothing did before
         self._save_within_s = save_within_s
         self._waiting: list[_Save] = []
         self._writing: list[_Save] = []
@@ -258,6 +259,8 @@ class Store:
         with self._changed:
             why = self._why
             if not why:
+                if self._oldest_s() is None:
+                    self._begun.notify()
                 self._waiting.append(_Save(changes, future, time.monotonic()))
                 self._changed.notify()
         if why:
@@ -269,6 +272,7 @@ class Store:
         with self._changed:
             self._closing = True
             self._changed.notify()
+            self._begun.notify()
         if self._writer is not None:
             self._writer.join(CLOSE_WITHIN_S)
         if self._using.acquire(timeout=CLOSE_WITHIN_S):
@@ -320,17 +324,20 @@ class Store:
 
     def _watch(self) -> None:
         """Fail what has waited for too long, until the end."""
-        while not self._closing or self._writing or self._waiting:
-            time.sleep(LOOK_S)
+        while True:
             with self._changed:
+                self._begun.wait_for(lambda: self._oldest_s() is not None or self._closing)
                 oldest_s = self._oldest_s()
-                is_late = oldest_s is not None and time.monotonic() - oldest_s >= self._save_within_s - LOOK_S
-                if is_late:
-                    taken, self._writing = self._writing, []
-                    self._refuse(f"it has not answered for {self._save_within_s:g} s", taken)
-            if is_late:
-                log.error("store.silent", database=self.url)
-                self._answer()
+                if oldest_s is None:
+                    return
+                left_s = oldest_s + self._save_within_s - time.monotonic()
+                if left_s > 0:
+                    self._begun.wait(left_s)
+                    continue
+                taken, self._writing = self._writing, []
+                self._refuse(f"it has not answered for {self._save_within_s:g} s", taken)
+            log.error("store.silent", database=self.url)
+            self._answer()
 
     def _oldest_s(self) -> float | None:
         """Return since when the oldest save waits; the caller holds ``_changed``."""

@@ -3,6 +3,8 @@
 import resource
 import sqlite3
 import struct
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from controller.store.rows import merged
 from controller.tests.past_contract import done, of
 from controller.tests.store_child import reservation
 from controller.tests.store_contract import Broken, StoreContract
+from mininet_tests.testing.eventually import eventually
 
 
 @pytest.fixture
@@ -175,3 +178,23 @@ def test_changes_made_one_after_the_other_are_one():
     assert list(batch.reservations.values()) == [first, second]
     assert batch.announcements == {"a": None}
     assert not merged([Changes(), Changes()])
+
+
+def switches(thread) -> int:
+    """How often a thread has gone to sleep."""
+    lines = Path(f"/proc/self/task/{thread.native_id}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("voluntary_ctxt_switches")).split()[1])
+
+
+def test_a_store_in_which_nothing_waits_wakes_for_nothing(path):
+    others = set(threading.enumerate())
+    store = Store(f"sqlite:///{path}", save_within_s=0.2)
+    store.open()
+    try:
+        store.save(Changes()).result(5)
+        (watch,) = (one for one in set(threading.enumerate()) - others if one.name == "store watch")
+        before, began_s = switches(watch), time.monotonic()
+        eventually(lambda: time.monotonic() > began_s + 2, within_s=60, what="time passes")
+        assert switches(watch) - before <= 3  # looking each tenth of a second it were twenty
+    finally:
+        store.close()
