@@ -20,7 +20,7 @@ from controller.northbound.rest.bodies import (
     ReservationIn,
     ReservationQuery,
 )
-from controller.northbound.rest.conditional import etag, strong_tags
+from controller.northbound.rest.conditional import etag, highest_version, strong_tags
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
@@ -195,7 +195,7 @@ class Reservations:
         version = (await self._one(name)).version
         tags = strong_tags(if_match, "If-Match")
         if tags is not None and str(version) not in tags:
-            raise Outdated("reservation", name, max((int(tag) for tag in tags if tag.isdecimal()), default=0), version)
+            raise Outdated("reservation", name, highest_version(tags), version)
         return version
 
 

@@ -248,6 +248,12 @@ def test_a_change_says_what_it_has_seen(client, held):
     assert changed(client, held, {"rate_bps": 6}, "*").status_code == 200
 
 
+@pytest.mark.parametrize("tag", ["9" * 5_000, "9" * 19, "x" * 5_000])
+def test_a_tag_that_cannot_be_a_version_is_outdated_and_no_fault_of_ours(client, held, tag):
+    answer = changed(client, held, {"rate": "500 Mbit/s"}, f'"{tag}"')
+    assert (answer.status_code, answer.json()["seen_version"]) == (412, 0)
+
+
 @pytest.mark.parametrize("body", [{}, {"rate": None}, {"rate": "1 bit/s", "rate_bps": 1}, {"to": "x"}])
 def test_a_change_that_makes_no_sense_is_422(idle, body):
     assert changed(idle, {"id": "any", "version": 1}, body).status_code == 422
