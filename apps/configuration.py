@@ -23,6 +23,7 @@ from controller.settings.listen import (
     address_or_socket,
     check_apart,
     listen_address,
+    rest_names,
 )
 from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
@@ -64,6 +65,7 @@ class ControllerSettings:
         store: the database that promises are kept in, and for how long.
         oscars: by circuit that is bought at need, the OSCARS that sells it.
         audit: how often drift is looked for, and which rules are left alone.
+        names: by which the API may be asked for, beside addresses and localhost.
     """
 
     site: Site
@@ -75,6 +77,7 @@ class ControllerSettings:
     oscars: dict[str, OscarsSettings]
     audit: AuditSettings
     tls: ServerTls | None = None
+    names: frozenset[str] = frozenset()
 
 
 def load(path: Path) -> ControllerSettings:
@@ -125,6 +128,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     listen = problems.at("listen")
     openflow = listen_address(file.listen.openflow, listen.at("openflow"))
     rest = listen_address(file.listen.rest, listen.at("rest"))
+    names = rest_names(file.listen.names, rest, listen.at("names"))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
     check_apart({"openflow": openflow, "rest": rest, "agents": agents}, listen)
     if isinstance(agents, ListenAddress):
@@ -156,6 +160,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         oscars=oscars,
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
+        names=names,
     )
 
 

@@ -80,7 +80,16 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         network = settings.site.network
         reserved, announced = Reserved(use_cases, store), Announced(state, store)
         behind = Dependencies(
-            reports, use_cases, reserved, announced, state.events, network, state.now_us, sessions.dpids, audits.view
+            reports,
+            use_cases,
+            reserved,
+            announced,
+            state.events,
+            network,
+            state.now_us,
+            sessions.dpids,
+            audits.view,
+            settings.names,
         )
         parts.enter_context(web(api(behind), settings.rest))
         parts.callback(state.events.close)

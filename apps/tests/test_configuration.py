@@ -1,5 +1,7 @@
 """The configuration: every problem at once, each with its path."""
 
+import socket
+
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -162,6 +164,13 @@ def test_two_that_listen_at_one_address_are_told_and_not_tried():
         "listen.rest: 127.0.0.1:7000 is where openflow listens: give it another port",
         "listen.agents: 127.0.0.1:7000 is where openflow listens: give it another port",
     )
+
+
+def test_rest_goes_by_the_names_that_are_said_by_this_machines_and_by_where_it_listens():
+    said = parsed(GOOD | {"listen": {"rest": "ctl.internal:80", "names": ["ctl.example.org"]}}, "c.yaml").names
+    assert said == {"ctl.example.org", "ctl.internal", socket.gethostname()}
+    (problem,) = problems(GOOD | {"listen": {"names": ["ctl.example.org", "http://ctl:8080"]}})
+    assert problem.startswith('listen.names[1]: "http://ctl:8080" is not a name of a machine')
 
 
 def test_the_network_is_in_place_or_in_a_file_whose_name_begins_at_the_configurations_folder(tmp_path):

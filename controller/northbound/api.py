@@ -14,9 +14,11 @@ from controller.errors import NotAllowed, NotKnown, Outdated, Taken, Uncondition
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import EventStream
+from controller.northbound.gate import Gate
+from controller.northbound.manual import Manual
 from controller.northbound.metrics import Metrics, SiteCollector
 from controller.northbound.rest.announcements import Announcements
-from controller.northbound.rest.answers import JSON, RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
 from controller.northbound.rest.drift import Drift
 from controller.northbound.rest.history import History
 from controller.northbound.rest.reservations import Reservations
@@ -44,7 +46,13 @@ def api(dependencies: Dependencies) -> FastAPI:
     registry = CollectorRegistry()
     decisions = Decisions(registry)
     registry.register(SiteCollector(dependencies))
-    app = FastAPI(title="Headway", version=__version__, summary="One bandwidth plan for circuit, switches and hosts")
+    app = FastAPI(
+        title="Headway",
+        version=__version__,
+        summary="One bandwidth plan for circuit, switches and hosts",
+        docs_url=None,
+        redoc_url=None,
+    )
     routers: Iterable[APIRouter] = (
         Reservations(dependencies, decisions).routes(),
         Announcements(dependencies, decisions).routes(),
@@ -53,10 +61,12 @@ def api(dependencies: Dependencies) -> FastAPI:
         Drift(dependencies).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),
+        Manual().routes(),
     )
     for routes in routers:
         app.include_router(routes)
     app.add_middleware(SmallBodies)
+    app.add_middleware(Gate, names=dependencies.names)
     _handle_errors(app, decisions)
     app.openapi = _documented(app.openapi)  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
@@ -114,24 +124,16 @@ def _methods(schema: dict[str, Any], path: str) -> list[str]:
     return sorted(m.upper() for template, methods in templates if re.fullmatch(template, path) for m in methods)
 
 
-async def _invalid(request: Request, error: RequestValidationError) -> Response:
+async def _invalid(_: Request, error: RequestValidationError) -> Response:
     """Answer what makes no sense: every field, and what is wrong with it."""
     found = error.errors()
     if any(e["type"] == "json_invalid" for e in found):
         return problem(400, "malformed", f"the body is not JSON: {found[0]['ctx']['error']}", {})
-    said = request.headers.get("content-type", "")
-    if any(e["loc"] == ("body",) for e in found) and await request.body() and not _is_json(said):
-        return problem(415, "media-type", f'send "Content-Type: {JSON}", got "{said}"', {})
     errors = [
         {"field": ".".join(map(str, e["loc"][1:])), "detail": e["msg"].removeprefix("Value error, ")} for e in found
     ]
     text = "; ".join(f"{e['field'] or 'body'}: {e['detail']}" for e in errors)
     return problem(422, "not-valid", text, {"errors": errors})
-
-
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 class SmallBodies:

@@ -26,6 +26,7 @@ class Dependencies:
         now_us: the clock, Unix time.
         connected: the dpids of the switches that are connected now.
         drift: what audits have seen.
+        names: by which the API may be asked for, beside addresses and localhost.
     """
 
     reports: Reports
@@ -37,3 +38,4 @@ class Dependencies:
     now_us: Callable[[], int]
     connected: Callable[[], frozenset[int]]
     drift: Callable[[], DriftView]
+    names: frozenset[str] = frozenset()

@@ -1,6 +1,8 @@
 """The section ``listen``: the addresses at which switches, agents and users of the API find the controller."""
 
-from collections.abc import Mapping
+import re
+import socket
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from controller.settings.sections import Section
@@ -13,6 +15,7 @@ class ListenSection(Section):
     openflow: str = "127.0.0.1:6653"
     rest: str = "127.0.0.1:8080"
     agents: str = "127.0.0.1:50051"
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,17 @@ def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSock
     if text.startswith("unix:/"):
         return UnixSocket(text.removeprefix("unix:"))
     return listen_address(text, problems)
+
+
+def rest_names(said: Iterable[str], rest: ListenAddress | None, problems: Problems) -> frozenset[str]:
+    """Return the names by which the API may be asked for: those that are said, this machine's, and where it listens."""
+    found = {socket.gethostname(), *([rest.host] if rest else [])}
+    for number, name in enumerate(said):
+        if re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9.])?", name):
+            found.add(name)
+        else:
+            problems.at(number).add(f'"{name}" is not a name of a machine, try "ctl.example.org", without a port')
+    return frozenset(found)
 
 
 def check_apart(addresses: Mapping[str, ListenAddress | UnixSocket | None], problems: Problems) -> None:
