@@ -9,7 +9,8 @@ import structlog
 
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
-from apps.process import stop_signal, web, working
+from apps.process import stop_signal, working
+from apps.web import web
 from controller.announced import Announced
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit

@@ -2,15 +2,11 @@
 
 import contextlib
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator
 
 import structlog
-import uvicorn
-from fastapi import FastAPI
 
-from controller.settings.listen import ListenAddress
 from controller.state.guard import GuardedState
 
 log = structlog.get_logger()
@@ -28,21 +24,6 @@ def stop_signal() -> Stop:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
-
-
-@contextlib.contextmanager
-def web(app: FastAPI, address: ListenAddress) -> Iterator[None]:
-    """Serve the API in a thread; the port is bound before this returns."""
-    bound = socket.create_server((address.host, address.port))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join(timeout=5)
-        bound.close()
 
 
 @contextlib.contextmanager

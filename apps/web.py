@@ -1,0 +1,164 @@
+"""REST's port: uvicorn in a thread, with the limits that it does not have itself (decision 24)."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from controller.northbound.connections import Limits, OpenConnections, network_of
+from controller.settings.listen import ListenAddress
+
+MOST_LIMITS = Limits()
+
+
+@contextlib.contextmanager
+def web(app: ASGIApp, address: ListenAddress, limits: Limits = MOST_LIMITS) -> Iterator[int]:
+    """Serve the API in a thread; the port is bound before this yields it."""
+    bound = socket.create_server((address.host, address.port))
+    open_ones = OpenConnections[BoundedProtocol](limits.connections, limits.of_one_address)
+    served = partial(BoundedProtocol, limits, open_ones)
+    config = uvicorn.Config(
+        app,
+        http=cast("type[asyncio.Protocol]", served),  # whatever makes one will do
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # else anybody on this machine says who he is, in X-Forwarded-For
+        timeout_keep_alive=limits.idle_s,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
+    thread.start()
+    try:
+        yield bound.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(timeout=5)
+        bound.close()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which counts bytes and seconds of what comes. HTTP is read by its parser alone."""
+
+    def __init__(
+        self, limits: Limits, connections: "OpenConnections[BoundedProtocol]", *args: Any, **more: Any
+    ) -> None:
+        super().__init__(*args, **more)
+        self._limits = limits
+        self._all = connections
+        self._reading: Literal["head", "body", ""] = "head"
+        self._read_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stuck: asyncio.TimerHandle | None = None
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether no whole request is here that waits for its answer."""
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first, whatever its declaration says
+        return cycle is None or cycle.response_complete or cycle.more_body
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
+        """Take a connection in; another one may have to give way to it, or it itself."""
+        super().connection_made(transport)
+        self._wait("head", self._limits.head_s)
+        leaves = self._all.came(self, network_of(self.client[0] if self.client else ""))
+        if leaves is not None:
+            leaves.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._all.went(self)
+        self._wait("", None)
+        self._watch_unsent(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Give the parser what has come, unless it is more than a request may have."""
+        was_reading, self._read_bytes = self._reading, self._read_bytes + len(data)
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._all.heard(self)
+        if self._reading == "" and self.gives_way:  # empty lines between requests, for which no head has begun
+            self._wait("head", self._limits.head_s)
+        if self._reading == was_reading:
+            most_bytes = self._limits.head_bytes if was_reading == "head" else self._limits.message_bytes
+            if self._read_bytes > most_bytes:
+                self._turn_away("The request is too large.")
+
+    def on_message_begin(self) -> None:
+        """Note that a head begins."""
+        super().on_message_begin()
+        self._read_bytes = 0
+        self._wait("head", self._limits.head_s)
+
+    def on_headers_complete(self) -> None:
+        """Note that a body begins, if the head is not too large as it is."""
+        fields = self.headers
+        if len(fields) > self._limits.fields or len(self.url) + _size_bytes(fields) > self._limits.head_bytes:
+            self._turn_away("The head of the request is too large.")
+            return
+        self._wait("body", self._limits.body_s)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note that the request is here, whole."""
+        self._wait("", None)
+        if self.cycle is not None:
+            super().on_message_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Pass a piece of a body on, unless the request was turned away."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def pause_writing(self) -> None:
+        """Look whether what is sent is taken, now that much of it waits."""
+        super().pause_writing()
+        self._watch_unsent(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Stop looking: it was taken."""
+        super().resume_writing()
+        self._watch_unsent(None)
+
+    def _watch_unsent(self, unsent_bytes: int | None) -> None:
+        """End the connection if in a while still as much of an answer waits; None for no watch."""
+        if self._stuck is not None:
+            self._stuck.cancel()
+        self._stuck = None
+        if unsent_bytes is not None:
+            self._stuck = self.loop.call_later(self._limits.stuck_s, self._look_again, unsent_bytes)
+
+    def _look_again(self, unsent_bytes: int) -> None:
+        now_bytes = self.transport.get_write_buffer_size()
+        if now_bytes >= unsent_bytes:
+            self.transport.abort()
+        else:
+            self._watch_unsent(now_bytes)
+
+    def _wait(self, part: Literal["head", "body", ""], most_s: float | None) -> None:
+        """Give the other end so many seconds for a part of a request; None for as long as it likes."""
+        self._reading = part
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if most_s is None else self.loop.call_later(most_s, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self.transport.abort()
+
+    def _turn_away(self, why: str) -> None:
+        if not self.transport.is_closing():
+            self.send_400_response(why)
+
+
+def _size_bytes(fields: list[tuple[bytes, bytes]]) -> int:
+    return sum(len(name) + len(value) + 4 for name, value in fields)  # a colon, a space, CR and LF
