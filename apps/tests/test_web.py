@@ -1,10 +1,10 @@
 """REST's port and those who say too much, too slowly, or nothing at all: an honest client is served beside them."""
 
-import asyncio
 import contextlib
 import doctest
 import json
 import socket
+import threading
 import time
 from dataclasses import replace
 
@@ -18,6 +18,7 @@ from controller.settings.listen import ListenAddress
 
 ASK = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 SHORT = Limits(head_s=0.3, body_s=0.3, idle_s=60, stuck_s=0.3)
+ASKED = threading.Event()  # set when /never is
 PATIENT = Limits(head_s=60, body_s=60, idle_s=60)
 
 
@@ -30,7 +31,7 @@ async def echo(scope, receive, send):
         message = await receive()
         got, more = got + len(message.get("body", b"")), message.get("more_body", False)
     while scope["path"] == "/never":
-        await asyncio.sleep(0.01)
+        ASKED.set()
         if (await receive())["type"] == "http.disconnect":
             return
     body = b"x" * 2**25 if scope["path"] == "/large" else json.dumps([scope["client"][0], got]).encode()
@@ -157,7 +158,7 @@ def test_a_flood_from_one_address_turns_out_its_own_and_nobody_else():
     with port(few) as number, contextlib.ExitStack() as open_ones:
         beside = open_ones.enter_context(contextlib.closing(guest(number, b"GET / ", source="127.0.0.2")))
         busy = open_ones.enter_context(contextlib.closing(guest(number, ASK.replace(b"/ ", b"/never "))))
-        time.sleep(0.2)
+        assert ASKED.wait(20)
         flood = [open_ones.enter_context(contextlib.closing(guest(number))) for _ in range(300)]
         assert is_served(number)
         assert heard(flood[0]) == b"", "the first of the flood still has its place"

@@ -1,6 +1,6 @@
-"""How many connections there may be, and which gives way when there are too many. Of one thread."""
+"""How many connections and listeners there may be, and which gives way when there are too many."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Generic, Protocol, TypeVar
@@ -31,6 +31,27 @@ class Limits:
     stuck_s: float = 15.0
     connections: int = 512
     of_one_address: int = 128
+
+
+class Places:
+    """So many may be there at once, and so many of one network. Of one thread."""
+
+    def __init__(self, most: int, most_of_one: int) -> None:
+        self._most = most
+        self._most_of_one = most_of_one
+        self._taken: Counter[str] = Counter()
+
+    def take(self, network: str) -> bool:
+        """Take a place, if there is one."""
+        if self._taken.total() >= self._most or self._taken[network] >= self._most_of_one:
+            return False
+        self._taken[network] += 1
+        return True
+
+    def leave(self, network: str) -> None:
+        """Give a place back."""
+        self._taken[network] -= 1
+        self._taken += Counter()  # forgets those that have none
 
 
 def network_of(address: str) -> str:

@@ -1,19 +1,23 @@
 """``/v1/events``: what happens, as server-sent events (HTML standard, section 9.2)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
+from starlette.types import Receive, Scope, Send
 
 from controller.events import Events, Happened, Heard
+from controller.northbound.connections import Places, network_of
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest.answers import add
+from controller.northbound.rest.answers import add, problem
 from topology.units import shown_time
 
 STREAM = "text/event-stream"
 RETRY_MS = 1_000  # after which a browser comes back
+MOST_LISTENERS, MOST_OF_ONE = 256, 32  # in all, and of one address; each keeps a connection and wakes at each event
+FULL_RETRY_S = 30
 
 LastEventId = Annotated[
     str | None,
@@ -27,10 +31,11 @@ LastEventId = Annotated[
 
 
 class EventStream:
-    """The handler."""
+    """The handler, and who listens."""
 
-    def __init__(self, dependencies: Dependencies) -> None:
+    def __init__(self, dependencies: Dependencies, places: Places | None = None) -> None:
         self._events = dependencies.events
+        self._places = Places(MOST_LISTENERS, MOST_OF_ONE) if places is None else places
 
     def routes(self) -> APIRouter:
         """Return the route."""
@@ -40,15 +45,35 @@ class EventStream:
             "example": "id: 1795298400000000\nevent: reservation.held\ndata: {}\n\n",
         }
         told = {200: {"description": "Events, as they happen", "content": {STREAM: stream}}}
-        add(routes, "GET /v1/events", self.listen, told, 422)
+        add(routes, "GET /v1/events", self.listen, told, 422, 429)
         return routes
 
-    async def listen(self, last_event_id: LastEventId = None) -> StreamingResponse:
-        """Tell what happens, as it happens. An event `lost` says that some between are not remembered any more."""
+    async def listen(self, request: Request, last_event_id: LastEventId = None) -> Response:
+        """Tell what happens, as it happens. An event `lost` says that some between are not remembered any more.
+
+        Many may listen at once, but not any number, and fewer of one address (429).
+        """
+        network = network_of(request.client.host if request.client else "")
+        if not self._places.take(network):
+            why = "as many listen to events as may, in all or from your address; end one, or ask again later"
+            return problem(429, "too-many", why, {}, {"Retry-After": str(FULL_RETRY_S)})
         number = self._events.last if last_event_id is None else _number(last_event_id)
-        return StreamingResponse(
-            written(self._events, number), headers={"Cache-Control": "no-store"}, media_type=STREAM
-        )
+        return _Stream(lambda: self._places.leave(network), written(self._events, number))
+
+
+class _Stream(StreamingResponse):
+    """A stream, at whose end something is done, though it may not even have begun."""
+
+    def __init__(self, ended: Callable[[], None], content: AsyncIterator[bytes]) -> None:
+        super().__init__(content, headers={"Cache-Control": "no-store"}, media_type=STREAM)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 def _number(event_id: str) -> int:

@@ -26,6 +26,7 @@ _DESCRIBED = {
     413: "The body is too large",
     415: "The body is not said to be JSON",
     422: "The request makes no sense; the fields are named",
+    429: "Too many at once; `Retry-After` says when to ask again",
     428: "Say what you have seen, in `If-Match`",
     500: "Our fault; the log says more",
     503: "It could not be saved; nothing is certain, so ask again. `Retry-After` says when",
@@ -132,7 +133,11 @@ def _documented(good: Good, *statuses: int) -> dict[int | str, dict[str, Any]]:
     found: dict[int | str, dict[str, Any]] = {status: dict(response) for status, response in good.items()}
     for status in (*statuses, 405, 500):
         model = Refusal | Problem if status == 409 else Problem
-        found[status] = {"model": model, "description": _DESCRIBED[status], "headers": _RETRY if status == 503 else {}}
+        found[status] = {
+            "model": model,
+            "description": _DESCRIBED[status],
+            "headers": _RETRY if status in {429, 503} else {},
+        }
     return found
 
 

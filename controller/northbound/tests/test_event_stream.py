@@ -1,15 +1,23 @@
 """The event stream, over a real connection: a client in process would wait for its end."""
 
 import asyncio
+import contextlib
 import itertools
 import json
 
+import httpx
 import pytest
+from fastapi import Request
 
 from controller.events import Events
-from controller.northbound.events import EventStream, written
-from controller.northbound.tests.site import dependencies_of
+from controller.northbound.connections import Places
+from controller.northbound.events import MOST_OF_ONE, EventStream, written
+from controller.northbound.tests.site import api_of, dependencies_of
 from controller.tests.fakes import FakeSite
+from controller.tests.serving import served
+from mininet_tests.testing.eventually import eventually
+
+HERE = Request({"type": "http", "client": ("192.0.2.1", 5000)})
 
 
 @pytest.fixture
@@ -59,7 +67,7 @@ def resumed(site, last_event_id):
     """The first piece of the stream for a client that has seen an event."""
 
     async def read():
-        answer = await EventStream(dependencies_of(site)).listen(last_event_id)
+        answer = await EventStream(dependencies_of(site)).listen(HERE, last_event_id)
         stream = answer.body_iterator
         found = [await anext(stream), await anext(stream)]
         await stream.aclose()
@@ -84,3 +92,34 @@ def test_an_id_that_is_none_of_ours_is_lost_and_no_error(events, last_event_id):
     site.state.events = events
     events.publish("a")
     assert "event: lost" in resumed(site, last_event_id)
+
+
+def test_one_address_listens_so_often_and_a_place_is_free_again_when_one_goes():
+    with served(api_of(FakeSite())) as url, httpx.Client(base_url=url, timeout=20) as client:
+        with contextlib.ExitStack() as listening:
+            for _ in range(MOST_OF_ONE):
+                assert listening.enter_context(client.stream("GET", "/v1/events")).status_code == 200
+            with client.stream("GET", "/v1/events") as one_more:
+                assert one_more.status_code == 429
+                assert one_more.headers["retry-after"] == "30"
+                assert json.loads(one_more.read())["type"] == "/problems/too-many"
+            assert client.get("/v1/plan").status_code == 200
+
+        def is_let_in():
+            with client.stream("GET", "/v1/events") as one:
+                return one.status_code == 200
+
+        eventually(is_let_in, within_s=20, what="a place that is free again")
+
+
+def test_who_comes_from_elsewhere_finds_a_place_until_all_are_taken():
+    places = Places(3, 2)
+    assert [places.take("a"), places.take("a"), places.take("a"), places.take("b"), places.take("c")] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+    places.leave("a")
+    assert places.take("c")
