@@ -1,0 +1,96 @@
+"""The file of the tokens: only hashes, and still its owner's alone; written whole, read again when it changes."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from controller.errors import HeadwayError
+from controller.security.tokens import Token, Tokens
+
+log = structlog.get_logger()
+_TOKENS = TypeAdapter(tuple[Token, ...])
+
+
+class TokensUnusable(HeadwayError):
+    """The file of the tokens cannot be used; the text says why, and what to do."""
+
+
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """Return the tokens in a file; none if there is no file yet.
+
+    Raises:
+        TokensUnusable: it cannot be read, others may read or write it, or it has something else in it.
+    """
+    try:
+        with path.open("rb") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise TokensUnusable(f"{path}: others than its owner may read or write it: chmod 600 {path}")
+            return _TOKENS.validate_json(file.read())
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise TokensUnusable(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise TokensUnusable(f"{path}: this is no file of tokens; headway token makes one") from error
+
+
+def write_tokens(path: Path, tokens: tuple[Token, ...]) -> None:
+    """Write a file of tokens, whole or not at all; it stays of the user that it was of, or that its folder is of.
+
+    Raises:
+        TokensUnusable: it cannot be written.
+    """
+    try:
+        owner = (path if path.exists() else path.parent).stat()
+        made, temporary = tempfile.mkstemp(prefix=".tokens-", dir=path.parent)  # 0600
+        try:
+            with os.fdopen(made, "wb") as file:
+                if os.geteuid() == 0:
+                    os.fchown(made, owner.st_uid, owner.st_gid)
+                file.write(_TOKENS.dump_json(tokens, indent=1) + b"\n")
+                file.flush()
+                os.fsync(made)
+            Path(temporary).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise TokensUnusable(f"{path}: {error.strerror}") from error
+
+
+class TokenFile:
+    """The tokens in force. Of one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Read them.
+
+        Raises:
+            TokensUnusable: they cannot be.
+        """
+        self._path = path
+        self._seen = self._stamp()
+        self._tokens = Tokens(read_tokens(path))
+
+    def current(self) -> Tokens:
+        """Return the tokens of the file as it is now; those before, and a line in the log, if it cannot be used."""
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self._tokens = Tokens(read_tokens(self._path))
+            except TokensUnusable as error:
+                log.error("tokens.unusable", why=str(error))  # noqa: TRY400 (the text says all)
+        return self._tokens
+
+    def _stamp(self) -> tuple[int, int, int, int] | None:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 (each request)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
