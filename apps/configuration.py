@@ -12,6 +12,7 @@ from controller.plan.purchases import Period
 from controller.providers import settings as providers
 from controller.providers.oscars_wire import OscarsSettings
 from controller.providers.settings import CircuitSection
+from controller.security.access_settings import NOBODY, AccessSection, AccessSettings, access_settings
 from controller.security.settings import TlsSection, check_guarded, trusted
 from controller.security.tls import ServerTls
 from controller.settings.file import read_file, sections_of
@@ -49,6 +50,7 @@ class _File(Section):
     failover: FailoverSection = FailoverSection()
     tls: TlsSection | None = None
     insecure: bool = False
+    access: AccessSection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class ControllerSettings:
         oscars: by circuit that is bought at need, the OSCARS that sells it.
         audit: how often drift is looked for, and which rules are left alone.
         names: by which the API may be asked for, beside addresses and localhost.
+        access: who may do what by it.
     """
 
     site: Site
@@ -78,6 +81,7 @@ class ControllerSettings:
     audit: AuditSettings
     tls: ServerTls | None = None
     names: frozenset[str] = frozenset()
+    access: AccessSettings = NOBODY
 
 
 def load(path: Path) -> ControllerSettings:
@@ -111,7 +115,7 @@ def _settings(data: object, source: str, folder: Path, problems: Problems) -> Co
     settings = None
     if file is not None:
         beyond = Problems(values=data)
-        muted = file.model_copy(update={"insecure": True}) if wrong & {"tls", "insecure"} else file
+        muted = file.model_copy(update={"insecure": True}) if wrong & {"tls", "insecure", "access"} else file
         settings = _built(muted, folder, beyond)
         problems.found.extend(beyond.found)
     if settings is None or problems.found:
@@ -128,6 +132,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     listen = problems.at("listen")
     openflow = listen_address(file.listen.openflow, listen.at("openflow"))
     rest = listen_address(file.listen.rest, listen.at("rest"))
+    access = access_settings(file.access, file.listen.rest, folder, problems, insecure=file.insecure)
     names = rest_names(file.listen.names, rest, listen.at("names"))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
     check_apart({"openflow": openflow, "rest": rest, "agents": agents}, listen)
@@ -161,6 +166,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
         names=names,
+        access=access,
     )
 
 

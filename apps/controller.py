@@ -4,6 +4,8 @@ import contextlib
 import gc
 import os
 import threading
+from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -14,11 +16,15 @@ from apps.web import web
 from controller.announced import Announced
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit
+from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
+from controller.security.settings import is_here
+from controller.security.token_file import TokenFile
+from controller.security.tokens import Tokens
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.meter_numbers import MeterNumbers
@@ -43,6 +49,19 @@ UP = "up; what is carried and what is not: /healthz"
 log = structlog.get_logger()
 
 
+def _rules(settings: ControllerSettings) -> AccessRules:
+    """Return who may do what by REST; a line in the log if it can be read on the way.
+
+    Raises:
+        TokensUnusable: the file of the tokens.
+    """
+    access = settings.access
+    if not is_here(str(settings.rest)):
+        log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
+    tokens = TokenFile(access.tokens).current if access.tokens else partial(Tokens, ())
+    return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody)
+
+
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
@@ -51,6 +70,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     Raises:
         OSError: a port is taken, or an address is not ours.
         StoreError: the database cannot be used.
+        TokensUnusable: the file of the tokens cannot.
     """
     stop = stop_signal()
     supervisor = Supervisor.of_this_process(os.environ)
@@ -92,7 +112,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             audits.view,
             settings.names,
         )
-        parts.enter_context(web(api(behind), settings.rest))
+        parts.enter_context(web(api(behind, _rules(settings)), settings.rest))
         parts.callback(state.events.close)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
         parts.enter_context(working(Convergence(state, switches, hosts, writing).run, "convergence", state, stop))

@@ -62,13 +62,14 @@ def controller(
         return
     from apps import logs
     from apps.controller import run
+    from controller.security.token_file import TokensUnusable
     from controller.southbound.errors import SouthboundError
     from controller.store import StoreError
 
     logs.configure()
     try:
         code = run(settings, trusts_wall=trust_clock)
-    except (OSError, SouthboundError, StoreError) as error:
+    except (OSError, SouthboundError, StoreError, TokensUnusable) as error:
         raise _failed(str(error), EXIT_FAILED) from error
     raise typer.Exit(code)
 

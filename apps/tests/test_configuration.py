@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from apps.configuration import load, parsed
 from controller.errors import ConfigError
+from controller.security.access_settings import AccessSettings
+from controller.security.tokens import Role
 from controller.store.settings import StoreSettings
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.network import Hop
@@ -167,10 +169,31 @@ def test_two_that_listen_at_one_address_are_told_and_not_tried():
 
 
 def test_rest_goes_by_the_names_that_are_said_by_this_machines_and_by_where_it_listens():
-    said = parsed(GOOD | {"listen": {"rest": "ctl.internal:80", "names": ["ctl.example.org"]}}, "c.yaml").names
+    listen = {"rest": "ctl.internal:80", "names": ["ctl.example.org"]}
+    said = parsed(GOOD | {"listen": listen, "access": {}}, "c.yaml").names
     assert said == {"ctl.example.org", "ctl.internal", socket.gethostname()}
     (problem,) = problems(GOOD | {"listen": {"names": ["ctl.example.org", "http://ctl:8080"]}})
     assert problem.startswith('listen.names[1]: "http://ctl:8080" is not a name of a machine')
+
+
+OPEN = GOOD | {"listen": {"rest": "0.0.0.0:8080"}}
+
+
+def test_without_a_word_rest_is_for_this_machine_only():
+    assert parsed(GOOD, "c.yaml").access == AccessSettings(None, Role.ADMIN, None)
+    (problem,) = problems(OPEN)
+    assert problem.startswith("listen.rest: 0.0.0.0:8080 can be reached from other machines")
+    assert parsed(OPEN | {"insecure": True}, "c.yaml").access.anybody is Role.ADMIN
+    assert parsed(OPEN | {"access": {"anybody": "read"}}, "c.yaml").access == AccessSettings(None, None, Role.READ)
+    assert problems(OPEN | {"access": {"anybody": "root"}}) != ()
+
+
+def test_tokens_are_in_a_file_beside_the_configuration_that_others_cannot_read(tmp_path):
+    said = OPEN | {"access": {"tokens": "tokens"}}
+    assert parsed(said, "c.yaml", tmp_path).access == AccessSettings(tmp_path / "tokens", None, None)
+    (tmp_path / "tokens").touch(0o644)
+    with pytest.raises(ConfigError, match=r"access\.tokens: .*chmod 600"):
+        parsed(said, "c.yaml", tmp_path)
 
 
 def test_the_network_is_in_place_or_in_a_file_whose_name_begins_at_the_configurations_folder(tmp_path):

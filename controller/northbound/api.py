@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.errors import NotAllowed, NotKnown, Outdated, Taken, Unconditional
+from controller.northbound.access import Access, AccessRules
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import EventStream
@@ -41,8 +42,13 @@ STATUS: dict[type[Exception], int] = {
 }
 
 
-def api(dependencies: Dependencies) -> FastAPI:
-    """Return the API."""
+def api(dependencies: Dependencies, rules: AccessRules) -> FastAPI:
+    """Return the API.
+
+    Args:
+        dependencies: what is behind it.
+        rules: who may do what.
+    """
     registry = CollectorRegistry()
     decisions = Decisions(registry)
     registry.register(SiteCollector(dependencies))
@@ -66,6 +72,7 @@ def api(dependencies: Dependencies) -> FastAPI:
     for routes in routers:
         app.include_router(routes)
     app.add_middleware(SmallBodies)
+    app.add_middleware(Access, rules=rules)
     app.add_middleware(Gate, names=dependencies.names)
     _handle_errors(app, decisions)
     app.openapi = _documented(app.openapi)  # type: ignore[method-assign]  # FastAPI's own way to extend it

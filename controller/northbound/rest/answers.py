@@ -19,6 +19,8 @@ RETRY_AFTER_S = 1  # the controller brings memory and database together again at
 
 _DESCRIBED = {
     400: "The body is not JSON",
+    401: "Say who you are, by a token with the role in `needs`",
+    403: "You have not the role in `needs`; or a page of another origin asks",
     404: "There is no such thing",
     405: "Not with this method; `Allow` has those there are",
     409: "Refused for want of capacity, with the numbers and the nearest offers; or not possible in its state",
@@ -111,7 +113,7 @@ def add(routes: APIRouter, operation: str, handler: Callable[..., Any], good: Go
         operation: method and path, as in ``GET /v1/plan``.
         handler: what answers.
         good: the answers of an operation that is done, by status.
-        problems: the statuses of others; 405 and 500 may be anybody's.
+        problems: the statuses of others; 401, 403, 405 and 500 may be anybody's.
     """
     method, path = operation.split(" ")
     summary, _, more = (inspect.getdoc(handler) or "").partition("\n\n")
@@ -131,7 +133,7 @@ def add(routes: APIRouter, operation: str, handler: Callable[..., Any], good: Go
 
 def _documented(good: Good, *statuses: int) -> dict[int | str, dict[str, Any]]:
     found: dict[int | str, dict[str, Any]] = {status: dict(response) for status, response in good.items()}
-    for status in (*statuses, 405, 500):
+    for status in (*statuses, 401, 403, 405, 500):
         model = Refusal | Problem if status == 409 else Problem
         found[status] = {
             "model": model,

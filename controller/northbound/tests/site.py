@@ -1,6 +1,9 @@
 """The API of a site without switches and agents, in process."""
 
+from datetime import UTC, datetime
+
 from controller.announced import Announced
+from controller.northbound.access import all_may
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.reserved import Reserved
@@ -38,4 +41,4 @@ def dependencies_of(site: FakeSite) -> Dependencies:
 
 def api_of(site: FakeSite):
     """Return the API of a site."""
-    return api(dependencies_of(site))
+    return api(dependencies_of(site), all_may(lambda: datetime.now(UTC)))

@@ -1,0 +1,116 @@
+"""Who asks, and whether that may.
+
+Both are known before a handler looks anything up, so that a refusal tells nothing of what exists.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import ip_address
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from controller.northbound.gate import READS
+from controller.northbound.rest.answers import problem
+from controller.security.tokens import Principal, Role, Tokens
+
+log = structlog.get_logger()
+
+FOR_ALL = frozenset({"/docs", "/docs/style.css", "/openapi.json"})  # the same in every copy of this program
+MADE_BY_RESERVE = frozenset({"/v1/reservations", "/v1/announcements"})
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """Who may do what.
+
+    Attributes:
+        tokens: those in force.
+        now: the wall clock; a token's end is a date that people know.
+        local: what somebody on this machine may who shows no token; None for nothing.
+        anybody: the same for all others.
+    """
+
+    tokens: Callable[[], Tokens]
+    now: Callable[[], datetime]
+    local: Role | None = None
+    anybody: Role | None = None
+
+
+def all_may(now: Callable[[], datetime]) -> AccessRules:
+    """Return the rules of who can only be reached from where everybody is trusted."""
+    return AccessRules(lambda: Tokens(()), now, Role.ADMIN, Role.ADMIN)
+
+
+class Access:
+    """Stands behind the gate and before the handlers."""
+
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its principal, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        needed = role_needed(scope["method"], scope["path"])
+        shown = Headers(scope=scope).getlist("authorization")
+        client = scope.get("client")
+        who = principal(self._rules, shown, client[0] if client else "")
+        if needed is None or (who is not None and who.role.includes(needed)):
+            scope.setdefault("state", {})["principal"] = who
+            await self._app(scope, receive, send)
+            return
+        address = client[0] if client else "unix"
+        log.info("access.refused", who=who.name if who else None, address=address, needs=needed.value)
+        if who is None:
+            why = "the token is none of ours, or its end has come" if shown else "say who you are"
+            challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"' if shown else "Bearer"}
+            detail = f'{why}: this needs "Authorization: Bearer TOKEN" with the role "{needed}"'
+            answer = problem(401, "not-authenticated", detail, {"needs": needed}, challenge)
+        else:
+            detail = f'this needs the role "{needed}", yours is "{who.role}"'
+            answer = problem(403, "role-missing", detail, {"needs": needed, "has": who.role})
+        await answer(scope, receive, send)
+
+
+def role_needed(method: str, path: str) -> Role | None:
+    """Return the role that a request needs; None if it is everybody's.
+
+    It depends on what is asked for alone, and not on what there is. Until reservations have owners, who may reserve may
+    make new ones (and commit them in the same request), but change none.
+
+    >>> role_needed("GET", "/v1/plan"), role_needed("POST", "/v1/reservations/any/commit"), role_needed("GET", "/docs")
+    (<Role.READ: 'read'>, <Role.OPERATE: 'operate'>, None)
+    """
+    if method in READS:
+        return None if path in FOR_ALL else Role.READ
+    return Role.RESERVE if method == "POST" and path in MADE_BY_RESERVE else Role.OPERATE
+
+
+def principal(rules: AccessRules, shown: list[str], address: str) -> Principal | None:
+    """Return who asks; who shows a token is known by that alone, wherever from.
+
+    Args:
+        rules: the rules.
+        shown: the headers ``Authorization``.
+        address: where from; empty for a Unix socket.
+    """
+    if shown:
+        kind, _, token = shown[0].partition(" ")
+        if len(shown) > 1 or kind.lower() != "bearer":
+            return None
+        return rules.tokens().principal(token.strip(), rules.now())
+    name, role = ("local", rules.local) if _is_here(address) else ("anybody", rules.anybody)
+    return None if role is None else Principal(name, role)
+
+
+def _is_here(address: str) -> bool:
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address == ""
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
