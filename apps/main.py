@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import agent, client, pki, store
+from apps.cli import agent, client, pki, store, token
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.add_typer(agent.app, name="agent")
 app.add_typer(pki.app, name="pki")
+app.add_typer(token.app, name="token")
 Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from apps.cli import times
+from apps.cli import identity, times
 from topology import units
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def call(
     import httpx  # takes longer than all the rest; not for who asks for help alone
 
     method, path = operation.split(" ")
+    headers = {**signed(url), **(headers or {})}
     query = {name: value for name, value in (params or {}).items() if value is not None}
     for wait_s in (*waits_s, None):
         try:
@@ -83,12 +84,20 @@ def call(
             stop(f"{url} is not a URL: {error}; set --url or HEADWAY_URL", EXIT_USAGE)
         else:
             if answer.status_code != 503 or wait_s is None:
-                return _read(url, answer)
+                return read(url, answer)
         time.sleep(wait_s)
     raise AssertionError  # the last try has no wait and does not come here
 
 
-def _read(url: str, answer: "httpx.Response") -> Any:
+def signed(url: str) -> dict[str, str]:
+    """Return the headers by which a controller knows who we are."""
+    try:
+        return identity.headers(url)
+    except identity.NotOursAlone as error:
+        stop(str(error), EXIT_USAGE)
+
+
+def read(url: str, answer: "httpx.Response") -> Any:
     """Return what an answer says."""
     try:
         said = answer.json()
@@ -97,6 +106,8 @@ def _read(url: str, answer: "httpx.Response") -> Any:
         detail = said["detail"]
     except (ValueError, KeyError, TypeError):
         stop(f"{url} answers {answer.status_code}, but not as a controller does; is it one?", EXIT_FAILED)
+    if answer.status_code == 401:
+        detail += f"; set {identity.TOKEN_ENV}, or write a line of URL and token into {identity.tokens_path()}"
     if answer.status_code == 409 and "offers" in said:
         raise ControllerRefused(said)
     stop(detail, EXIT_USAGE if answer.status_code in {400, 422} else EXIT_FAILED)

@@ -61,9 +61,12 @@ def _followed(url: str) -> Iterator[ShownEvent]:
 
     last, connected = "", False
     while True:
-        headers = {"Last-Event-ID": last} if last else {}
+        headers = base.signed(url) | ({"Last-Event-ID": last} if last else {})
         try:
             with httpx.stream("GET", f"{url}/v1/events", headers=headers, timeout=SILENT_S) as answer:
+                if answer.status_code in {401, 403, 429}:  # a controller says why not
+                    answer.read()
+                    base.read(url, answer)
                 answer.raise_for_status()
                 connected = True
                 for event in stream_events(answer.iter_lines()):

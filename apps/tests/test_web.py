@@ -185,7 +185,7 @@ def test_nobody_says_in_a_header_who_he_is():
     assert "server" not in said.headers
 
 
-class Seat:
+class SeatedGuest:
     """A connection that gives way, or not."""
 
     def __init__(self, *, gives_way=True):
@@ -193,7 +193,7 @@ class Seat:
 
 
 def test_the_longest_silent_of_the_largest_network_gives_way():
-    seats, (a, b, c, d, e) = OpenConnections(3, 3), (Seat() for _ in range(5))
+    seats, (a, b, c, d, e) = OpenConnections(3, 3), (SeatedGuest() for _ in range(5))
     assert [seats.came(a, "x"), seats.came(b, "x"), seats.came(c, "y")] == [None, None, None]
     seats.heard(a)
     assert seats.came(d, "y") in {b, c}
@@ -203,8 +203,8 @@ def test_the_longest_silent_of_the_largest_network_gives_way():
 
 
 def test_if_all_wait_for_answers_the_newcomer_leaves():
-    seats, new = OpenConnections(9, 2), Seat()
+    seats, new = OpenConnections(9, 2), SeatedGuest()
     for _ in range(2):
-        assert seats.came(Seat(gives_way=False), "x") is None
+        assert seats.came(SeatedGuest(gives_way=False), "x") is None
     assert seats.came(new, "x") is new
     assert len(seats) == 2

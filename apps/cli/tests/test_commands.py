@@ -279,6 +279,8 @@ def test_after_a_broken_connection_events_go_on_behind_the_last(monkeypatch):
     asked = []
 
     class EventLines:
+        status_code = 200
+
         def __enter__(self):
             return self
 

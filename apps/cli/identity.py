@@ -1,0 +1,47 @@
+"""Who we are to a controller: the token that is shown, from the environment or from a file that is ours alone.
+
+It is never an option: options of a running command are seen by everybody on the machine.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+FILE_ENV, TOKEN_ENV = "HEADWAY_TOKENS", "HEADWAY_TOKEN"
+
+
+class NotOursAlone(Exception):
+    """The file of our tokens can be read by others, or not by us."""
+
+
+def tokens_path() -> Path:
+    """Return where our tokens are: lines of URL and token."""
+    said = os.environ.get(FILE_ENV)
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(said) if said else Path(base) / "headway" / "tokens"
+
+
+def headers(url: str) -> dict[str, str]:
+    """Return what a request to a controller carries of us; nothing if we have no token for it.
+
+    A token of the file goes to its own URL only, and to no other controller.
+
+    Raises:
+        NotOursAlone: the file of the tokens.
+    """
+    token = os.environ.get(TOKEN_ENV) or _kept(tokens_path(), url)
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _kept(path: Path, url: str) -> str | None:
+    try:
+        with path.open(encoding="utf-8") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise NotOursAlone(f"{path}: others may read or write your tokens: chmod 600 {path}")
+            lines = [line.split() for line in file]
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotOursAlone(f"{path}: {error}") from error
+    kept = {one[0].rstrip("/"): one[1] for one in lines if len(one) == 2 and not one[0].startswith("#")}
+    return kept.get(url.rstrip("/"))

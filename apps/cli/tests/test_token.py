@@ -1,0 +1,107 @@
+"""``headway token``, and whom the other commands show a token: the controller it is for, and nobody else."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import CliRunner
+
+from apps.cli import client, identity, token
+from controller.northbound.access import AccessRules
+from controller.northbound.api import api
+from controller.northbound.tests.site import dependencies_of
+from controller.security.token_file import TokenFile
+from controller.tests.fakes import FakeSite
+from controller.tests.serving import served
+from mininet_tests.testing.networks import chile_illinois
+
+
+def run(app, *arguments, exit_code=0, **environment):
+    """Run a command; return (standard output, standard error)."""
+    done = CliRunner().invoke(app, arguments, env={"HEADWAY_TOKEN": None, "COLUMNS": "200"} | environment)
+    assert done.exit_code == exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}\n{done.exception!r}"
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Where a controller's tokens will be."""
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+def url(file):
+    """A controller that lets nobody in without one of them."""
+    rules = AccessRules(TokenFile(file).current, lambda: datetime.now(UTC))
+    with served(api(dependencies_of(FakeSite(chile_illinois(), standing=())), rules)) as where:
+        yield where
+
+
+def made(file, name="ana", role="operate"):
+    """A token that is made."""
+    return run(token.app, "make", name, "--role", role, "--file", str(file))[0].strip()
+
+
+def test_a_token_lets_in_from_its_making_to_its_revoking_without_a_restart(file, url):
+    _, why = run(client.app, "reservations", "--url", url, exit_code=1)
+    assert 'needs "Authorization: Bearer TOKEN" with the role "read"; set HEADWAY_TOKEN' in why
+    text = made(file)
+    run(client.app, "reservations", "--url", url, HEADWAY_TOKEN=text)
+    assert run(token.app, "revoke", "ana", "--file", str(file))[0] == "revoked: 1 of ana\n"
+    assert "its end has come" in run(client.app, "reservations", "--url", url, exit_code=1, HEADWAY_TOKEN=text)[1]
+    assert "its end has come" in run(client.app, "events", "--url", url, exit_code=1, HEADWAY_TOKEN=text)[1]
+
+
+def test_who_has_too_small_a_role_is_told_which_it_takes(file, url):
+    text = made(file, role="read")
+    _, why = run(client.app, "release", "any", "--url", url, exit_code=1, HEADWAY_TOKEN=text)
+    assert 'this needs the role "operate", yours is "read"' in why
+
+
+def test_a_list_has_what_is_kept_and_neither_tokens_nor_hashes(file):
+    text = made(file)
+    made(file, "bo", "read")
+    table, _ = run(token.app, "list", "--file", str(file))
+    said = run(token.app, "list", "--json", "--file", str(file))[0]
+    assert [(one["name"], one["role"], one["valid"]) for one in json.loads(said)] == [
+        ("ana", "operate", True),
+        ("bo", "read", True),
+    ]
+    (kept, _) = json.loads(file.read_text())
+    for shown in (table, said):
+        assert kept["id"] in shown
+        assert kept["sha256"] not in shown
+        assert text not in shown
+    run(token.app, "revoke", kept["id"], "--file", str(file))
+    assert [one["name"] for one in json.loads(file.read_text())] == ["bo"]
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "a\x1b[31m", "x" * 65, "ana\n"])
+def test_a_name_is_a_word_that_can_stand_in_a_log(file, name):
+    assert "NAME: need" in run(token.app, "make", "--role", "read", "--file", str(file), "--", name, exit_code=2)[1]
+    assert not file.exists()
+
+
+def test_what_cannot_be_done_is_one_line(file, tmp_path):
+    assert 'no token "bo"' in run(token.app, "revoke", "bo", "--file", str(file), exit_code=1)[1]
+    nowhere = str(tmp_path / "none" / "tokens")
+    assert "No such file" in run(token.app, "make", "a", "--role", "read", "--file", nowhere, exit_code=1)[1]
+    file.touch(0o644)
+    assert "chmod 600" in run(token.app, "list", "--file", str(file), exit_code=1)[1]
+
+
+def test_a_token_of_the_file_goes_to_its_own_controller_only(tmp_path, monkeypatch):
+    ours = tmp_path / "ours"
+    monkeypatch.setenv("HEADWAY_TOKENS", str(ours))
+    monkeypatch.delenv("HEADWAY_TOKEN", raising=False)
+    assert identity.headers("http://a:8080") == {}
+    ours.touch(0o600)
+    ours.write_text("# mine\nhttp://a:8080 hw_1\nhttp://b:8080/ hw_2\nnonsense\n")
+    assert identity.headers("http://a:8080") == {"Authorization": "Bearer hw_1"}
+    assert identity.headers("http://b:8080") == {"Authorization": "Bearer hw_2"}
+    assert identity.headers("http://a:80801") == identity.headers("http://c") == {}
+    ours.chmod(0o640)
+    with pytest.raises(identity.NotOursAlone, match="chmod 600"):
+        identity.headers("http://a:8080")
+    _, why = run(client.app, "reservations", "--url", "http://a:1", exit_code=2, HEADWAY_TOKENS=str(ours))
+    assert "chmod 600" in why

@@ -1,0 +1,80 @@
+"""What the commands of ``headway token`` do; what goes wrong is one line and an exit code."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import typer
+
+from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
+from controller.security.token_file import TokensUnusable, read_tokens, write_tokens
+from controller.security.tokens import Role, Token, new_token
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+def make(file: Path, name: str, role: str, days: int) -> None:
+    """Make a token and print it on standard output, alone, so that a script can take it."""
+    if not _NAME.fullmatch(name):
+        stop("NAME: need 1 to 64 letters, digits and . _ @ - of ASCII, the first a letter or digit", EXIT_USAGE)
+    made = datetime.now(UTC).replace(microsecond=0)
+    text, token = new_token(name, Role(role), made, made + timedelta(days=days))
+    with _changing(file) as tokens:
+        write_tokens(file, (*tokens, token))
+    typer.echo(text)
+    typer.echo(f"{name}, {role}, until {token.until:%Y-%m-%d}; it is not kept: give it away now", err=True)
+
+
+def show(file: Path, *, as_json: bool) -> None:
+    """Print what is kept of the tokens, but the hashes."""
+    with _said():
+        tokens, now = read_tokens(file), datetime.now(UTC)
+    shown = [_shown(token, now) for token in tokens]
+    if as_json:
+        typer.echo(json.dumps(shown))
+        return
+    for one in shown:
+        typer.echo("{id}  {role:8}  {until}  {name}{over}".format(**one, over="" if one["valid"] else "  (over)"))
+
+
+def revoke(file: Path, which: str) -> None:
+    """Forget tokens."""
+    with _changing(file) as tokens:
+        kept = tuple(token for token in tokens if which not in {token.id, token.name})
+        if kept == tokens:
+            stop(f'there is no token "{which}" in {file}', EXIT_FAILED)
+        write_tokens(file, kept)
+    typer.echo(f"revoked: {len(tokens) - len(kept)} of {which}")
+
+
+def _shown(token: Token, now: datetime) -> dict[str, str | bool]:
+    until = f"{token.until:%Y-%m-%dT%H:%M:%SZ}"
+    return {"id": token.id, "name": token.name, "role": token.role.value, "until": until, "valid": now < token.until}
+
+
+@contextlib.contextmanager
+def _changing(file: Path) -> Iterator[tuple[Token, ...]]:
+    """Yield the tokens, of which nobody else writes others meanwhile; the folder is locked, as the file is replaced."""
+    with _said():
+        folder = os.open(file.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield read_tokens(file)
+        finally:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Say in one line what went wrong."""
+    try:
+        yield
+    except TokensUnusable as error:
+        stop(str(error), EXIT_FAILED)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", EXIT_FAILED)
