@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -14,6 +15,7 @@ ROOT = build.ROOT
 OURS = ("apps", "controller", "hostagent", "topology")
 FOLDERS = ("./usr/lib/headway", "./usr/bin/headway", "./lib/systemd/system/headway-", "./usr/lib/sysusers.d/headway-")
 ETC = ("./etc/headway/", "./etc/default/headway-agent", "./usr/share/doc/headway")
+READ_BY_MODULES = {".css", ".o", ".h", ".c", ".service", ".conf"}
 WITH_SYSTEMD = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs Debian's package systemd")
 MOST_EXPOSED = 49  # tenths: below this systemd calls it OK
 
@@ -52,6 +54,18 @@ def unpacked(debs, folder):
     return folder
 
 
+def test_the_wheel_has_every_file_that_our_modules_read(tmp_path):
+    names = set(zipfile.ZipFile(build.distributed(tmp_path)).namelist())
+    beside = [path for folder in OURS for path in (ROOT / folder).rglob("*")]
+    beside = [path for path in beside if path.suffix in READ_BY_MODULES and "tests" not in path.parts]
+    assert {"manual.css", "headway.bpf.o", "headway-agent.service"} <= {path.name for path in beside}
+    assert [str(path) for path in beside if str(path.relative_to(ROOT)) not in names] == []
+
+
+def test_the_controller_has_the_manuals_style_where_it_is_read(debs):
+    assert "./usr/lib/headway/command/controller/northbound/manual.css" in files(debs["headway"])
+
+
 def test_nothing_of_ours_is_where_other_packages_have_their_modules(debs):
     for deb in debs.values():
         for path, mode in files(deb).items():
@@ -83,7 +97,8 @@ def test_a_controller_takes_the_commands_packages_from_the_command(debs):
 
 def test_the_agents_modules_are_enough_for_its_daemon_and_each_of_its_commands(debs, tmp_path):
     site = unpacked({"": debs["headway-agent"]}, tmp_path) / "usr/lib/headway-agent"
-    imports = "apps.agent, apps.cli.agent_tables, apps.cli.agent_setup, hostagent.agent.daemon, hostagent.agent.metrics"
+    imports = "apps.agent, apps.cli.agent, apps.cli.agent_tables, apps.cli.agent_setup"
+    imports += ", hostagent.agent.daemon, hostagent.agent.metrics"
     shown = "[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] in {'apps', 'hostagent', 'topology'}]"
     code = f"import sys; sys.path.insert(0, {str(site)!r}); import {imports}; print(*{shown})"
     found = said(sys.executable, "-I", "-c", code).split()

@@ -193,7 +193,9 @@ async def _client(url: str, number: int, until_s: float) -> list[float]:
     times = []
 
     async def call(path: str, body: bytes) -> tuple[int, bytes]:
-        head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        )
         writer.write(head.encode() + b"\r\n\r\n" + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = next(int(line[15:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
