@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import agent, client, pki, store, token
+from apps.cli import agent, client, network, pki, store, token
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(agent.app, name="agent")
+app.add_typer(network.app, name="network")
 app.add_typer(pki.app, name="pki")
 app.add_typer(token.app, name="token")
 Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]

@@ -152,7 +152,7 @@ def test_the_commands_print_what_the_document_says(tmp_path):
     store.open()
     done(store, of(*map(reservation, range(4))))
     with served(api_of(idle_site())) as url:
-        follow("cli.md", url, tmp_path)
+        follow("cli.md", url, networked(tmp_path))
     store.close()
 
 

@@ -61,3 +61,13 @@ def network_in(path: Path) -> Network:
     if network is None:
         raise ConfigError(str(path), (*text.repeated, *problems.found))
     return network
+
+
+def network_at_or_in(path: Path) -> Network:
+    """Return the network in a file: its own, or the controller's settings.
+
+    Raises:
+        ConfigError: the file cannot be read, or its network has problems.
+    """
+    values = read_file(path).values
+    return network_in(path) if isinstance(values, Mapping) and "network" in values else network_at(path)

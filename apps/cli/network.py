@@ -1,0 +1,88 @@
+"""``headway network``: a network's file looked at before it is used; no controller is asked."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apps.cli import base, options
+
+if TYPE_CHECKING:
+    from topology.network import Network
+
+_CONTROLLER = re.compile(r"(tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Look at a network's file before it is used: draw it, print what its bridges need. See docs/network.md.""",
+)
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The network's file, or the controller's YAML that has it.")]
+
+
+@app.command()
+def show(
+    file: File,
+    svg: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw it into this file, for a browser.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Draw a network: its sites, what is at each, and what joins them. What is wrong with the file is said, all of it.
+
+    headway network show network.yaml --svg network.svg
+    """
+    network = _network(file)
+    if svg is not None:
+        from apps.cli.network_svg import drawn
+
+        try:
+            svg.write_text(drawn(network), encoding="utf-8")
+        except OSError as error:
+            base.stop(f"{svg}: {error.strerror}", base.EXIT_FAILED)
+        typer.echo(f"{svg}: {network.name}")
+    elif as_json:
+        from topology.network_text import section_of
+
+        typer.echo(json.dumps(section_of(network)))
+    else:
+        from apps.cli.network_text import tree
+
+        for line in tree(network):
+            typer.echo(line)
+
+
+@app.command()
+def ovs(
+    file: File,
+    controller: Annotated[str, typer.Option(metavar="TARGET", help="As in tcp:192.0.2.1:6653, or ssl:...")],
+    switch: Annotated[str | None, typer.Option(metavar="NAME", help="Of this switch alone.")] = None,
+) -> None:
+    """Print what to type where each switch is: its bridge, its ports, its controller. Nothing is run.
+
+    What is there already stays, so that the lines can be run once more.
+
+    headway network ovs network.yaml --controller tcp:192.0.2.1:6653
+    """
+    if not _CONTROLLER.fullmatch(controller):
+        base.stop(f'--controller: "{controller}" is not a target, try "tcp:192.0.2.1:6653"', base.EXIT_USAGE)
+    network = _network(file)
+    names = [each.name for each in network.switches]
+    if switch is not None and switch not in names:
+        base.stop(f'--switch: there is no switch "{switch}"; there are {", ".join(names)}', base.EXIT_USAGE)
+    from apps.cli.network_text import bridge_lines
+
+    shown = [each for each in network.switches if switch in {None, each.name}]
+    for number, each in enumerate(shown):
+        for line in ("",) * bool(number) + bridge_lines(network, each, controller):
+            typer.echo(line)
+
+
+def _network(file: Path) -> "Network":
+    """Return the network in a file, its own or the controller's."""
+    from controller.errors import ConfigError
+    from controller.settings.network import network_at_or_in
+
+    try:
+        return network_at_or_in(file)
+    except ConfigError as error:
+        base.stop(str(error), base.EXIT_USAGE)

@@ -1,0 +1,84 @@
+"""A network as lines of text: drawn as a tree, and as what is typed to make its bridges."""
+
+from collections.abc import Iterator
+
+from topology.network import Host, Link, Network, Switch
+from topology.units import shown_rate, shown_size
+
+
+def tree(network: Network) -> Iterator[str]:
+    """Yield the lines of a drawing: each site with its switch, below it its hosts and the circuits that end there."""
+    counts = ((len(network.sites), "site"), (len(network.hosts), "host"), (len(network.circuits), "circuit"))
+    said = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
+    yield f"{network.name}: {said}, MTU {network.framing.mtu_bytes}"
+    for switch in network.switches:
+        rows = [*_hosts(network, switch), *_circuits(network, switch)]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        yield ""
+        yield f"{switch.site}: {switch.name} ({switch.dpid:016x})"
+        for number, row in enumerate(rows, start=1):
+            cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
+            yield f"{'└' if number == len(rows) else '├'}─ {'  '.join(cells)}".rstrip()
+
+
+def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
+    for host in of_site(network, switch.site):
+        link = network.link(switch.name, host.name)
+        yield _port(link), host.name, shown_rate(link.rate_bps), str(host.ip)
+
+
+def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
+    sites = {each.name: each.site for each in network.switches}
+    for circuit in network.circuits:
+        ends = zip((circuit.a_end, circuit.z_end), network.links_of(circuit), strict=True)
+        for (near, link), far in zip(ends, (circuit.z_end, circuit.a_end), strict=True):
+            if near == switch.name:
+                buffer = f"buffer {shown_size(link.buffer_bytes)}"
+                vlan = f", VLAN {link.vlan_vid}" if link.vlan_vid is not None else ""
+                more = f"{shown_delay(link.delay_us)}, {buffer}{vlan}"
+                yield _port(link), f"{circuit.name} ══ {sites[far]}", shown_rate(link.rate_bps), more
+
+
+def _port(link: Link) -> str:
+    return f"{link.port_name} ({link.port_no})" if link.port_no else link.port_name
+
+
+def of_site(network: Network, site: str) -> tuple[Host, ...]:
+    """Return the hosts at a site."""
+    return tuple(host for host in network.hosts if host.site == site)
+
+
+def shown_delay(delay_us: int) -> str:
+    """Return a delay for people, exactly.
+
+    >>> shown_delay(90_000), shown_delay(1_250)
+    ('90 ms', '1.25 ms')
+    """
+    return f"{delay_us / 1000:.3f}".rstrip("0").rstrip(".") + " ms"
+
+
+def bridge_lines(network: Network, switch: Switch, controller: str) -> tuple[str, ...]:
+    """Return what is typed where a switch is, so that it is as the network has it; ``docs/faults.md`` says why.
+
+    Args:
+        network: where it is.
+        switch: that.
+        controller: what it calls, as Open vSwitch has it (``tcp:192.0.2.1:6653``).
+    """
+    name, dpid = switch.name, f"{switch.dpid:016x}"
+    lines = [
+        f"# {name}, at {switch.site}: nothing passes from its first controller on until that has given it its rules",
+        f"ovs-vsctl --may-exist add-br {name}",
+        f"ovs-vsctl set bridge {name} other-config:datapath-id={dpid} fail_mode=secure protocols=OpenFlow13",
+    ]
+    for head in network.graph.successors(name):
+        link = network.link(name, head)
+        asked = f" -- set interface {link.port_name} ofport_request={link.port_no}" if link.port_no else ""
+        lines.append(f"ovs-vsctl --may-exist add-port {name} {link.port_name}{asked}")
+    if controller.startswith("ssl:"):
+        lines.append("# the switch's key, its certificate, and who signed the controller's: ovs-vsctl set-ssl")
+    lines += [
+        f"ovs-vsctl set-controller {name} {controller}",
+        f"ovs-vsctl set controller {name} max_backoff=1000 inactivity_probe=5000",
+    ]
+    return tuple(lines)
