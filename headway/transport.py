@@ -1,0 +1,232 @@
+"""One HTTP call to a controller, and the same again where that does no harm."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from headway.errors import ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAUrl
+from headway.stream import ServerSentEvent, stream_events
+
+if TYPE_CHECKING:
+    import ssl
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
+LONGEST_WAIT_S = 30.0  # a controller that wants to be left alone for longer is not waited for
+SILENT_S = 45.0  # the controller gives a sign of life every 15 s
+COMES_BACK_S = 1.0
+TRY_AGAIN = {429, 503}
+
+
+class Asked(NamedTuple):
+    """A request. What is None in query and headers is left out; ``repeatable`` ones may be sent more than once."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = {}
+    headers: Mapping[str, str | None] = {}
+    body: Mapping[str, Any] | None = None
+    repeatable: bool = False
+
+
+class Transport:
+    """Calls to one controller. Each has a connection of its own, so threads may share a transport.
+
+    No proxy of the environment is used: a controller is asked directly, or by its reverse proxy's address.
+
+    Attributes:
+        url: the controller's REST address.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        token: Callable[[], str | None] | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = 10.0,
+        waits_s: tuple[float, ...] | None = None,
+    ) -> None:
+        """Remember where the controller is; nothing is sent.
+
+        Args:
+            url: http or https, with a path if the controller is behind a reverse proxy.
+            token: is asked before each call for the bearer token to show; None for none.
+            tls: whom to trust, for https; the system's authorities if None.
+            timeout_s: how long one try waits for a sign of the controller.
+            waits_s: how long before each further try of what may be repeated, if none or 429 or 503 is the answer;
+                three times, if None, within four seconds.
+
+        Raises:
+            NotAUrl: the address.
+        """
+        self.url = url
+        self._scheme, self._host, self._port, self._prefix = _parts(url)
+        self._token, self._tls, self._timeout_s = token, tls, timeout_s
+        self._waits_s = WAITS_S if waits_s is None else waits_s
+
+    def call(self, asked: Asked) -> Any:
+        """Return the controller's answer.
+
+        Raises:
+            NoAnswer: nobody answered.
+            NotAController: somebody else did.
+            ApiProblem: the controller says what is wrong; :class:`ApiRefusal` if it is a refusal with offers.
+        """
+        for wait_s in (*(self._waits_s if asked.repeatable else ()), None):
+            try:
+                return self._once(asked)
+            except NoAnswer:
+                if wait_s is None:
+                    raise
+                pause_s = wait_s
+            except ApiProblem as problem:
+                pause_s = max(wait_s or 0.0, problem.retry_after_s or 0.0)
+                if wait_s is None or problem.status not in TRY_AGAIN or pause_s > LONGEST_WAIT_S:
+                    raise
+            time.sleep(pause_s)
+        raise AssertionError  # the last try has no wait and does not come here
+
+    def followed(self, path: str, last_event_id: str | None) -> Iterator[ServerSentEvent]:
+        """Yield events for ever; a connection that breaks is made again, and what happened meanwhile is told then.
+
+        Raises:
+            ApiError: the first connection failed, or a later one in a way that asking again does not mend.
+        """
+        last, connected = last_event_id, False
+        while True:
+            try:
+                headers = {"Last-Event-ID": last, "Accept": "text/event-stream"}
+                with self._opened(Asked("GET", path, headers=headers), SILENT_S) as answer:
+                    if answer.status != 200:
+                        self._read(answer)
+                    connected = True
+                    for event in stream_events(_lines(answer)):
+                        last = event.event_id or last
+                        if event.name:
+                            yield event
+            except (NoAnswer, ApiProblem) as error:
+                again = isinstance(error, NoAnswer) or error.status in TRY_AGAIN
+                if not connected or not again:
+                    raise
+            time.sleep(COMES_BACK_S)
+
+    def _once(self, asked: Asked) -> Any:
+        with self._opened(asked, self._timeout_s) as answer:
+            return self._read(answer)
+
+    @contextmanager
+    def _opened(self, asked: Asked, timeout_s: float) -> Iterator[HTTPResponse]:
+        """Send a request; give its answer as it begins. What breaks while it is read is NoAnswer too."""
+        connection = self._connection(timeout_s)
+        data = None if asked.body is None else json.dumps(asked.body).encode()
+        try:
+            connection.request(asked.method, f"{self._prefix}{_target(asked)}", data, self._headers(asked))
+            yield connection.getresponse()
+        except UnicodeError as error:  # a host's name that no name server can be asked for
+            raise NotAUrl(f"{self.url} is not a URL: {error}") from error
+        except (OSError, HTTPException) as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
+
+    def _connection(self, timeout_s: float) -> HTTPConnection:
+        if self._scheme == "http":
+            return HTTPConnection(self._host, self._port, timeout=timeout_s)
+        return HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
+
+    def _headers(self, asked: Asked) -> dict[str, str]:
+        """Return all that is sent before the body: here alone we say who we are."""
+        token = self._token() if self._token is not None else None
+        said: dict[str, str | None] = {
+            "Accept": "application/json, application/problem+json",
+            "Authorization": None if token is None else f"Bearer {token}",
+            "Content-Type": None if asked.body is None else "application/json",
+            **asked.headers,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def _read(self, answer: HTTPResponse) -> Any:
+        """Return what an answer says: JSON, or text that is said to be plain."""
+        text, media = answer.read(), answer.headers.get("Content-Type", "")
+        if answer.status < 300 and media.startswith("text/plain"):
+            return text.decode()
+        try:
+            said = json.loads(text)
+            if answer.status < 300:
+                return said
+            refused = answer.status == 409 and "offers" in said
+            kind = ApiRefusal if refused else ApiProblem
+            problem = kind({"type": "", "title": "", "status": answer.status, **said}, _seconds(answer))
+        except (ValueError, KeyError, TypeError):
+            said = f"{self.url} answers {answer.status}, but not as a controller does; is it one?"
+            raise NotAController(said) from None
+        raise problem
+
+
+def _parts(url: str) -> tuple[str, str, int | None, str]:
+    """Return scheme, host, port and path of an address.
+
+    >>> _parts("https://ctl.example.org:8443/headway/")
+    ('https', 'ctl.example.org', 8443, '/headway')
+    """
+    why = "need http://HOST:PORT or https://HOST:PORT"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise NotAUrl(f"{url} is not a URL: {error}") from error
+    if parts.username is not None:
+        raise NotAUrl("a URL with a user's name: show a token instead")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"[^\x21-\x7e]", url):
+        raise NotAUrl(f"{url} is not a URL: {why}")
+    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+
+
+def segment(name: str) -> str:
+    """Return a name as a segment of a URL's path."""
+    return quote(name, safe="")
+
+
+def made_up(key: str | None) -> str:
+    """Return a name for a request, made up if there is none: it may be sent again.
+
+    Raises:
+        ValueError: it cannot be a header.
+    """
+    key = secrets.token_hex(8) if key is None else key
+    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
+        raise ValueError("need 1 to 255 letters, digits and signs of ASCII, without spaces")
+    return key
+
+
+def _target(asked: Asked) -> str:
+    """Return path and query as they are sent."""
+    query = [(name, one) for name, value in asked.query.items() for one in _values(value)]
+    return asked.path + (f"?{urlencode(query)}" if query else "")
+
+
+def _values(value: Any) -> Iterable[str]:
+    if value is None:
+        return ()
+    return map(str, value) if isinstance(value, list | tuple) else (str(value),)
+
+
+def _seconds(answer: HTTPResponse) -> float | None:
+    """Return what Retry-After says, if it says seconds."""
+    said = answer.headers.get("Retry-After", "")
+    return float(said) if said.isascii() and said.isdigit() else None
+
+
+def _lines(answer: HTTPResponse) -> Iterator[str]:
+    """Yield the lines of a stream; one that is cut off is none."""
+    while (line := answer.readline()).endswith(b"\n"):
+        yield line.decode().rstrip("\r\n")
