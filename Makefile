@@ -23,7 +23,7 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test test-all check paper paper-quick install bpf packages lock clean
+.PHONY: demo test test-all check paper paper-quick install bpf packages client lock clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" and the like go to the scenario
 	mininet-tests/run --install .venv/.demo figure2 --out out/demo $(ARGS)
@@ -74,6 +74,9 @@ bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
 
 packages: install  ## Debian packages (agent, controller, command), wheel and sdist: in dist/
 	$(PYTHON) contrib/packaging/build.py --out dist
+
+client: install  ## the typed part of the Python client, anew from the API's description: headway/
+	$(PYTHON) contrib/api_client.py
 
 lock: install  ## the versions and hashes of PyPI's packages in them, anew: contrib/packaging/locks/
 	$(PYTHON) contrib/packaging/lock.py

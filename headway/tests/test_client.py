@@ -1,0 +1,219 @@
+"""The client against the controller's own API, and against controllers that break off, wait, or are none."""
+
+import json
+import ssl
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from controller.northbound.tests.site import api_of
+from controller.tests.fakes import FakeSite
+from controller.tests.serving import served
+from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAUrl
+from mininet_tests.testing.networks import chile_illinois
+
+ASKED = {"from": "la-serena", "to": "champaign", "rate_bps": 600_000_000, "duration_s": 3600}
+PROBLEM = {"type": "/problems/store-failed", "title": "store failed", "status": 503, "detail": "the disk is full"}
+
+
+@pytest.fixture
+def controller():
+    """A client of an idle site of 1 Gbit/s, all well, whose clock stands at this moment."""
+    site = FakeSite(chile_illinois(), standing=())
+    site.clock.now_us = time.time_ns() // 1000
+    site.attach_all()
+    site.wire()
+    with served(api_of(site)) as url:
+        yield Client(url)
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """Answers with what its server's list has next; remembers what it was asked."""
+
+    def do_GET(self):
+        self.server.asked.append((self.command, self.path, dict(self.headers)))
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        answer = self.server.answers.pop(0)
+        if answer is None:
+            return  # the connection breaks
+        status, headers, body = answer
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+    do_POST = do_PATCH = do_GET  # noqa: N815 - their base's words
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@contextmanager
+def scripted(*answers, tls=None):
+    """A server that answers so, one after the other."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
+    server.answers, server.asked = list(answers), []
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    server.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def slept(monkeypatch):
+    """The waits of the client, which take no time."""
+    waits = []
+    monkeypatch.setattr("headway.transport.time", SimpleNamespace(sleep=waits.append))
+    return waits
+
+
+def test_bandwidth_is_held_committed_changed_seen_and_given_back(controller):
+    held = controller.hold_reservation(ASKED)
+    one = controller.commit_reservation(held["id"])
+    changed = controller.change_reservation(one["id"], {"rate": "700 Mbit/s"}, if_match=f'"{one["version"]}"')
+    assert (held["state"], one["state"], changed["rate_bps"]) == ("held", "provisioning", 700_000_000)
+    found = controller.all_reservations(state=["provisioning"], from_="la-serena")
+    assert [each["id"] for each in found] == [one["id"]]
+    assert controller.release_reservation(one["id"])["state"] == "released"
+    assert controller.get_reservation(one["id"])["state"] == "released"
+
+
+def test_all_pages_are_gone_through(controller, monkeypatch):
+    monkeypatch.setattr("headway.client.PAGE", 2)
+    made = [controller.hold_reservation({**ASKED, "rate_bps": 1_000_000})["id"] for _ in range(5)]
+    assert [each["id"] for each in controller.all_reservations()] == made
+    names = [controller.announce({"from": ["base20"], "to": "arch", "bytes": 1000})["id"] for _ in range(3)]
+    assert {each["id"] for each in controller.all_announcements()} == set(names)
+
+
+def test_a_refusal_has_its_offers_and_a_problem_its_kind(controller):
+    with pytest.raises(ApiRefusal) as refused:
+        controller.hold_reservation({**ASKED, "rate_bps": 10**12})
+    assert refused.value.problem["resource"] == "ls1->ch1"
+    assert {offer["kind"] for offer in refused.value.offers} >= {"highest-rate"}
+    with pytest.raises(ApiProblem) as wrong:
+        controller.get_reservation("a/b?c")
+    assert (wrong.value.status, wrong.value.kind) == (404, "/problems/not-known")
+
+
+def test_metrics_are_text(controller):
+    assert "headway_" in controller.get_metrics()
+
+
+def test_what_is_sent_again_has_the_same_key(slept):
+    with scripted(None, (503, {}, PROBLEM), (201, {}, {"id": "x"})) as server:
+        assert Client(server.url).hold_reservation(ASKED) == {"id": "x"}
+    keys = [headers["Idempotency-Key"] for _, _, headers in server.asked]
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert slept == [0.5, 1.0]
+
+
+def test_a_change_is_sent_once_for_nobody_knows_whether_it_was_done(slept):
+    with scripted(None) as server, pytest.raises(NoAnswer):
+        Client(server.url).change_reservation("r", {"rate": "1 Mbit/s"}, if_match='"1"')
+    assert (len(server.asked), slept) == (1, [])
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_it_is_asked_again_no_sooner_than_the_controller_says(slept, status):
+    with scripted((status, {"Retry-After": "7"}, PROBLEM | {"status": status}), (200, {}, [])) as server:
+        assert Client(server.url).list_hosts() == []
+    assert slept == [7.0]
+
+
+def test_nobody_waits_for_a_controller_that_wants_an_hour(slept):
+    with scripted((503, {"Retry-After": "3600"}, PROBLEM)) as server, pytest.raises(ApiProblem) as wrong:
+        Client(server.url).list_hosts()
+    assert (wrong.value.retry_after_s, slept) == (3600.0, [])
+
+
+def test_a_token_is_shown_with_each_call_and_asked_for_anew():
+    tokens = iter(["hw_1", None])
+    with scripted((200, {}, []), (200, {}, [])) as server:
+        client = Client(server.url, token=lambda: next(tokens))
+        client.list_hosts()
+        client.list_hosts()
+    assert [headers.get("Authorization") for _, _, headers in server.asked] == ["Bearer hw_1", None]
+
+
+def test_a_controller_behind_a_path_is_asked_there():
+    with scripted((200, {}, [])) as server:
+        Client(f"{server.url}/headway/").list_hosts()
+    assert server.asked[0][1] == "/headway/v1/hosts"
+
+
+def test_a_query_has_what_was_said_and_a_list_as_often_as_it_is_long():
+    with scripted((200, {}, {})) as server:
+        Client(server.url).list_reservations(state=["held", "active"], class_=["urgent"], description="a b&c")
+    assert server.asked[0][1] == "/v1/reservations?state=held&state=active&class=urgent&description=a+b%26c"
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]", {"status": 500}])
+def test_who_is_no_controller_is_told_from_one(body):
+    with scripted((500, {}, body)) as server, pytest.raises(NotAController, match="answers 500"):
+        Client(server.url).list_hosts()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://a:b", "http://a b", "http://me:pw@x"])
+def test_what_is_no_address_is_said_before_anything_is_sent(url):
+    with pytest.raises(NotAUrl):
+        Client(url)
+
+
+def test_nobody_listens():
+    with pytest.raises(NoAnswer, match="refused"):
+        Client("http://127.0.0.1:1", waits_s=()).list_hosts()
+
+
+DENIED = PROBLEM | {"status": 401}
+EVENT_STREAM = {"Content-Type": "text/event-stream"}
+
+
+def test_after_a_broken_connection_events_go_on_behind_the_last(slept):
+    first = b'id: 7\nevent: a\ndata: {}\n\nid: 8\n\ndata: {"cut'
+    second = b'id: 9\nevent: b\ndata: {"x": 1}\n\n'
+    with scripted(
+        (200, EVENT_STREAM, first), None, (503, {}, PROBLEM), (200, EVENT_STREAM, second), (401, {}, DENIED)
+    ) as server:
+        told = Client(server.url).follow_events()
+        assert [(event.name, event.event_id, event.data) for event in (next(told), next(told))] == [
+            ("a", "7", {}),
+            ("b", "9", {"x": 1}),
+        ]
+        with pytest.raises(ApiProblem):
+            next(told)
+    assert [headers.get("Last-Event-ID") for _, _, headers in server.asked] == [None, "8", "8", "8", "9"]
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A server's certificate and key, of no authority's."""
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subprocess.run([*made, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    return files
+
+
+def test_over_tls_only_who_is_trusted_is_asked(certificate):
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own.load_cert_chain(*certificate)
+    with scripted((200, {}, []), tls=own) as server:
+        with pytest.raises(NoAnswer, match="certificate verify failed"):
+            Client(server.url, waits_s=()).list_hosts()
+        trusted = ssl.create_default_context(cafile=str(certificate[0]))
+        assert Client(server.url, tls=trusted).list_hosts() == []
