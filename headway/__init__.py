@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from headway.errors import ApiError, ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAUrl
+from headway.errors import ApiError, ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl
 from headway.stream import ServerSentEvent
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "Client",
     "NoAnswer",
     "NotAController",
+    "NotAToken",
     "NotAUrl",
     "ServerSentEvent",
 ]

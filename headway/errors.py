@@ -16,6 +16,10 @@ class NotAUrl(ApiError, ValueError):
     """What is said to be a controller's address is none."""
 
 
+class NotAToken(ApiError, ValueError):
+    """What is to be shown as a token cannot be sent."""
+
+
 class NoAnswer(ApiError):
     """No answer came: nobody listens, the connection broke, or time is over. What was asked may have been done."""
 

@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from headway.errors import ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAUrl
+from headway.errors import ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl
 from headway.stream import ServerSentEvent, stream_events
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class Transport:
     def _headers(self, asked: Asked) -> dict[str, str]:
         """Return all that is sent before the body: here alone we say who we are."""
         token = self._token() if self._token is not None else None
+        if token is not None and not re.fullmatch(r"[\x21-\x7e]+", token):
+            raise NotAToken("the token is none: it has signs that are not of ASCII, or spaces")
         said: dict[str, str | None] = {
             "Accept": "application/json, application/problem+json",
             "Authorization": None if token is None else f"Bearer {token}",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from apps.cli import base, completion, offers, options, refusals, shown
+from headway.errors import ApiRefusal
 from topology import units
 
 app = typer.Typer()
@@ -45,8 +46,8 @@ def announce(
     headway announce image-0042.fits --deadline 30s    # on a host of the site
     """
     where = base.zone(zone)
-    sent = {"Idempotency-Key": base.request_key(key)}
-    body: dict[str, Any] = {"class": flow_class, "bytes": _size_bytes(file, size)}
+    key = base.request_key(key)
+    body: Any = {"class": flow_class, "bytes": _size_bytes(file, size)}
     deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
     if deadline_us is not None:
         body["deadline_s"] = shown.seconds(deadline_us)
@@ -54,8 +55,9 @@ def announce(
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
     try:
-        promise = base.call(url, "POST /v1/announcements", body, headers=sent, waits_s=base.WAITS_S)
-    except base.ControllerRefused as refused:
+        with base.controller(url) as controller:
+            promise = controller.announce(body, idempotency_key=key)
+    except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
     typer.echo(json.dumps(promise) if as_json else said)
@@ -72,7 +74,8 @@ def release(
 
     headway release image
     """
-    gone = base.call(url, f"DELETE /v1/announcements/{base.segment(name)}")
+    with base.controller(url) as controller:
+        gone = controller.release_announcement(name)
     least = "" if gone["exact"] else "at least "
     said = f"{name}: released; delivered {least}{gone['delivered_bytes']:,} of {gone['bytes']:,} bytes by now"
     typer.echo(json.dumps(gone) if as_json else said)
@@ -103,7 +106,8 @@ def _ends(url: str, senders: str | None, target: str | None) -> dict[str, Any]:
     """Return who sends to whom; what was not said follows from the topology if there is one choice only."""
     if senders is not None and target is not None:
         return {"from": senders.split(","), "to": target}
-    network = base.call(url, "GET /v1/topology")
+    with base.controller(url) as controller:
+        network = controller.get_topology()
     site_of = {host["name"]: host["site"] for host in network["hosts"]}
     here = socket.gethostname().partition(".")[0]
     if senders is None and here not in site_of:

@@ -2,14 +2,16 @@
 
 import json
 from datetime import tzinfo
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from apps.cli import base, completion, options, printed, shown
 from controller.plan.announcement_states import AnnouncementState
 from topology import units
+
+if TYPE_CHECKING:
+    from headway.promises import AnnouncementOut
 
 app = typer.Typer()
 
@@ -32,18 +34,19 @@ def announcements(
     """
     where = base.zone(zone)
     if name is not None:
-        one = base.call(url, f"GET /v1/announcements/{base.segment(name)}", waits_s=base.WAITS_S)
+        with base.controller(url) as controller:
+            one = controller.get_announcement(name)
         typer.echo(json.dumps(one) if as_json else "\n".join(told(one, where)))
         return
-    found: list[dict[str, Any]] = []
-    lacks: str | None = None
-    query: dict[str, Any] = {"limit": 1000, "state": state, "cursor": None}
-    while True:
-        page = base.call(url, "GET /v1/announcements", params=query, waits_s=base.WAITS_S)
-        found += page["announcements"]
-        query["cursor"], lacks = page["next"], lacks or page["lacks"]
-        if query["cursor"] is None:
-            break
+    found: list[AnnouncementOut] = []
+    cursor = lacks = None
+    with base.controller(url) as controller:
+        while True:
+            page = controller.list_announcements(limit=1000, state=options.words(state), cursor=cursor)
+            found += page["announcements"]
+            cursor, lacks = page["next"], lacks or page["lacks"]
+            if cursor is None:
+                break
     if as_json:
         typer.echo(json.dumps(found))
     else:
@@ -52,9 +55,9 @@ def announcements(
         typer.echo(f"those that have ended are not all here, for the database cannot be read: {lacks}", err=True)
 
 
-def show(rows: list[dict[str, Any]], where: tzinfo) -> None:
+def show(rows: "list[AnnouncementOut]", where: tzinfo) -> None:
     """Print a line for each announcement; 80 columns are enough for names of 12 letters."""
-    table = Table("id", "state", "delivered", "promised", "finished")
+    table = printed.new_table("id", "state", "delivered", "promised", "finished")
     for one in rows:
         promised = shown.at(units.instant_us(one["promised"]), where)
         bad = one["state"] in {"late", "lapsed"} or (one["late_s"] or 0) > 0
@@ -64,7 +67,7 @@ def show(rows: list[dict[str, Any]], where: tzinfo) -> None:
     printed.show(table if rows else "no announcements")
 
 
-def told(one: dict[str, Any], where: tzinfo) -> list[str]:
+def told(one: "AnnouncementOut", where: tzinfo) -> list[str]:
     """Return the lines on one announcement."""
     finish = _finish(one)
     rows = {
@@ -77,12 +80,13 @@ def told(one: dict[str, Any], where: tzinfo) -> list[str]:
     }
     lines = [f"{one['id']}: {one['state']}", *(f"  {name:<10}  {value}" for name, value in rows.items() if value)]
     for sender in one["senders"]:
-        hindered = f"; {sender['hindrance']} since {shown.short(sender['since'], where)}" if sender["hindrance"] else ""
+        since = shown.short(sender["since"], where) if sender["since"] else ""
+        hindered = f"; {sender['hindrance']} since {since}" if sender["hindrance"] else ""
         lines.append(f"  {sender['host']:<10}  {sender['delivered_bytes']:,} bytes{hindered}")
     return lines
 
 
-def _delivered(one: dict[str, Any]) -> str:
+def _delivered(one: "AnnouncementOut") -> str:
     """Return how much of what was announced has arrived; never 100% of what has not.
 
     >>> _delivered({"delivered_bytes": 2_699_999_999, "bytes": 2_700_000_000, "exact": False})
@@ -92,7 +96,7 @@ def _delivered(one: dict[str, Any]) -> str:
     return f"{'' if one['exact'] else '>= '}{percent}% of {units.shown_size(one['bytes'])}"
 
 
-def _finish(one: dict[str, Any]) -> str:
+def _finish(one: "AnnouncementOut") -> str:
     """Return how long before or after the promise all had arrived.
 
     >>> _finish({"late_s": -1.26}), _finish({"late_s": 0.5}), _finish({"late_s": None})

@@ -2,14 +2,17 @@
 
 import json
 from datetime import tzinfo
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
 from apps.cli import base, options, printed, shown
 from topology import units
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.promises import RateStep, VolumeOut, WayOut
 
 app = typer.Typer()
 ROWS = 24  # of a chart; more pieces than that are put together, with the least that is free in each
@@ -40,13 +43,20 @@ def availability(
         base.stop("--rate and --for go together: when does this rate fit first, for so long?", base.EXIT_USAGE)
     duration_us = base.quantity(duration, units.duration_us, "--for")
     started = base.instant(start, where, "--start")
-    query = {"from": a_end, "to": z_end, "class": flow_class, "start": started}
-    query |= {"end": base.instant(end, where, "--end", started), "rate": rate}
-    query |= {"duration_s": None if duration_us is None else str(shown.seconds(duration_us))}
+    ended = base.instant(end, where, "--end", started)
     size_bytes = base.quantity(size, units.size_bytes, "--bytes")
-    query["bytes"] = None if size_bytes is None else str(size_bytes)
-    base.quantity(rate, units.rate_bps, "--rate")
-    said = base.call(url, "GET /v1/availability", params=query, waits_s=base.WAITS_S)
+    rate_bps = base.quantity(rate, units.rate_bps, "--rate")
+    with base.controller(url) as controller:
+        said = controller.get_availability(
+            from_=a_end,
+            to=z_end,
+            class_=flow_class,
+            start=started,
+            end=ended,
+            rate_bps=rate_bps,
+            duration_s=None if duration_us is None else shown.seconds(duration_us),
+            bytes_=size_bytes,
+        )
     if as_json:
         typer.echo(json.dumps(said))
         return
@@ -56,7 +66,7 @@ def availability(
         _show(way, f"{rate} for {duration}" if rate else "", where)
 
 
-def _show(way: dict[str, Any], wanted: str, where: tzinfo) -> None:
+def _show(way: "WayOut", wanted: str, where: tzinfo) -> None:
     """Print one path: its chart, and the answers in words."""
     printed.show(_chart(way, where))
     say = [f"over the whole time: {units.shown_rate(way['most_bps'])}"]
@@ -69,10 +79,12 @@ def _show(way: dict[str, Any], wanted: str, where: tzinfo) -> None:
         typer.echo(f"  {line}")
 
 
-def _chart(way: dict[str, Any], where: tzinfo) -> Table:
+def _chart(way: "WayOut", where: tzinfo) -> "Table":
     """Return the free rate over time as horizontal bars."""
     title = f"{' - '.join(way['path'])} ({', '.join(way['circuits']) or 'no circuit'}), RTT {way['rtt_ms']:g} ms"
-    table = Table("from", "free", "", title=title, title_justify="left")
+    table = printed.new_table("from", "free", "", title=title, title_justify="left")
+    from rich.progress_bar import ProgressBar
+
     pieces = coarse(way["rates"])
     most_bps = max((piece["rate_bps"] for piece in pieces), default=0) or 1
     for piece in pieces:
@@ -81,7 +93,7 @@ def _chart(way: dict[str, Any], where: tzinfo) -> Table:
     return table
 
 
-def coarse(pieces: list[dict[str, Any]], rows: int = ROWS) -> list[dict[str, Any]]:
+def coarse(pieces: "list[RateStep]", rows: int = ROWS) -> "list[RateStep]":
     """Return at most so many pieces: neighbours become one, with the least that is free in them."""
     size = -(-len(pieces) // rows)
     groups = [pieces[at : at + size] for at in range(0, len(pieces), size)] if size else []
@@ -91,7 +103,7 @@ def coarse(pieces: list[dict[str, Any]], rows: int = ROWS) -> list[dict[str, Any
     ]
 
 
-def _volume(volume: dict[str, Any], where: tzinfo) -> list[str]:
+def _volume(volume: "VolumeOut", where: tzinfo) -> list[str]:
     """Return when so many bytes can be moved, in words."""
     size, lowest = f"{volume['bytes']:,} bytes", volume["lowest_constant"]
     if volume["soonest"] is None:

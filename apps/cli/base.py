@@ -1,14 +1,11 @@
-"""What all commands that talk to a controller share: one HTTP call, one line for what is wrong, exit codes."""
+"""What all commands that talk to a controller share: the controller, one line for what is wrong, exit codes."""
 
 import contextlib
-import re
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import quote
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -16,18 +13,10 @@ from apps.cli import identity, times
 from topology import units
 
 if TYPE_CHECKING:
-    import httpx
+    from headway.client import Client
+    from headway.promises import AnnouncementOut, ReservationOut
 
 EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_NOT_CARRIED = 1, 2, 3, 4
-WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
-
-
-class ControllerRefused(Exception):
-    """The controller's answer no; ``problem`` has the numbers and the offers."""
-
-    def __init__(self, problem: dict[str, Any]) -> None:
-        self.problem = problem
-        super().__init__(problem["detail"])
 
 
 def stop(message: str, code: int) -> NoReturn:
@@ -36,7 +25,7 @@ def stop(message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def end_carried(promise: dict[str, Any]) -> None:
+def end_carried(promise: "AnnouncementOut | ReservationOut") -> None:
     """End with 4 if what was promised cannot be carried at this moment; the reasons go to standard error.
 
     Raises:
@@ -48,82 +37,44 @@ def end_carried(promise: dict[str, Any]) -> None:
         raise typer.Exit(EXIT_NOT_CARRIED)
 
 
-def call(
-    url: str,
-    operation: str,
-    body: dict[str, Any] | None = None,
-    params: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
-    waits_s: tuple[float, ...] = (),
-) -> Any:
-    """Return the controller's answer; what goes wrong is one line and an exit code.
-
-    Args:
-        url: the controller's.
-        operation: method and path, as in ``GET /v1/plan``.
-        body: is sent as JSON.
-        params: the query; what is None is left out.
-        headers: more of them.
-        waits_s: how long before each further try, if there was no answer or it was 503; only for what may be repeated.
+@contextlib.contextmanager
+def controller(url: str) -> Iterator["Client"]:
+    """Give the controller; what goes wrong with it is one line and an exit code.
 
     Raises:
-        ControllerRefused: for want of capacity.
+        ApiRefusal: for want of capacity.
+        typer.Exit: anything else.
     """
-    import httpx  # takes longer than all the rest; not for who asks for help alone
+    from headway import errors
+    from headway.client import Client  # takes longer than all the rest; not for who asks for help alone
 
-    method, path = operation.split(" ")
-    headers = {**signed(url), **(headers or {})}
-    query = {name: value for name, value in (params or {}).items() if value is not None}
-    for wait_s in (*waits_s, None):
-        try:
-            answer = httpx.request(method, f"{url}{path}", json=body, params=query, headers=headers, timeout=10)
-        except httpx.TransportError as error:
-            if wait_s is None or isinstance(error, httpx.UnsupportedProtocol):
-                stop(f"no controller at {url}: {error}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
-        except httpx.InvalidURL as error:
-            stop(f"{url} is not a URL: {error}; set --url or HEADWAY_URL", EXIT_USAGE)
-        else:
-            if answer.status_code != 503 or wait_s is None:
-                return read(url, answer)
-        time.sleep(wait_s)
-    raise AssertionError  # the last try has no wait and does not come here
-
-
-def signed(url: str) -> dict[str, str]:
-    """Return the headers by which a controller knows who we are."""
     try:
-        return identity.headers(url)
-    except identity.NotOursAlone as error:
-        stop(str(error), EXIT_USAGE)
-
-
-def read(url: str, answer: "httpx.Response") -> Any:
-    """Return what an answer says."""
-    try:
-        said = answer.json()
-        if not answer.is_error:
-            return said
-        detail = said["detail"]
-    except (ValueError, KeyError, TypeError):
-        stop(f"{url} answers {answer.status_code}, but not as a controller does; is it one?", EXIT_FAILED)
-    if answer.status_code == 401:
-        detail += f"; set {identity.TOKEN_ENV}, or write a line of URL and token into {identity.tokens_path()}"
-    if answer.status_code == 409 and "offers" in said:
-        raise ControllerRefused(said)
-    stop(detail, EXIT_USAGE if answer.status_code in {400, 422} else EXIT_FAILED)
+        yield Client(url, token=lambda: identity.token(url))
+    except errors.ApiRefusal:
+        raise
+    except errors.ApiProblem as problem:
+        detail = str(problem)
+        if problem.status == 401:
+            detail += f"; set {identity.TOKEN_ENV}, or write a line of URL and token into {identity.tokens_path()}"
+        stop(detail, EXIT_USAGE if problem.status in {400, 422} else EXIT_FAILED)
+    except errors.NoAnswer as why:
+        stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
+    except errors.NotAUrl as why:
+        stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
+    except (errors.NotAToken, identity.NotOursAlone) as why:
+        stop(str(why), EXIT_USAGE)
+    except errors.NotAController as why:
+        stop(str(why), EXIT_FAILED)
 
 
 def request_key(key: str | None) -> str:
     """Return a name for the request, made up if there is none; it can be a header."""
-    key = secrets.token_hex(8) if key is None else key
-    if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
-        stop("--key: need 1 to 255 letters, digits and signs of ASCII, without spaces", EXIT_USAGE)
-    return key
+    from headway.transport import made_up
 
-
-def segment(name: str) -> str:
-    """Return a name as a segment of a URL's path."""
-    return quote(name, safe="")
+    try:
+        return made_up(key)
+    except ValueError as error:
+        stop(f"--key: {error}", EXIT_USAGE)
 
 
 def quantity(text: str | None, parse: Callable[[str], int], option: str) -> int | None:

@@ -1,13 +1,15 @@
 """``headway bursts``: what each port needs when all start at once, and what keeps that small."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 
 from apps.cli import base, options, printed
 from topology.units import shown_size
+
+if TYPE_CHECKING:
+    from headway.views import BurstOut
 
 app = typer.Typer()
 
@@ -18,20 +20,22 @@ def bursts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fal
 
     headway bursts
     """
-    ports = base.call(url, "GET /v1/bursts")
+    with base.controller(url) as controller:
+        ports = controller.list_bursts()
     if as_json:
         typer.echo(json.dumps(ports))
     else:
         _show(ports)
 
 
-def _show(ports: list[dict[str, Any]]) -> None:
+def _show(ports: "list[BurstOut]") -> None:
     """Print a line for each port; below the table, why, and what does not fit."""
-    table = Table()
+    table = printed.new_table()
     for column in ("port", "senders", "window", "unpaced", "as chosen", "buffer", "choice"):
         table.add_column(column, justify="right" if column in {"window", "unpaced", "as chosen", "buffer"} else "left")
     for port in ports:
-        sizes = (shown_size(port[f"{name}_bytes"]) for name in ("window", "unpaced", "chosen", "buffer"))
+        counts = (port["window_bytes"], port["unpaced_bytes"], port["chosen_bytes"], port["buffer_bytes"])
+        sizes = map(shown_size, counts)
         choices = ", ".join(one["choice"] for one in port["choices"])
         fits = "" if port["fits"] else " [red]too large[/red]"
         table.add_row(port["link"], str(len(port["senders"])), *sizes, choices + fits)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from apps.cli import base, offers, options, refusals, tables
+from headway.errors import ApiRefusal
 from topology import units
 
 app = typer.Typer()
@@ -39,14 +40,14 @@ def change(
     }
     duration_us = base.quantity(duration, units.duration_us, "--for")
     asked |= {"class": flow_class, "description": description}
-    one = f"/v1/reservations/{base.segment(name)}"
-    known = base.call(url, f"GET {one}", waits_s=base.WAITS_S)
+    with base.controller(url) as controller:
+        known = controller.get_reservation(name)
     asked["end"] = _end(asked["start"] or known["start"], end, duration_us, where)
-    body = {field: value for field, value in asked.items() if value is not None}
-    seen = {"If-Match": f'"{known["version"]}"'}
+    body: Any = {field: value for field, value in asked.items() if value is not None}
     try:
-        changed = base.call(url, f"PATCH {one}", body, headers=seen)
-    except base.ControllerRefused as refused:
+        with base.controller(url) as controller:
+            changed = controller.change_reservation(name, body, if_match=f'"{known["version"]}"')
+    except ApiRefusal as refused:
         flags = [*(["--zone", zone] if zone else []), *offers.at(url)]
         refusals.refuse(refused, lambda offer: [*offers.changing(known, body, offer, where), *flags], where, as_json)
     tables.show_reservation(changed, where, as_json)

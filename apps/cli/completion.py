@@ -1,29 +1,37 @@
 """What the shell offers at the tab key. It asks the controller, briefly, and says nothing if that fails."""
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from apps.cli import identity
 
+if TYPE_CHECKING:
+    from headway.client import Client
+    from headway.promises import ReservationState
+
 TIMEOUT_S = 0.5  # more than a controller needs, less than a person notices
+LIVING: "tuple[ReservationState, ...]" = ("held", "committed", "provisioning", "active")
 
 
-def _asked(path: str) -> Any:
+Answer = TypeVar("Answer")
+
+
+def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
     """Return the controller's answer; nothing if there is none."""
-    import httpx
+    from headway import ApiError, Client
 
     url = os.environ.get("HEADWAY_URL", "http://127.0.0.1:8080")
     try:
-        signed = identity.headers(url)
-        return httpx.get(f"{url}{path}", headers=signed, timeout=TIMEOUT_S).raise_for_status().json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, identity.NotOursAlone):
-        return {}
+        return ask(Client(url, token=lambda: identity.token(url), timeout_s=TIMEOUT_S, waits_s=()))
+    except (ApiError, identity.NotOursAlone):
+        return None
 
 
 def reservations(incomplete: str) -> list[tuple[str, str]]:
     """Return the ids of the reservations that have not ended, with what they are."""
-    living = "&".join(f"state={state}" for state in ("held", "committed", "provisioning", "active"))
-    found = _asked(f"/v1/reservations?limit=1000&{living}").get("reservations", [])
+    page = _asked(lambda controller: controller.list_reservations(limit=1000, state=LIVING))
+    found = page["reservations"] if page else []
     return [
         (r["id"], f"{r['state']}, {r['class']}, {r['from']} to {r['to']}, from {r['start']}")
         for r in found
@@ -33,15 +41,18 @@ def reservations(incomplete: str) -> list[tuple[str, str]]:
 
 def announcements(incomplete: str) -> list[str]:
     """Return the names of what is announced."""
-    found = _asked("/v1/announcements?limit=1000").get("announcements", [])
+    page = _asked(lambda controller: controller.list_announcements(limit=1000))
+    found = page["announcements"] if page else []
     return list(dict.fromkeys(a["id"] for a in found if a["id"].startswith(incomplete)))
 
 
 def ends(incomplete: str) -> list[tuple[str, str]]:
     """Return the sites and hosts."""
-    network = _asked("/v1/topology")
-    known = [(site, "site") for site in network.get("sites", [])]
-    known += [(host["name"], f"host at {host['site']}") for host in network.get("hosts", [])]
+    network = _asked(lambda controller: controller.get_topology())
+    if network is None:
+        return []
+    known = [(site, "site") for site in network["sites"]]
+    known += [(host["name"], f"host at {host['site']}") for host in network["hosts"]]
     return [(name, what) for name, what in known if name.startswith(incomplete)]
 
 
@@ -52,6 +63,8 @@ def hosts(incomplete: str) -> list[tuple[str, str]]:
 
 def parts(incomplete: str) -> list[str]:
     """Return what a path can cross: circuits and switches."""
-    network = _asked("/v1/topology")
-    known = [*network.get("circuits", []), *(switch["name"] for switch in network.get("switches", []))]
+    network = _asked(lambda controller: controller.get_topology())
+    if network is None:
+        return []
+    known = [*network["circuits"], *(switch["name"] for switch in network["switches"])]
     return [name for name in known if name.startswith(incomplete)]

@@ -1,18 +1,21 @@
 """The steps from plan to plan as a drawing for people."""
 
 from itertools import groupby
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from apps.cli import printed
 from topology import units
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.views import StepOut
 
 BAR_COLUMNS = 30
 HEAD = ("began", "took", "", "layer", "where", "what", "from", "to")
 
 
-def show_transitions(steps: list[dict[str, Any]], count: int = 1) -> None:
+def show_transitions(steps: "list[StepOut]", count: int = 1) -> None:
     """Print the latest transitions, oldest first: each step with its times, and what it has changed."""
     grouped = [list(group) for _, group in groupby(steps, key=lambda step: _target(step["epoch"]))]
     changing = [group for group in grouped if any(step["changes"] or step["error"] for step in group)]
@@ -26,11 +29,11 @@ def _target(epoch: int) -> int:
     return epoch + epoch % 2
 
 
-def _table(steps: list[dict[str, Any]]) -> Table:
+def _table(steps: "list[StepOut]") -> "Table":
     """Return one transition: a row for each change, the times in the first row of each step."""
     began_us, ended_us = steps[0]["started_us"], max(step["done_us"] for step in steps)
     title = f"to epoch {_target(steps[0]['epoch'])}, {steps[0]['started']}, {_ms(ended_us - began_us)} in all"
-    table = Table(title=title, caption="rates in Ethernet frames")
+    table = printed.new_table(title=title, caption="rates in Ethernet frames")
     for name in HEAD:
         table.add_column(name, justify="right" if name in {"began", "took", "from", "to"} else "left", no_wrap=True)
     for step in steps:

@@ -5,11 +5,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from apps.cli import base, options
+
+if TYPE_CHECKING:
+    from headway.promises import EndedOut
 
 app = typer.Typer()
 _LINE_BYTES = 1 << 20  # more than any line has
@@ -56,11 +59,11 @@ def _write(out: BinaryIO, since: str | None, url: str) -> None:
         typer.echo(err=True)
 
 
-def _pages(url: str, since: str | None) -> Iterator[list[dict[str, object]]]:
+def _pages(url: str, since: str | None) -> Iterator["list[EndedOut]"]:
     cursor = since
     while True:
-        query = {"limit": 1000, "cursor": cursor}
-        page = base.call(url, "GET /v1/history", params=query, waits_s=base.WAITS_S)
+        with base.controller(url) as controller:
+            page = controller.list_history(limit=1000, cursor=cursor)
         yield page["ended"]
         cursor = page["next"]
         if cursor is None:

@@ -21,16 +21,15 @@ def tokens_path() -> Path:
     return Path(said) if said else Path(base) / "headway" / "tokens"
 
 
-def headers(url: str) -> dict[str, str]:
-    """Return what a request to a controller carries of us; nothing if we have no token for it.
+def token(url: str) -> str | None:
+    """Return the token that we show to a controller; None if we have none for it.
 
     A token of the file goes to its own URL only, and to no other controller.
 
     Raises:
         NotOursAlone: the file of the tokens.
     """
-    token = os.environ.get(TOKEN_ENV) or _kept(tokens_path(), url)
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    return os.environ.get(TOKEN_ENV, "").strip() or _kept(tokens_path(), url)
 
 
 def _kept(path: Path, url: str) -> str | None:

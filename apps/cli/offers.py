@@ -3,12 +3,13 @@
 import os
 import shlex
 from datetime import tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apps.cli import options, shown
 from topology import units
 
-Offer = dict[str, Any]
+if TYPE_CHECKING:
+    from headway.promises import OfferOut, ReservationOut
 
 
 def typed(arguments: list[str]) -> str:
@@ -21,7 +22,7 @@ def at(url: str) -> list[str]:
     return [] if url == os.environ.get("HEADWAY_URL", options.DEFAULT_URL) else ["--url", url]
 
 
-def reserving(body: dict[str, Any], offer: Offer, where: tzinfo) -> list[str]:
+def reserving(body: dict[str, Any], offer: "OfferOut", where: tzinfo) -> list[str]:
     """Return the arguments that take an offer. Where its time is the one that was asked, it is asked again."""
     paths = body["constraints"]
     arguments = ["reserve", "--rate", shown.written_rate(offer["rate_bps"])]
@@ -49,7 +50,7 @@ def _ports(body: dict[str, Any]) -> list[str]:
     return [word for option, field in options_of if said.get(field) for word in (option, str(said[field]))]
 
 
-def changing(known: dict[str, Any], body: dict[str, Any], offer: Offer, where: tzinfo) -> list[str]:
+def changing(known: "ReservationOut", body: dict[str, Any], offer: "OfferOut", where: tzinfo) -> list[str]:
     """Return the arguments that take an offer: what is different in it from what is reserved."""
     arguments = ["change", known["id"]]
     if offer["rate_bps"] != known["rate_bps"]:
@@ -62,7 +63,7 @@ def changing(known: dict[str, Any], body: dict[str, Any], offer: Offer, where: t
     return arguments + (["--description", body["description"]] if "description" in body else [])
 
 
-def announcing(body: dict[str, Any], offer: Offer, url: str, where: tzinfo) -> list[str] | str:
+def announcing(body: dict[str, Any], offer: "OfferOut", url: str, where: tzinfo) -> list[str] | str:
     """Return the arguments that take an offer, or in words how to."""
     if offer["kind"] == "highest-rate":
         return "announce fewer bytes: no more than this rate moves in that time"

@@ -1,7 +1,8 @@
 """Options that several commands have."""
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +21,11 @@ def connections(dest_port: int, local_port: int) -> dict[str, dict[str, int]]:
     """Return which connections are meant, as the API takes it; nothing if no port was said."""
     said = {"dest_port": dest_port, "local_port": local_port}
     return {"connections": said} if dest_port or local_port else {}
+
+
+def words(chosen: Sequence[StrEnum] | None) -> Any:
+    """Return the words of an option that may be repeated, as the API takes them; None if there is none."""
+    return None if chosen is None else [one.value for one in chosen]
 
 
 class AnyClass(StrEnum):

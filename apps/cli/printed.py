@@ -1,22 +1,33 @@
 """Tables as whoever reads them can use them: a grid, below each other where that is too wide, tabs for a program."""
 
 import os
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from apps.cli import shown
 
+if TYPE_CHECKING:
+    from rich.console import Console, Group, RenderableType
+    from rich.table import Table
 
-def show(*parts: RenderableType, stderr: bool = False) -> None:
+
+def new_table(*columns: str, **more: Any) -> "Table":
+    """Return an empty table; only who draws one waits for rich to be loaded."""
+    from rich.table import Table
+
+    return Table(*columns, **more)
+
+
+def show(*parts: "RenderableType", stderr: bool = False) -> None:
     """Print tables and texts.
 
     A table that is wider than the terminal becomes a line ``name: value`` for each cell. Into a pipe or a file goes a
     line for each row with tabs between the cells, below one with the columns' names, and one with ``#`` and the
     table's title if it has one; unless COLUMNS says how wide it may be.
     """
+    from rich.table import Table
+
     console = shown.console(stderr=stderr)
     unbounded = console.options.update(width=shown.PIPE_COLUMNS * 10)
     piped = not console.is_terminal and "COLUMNS" not in os.environ
@@ -31,17 +42,19 @@ def show(*parts: RenderableType, stderr: bool = False) -> None:
             console.print(_listed(part, console))
 
 
-def _rows(table: Table) -> list[tuple[RenderableType, ...]]:
+def _rows(table: "Table") -> "list[tuple[RenderableType, ...]]":
     return list(zip(*(column.cells for column in table.columns), strict=True))
 
 
-def _plain(cell: RenderableType) -> str:
+def _plain(cell: "RenderableType") -> str:
     """Return a cell's words; a bar has none."""
+    from rich.text import Text
+
     text = Text.from_markup(cell).plain if isinstance(cell, str) else ""
     return " ".join(text.split())
 
 
-def _tabbed(table: Table) -> list[str]:
+def _tabbed(table: "Table") -> list[str]:
     """Return a table as lines with tabs; columns of bars alone, which have no name, are left out."""
     named = [column for column in table.columns if column.header]
     lines = [[f"# {table.title}"]] if table.title else []
@@ -50,8 +63,11 @@ def _tabbed(table: Table) -> list[str]:
     return ["\t".join(line) for line in lines]
 
 
-def _listed(table: Table, console: Console) -> Group:
+def _listed(table: "Table", console: "Console") -> "Group":
     """Return a table with a line for each cell that says something, and an empty one between rows."""
+    from rich.console import Group
+    from rich.text import Text
+
     heads = [_plain(column.header) for column in table.columns]
     width = max(len(head) for head in heads)
     lines: list[RenderableType] = [Text(str(table.title), style="italic")] if table.title else []

@@ -3,17 +3,22 @@
 import json
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.table import Table
 
 from apps.cli import base, offers, printed, shown
+from headway.errors import ApiRefusal
 from topology import units
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.promises import OfferOut
 
 
 def refuse(
-    refused: base.ControllerRefused, command: Callable[[offers.Offer], list[str] | str], where: tzinfo, as_json: bool
+    refused: ApiRefusal, command: "Callable[[OfferOut], list[str] | str]", where: tzinfo, as_json: bool
 ) -> NoReturn:
     """Show a refusal, and end.
 
@@ -39,15 +44,15 @@ def refuse(
     raise typer.Exit(base.EXIT_REFUSED)
 
 
-def _lacks(problem: dict[str, Any], where: tzinfo) -> Table:
-    table = Table("resource", "asked", "free", "since")
+def _lacks(problem: dict[str, Any], where: tzinfo) -> "Table":
+    table = printed.new_table("resource", "asked", "free", "since")
     rates = (units.shown_rate(problem[name]) for name in ("asked_bps", "free_bps"))
     table.add_row(problem["resource"], *rates, shown.short(problem["at"], where))
     return table
 
 
-def _table(found: list[offers.Offer], where: tzinfo) -> Table:
-    table = Table("no", "offer", "class", "rate", "start", "end", "circuit")
+def _table(found: "list[OfferOut]", where: tzinfo) -> "Table":
+    table = printed.new_table("no", "offer", "class", "rate", "start", "end", "circuit")
     for number, offer in enumerate(found, start=1):
         start, end = (shown.short(offer[name], where) for name in ("start", "end"))
         kind = offer["kind"].replace("-", " ")

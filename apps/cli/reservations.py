@@ -1,13 +1,18 @@
 """What is done with reservations once they are there: look, commit, renew, change, cancel."""
 
 import json
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from apps.cli import base, completion, options, shown, tables
 from controller.plan.lifecycle import ReservationState
 from topology import units
+
+if TYPE_CHECKING:
+    from headway.client import Client
+    from headway.promises import ReservationOut
 
 app = typer.Typer()
 
@@ -33,16 +38,25 @@ def reservations(
     headway reservations --from la-serena --after now --before "tomorrow 06:30"
     """
     where = base.zone(zone)
-    query = {"limit": 1000, "state": state, "class": flow_class, "from": a_end, "to": z_end}
-    query |= {"after": base.instant(after, where, "--after"), "before": base.instant(before, where, "--before")}
-    found: list[dict[str, Any]] = []
+    after, before = base.instant(after, where, "--after"), base.instant(before, where, "--before")
+    found: list[ReservationOut] = []
     cursor = lacks = None
-    while True:
-        page = base.call(url, "GET /v1/reservations", params=query | {"cursor": cursor}, waits_s=base.WAITS_S)
-        found += page["reservations"]
-        cursor, lacks = page["next"], lacks or page["lacks"]
-        if cursor is None:
-            break
+    with base.controller(url) as controller:
+        while True:
+            page = controller.list_reservations(
+                limit=1000,
+                cursor=cursor,
+                state=options.words(state),
+                class_=options.words(flow_class),
+                from_=a_end,
+                to=z_end,
+                after=after,
+                before=before,
+            )
+            found += page["reservations"]
+            cursor, lacks = page["next"], lacks or page["lacks"]
+            if cursor is None:
+                break
     if lacks:
         typer.echo(f"those that have ended are not all here, for the database cannot be read: {lacks}", err=True)
     if as_json:
@@ -59,7 +73,7 @@ def reservation(
 
     headway reservation 9f86d081884c7d65
     """
-    _done(url, f"GET {_at(name)}", zone, as_json)
+    _done(url, lambda controller: controller.get_reservation(name), zone, as_json)
 
 
 @app.command()
@@ -70,7 +84,7 @@ def commit(
 
     headway commit 9f86d081884c7d65
     """
-    _done(url, f"POST {_at(name)}/commit", zone, as_json)
+    _done(url, lambda controller: controller.commit_reservation(name), zone, as_json)
 
 
 @app.command()
@@ -85,8 +99,10 @@ def renew(
 
     headway renew 9f86d081884c7d65 --for 10min
     """
-    held_s = shown.seconds(base.quantity(duration, units.duration_us, "--for") or 0)
-    _done(url, f"POST {_at(name)}/renew", zone, as_json, {"hold_s": held_s})
+    held_s: Any = shown.seconds(
+        base.quantity(duration, units.duration_us, "--for") or 0
+    )  # the controller says no to 0.5
+    _done(url, lambda controller: controller.renew_reservation(name, {"hold_s": held_s}), zone, as_json)
 
 
 @app.command()
@@ -97,14 +113,12 @@ def cancel(
 
     headway cancel 9f86d081884c7d65
     """
-    _done(url, f"DELETE {_at(name)}", zone, as_json)
+    _done(url, lambda controller: controller.release_reservation(name), zone, as_json)
 
 
-def _at(name: str) -> str:
-    return f"/v1/reservations/{base.segment(name)}"
-
-
-def _done(url: str, operation: str, zone: str | None, as_json: bool, body: dict[str, Any] | None = None) -> None:
+def _done(url: str, ask: "Callable[[Client], ReservationOut]", zone: str | None, as_json: bool) -> None:
     """Do something that may be repeated, and show what became of the reservation."""
     where = base.zone(zone)
-    tables.show_reservation(base.call(url, operation, body, waits_s=base.WAITS_S), where, as_json)
+    with base.controller(url) as controller:
+        one = ask(controller)
+    tables.show_reservation(one, where, as_json)

@@ -2,12 +2,16 @@
 
 import time
 from datetime import tzinfo
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from apps.cli import base, completion, offers, options, refusals, shown, tables
+from headway.errors import ApiRefusal
 from topology import units
+
+if TYPE_CHECKING:
+    from headway.promises import ReservationIn, ReservationOut
 
 app = typer.Typer()
 SETTLES_S = 3.0  # what begins now is in the switches within a second; a provider takes minutes
@@ -46,14 +50,14 @@ def reserve(
     headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
     """
     where, key = base.zone(zone), base.request_key(key)
-    body: dict[str, Any] = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
+    body: Any = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
     body |= options.connections(dest_port, local_port)
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.at(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)
-    except base.ControllerRefused as refused:
+    except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: [*offers.reserving(body, offer, where), *flags], where, as_json)
     tables.show_reservation(reserved, where, as_json)
     _check(reserved)
@@ -66,7 +70,7 @@ def _bound(max_rtt: str | None) -> dict[str, Any]:
     return {} if rtt_us is None else {"max_rtt_ms": rtt_us / 1000}
 
 
-def _check(reserved: dict[str, Any]) -> None:
+def _check(reserved: "ReservationOut") -> None:
     """End with 1 if nothing is reserved: the key was used before for what has ended, or a provider has said no."""
     if reserved["state"] in {"failed", "expired", "released"}:
         why = f"{reserved['id']} is {reserved['state']}: {reserved['reason'] or 'by its owner'}"
@@ -83,23 +87,23 @@ def _when(start: str | None, duration: str | None, until: str | None, where: tzi
     return asked | {"end": base.instant(until, where, "--until", asked.get("start"))}
 
 
-def _reserved(url: str, body: dict[str, Any], key: str, hold_only: bool) -> dict[str, Any]:
+def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool) -> "ReservationOut":
     """Return the reservation, held and committed. The key makes a repetition harmless if an answer is lost."""
     with base.waiting("asking the controller"):
-        sent = {"Idempotency-Key": key}
         try:
-            held: dict[str, Any] = base.call(url, "POST /v1/reservations", body, headers=sent, waits_s=base.WAITS_S)
+            with base.controller(url) as controller:
+                held = controller.hold_reservation(body, idempotency_key=key)
         except typer.Exit as failed:
             if failed.exit_code == base.EXIT_FAILED:
                 typer.echo(f"headway: with --key {key} it is safe to ask for the same again", err=True)
             raise
         if hold_only or held["state"] != "held":
             return held
-        one = f"/v1/reservations/{held['id']}"
-        known: dict[str, Any] = base.call(url, f"POST {one}/commit", waits_s=base.WAITS_S)
-    with base.waiting("waiting for switches and hosts"):
+        with base.controller(url) as controller:
+            known = controller.commit_reservation(held["id"])
+    with base.waiting("waiting for switches and hosts"), base.controller(url) as controller:
         until_s = time.monotonic() + SETTLES_S
         while known["state"] == "provisioning" and time.monotonic() < until_s:
             time.sleep(0.25)
-            known = base.call(url, f"GET {one}", waits_s=base.WAITS_S)
+            known = controller.get_reservation(held["id"])
     return known

@@ -26,10 +26,11 @@ def plan(
     headway plan
     headway plan --explain --last 3
     """
-    if explain:
-        _show(base.call(url, "GET /v1/transitions"), as_json, lambda steps: show_transitions(steps, last))
-    else:
-        _show(base.call(url, "GET /v1/plan"), as_json, tables.show_plan)
+    with base.controller(url) as controller:
+        if explain:
+            _show(controller.list_transitions(), as_json, lambda steps: show_transitions(steps, last))
+        else:
+            _show(controller.get_plan(), as_json, tables.show_plan)
 
 
 @app.command()
@@ -38,7 +39,8 @@ def circuits(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = F
 
     headway circuits
     """
-    _show(base.call(url, "GET /v1/circuits"), as_json, tables.show_circuits)
+    with base.controller(url) as controller:
+        _show(controller.list_circuits(), as_json, tables.show_circuits)
 
 
 @app.command()
@@ -47,7 +49,8 @@ def hosts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fals
 
     headway hosts
     """
-    _show(base.call(url, "GET /v1/hosts"), as_json, tables.show_hosts)
+    with base.controller(url) as controller:
+        _show(controller.list_hosts(), as_json, tables.show_hosts)
 
 
 @app.command()
@@ -56,7 +59,8 @@ def switches(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = F
 
     headway switches
     """
-    _show(base.call(url, "GET /v1/switches"), as_json, tables.show_switches)
+    with base.controller(url) as controller:
+        _show(controller.list_switches(), as_json, tables.show_switches)
 
 
 @app.command()
@@ -65,7 +69,8 @@ def drift(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fals
 
     headway drift
     """
-    _show(base.call(url, "GET /v1/drift"), as_json, tables.show_drift)
+    with base.controller(url) as controller:
+        _show(controller.get_drift(), as_json, tables.show_drift)
 
 
 def _show(answer: Any, as_json: bool, table: Callable[[Any], None]) -> None:

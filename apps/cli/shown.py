@@ -3,18 +3,22 @@
 import os
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo  # noqa: F401 - for the example
 
-from rich.console import Console
-
 from topology import units
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PIPE_COLUMNS = 200  # no table of ours is wider
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> "Console":
     """Return where tables go; into a pipe they are as wide as they need, unless COLUMNS says otherwise."""
+    from rich.console import Console
+
     out = Console(stderr=stderr, highlight=False)
     if not out.is_terminal and "COLUMNS" not in os.environ:
         out.width = PIPE_COLUMNS

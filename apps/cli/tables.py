@@ -3,66 +3,79 @@
 import json
 from collections import Counter
 from datetime import tzinfo
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from apps.cli import shown
-from apps.cli.printed import show
+from apps.cli.printed import new_table, show
 from topology import units
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.promises import ReservationOut
+    from headway.views import (
+        CircuitOut,
+        CountersOut,
+        DriftOut,
+        HostStateOut,
+        LayersOut,
+        LinkPlanOut,
+        PlaceOut,
+        SwitchOut,
+        ViewOut,
+    )
 
 GRAVE = {"fallback", "no-agent", "no-lease"}  # the plan does not hold there
 MOST_ROWS = 20  # of one place's drift; a switch that has started anew has lost a thousand rules
 
 
-def show_plan(view: dict[str, Any]) -> None:
+def show_plan(view: "ViewOut") -> None:
     """Print who may send how much, what each layer lets through now, and what is wrong."""
     desired = view["desired"]
     for name, link in desired["links"].items():
         show(_link_table(name, link, view["layers"][name], desired["epoch"]))
-    flows = Table(title="allocations")
+    flows = new_table(title="allocations")
     for column in ("name", "to", "planned", "delivered", "in the way", "window"):
         flows.add_column(column, justify="right" if column in {"planned", "delivered", "window"} else "left")
     for entry in desired["allocations"]:
-        rates = (units.shown_rate(entry["payload_bps"]), units.shown_rate(entry["progress"]["delivered_bps"]))
-        window, way = f"{entry['window_segments']:,}", entry["progress"]["hindrance"] or ""
+        progress = entry["progress"]  # what is wanted has one, what is only held ready has none
+        delivered_bps, way = (progress["delivered_bps"], progress["hindrance"] or "") if progress else (0, "")
+        rates = (units.shown_rate(entry["payload_bps"]), units.shown_rate(delivered_bps))
+        window = f"{entry['window_segments']:,}"
         flows.add_row(entry["name"], entry["to"], *rates, f"[red]{way}[/red]" if way in GRAVE else way, window)
     show(flows)
     for problem in (*view["violations"], *([view["error"]] if view["error"] else [])):
         show(f"[red]{problem}[/red]")
 
 
-def _link_table(name: str, link: dict[str, Any], layers: dict[str, Any], epoch: int) -> Table:
+def _link_table(name: str, link: "LinkPlanOut", layers: "LayersOut", epoch: int) -> "Table":
     """Return what each class has of one direction of a circuit at each layer."""
-    table = Table(title=f"{link['circuit']}, {name}: {units.shown_rate(link['wire_bps'])}, epoch {epoch}")
+    table = new_table(title=f"{link['circuit']}, {name}: {units.shown_rate(link['wire_bps'])}, epoch {epoch}")
     for column in ("class", "share", "hosts", "meter", "queue"):
         table.add_column(column, justify="left" if column == "class" else "right")
     for flow_class, limits in link["classes"].items():
-        rates = (
-            limits["wire_bps"],
-            *(layers[f"{layer}_frame_bps"].get(flow_class, 0) for layer in ("hosts", "meters", "queues")),
-        )
+        now = (layers["hosts_frame_bps"], layers["meters_frame_bps"], layers["queues_frame_bps"])
+        rates = (limits["wire_bps"], *(layer.get(flow_class, 0) for layer in now))
         table.add_row(flow_class, *(units.shown_rate(rate) for rate in rates))
     return table
 
 
-def show_hosts(rows: list[dict[str, Any]]) -> None:
+def show_hosts(rows: "list[HostStateOut]") -> None:
     """Print every host's agent and what its kernel has moved."""
-    table = Table()
+    table = new_table()
     for column in ("host", "agent", "epoch", "lease left", "allocation", "connections", "delivered", "RTT"):
         table.add_column(column)
     for row in rows:
         head = (row["name"], "up" if row["connected"] else "[red]missing[/red]", str(row["confirmed_epoch"]))
         lease = "" if row["lease_left_ms"] is None else f"{row['lease_left_ms']} ms"
-        for a in row["allocations"] or [None]:
-            cells = ("", "", "", "") if a is None else _cells(a)
+        for cells in [*map(_cells, row["allocations"])] or [("", "", "", "")]:
             table.add_row(*head, lease, *cells)
     show(table)
 
 
-def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
+def _cells(allocation: "CountersOut") -> tuple[str, str, str, str]:
     return (
         allocation["name"],
         f"{allocation['active']} of {allocation['connections']}",
@@ -71,7 +84,7 @@ def _cells(allocation: dict[str, Any]) -> tuple[str, str, str, str]:
     )
 
 
-def show_reservation(one: dict[str, Any], where: tzinfo, as_json: bool) -> None:
+def show_reservation(one: "ReservationOut", where: tzinfo, as_json: bool) -> None:
     """Print a reservation, its times in a zone and in UTC."""
     if as_json:
         typer.echo(json.dumps(one))
@@ -95,9 +108,11 @@ def show_reservation(one: dict[str, Any], where: tzinfo, as_json: bool) -> None:
             typer.echo(f"  {name:<11} {value}")
 
 
-def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:
+def show_reservations(rows: "list[ReservationOut]", where: tzinfo) -> None:
     """Print a line for each reservation."""
-    table = Table("id", "state", "class", "rate", "from", "to", "start", "end", "words")
+    from rich.markup import escape
+
+    table = new_table("id", "state", "class", "rate", "from", "to", "start", "end", "words")
     for r in rows:
         start, end = shown.short(r["start"], where), shown.short(r["end"], where)
         rate = units.shown_rate(r["rate_bps"])
@@ -107,9 +122,9 @@ def show_reservations(rows: list[dict[str, Any]], where: tzinfo) -> None:
     show(table if rows else "no reservations")
 
 
-def show_circuits(rows: list[dict[str, Any]]) -> None:
+def show_circuits(rows: "list[CircuitOut]") -> None:
     """Print every circuit, how its line is, and what each flow would have if it died."""
-    table = Table("circuit", "ends", "rate", "line", "in use")
+    table = new_table("circuit", "ends", "rate", "line", "in use")
     for row in rows:
         line = row["state"] if row["state"] == "up" else f"[red]{row['state']}[/red]"
         ends, rate = f"{row['a_end']} - {row['z_end']}", units.shown_rate(row["wire_bps"])
@@ -118,24 +133,26 @@ def show_circuits(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if row["if_it_dies"] is None:
             continue
-        flows = Table("allocation", "path", "payload", title=f"if {row['name']} dies")
+        flows = new_table("allocation", "path", "payload", title=f"if {row['name']} dies")
         for entry in row["if_it_dies"]["allocations"]:
             flows.add_row(entry["name"], " - ".join(entry["path"]), units.shown_rate(entry["payload_bps"]))
         show(flows)
 
 
-def show_switches(rows: list[dict[str, Any]]) -> None:
+def show_switches(rows: "list[SwitchOut]") -> None:
     """Print every switch, and whether it is connected."""
-    table = Table("switch", "site", "dpid", "connection")
+    table = new_table("switch", "site", "dpid", "connection")
     for row in rows:
         table.add_row(row["name"], row["site"], row["dpid"], "up" if row["connected"] else "[red]missing[/red]")
     show(table)
 
 
-def show_drift(view: dict[str, Any]) -> None:
+def show_drift(view: "DriftOut") -> None:
     """Print the latest audit of each place, what drifted last there, and what waits for a person."""
-    table = Table("place", "audited", "took", "proper", "now", "last drift", "repaired")
-    found = Table("place", "kind", "shape", "wanted", "found", "outcome", title="last drift")
+    from rich.markup import escape
+
+    table = new_table("place", "audited", "took", "proper", "now", "last drift", "repaired")
+    found = new_table("place", "kind", "shape", "wanted", "found", "outcome", title="last drift")
     for row in view["places"]:
         table.add_row(row["place"], *_audited(row))
         deviations = row["drifted"]["deviations"] if row["drifted"] else []
@@ -152,7 +169,7 @@ def show_drift(view: dict[str, Any]) -> None:
         show(f"[red]{place}: {escape(alarm)}[/red]")
 
 
-def _audited(row: dict[str, Any]) -> tuple[str, ...]:
+def _audited(row: "PlaceOut") -> tuple[str, ...]:
     """Return what one place's line has after its name."""
     latest, drifted = row["latest"], row["drifted"]
     if latest is None:

@@ -147,6 +147,17 @@ def test_the_api_answers_what_the_document_says(url, tmp_path):
     follow("api.md", url, tmp_path)
 
 
+def test_the_python_of_the_document_runs(tmp_path):
+    (code,) = blocks("api.md", "python")
+    with served(api_of(idle_site())) as url:
+        command = [sys.executable, "-c", code.replace(DEFAULT_URL, url)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    said = done.stdout.splitlines()
+    assert said[0] == "provisioning 564889466"
+    assert "base20 True" in said
+
+
 def test_the_commands_print_what_the_document_says(tmp_path):
     store = Store(f"sqlite:///{tmp_path}/headway.db")
     store.open()

@@ -14,7 +14,7 @@ import pytest
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
-from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAUrl
+from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAToken, NotAUrl
 from mininet_tests.testing.networks import chile_illinois
 
 ASKED = {"from": "la-serena", "to": "champaign", "rate_bps": 600_000_000, "duration_s": 3600}
@@ -148,6 +148,13 @@ def test_a_token_is_shown_with_each_call_and_asked_for_anew():
         client.list_hosts()
         client.list_hosts()
     assert [headers.get("Authorization") for _, _, headers in server.asked] == ["Bearer hw_1", None]
+
+
+@pytest.mark.parametrize("token", ["hw_1\nX: y", "h\u00fc", ""])
+def test_what_is_no_token_is_not_sent(token):
+    with scripted() as server, pytest.raises(NotAToken):
+        Client(server.url, token=lambda: token).list_hosts()
+    assert server.asked == []
 
 
 def test_a_controller_behind_a_path_is_asked_there():

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from apps.cli import base
 from controller.plan.lifecycle import ReservationState
 from controller.store import Changes
 from controller.tests.fakes import image
@@ -15,7 +14,7 @@ from controller.tests.store_child import reservation
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     """Nothing is waited for."""
-    monkeypatch.setattr(base, "WAITS_S", (0.0,))
+    monkeypatch.setattr("headway.transport.WAITS_S", (0.0,))
 
 
 def ended(site, *numbers):

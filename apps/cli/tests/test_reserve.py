@@ -4,11 +4,11 @@ import re
 import shlex
 from dataclasses import replace
 
-import httpx
 import pytest
 
-from apps.cli import base, reserve
+from apps.cli import reserve
 from controller.store import StoreFailed
+from headway import Client, NoAnswer
 
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
 
@@ -16,7 +16,7 @@ NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:0
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
     """Nothing is waited for."""
-    monkeypatch.setattr(base, "WAITS_S", (0.0, 0.0))
+    monkeypatch.setattr("headway.transport.WAITS_S", (0.0, 0.0))
     monkeypatch.setattr(reserve, "SETTLES_S", 0.0)
 
 
@@ -107,18 +107,18 @@ def settling(known):
 
 
 def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
-    sent = httpx.request
+    sent = Client._once
     keys = []
 
-    def lossy(method, url, **more):
-        answer = sent(method, url, **more)
-        if method == "POST" and url.endswith("/v1/reservations"):
-            keys.append(more["headers"]["Idempotency-Key"])
+    def lossy(controller, asked):
+        answer = sent(controller, asked)
+        if (asked.method, asked.path) == ("POST", "/v1/reservations"):
+            keys.append(asked.headers["Idempotency-Key"])
             if len(keys) == 1:
-                raise httpx.ReadError("connection reset")
+                raise NoAnswer("connection reset")
         return answer
 
-    monkeypatch.setattr(httpx, "request", lossy)
+    monkeypatch.setattr(Client, "_once", lossy)
     cli.run(*NIGHT, "--rate", "600Mbps")
     assert keys == [keys[0]] * 2
     assert len(cli.json("reservations")) == 1

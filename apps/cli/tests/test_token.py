@@ -94,14 +94,14 @@ def test_a_token_of_the_file_goes_to_its_own_controller_only(tmp_path, monkeypat
     ours = tmp_path / "ours"
     monkeypatch.setenv("HEADWAY_TOKENS", str(ours))
     monkeypatch.delenv("HEADWAY_TOKEN", raising=False)
-    assert identity.headers("http://a:8080") == {}
+    assert identity.token("http://a:8080") is None
     ours.touch(0o600)
     ours.write_text("# mine\nhttp://a:8080 hw_1\nhttp://b:8080/ hw_2\nnonsense\n")
-    assert identity.headers("http://a:8080") == {"Authorization": "Bearer hw_1"}
-    assert identity.headers("http://b:8080") == {"Authorization": "Bearer hw_2"}
-    assert identity.headers("http://a:80801") == identity.headers("http://c") == {}
+    assert identity.token("http://a:8080") == "hw_1"
+    assert identity.token("http://b:8080") == "hw_2"
+    assert identity.token("http://a:80801") is identity.token("http://c") is None
     ours.chmod(0o640)
     with pytest.raises(identity.NotOursAlone, match="chmod 600"):
-        identity.headers("http://a:8080")
+        identity.token("http://a:8080")
     _, why = run(client.app, "reservations", "--url", "http://a:1", exit_code=2, HEADWAY_TOKENS=str(ours))
     assert "chmod 600" in why
