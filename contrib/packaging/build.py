@@ -112,7 +112,7 @@ def distributed(out: Path) -> Path:
     """Make sdist and wheel of a clean copy of the tree; return the wheel."""
     with tempfile.TemporaryDirectory() as name:
         source = Path(name) / "source"
-        for folder in ("apps", "controller", "hostagent", "topology"):
+        for folder in ("apps", "controller", "headway", "hostagent", "topology"):
             ignored = shutil.ignore_patterns("__pycache__", "tests")
             shutil.copytree(ROOT / folder, source / folder, ignore=ignored)
         for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
@@ -173,11 +173,16 @@ def agent(from_: Built, root: Path) -> None:
 
 
 def command(from_: Built, root: Path) -> None:
-    """Fill the command's package: all of our modules, and what of PyPI the command needs."""
+    """Fill the command's package: all of our modules, and what of PyPI the command needs.
+
+    The client has a folder of its own, that scripts can put on their path with nothing else on it.
+    """
     site = root / "usr/lib/headway/command"
     shutil.copytree(from_.locked["command"], site)
     shutil.copytree(from_.own, site, dirs_exist_ok=True)
-    folders = ["/usr/lib/headway/command", "/usr/lib/headway/controller"]
+    (root / "usr/lib/headway/python").mkdir()
+    shutil.move(site / "headway", root / "usr/lib/headway/python/headway")
+    folders = ["/usr/lib/headway/python", "/usr/lib/headway/command", "/usr/lib/headway/controller"]
     written(root, "/usr/bin/headway", LAUNCHER.format(folders=folders, module="apps.main"), 0o755)
 
 

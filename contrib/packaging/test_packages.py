@@ -12,7 +12,7 @@ import pytest
 from contrib.packaging import build, lock
 
 ROOT = build.ROOT
-OURS = ("apps", "controller", "hostagent", "topology")
+OURS = ("apps", "controller", "headway", "hostagent", "topology")
 FOLDERS = ("./usr/lib/headway", "./usr/bin/headway", "./lib/systemd/system/headway-", "./usr/lib/sysusers.d/headway-")
 ETC = ("./etc/headway/", "./etc/default/headway-agent", "./usr/share/doc/headway")
 READ_BY_MODULES = {".css", ".o", ".h", ".c", ".service", ".conf"}
@@ -93,6 +93,15 @@ def test_a_controller_takes_the_commands_packages_from_the_command(debs):
         name for name in files(debs["headway-controller"]) if name.startswith("./usr/lib/headway/controller/shared")
     ]
     assert "headway (= 1.2.3)" in said("dpkg-deb", "-f", str(debs["headway-controller"]), "Depends")
+
+
+def test_a_script_takes_the_client_from_a_folder_with_nothing_else(debs, tmp_path):
+    python = unpacked({"": debs["headway"]}, tmp_path) / "usr/lib/headway/python"
+    assert [path.name for path in python.iterdir()] == ["headway"]
+    code = f"import sys; sys.path[:0] = [{str(python)!r}]; import headway; "
+    code += "print(headway.Client.__name__, headway.__file__)"
+    assert said("/usr/bin/python3", "-IS", "-c", code).startswith(f"Client {python}")
+    assert "/usr/lib/headway/python" in (tmp_path / "usr/bin/headway").read_text()
 
 
 def test_the_agents_modules_are_enough_for_its_daemon_and_each_of_its_commands(debs, tmp_path):

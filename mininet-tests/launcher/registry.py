@@ -181,6 +181,14 @@ EXPERIMENTS = (
         5,
     ),
     Experiment(
+        "command",
+        Group.BENCH,
+        "what a call of the command costs in CPU time",
+        "bench.command",
+        Place.HERE,
+        1,
+    ),
+    Experiment(
         "agent",
         Group.BENCH,
         "what the host agent costs, beside cubic and bbr, and how fast a plan reaches it",
