@@ -276,7 +276,10 @@ class Operations(Transport):
         return answer
 
     def follow_events(self, *, last_event_id: str | None = None) -> Iterator[ServerSentEvent]:
-        """Tell what happens, as it happens. An event `lost` says that some between are not remembered any more."""
+        """Tell what happens, as it happens. An event `lost` says that some between are not remembered any more.
+
+        Many may listen at once, but not any number, and fewer of one address (429).
+        """
         return self.followed("/v1/events", last_event_id)
 
     def get_metrics(self) -> str:
