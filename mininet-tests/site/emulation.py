@@ -34,6 +34,7 @@ UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is wh
 END_WITHIN_S = 10.0
 REST_URL = "http://127.0.0.1:8080"
 AGENTS_PORT = 50051
+_STARTED_NS = time.time_ns() - time.monotonic_ns()
 
 
 @dataclass(slots=True)
@@ -240,8 +241,8 @@ def _keep_logs(ovs: PrivateOvs, directory: Path) -> None:
 
 
 def now_us() -> int:
-    """Return the Unix time in microseconds, the clock of all samples."""
-    return time.time_ns() // 1000
+    """Return the Unix time in microseconds, the clock of all samples; it does not follow a wall clock that is set."""
+    return (_STARTED_NS + time.monotonic_ns()) // 1000
 
 
 def in_lab() -> bool:

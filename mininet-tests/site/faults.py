@@ -1,21 +1,31 @@
 """Traffic in our own hands on a running site, and what can break there: each fault with its cure."""
 
 import signal
+import sqlite3
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
 
-from mininet_tests.site.emulation import Emulation, started_again
+from mininet_tests.site.emulation import Emulation, in_lab, started_again
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
 from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
-from topology.network import Hop
+from topology.network import Hop, Link
 from topology.wire import Layer
 
 T = TypeVar("T")
 
 SEGMENT_BYTES = 1448
+LOSING = """table inet losing {{
+  chain coming {{
+    type filter hook input priority -400
+    iifname != "{management}" numgen random mod 100 < {percent} drop
+  }}
+}}
+"""
+OTHER_NUMBER = 100
 SILENT_OPENFLOW = f"""table inet openflow {{
   chain passing {{ type filter hook input priority 0; tcp dport {OPENFLOW_PORT} drop; tcp sport {OPENFLOW_PORT} drop; }}
 }}
@@ -150,6 +160,62 @@ class SiteFaults:
         """Let it pass again."""
         _nft("delete table inet openflow")
 
+    # ---- ports of hosts ----
+
+    def cut_port(self, host: str) -> None:
+        """Take the switch's port to a host down."""
+        _run("ip", "link", "set", self._port(host).port_name, "down")
+
+    def mend_port(self, host: str) -> None:
+        """Take it up again."""
+        _run("ip", "link", "set", self._port(host).port_name, "up")
+
+    def renumber_port(self, host: str) -> None:
+        """Give the switch's port to a host a number that is nobody's."""
+        self._request_number(host, OTHER_NUMBER + self._port(host).port_no)
+
+    def number_port(self, host: str) -> None:
+        """Give it its own again."""
+        self._request_number(host, self._port(host).port_no)
+
+    def _request_number(self, host: str, port_no: int) -> None:
+        self.site.ovs.vsctl("--no-wait", "set", "interface", self._port(host).port_name, f"ofport_request={port_no}")
+
+    def _port(self, host: str) -> Link:
+        return next(link for _, head, link in self.site.realised.network.links() if head == host)
+
+    def lose(self, host: str, percent: int) -> None:
+        """Let a host lose a part of the packets of data that come in, wherever they are from."""
+        self._inside(host, LOSING.format(management=f"{host}-m", percent=percent))
+
+    def lose_nothing(self, host: str) -> None:
+        """Let it lose none of them any more."""
+        self._inside(host, "delete table inet losing")
+
+    def _inside(self, host: str, rules: str) -> None:
+        pid = str(self.site.realised.net[host].pid)
+        subprocess.run(["mnexec", "-a", pid, "nft", "-f", "-"], input=rules, text=True, check=True)
+
+    # ---- the database of promises ----
+
+    def hold_database(self) -> Callable[[], None]:
+        """Hold the controller's database, so that no save of its own comes to an end; return what lets it go."""
+        holder = sqlite3.connect(self.site.directory.absolute() / "headway.db", isolation_level=None, timeout=60)
+        holder.execute("BEGIN IMMEDIATE")
+        return holder.close
+
+    # ---- the clock ----
+
+    def set_clock(self, by_s: int) -> None:
+        """Set the machine's wall clock forward or back.
+
+        Raises:
+            RuntimeError: this is not the lab's machine, but that of somebody who wants to know what time it is.
+        """
+        if not in_lab():
+            raise RuntimeError("the wall clock is set in the lab only: it is the whole machine's")
+        time.clock_settime_ns(time.CLOCK_REALTIME, time.time_ns() + by_s * 1_000_000_000)
+
     # ---- the management network ----
 
     def cut_management(self, host: str) -> None:
@@ -159,6 +225,10 @@ class SiteFaults:
     def mend_management(self, host: str) -> None:
         """Join it again."""
         self.site.realised.net[host].cmd(f"ip link set {host}-m up")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
 
 
 def _nft(rules: str) -> None:

@@ -21,6 +21,10 @@ class EventKind(StrEnum):
     CUT_OPENFLOW = "cut openflow"
     KILL_SWITCH = "kill vswitchd"
     RESTART_SWITCH = "restart vswitchd"
+    PORT_DOWN = "host port down"
+    OTHER_NUMBER = "host port under another number"
+    HOLD_DATABASE = "database silent"
+    SET_CLOCK = "clock set"
 
 
 WEIGHTS = {
@@ -34,7 +38,24 @@ WEIGHTS = {
     EventKind.KILL_SWITCH: 4,
     EventKind.RESTART_SWITCH: 4,
 }
-FAULTS = frozenset(WEIGHTS) - {EventKind.ANNOUNCE, EventKind.RESERVE}
+LATER_WEIGHTS = WEIGHTS | {
+    EventKind.PORT_DOWN: 4,
+    EventKind.OTHER_NUMBER: 4,
+    EventKind.HOLD_DATABASE: 4,
+    EventKind.SET_CLOCK: 4,
+}
+FAULTS = frozenset(LATER_WEIGHTS) - {EventKind.ANNOUNCE, EventKind.RESERVE}
+OF_A_HOST = frozenset(
+    {
+        EventKind.KILL_AGENT,
+        EventKind.STOP_AGENT,
+        EventKind.CUT_MANAGEMENT,
+        EventKind.PORT_DOWN,
+        EventKind.OTHER_NUMBER,
+    }
+)
+OWN_PORTS = {(RECEIVER, "base20"): 5411, (RECEIVER, "base21"): 5412}  # where a pair has a second promise
+CLOCK_STEP_S = 3600
 IMAGERS = (("base20",), ("base21",), ("base20", "base21"))
 RESERVABLE = ((RECEIVER, "base20"), (RECEIVER, "base21"), ("base20", RECEIVER), ("base21", RECEIVER))
 LEAST_BYTES, MOST_BYTES = 500_000, 12_000_000
@@ -63,7 +84,8 @@ class SoakEvent:
 def events(seed: int, count: int, mean_wait_s: float, rate_bps: int, rtt_s: float) -> Iterator[SoakEvent]:
     """Yield so many events; the same for the same arguments, and the first ones the same for every count.
 
-    The first dozen has every kind, so that a short run lacks none.
+    The first dozen has every kind of ``WEIGHTS``, so that a short run lacks none of them; after it come ports that are
+    down or have other numbers, a silent database, clocks that are set, and second promises of a pair.
 
     Args:
         seed: of the random numbers.
@@ -75,9 +97,13 @@ def events(seed: int, count: int, mean_wait_s: float, rate_bps: int, rtt_s: floa
     draw = random.Random(seed)
     head = _head(draw)
     for number in range(count):
-        kind = head[number] if number < len(head) else draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        is_later = number >= len(head)
+        kind = draw.choices(list(LATER_WEIGHTS), list(LATER_WEIGHTS.values()))[0] if is_later else head[number]
         wait_s = round(draw.uniform(0.3, 1.7) * mean_wait_s, 3)
-        yield SoakEvent(number, kind, wait_s, _what(kind, draw, rate_bps, rtt_s))
+        what = _what(kind, draw, rate_bps, rtt_s)
+        if is_later and kind is EventKind.RESERVE and draw.random() < 0.5:
+            what["dest_port"] = OWN_PORTS.get((what["from"], what["to"]), 0)
+        yield SoakEvent(number, kind, wait_s, what)
 
 
 def _head(draw: random.Random) -> list[EventKind]:
@@ -104,8 +130,10 @@ def _what(kind: EventKind, draw: random.Random, rate_bps: int, rtt_s: float) -> 
             "duration_s": draw.randint(5, 15),
             "used": draw.random() < USED_SHARE and sender == RECEIVER,
         }
-    if kind in (EventKind.KILL_AGENT, EventKind.STOP_AGENT, EventKind.CUT_MANAGEMENT):
+    if kind in OF_A_HOST:
         return {"host": draw.choice((*SENDERS, RECEIVER)), "lasts_s": round(draw.uniform(0.2, 6), 1)}
-    if kind in (EventKind.KILL_CONTROLLER, EventKind.KILL_SWITCH):
+    if kind is EventKind.SET_CLOCK:
+        return {"by_s": draw.choice((-CLOCK_STEP_S, CLOCK_STEP_S)), "lasts_s": round(draw.uniform(0.2, 6), 1)}
+    if kind in (EventKind.KILL_CONTROLLER, EventKind.KILL_SWITCH, EventKind.HOLD_DATABASE):
         return {"lasts_s": round(draw.choice((0, draw.uniform(0.2, 5))), 1)}
     return {}

@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,8 @@ from typing import Any
 import httpx
 
 from mininet_tests.probes.switch_state import dropped_planned
-from mininet_tests.scenarios.soak.events import FAULTS, EventKind, SoakEvent
+from mininet_tests.scenarios.soak.broken import broken, target
+from mininet_tests.scenarios.soak.events import EventKind, SoakEvent
 from mininet_tests.site.emulation import now_us
 from mininet_tests.site.faults import SiteFaults, Traffic
 from mininet_tests.site.lsst import RECEIVER
@@ -59,12 +59,17 @@ class SoakFault:
 
     @property
     def target(self) -> str:
-        """What it breaks: a host, the controller or the switches."""
-        return str(self.what.get("host", "controller" if self.kind is EventKind.KILL_CONTROLLER else "switches"))
+        """What it breaks, of which one thing is broken at a time."""
+        return target(self.kind, self.what)
 
     def covers(self, from_us: int, to_us: int) -> bool:
         """Return whether it has to do with what was between two times."""
         return from_us < (self.settled_us or 2**62) + GRACE_S * 1e6 and self.broken_us < to_us
+
+
+def stream_name(sender: str, receiver: str, dest_port: int = 0) -> str:
+    """Return the name of the connection that uses a pair's reservations, of those to one port if it is not 0."""
+    return f"{sender}-{receiver}" + (f":{dest_port}" if dest_port else "")
 
 
 @dataclass(slots=True)
@@ -215,7 +220,7 @@ class Soak:
     def _reserve(self, event: SoakEvent) -> None:
         """Reserve bandwidth, and have it used from its start on if the event says so."""
         what = event.what
-        start_s = time.time() + what["start_in_s"]
+        start_s = now_us() / 1e6 + what["start_in_s"]
         body = {
             "from": what["from"],
             "to": what["to"],
@@ -224,23 +229,24 @@ class Soak:
             "start": datetime.fromtimestamp(start_s, UTC).isoformat(),
             "duration_s": what["duration_s"],
             "commit": True,
-        }
+        } | ({"connections": {"dest_port": what["dest_port"]}} if what.get("dest_port") else {})
         answer = self._asked("/v1/reservations", body)
         if answer is None:
             self._later(AGAIN_S, lambda: self._reserve(event))
         elif answer.status_code == 201 and what["used"]:
-            self._later(what["start_in_s"] + GRACE_S, lambda: self._use(event, start_s + what["duration_s"]))
+            end_s, reservation_id = start_s + what["duration_s"], answer.json()["id"]
+            self._later(what["start_in_s"] + GRACE_S, lambda: self._use(event, reservation_id, end_s))
 
-    def _use(self, event: SoakEvent, end_s: float) -> None:
+    def _use(self, event: SoakEvent, reservation_id: str, end_s: float) -> None:
         """Send what a reservation carries until shortly before its end."""
-        name = f"{event.what['from']}-{event.what['to']}"
+        name = stream_name(event.what["from"], event.what["to"], event.what.get("dest_port", 0))
         if self.traffic.streams[name].unconfirmed_bytes:  # another one of the pair is being used
             self._count("reservations of a pair in use")
             return
-        size_bytes = round(USED * event.what["rate_bps"] * (end_s - time.time() - GRACE_S) * 1448 / 1538 / 8)
+        size_bytes = round(USED * event.what["rate_bps"] * (end_s - now_us() / 1e6 - GRACE_S) * 1448 / 1538 / 8)
         self.traffic.feed(name, size_bytes)
         self._count("reservations used")
-        self.transfers.append(PromisedTransfer(f"reservation-{event.number}", (name,), now_us(), round(end_s * 1e6)))
+        self.transfers.append(PromisedTransfer(reservation_id, (name,), now_us(), round(end_s * 1e6)))
 
     # ---- faults ----
 
@@ -249,9 +255,11 @@ class Soak:
         fault = SoakFault(event.kind, event.what, now_us())
         same = [other for other in self.hit if other.target == fault.target]
         self.wait_for(lambda: all(other.mended_us for other in same), UNSETTLED_AFTER_S)
+        if fault.target == "controller":  # nobody starts it again if it finds its database held
+            self.wait_for(lambda: self.traffic.site.get("/healthz") is not None, UNSETTLED_AFTER_S)
         fault.broken_us = now_us()
         self.hit.append(fault)
-        mend = self._broken(event.kind, event.what.get("host"))
+        mend = broken(self.faults, event.kind, event.what)
 
         def mended() -> None:
             mend()
@@ -259,27 +267,3 @@ class Soak:
 
         lasts_s = event.what.get("lasts_s", 0.0)
         self._later(lasts_s, mended)
-
-    def _broken(self, kind: EventKind, host: str | None) -> Callable[[], object]:
-        """Break something; return what mends it."""
-        faults, agent = self.faults, f"agent-{host}"
-        match kind:
-            case EventKind.KILL_AGENT:
-                faults.kill(agent)
-                return lambda: faults.start_agent(host or "")
-            case EventKind.STOP_AGENT:
-                faults.kill(agent, signal.SIGSTOP)
-                return lambda: faults.kill(agent, signal.SIGCONT)
-            case EventKind.CUT_MANAGEMENT:
-                faults.cut_management(host or "")
-                return lambda: faults.mend_management(host or "")
-            case EventKind.KILL_CONTROLLER:
-                faults.kill("controller")
-                return faults.start_controller
-            case EventKind.CUT_OPENFLOW:
-                faults.cut_openflow()
-                return lambda: None
-            case EventKind.KILL_SWITCH | EventKind.RESTART_SWITCH:
-                faults.end_switch(orderly=kind is EventKind.RESTART_SWITCH)
-                return self.traffic.site.ovs.start_switch
-        raise ValueError(f"{kind} breaks nothing; these do: {sorted(FAULTS)}")

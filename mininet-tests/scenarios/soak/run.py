@@ -18,8 +18,8 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.scenarios.soak.aims import aims
-from mininet_tests.scenarios.soak.events import RESERVABLE, events
-from mininet_tests.scenarios.soak.play import LOOK_S, PromisedTransfer, Soak, SoakFault
+from mininet_tests.scenarios.soak.events import OWN_PORTS, RESERVABLE, events
+from mininet_tests.scenarios.soak.play import LOOK_S, PromisedTransfer, Soak, SoakFault, stream_name
 from mininet_tests.site.emulation import emulation
 from mininet_tests.site.faults import SiteFaults, Traffic
 from mininet_tests.site.lsst import DATABASE, FLOWS, RECEIVER
@@ -50,7 +50,9 @@ def run(args: argparse.Namespace, directory: Path) -> None:
         for host, port in (PORTS | IMAGE_PORTS).items():
             traffic.open(host, host, RECEIVER, port)
         for port, (sender, receiver) in enumerate(RESERVABLE[:2], start=RESERVED_PORT):
-            traffic.open(f"{sender}-{receiver}", sender, receiver, port)
+            traffic.open(stream_name(sender, receiver), sender, receiver, port)
+        for (sender, receiver), port in OWN_PORTS.items():
+            traffic.open(stream_name(sender, receiver, port), sender, receiver, port)
         for host in PORTS:
             traffic.feed(host)
         settled(traffic)

@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 
 from mininet_tests.lab.played import played
-from mininet_tests.scenarios.soak.events import FAULTS, EventKind, events
+from mininet_tests.scenarios.soak.events import FAULTS, OWN_PORTS, WEIGHTS, EventKind, events
 from mininet_tests.scenarios.soak.play import PromisedTransfer, SoakFault
 from mininet_tests.scenarios.soak.run import dropped, lateness_ms
 
@@ -27,8 +27,27 @@ def test_a_seed_is_a_sequence_and_a_longer_one_begins_with_it():
     assert drawn(7, 30) != drawn(8, 30)
 
 
-def test_the_first_dozen_has_every_kind():
-    assert {event.kind for event in drawn(SEED, COUNT)} == set(EventKind)
+def test_the_first_dozen_has_every_kind_of_a_short_soak_and_a_long_one_all_there_are():
+    assert {event.kind for event in drawn(SEED, COUNT)} == set(WEIGHTS)
+    assert {event.kind for event in drawn(SEED, 200)} == set(EventKind)
+
+
+def test_a_long_one_has_second_promises_of_a_pair():
+    assert {event.what.get("dest_port") for event in drawn(SEED, 200)} >= {*OWN_PORTS.values()}
+    assert not any(event.what.get("dest_port") for event in drawn(SEED, COUNT))
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "hit"),
+    [
+        (EventKind.HOLD_DATABASE, {"lasts_s": 1}, "controller"),
+        (EventKind.SET_CLOCK, {"by_s": 3600}, "clock"),
+        (EventKind.PORT_DOWN, {"host": "base20"}, "base20"),
+        (EventKind.KILL_SWITCH, {}, "switches"),
+    ],
+)
+def test_one_thing_is_not_broken_twice_at_once(kind, what, hit):
+    assert SoakFault(kind, what, 0).target == hit
 
 
 def test_a_long_one_is_of_promises_for_the_most_part_and_has_dozens_of_faults():
@@ -68,7 +87,7 @@ class TestShortSoak:
     def test_all_of_it_happened(self, report):
         assert report["complete"]
         assert report["transitions"] + report["faults"] == COUNT
-        assert report["faults"] == len(FAULTS)
+        assert report["faults"] == len(FAULTS & {*WEIGHTS})
         assert report["promises"] >= 3
 
     def test_layers_hold_promises_are_kept_and_all_is_settled_after_each_fault(self, report):
