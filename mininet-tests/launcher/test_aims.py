@@ -12,6 +12,7 @@ from mininet_tests.papers.freemon import aims as freemon
 from mininet_tests.scenarios.drift import aims as drift
 from mininet_tests.scenarios.failover import aims as failover
 from mininet_tests.scenarios.faults import aims as faults
+from mininet_tests.scenarios.faults.samples import FAULTS
 from mininet_tests.scenarios.figure2 import aims as figure2
 from mininet_tests.scenarios.floods import aims as floods
 from mininet_tests.scenarios.handover import aims as handover
@@ -95,50 +96,6 @@ FLOODS = {
     "plan": {
         "layers": {"ls1->ch1": {"meters_frame_bps": {"unplanned": 100_000}}},
         "installed": {"allocations": [{"path": ["base21"], "payload_bps": 956_407}]},
-    },
-}
-FAULT = {
-    "worst_gap_ms": {"base22": 20},
-    "messages": 0,
-    "rules": 40,
-    "rules_put_again": 0,
-    "state_as_before": True,
-    "resent_bytes": {"base22": 0},
-    "edge_drops_packets": {"ls1": 0},
-    "settled_after_ms": 300,
-    "fell_back": [],
-    "lasted_ms": 8000,
-}
-POINTS = {
-    "offers": {"first": 201, "refused": 409, "offered": 2, "taken": [{"status": 201}, {"status": 201}]},
-    "circuit port gone and back": {
-        "announced": 201,
-        "carried": False,
-        "says_where": True,
-        "began_lines": 1,
-        "over_lines": 1,
-        "without_queues_s": 0.1,
-    },
-    "host port down": {"noticed_s": 0.2, "says_where": True, "well_again_s": 0.2},
-    "switch claimed twice": {"noticed_s": 0.2, "says_where": True},
-    "database hangs": {
-        "writes": 3,
-        "write_statuses": [503],
-        "without_retry_after": 0,
-        "slowest_write_s": 1.6,
-        "slowest_read_s": 0.1,
-    },
-}
-FAULTS = {
-    "violated": [],
-    "points": POINTS,
-    "lease_s": 3.0,
-    "faults": {
-        "openflow cut": FAULT,
-        "vswitchd killed": FAULT | {"messages": 50, "rules_put_again": 40},
-        "plan changes back": FAULT,
-        "controller away": FAULT | {"fell_back": ["base22", "base23"]},
-        "vswitchd away": FAULT | {"worst_gap_ms": {"base22": 4000}},
     },
 }
 BREAK = {

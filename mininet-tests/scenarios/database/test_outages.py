@@ -11,9 +11,9 @@ import httpx
 import pytest
 import yaml
 
-from mininet_tests.scenarios.database.outages import Users
 from mininet_tests.site.postgresql import PrivatePostgres, SilentMachine, binaries
 from mininet_tests.site.running import Running, running
+from mininet_tests.site.users import Users
 from mininet_tests.testing.eventually import eventually
 
 pytestmark = [

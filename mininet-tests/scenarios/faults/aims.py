@@ -2,18 +2,26 @@
 
 from typing import Any
 
-from mininet_tests.testing.aims import Aim, above, at_least, below, equal, none_of
+from mininet_tests.scenarios.faults.cases import BACKGROUND_FLOW
+from mininet_tests.site.standing import RATE_BPS
+from mininet_tests.testing.aims import Aim, above, at_least, at_most, below, equal, none_of
+from mininet_tests.testing.networks import chile_illinois
+from topology.wire import Layer, converted_bps
 
-CREATED, CONFLICT, UNAVAILABLE = 201, 409, 503  # of HTTP
+OK, CREATED, CONFLICT, UNAVAILABLE = 200, 201, 409, 503  # of HTTP
 RESTART_GAP_MS = 800  # seen: 80; an attempt a second later would make it 1,600 to 2,100
 NO_GAP_MS = 60  # super-packets at the database's 5% of 100 Mbit/s, seen every 10 ms
 SETTLED_MS = 10_000
 BARE_S = 1.0  # of a circuit's port that is back; an audit comes each 10 s
 ANSWERED_S = 2.5  # a write is answered within 2 s; the rest is a busy machine's
-READ_S = 3.0  # seen: 1.0 beside two labs; one that waited for the database would take as long as that hangs
 NOTICED_S = 5.0
-WELL_AGAIN_S = 12.0  # the next audit lifts the alarm
+WELL_AGAIN_S = 5.0  # what comes up is audited at once; an audit comes each 10 s
 DATABASE = "base22"
+ROUNDED = 0.999  # rates at a meter are whole kbit/s
+CIRCUIT_FRAME_BPS = converted_bps(RATE_BPS, Layer.WIRE, Layer.FRAME, chile_illinois().framing)
+IN_USE, GIVEN_AWAY = 0.8, 0.7  # of the circuit
+STANDING = ["efd-replication", "raw-images"]
+TRANSFERS = 80  # under loss
 FORWARDING_STAYS = (
     "openflow cut",
     "openflow silent, plan changes",
@@ -22,20 +30,31 @@ FORWARDING_STAYS = (
     "database and openflow",
 )
 NOTHING_AGAIN = ("openflow cut", "controller away", "database and openflow")
+WITH_A_SILENT_AGENT = (
+    "agent dead, clock forward",
+    "agent dead, image deleted, clock back",
+    "controller restarts beside a silent agent",
+)
+CLOCK_OFF_S = {"agent dead, clock forward": 3600, "agent dead, image deleted, clock back": -3600}
 NOTHING_LOST = ("openflow cut", "openflow silent, plan changes", "database and openflow")
 
 
 def aims(report: dict[str, Any]) -> dict[str, Aim]:
     """Return the aims of a report, for those cases of which something is asked."""
     found = {"layers above the next": none_of(report["violated"])} | of_points(report["points"])
+    if report["pair"]:
+        found |= of_a_pair(report["pair"])
+    if report["one_percent"]:
+        found |= _of_one_percent(report["one_percent"])
     for name, seen in report["faults"].items():
-        found |= {f"{name}: {aim}": one for aim, one in _of_a_case(name, seen, report["lease_s"]).items()}
+        found |= {f"{name}: {aim}": one for aim, one in of_a_case(name, seen, report["lease_s"]).items()}
     return found
 
 
 def of_points(points: dict[str, Any]) -> dict[str, Aim]:
     """Return the aims of what ``points.py`` did."""
     offers, port, hung = points["offers"], points["circuit port gone and back"], points["database hangs"]
+    ended = points["reservations that have ended"]
     down, twice = points["host port down"], points["switch claimed twice"]
     refused = [offer for offer in offers["taken"] if offer["status"] != CREATED]
     return {
@@ -55,11 +74,20 @@ def of_points(points: dict[str, Any]) -> dict[str, Aim]:
         "database hangs: their answers": equal(hung["write_statuses"], [UNAVAILABLE]),
         "database hangs: answers without Retry-After": none_of(hung["without_retry_after"]),
         "database hangs: slowest write, s": below(hung["slowest_write_s"], ANSWERED_S),
-        "database hangs: slowest read, s": below(hung["slowest_read_s"], READ_S),
+        "database hangs: reads but of the health": equal(hung["read_statuses"], [OK]),
+        "database hangs: reads answered while a write waited": above(hung["read_while_a_write_waited"], 0),
+        "database hangs: a host's lease without renewal, s": below(hung["without_renewal_s"], hung["lease_s"]),
+        "database hangs: unforeseen": none_of(hung["failures"]),
+        "reservations that have ended: in memory before": equal(
+            ended["in_memory_before"] - ended["in_memory"], ended["made"]
+        ),
+        "reservations that have ended: found": equal(ended["found"], [[OK, "released"]]),
+        "reservations that have ended: not in the list": none_of(ended["not_listed"]),
     }
 
 
-def _of_a_case(name: str, seen: dict[str, Any], lease_s: float) -> dict[str, Aim]:
+def of_a_case(name: str, seen: dict[str, Any], lease_s: float) -> dict[str, Aim]:
+    """Return the aims of one case, by what it did."""
     found: dict[str, Aim] = {}
     if name in FORWARDING_STAYS:
         found["database's worst gap, ms"] = below(seen["worst_gap_ms"][DATABASE], NO_GAP_MS)
@@ -85,6 +113,51 @@ def _of_a_case(name: str, seen: dict[str, Any], lease_s: float) -> dict[str, Aim
     if name == "controller away":
         found["hosts that fell back"] = equal(seen["fell_back"], ["base22", "base23"])
         found["longer than the lease, ms"] = above(seen["lasted_ms"], 1000 * lease_s)
-    if name == "openflow cut":
+    if name in ("openflow cut", "controller killed"):
         found["hosts that fell back"] = none_of(seen["fell_back"])
+    if name in WITH_A_SILENT_AGENT:
+        found["most that sockets may send, frame bit/s"] = at_most(seen["most_sockets_bps"], CIRCUIT_FRAME_BPS)
+        found["the image's was in use before"] = above(seen["most_sockets_bps"], IN_USE * CIRCUIT_FRAME_BPS)
+        found["violations"] = none_of(seen["violations"])
+        others_bps = seen["planned_payload_bps"].get(BACKGROUND_FLOW, 0)
+        found["after the lease the background is planned, bit/s"] = at_least(others_bps, GIVEN_AWAY * CIRCUIT_FRAME_BPS)
+    if name in CLOCK_OFF_S:
+        found["the clock is said to be off, s"] = equal(seen["calendar_off_s"], CLOCK_OFF_S[name])
+    if name == "agent dead, image deleted, clock back":
+        found["not well without a reason"] = equal(bool(seen["ok"] or seen["reasons"]), expected=True)
+        found["planned, with nothing for the image that is gone"] = equal(seen["planned"], STANDING)
+    if name == "so much is lost":
+        found["hosts that fell back"] = equal(seen["fell_back"], ["base22", "base23"])
+        found["what is in the way"] = equal(sorted(set(seen["hindrances"].values())), ["fallback"])
+        said = sorted(reason.partition(":")[0] for reason in seen["reasons"] if "too much is lost" in reason)
+        found["hosts of which it is said"] = equal(said, ["base22", "base23"])
     return found
+
+
+def of_a_pair(pair: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of two promises of one pair in two classes."""
+    planned, promised, kept = pair["planned_payload_bps"], pair["rates_payload_bps"], pair["kept"]
+    return {
+        "a pair promised twice: the reservation": equal(pair["state"], "active"),
+        "a pair promised twice: classes": equal(pair["classes"], {"image": "urgent", "reservation": "background"}),
+        **{
+            f"a pair promised twice: planned for the {name}, payload bit/s": at_least(planned[name], ROUNDED * bps)
+            for name, bps in promised.items()
+        },
+        "a pair promised twice: layers above the next": none_of(pair["violations"]),
+        "a pair promised twice: before its promise, ms": at_least(pair["early_ms"], 0),
+        "what became of an announcement: state": equal(kept["state"], "arrived"),
+        "what became of an announcement: delivered": equal(kept["delivered_bytes"], kept["bytes"]),
+        "what became of an announcement: counted to the byte": equal(kept["exact"], expected=True),
+        "what became of an announcement: late, s": at_most(kept["late_s"], 0),
+        "what became of an announcement: in the list": equal(pair["is_listed"], expected=True),
+    }
+
+
+def _of_one_percent(seen: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of transfers of which one percent of the segments is lost."""
+    return {
+        "1% is lost: transfers": at_least(seen["transfers"], TRANSFERS),
+        "1% is lost: segments sent again": above(seen["sent_again_segments"], 0.005 * seen["sent_segments"]),
+        "1% is lost: transfers that fell off the plan": none_of(seen["fell"]),
+    }

@@ -6,7 +6,7 @@ The hosts have no agents. ``run.py`` has the traffic, ``aims.py`` what is to com
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import yaml
 
 from mininet_tests.site.openvswitch import PrivateOvs
 from mininet_tests.site.running import Running
+from mininet_tests.site.users import Users
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
@@ -24,6 +26,8 @@ WITHIN_S = 30.0
 AWAY_S = 3.0  # in which a fault that is said again and again shows
 HANGS_S = 6.0  # two leases
 RESERVED_BPS, TOO_MUCH_BPS = 60_000_000, 70_000_000  # of 100 Mbit/s
+ENDED, ENDED_BPS = 3, 1_000_000
+CREATED, UNAVAILABLE = 201, 503  # of HTTP
 STRANGER, SENDER = "ls9", "base20"
 
 
@@ -37,10 +41,17 @@ def replayed(ovs: PrivateOvs, controller: Running, store: Path) -> dict[str, Any
         "offers": lambda: _offers(controller),
         "circuit port gone and back": lambda: _added_again(ovs, controller),
         "host port down": lambda: _host_port_down(ovs, controller),
-        "switch claimed twice": lambda: _claimed_twice(ovs, controller),
+        "reservations that have ended": lambda: _ended(controller),
         "database hangs": lambda: _hanging(controller, store),
+        "switch claimed twice": lambda: _claimed_twice(ovs, controller),  # the last one: a claim is over after 30 s
     }
-    return {name: play() for name, play in points.items()}
+    return {name: _from_well(controller, play) for name, play in points.items()}
+
+
+def _from_well(controller: Running, play: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what came of one, begun when nothing is left of the one before: a line has to be up for 10 s again."""
+    _well(controller)
+    return play()
 
 
 def _offers(controller: Running) -> dict[str, Any]:
@@ -126,42 +137,64 @@ def _claimed_twice(ovs: PrivateOvs, controller: Running) -> dict[str, Any]:
     return {"noticed_s": noticed_s, "reasons": reasons, "says_where": _says(switch.name, reasons)}
 
 
-def _hanging(controller: Running, store: Path) -> dict[str, Any]:
-    """Hold the database for two leases: what a write is answered meanwhile, and how quick all others are."""
-    with closing(sqlite3.connect(store, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        until_s, answers = time.monotonic() + HANGS_S, list[dict[str, Any]]()
-        while time.monotonic() < until_s:
-            answers += _each_once(controller, len(answers))
-        holder.execute("ROLLBACK")
-
-    def granted() -> bool:
-        return _posted(controller, "/v1/announcements", _image("afterwards")).status_code in (200, 201)
-
-    eventually(granted, within_s=WITHIN_S, what="writes are answered again")
-    writes, reads = ([a for a in answers if a["is_write"] is kind] for kind in (True, False))
+def _ended(controller: Running) -> dict[str, Any]:
+    """Reserve and release: what has ended is not in memory any more, and is read from the database."""
+    begin = datetime.now(UTC) + timedelta(hours=2)
+    made = [_posted(controller, "/v1/reservations", _reservation(ENDED_BPS, begin)).json() for _ in range(ENDED)]
+    before = _in_memory(controller)
+    for one in made:
+        httpx.delete(f"{controller.url}/v1/reservations/{one['id']}").raise_for_status()
+    found = [httpx.get(f"{controller.url}/v1/reservations/{one['id']}", timeout=20) for one in made]
+    listed = httpx.get(f"{controller.url}/v1/reservations?state=released&limit=1000", timeout=20).json()
     return {
-        "writes": len(writes),
-        "write_statuses": sorted({a["status"] for a in writes}),
-        "without_retry_after": sum(not a["retry_after"] for a in writes),
-        "slowest_write_s": max(a["took_s"] for a in writes),
-        "slowest_read_s": max(a["took_s"] for a in reads),
+        "made": len(made),
+        "in_memory_before": before,
+        "in_memory": _in_memory(controller),
+        "found": sorted({(answer.status_code, answer.json()["state"]) for answer in found}),
+        "not_listed": len({one["id"] for one in made} - {one["id"] for one in listed["reservations"]}),
     }
 
 
-def _each_once(controller: Running, number: int) -> Iterator[dict[str, Any]]:
-    """Yield how one write and two reads were answered."""
-    calls: list[tuple[bool, Callable[[], httpx.Response]]] = [
-        (True, lambda: _posted(controller, "/v1/announcements", _image(f"hanging-{number}"))),
-        (False, lambda: httpx.get(f"{controller.url}/v1/plan", timeout=20)),
-        (False, lambda: httpx.get(f"{controller.url}/healthz", timeout=20)),
-    ]
-    for is_write, call in calls:
-        began_s = time.monotonic()
-        answer = call()
-        took_s = time.monotonic() - began_s
-        retry_after = answer.headers.get("Retry-After", "")
-        yield {"is_write": is_write, "status": answer.status_code, "took_s": took_s, "retry_after": retry_after}
+def _in_memory(controller: Running) -> int:
+    """Return how many reservations the controller has in memory, by its metrics."""
+    lines = httpx.get(f"{controller.url}/metrics", timeout=20).text.splitlines()
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines if line.startswith("headway_reservations{"))
+
+
+def _hanging(controller: Running, store: Path) -> dict[str, Any]:
+    """Hold the database for two leases: what users are answered meanwhile, and whether a host's lease is renewed."""
+    agents = yaml.safe_load(controller.config.read_text())["listen"]["agents"]
+    with Users(controller.url, agents) as users:
+
+        def written(status: int, since_s: float) -> bool:
+            return any(one.status == status and one.asked_s > since_s for one in users.writes)
+
+        eventually(lambda: users.renewed_s and written(CREATED, 0), within_s=WITHIN_S, what="all is well")
+        with closing(sqlite3.connect(store, isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            began_s = time.monotonic()
+            eventually(lambda: written(UNAVAILABLE, began_s), within_s=WITHIN_S, what="a write fails")
+            noticed_s = time.monotonic()
+            time.sleep(HANGS_S)
+            over_s = time.monotonic()
+            holder.execute("ROLLBACK")
+        gap_s = users.longest_without_renewal_s(began_s)
+        eventually(lambda: written(CREATED, over_s), within_s=WITHIN_S, what="writes are answered again")
+    writes = [one for one in users.writes if noticed_s < one.asked_s < over_s]
+    reads = [one for one in users.reads if began_s < one.asked_s < over_s]
+    slowest = max((one for one in users.writes if one.asked_s > began_s), key=lambda one: one.took_s)
+    return {
+        "writes": len(writes),
+        "write_statuses": sorted({one.status for one in writes}),
+        "without_retry_after": sum(not one.retry_after for one in writes),
+        "slowest_write_s": slowest.took_s,
+        "read_statuses": sorted({one.status for one in reads if one.path != "/healthz"}),
+        "read_while_a_write_waited": sum(slowest.covers(one) for one in reads),
+        "slowest_read_s": max(one.took_s for one in reads),
+        "lease_s": users.lease_s,
+        "without_renewal_s": gap_s,
+        "failures": users.failures,
+    }
 
 
 def _says(name: str, reasons: list[str]) -> bool:
@@ -179,7 +212,9 @@ def _unwell(controller: Running) -> tuple[float, list[str]]:
 def _well(controller: Running) -> float:
     """Return after how long the controller is well."""
     began_s = time.monotonic()
-    eventually(lambda: bool(_health(controller)["ok"]), within_s=WITHIN_S, what="it is well again")
+    eventually(
+        lambda: bool(_health(controller)["ok"]), within_s=WITHIN_S, what=f"it is well again: {_health(controller)}"
+    )
     return time.monotonic() - began_s
 
 

@@ -9,8 +9,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,9 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.invariant_watch import InvariantWatch
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.scenarios.faults.aims import aims
-from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.scenarios.faults.cases import IMAGE, IMAGE_PORT, IMAGER, FaultCase, cases
+from mininet_tests.scenarios.faults.pair import pair
+from mininet_tests.site.emulation import emulation, now_us
 from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
 from mininet_tests.site.lsst import FLOWS, RECEIVER
 from mininet_tests.site.standing import CONVERGES_WITHIN_S, PORTS, RATE_BPS, settled
@@ -30,58 +30,10 @@ from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
-IMAGER = "base20"
 AFTER_S = 1.0  # watched after all is as before
+ONE_PERCENT = "one-percent"  # of the longpath scenario
+PAIR = "pair"  # what is promised to one pair twice; a case like others, by its name
 FLOWING_OVER_S, FLOWING_SHARE = 1.0, 0.9
-AWAY_S = 4.0  # longer than a lease
-
-
-@dataclass(frozen=True, slots=True)
-class FaultCase:
-    """One fault: what breaks, how it is mended, and how long it lasts in between."""
-
-    break_it: Callable[[], object]
-    mend: Callable[[], object]
-    lasts_s: float = 0.0
-
-
-def cases(site: Emulation, faults: SiteFaults) -> dict[str, FaultCase]:
-    """Return every case by name."""
-    ovs = site.ovs
-
-    def kill_both() -> None:
-        faults.kill("controller")
-        faults.end_switch(orderly=False)
-
-    def start_both() -> None:
-        ovs.start_switch()
-        faults.start_controller()
-
-    def silence_both() -> None:
-        ovs.stop_database()
-        faults.cut_openflow()
-
-    def announced_while_cut() -> None:
-        faults.block_openflow()
-        site.announce("image", 50_000_000, [IMAGER], RECEIVER)
-
-    def nothing() -> None:
-        """Nothing is left to mend."""
-
-    return {
-        "openflow cut": FaultCase(faults.cut_openflow, nothing, 0.5),
-        "openflow silent": FaultCase(faults.block_openflow, faults.unblock_openflow, AWAY_S),
-        "openflow silent, plan changes": FaultCase(announced_while_cut, faults.unblock_openflow, AWAY_S),
-        "plan changes back": FaultCase(lambda: site.release("image"), nothing),
-        "vswitchd killed": FaultCase(lambda: faults.end_switch(orderly=False), ovs.start_switch),
-        "vswitchd restarted": FaultCase(lambda: faults.end_switch(orderly=True), ovs.start_switch),
-        "vswitchd away": FaultCase(lambda: faults.end_switch(orderly=False), ovs.start_switch, AWAY_S),
-        "controller killed": FaultCase(lambda: faults.kill("controller"), faults.start_controller),
-        "controller away": FaultCase(lambda: faults.kill("controller"), faults.start_controller, 2 * AWAY_S),
-        "database away": FaultCase(ovs.stop_database, ovs.start_database, AWAY_S),
-        "database and openflow": FaultCase(silence_both, ovs.start_database, AWAY_S),
-        "controller and vswitchd": FaultCase(kill_both, start_both),
-    }
 
 
 def run(names: list[str], directory: Path) -> dict[str, Any]:
@@ -100,15 +52,18 @@ def run(names: list[str], directory: Path) -> dict[str, Any]:
         for host, port in PORTS.items():
             traffic.open(host, host, RECEIVER, port)
             traffic.feed(host)
+        traffic.open(IMAGE, IMAGER, RECEIVER, IMAGE_PORT)
         with InvariantWatch(traffic, RECEIVER) as watch, IdleMeter() as idle:
             settled(traffic)
-            every = cases(site, SiteFaults(site))
-            seen = {name: _played(traffic, watch, name, every[name]) for name in names or every}
+            every = cases(traffic, SiteFaults(site))
+            two = pair(traffic) if not names or PAIR in names else None
+            seen = {name: _played(traffic, watch, name, every[name]) for name in names or every if name in every}
         traffic.close()
     return {
         "circuit_wire_bps": RATE_BPS,
         "lease_s": 3.0,
         "faults": seen,
+        PAIR: two,
         "violations": len(watch.found),
         "violated": [f"{found.at_us} {found.text}" for found in watch.found[:100]],
         "samples": len(watch.samples),
@@ -134,7 +89,8 @@ def _played(traffic: Traffic, watch: InvariantWatch, name: str, case: FaultCase)
     drops, samples, found = port_drops(site.realised), len(watch.samples), len(watch.found)
     broken_us = now_us()
     case.break_it()
-    until(broken_us / 1e6 - time.time() + time.monotonic() + case.lasts_s)
+    until(time.monotonic() + case.lasts_s)
+    looked = case.look()
     mended_us = now_us()
     case.mend()
     settled(traffic)
@@ -142,7 +98,7 @@ def _played(traffic: Traffic, watch: InvariantWatch, name: str, case: FaultCase)
     until(time.monotonic() + AFTER_S)
     eventually(lambda: flowing(traffic, watch), within_s=CONVERGES_WITHIN_S, what="the traffic is at its rate again")
     after = SwitchesSeen.now(site.realised)
-    seen = {
+    seen = looked | {
         "lasted_ms": (mended_us - broken_us) / 1000,
         "settled_after_ms": (settled_us - mended_us) / 1000,
         "flowing_after_ms": (now_us() - mended_us) / 1000,
@@ -158,6 +114,7 @@ def _played(traffic: Traffic, watch: InvariantWatch, name: str, case: FaultCase)
         "rules_put_again": after.younger_than(rules),
         "state_as_before": after.state == rules.state,
         "violations": [each.text for each in watch.found[found:]],
+        "most_sockets_bps": most_sockets_bps(watch, samples),
         "samples": len(watch.samples) - samples,
         "samples_without_switch": sum(sample.meters is None for sample in watch.samples[samples:]),
     }
@@ -170,18 +127,40 @@ def fell_back(watch: InvariantWatch, since: int) -> list[str]:
     return sorted({name for sample in watch.samples[since:] for name in sample.on_their_own})
 
 
+def _one_percent(folder: Path) -> Any:
+    """Return what came of some transfers of which one percent is lost, on a line of its own."""
+    command = commands.module("scenarios.longpath.run", "--out", str(folder / "longpath"), "--rounds", "1", ONE_PERCENT)
+    subprocess.run(commands.isolated(*command), check=True)
+    seen = json.loads((folder / "longpath" / f"{ONE_PERCENT}.json").read_text())
+    return seen | {"sent_again_segments": seen["retransmitted_segments"]}
+
+
+def most_sockets_bps(watch: InvariantWatch, since: int) -> int:
+    """Return the most that the hosts' sockets were let send onto one link at once, bit/s of frames."""
+    by_link = (hosts for sample in watch.samples[since:] for hosts in sample.hosts_bps.values())
+    return max((sum(hosts.values()) for hosts in by_link), default=0)
+
+
 def main() -> int:
     """Run, and keep what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for report.json and logs")
-    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="only this one, and so on")
+    parser.add_argument(
+        *("--case", "-c"),
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"only this one, and so on; {PAIR} and {ONE_PERCENT} are such, too",
+    )
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
         replayed = commands.isolated(*commands.module("scenarios.faults.switches"))
         printed = subprocess.run(replayed, check=True, stdout=subprocess.PIPE, text=True).stdout
-        seen = run(args.case, folder) | {"points": json.loads(printed)["points"]}
+        seen = run(args.case, folder) | {"points": json.loads(printed)["points"], "one_percent": None}
+        if not args.case or ONE_PERCENT in args.case:
+            seen["one_percent"] = _one_percent(folder)
         (folder / "report.json").write_text(json.dumps(seen | stated(aims(seen)), indent=2) + "\n")
 
     return kept("faults", args.out, scenario)

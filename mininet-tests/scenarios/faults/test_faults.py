@@ -18,7 +18,8 @@ from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.lab import commands
 from mininet_tests.lab.played import played
 from mininet_tests.probes.invariant_watch import Sample, least_of, violated
-from mininet_tests.scenarios.faults.aims import of_points
+from mininet_tests.scenarios.faults.aims import WITH_A_SILENT_AGENT, of_a_case, of_a_pair, of_points
+from mininet_tests.scenarios.faults.samples import GIVEN_AWAY, KEPT, PAIR
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
@@ -33,6 +34,8 @@ CASES = (
     "plan changes back",
     "controller away",
     "database and openflow",
+    *WITH_A_SILENT_AGENT,
+    "so much is lost",
 )
 _NETWORK = chile_illinois()
 _RAW_IMAGES = flow_on(_NETWORK, FlowId("raw-images"), FlowClass.BACKGROUND, _NETWORK.path("base23", "arch"))
@@ -97,6 +100,39 @@ def test_one_that_has_shrunk_while_another_was_read_is_not_too_much():
     assert len(wrong(least_of(before, before))) == 2
 
 
+def short(aims):
+    """The names of the aims that are missed."""
+    return stated(aims)["falls_short"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "missed"),
+    [
+        ({}, []),
+        ({"most_sockets_bps": 190_800_000}, ["most that sockets may send, frame bit/s"]),
+        ({"most_sockets_bps": 9_000_000}, ["the image's was in use before"]),
+        ({"planned_payload_bps": {"raw-images": 941_104}}, ["after the lease the background is planned, bit/s"]),
+        ({"calendar_off_s": 0}, ["the clock is said to be off, s"]),
+    ],
+)
+def test_a_dead_agents_share_that_is_given_away_too_soon_or_never_falls_short(changed, missed):
+    assert short(of_a_case("agent dead, clock forward", GIVEN_AWAY | changed, 3.0)) == missed
+
+
+@pytest.mark.parametrize(
+    ("changed", "missed"),
+    [
+        ({}, []),
+        ({"planned_payload_bps": {"image": 0, "reservation": 941_482}}, ["planned for the image, payload bit/s"]),
+        ({"kept": KEPT | {"delivered_bytes": 39}}, ["what became of an announcement: delivered"]),
+        ({"early_ms": -1.0}, ["before its promise, ms"]),
+    ],
+)
+def test_a_promise_of_a_pair_that_drops_out_of_the_plan_falls_short(changed, missed):
+    (*found,) = short(of_a_pair(PAIR | changed))
+    assert [name.removeprefix("a pair promised twice: ") for name in found] == missed
+
+
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ovsdb-server") is None, reason="needs root and Open vSwitch")
 def test_a_database_that_was_away_for_long_is_used_as_soon_as_it_is_back(tmp_path):
@@ -156,13 +192,14 @@ class TestTwoSwitches:
 
     def test_what_once_went_wrong_for_users_goes_as_it_should(self, switches):
         found = stated(of_points(switches["points"]))
+        assert len(found["aims"]) > 20
         assert found["falls_short"] == [], {name: found["aims"][name] for name in found["falls_short"]}
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """What a few of the cases have shown in one run."""
-    folder, chosen = tmp_path_factory.mktemp("faults"), (word for c in CASES for word in ("--case", c))
+    folder, chosen = tmp_path_factory.mktemp("faults"), (word for c in (*CASES, "pair") for word in ("--case", c))
     return played("scenarios.faults.run", folder, *chosen, dilation=2, timeout_s=2100, report="report.json")
 
 
@@ -184,3 +221,4 @@ class TestInTheLab:
 
     def test_every_case_was_played(self, report):
         assert set(report["faults"]) == set(CASES)
+        assert report["pair"] is not None

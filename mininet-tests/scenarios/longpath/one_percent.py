@@ -25,7 +25,7 @@ GIVE_UP_S = 30.0
 SEED = 20_261_123
 
 
-def run(folder: Path) -> dict[str, Any]:
+def run(folder: Path, rounds: int = ROUNDS) -> dict[str, Any]:
     """Return how many transfers there were, what was lost, and which fell off the plan."""
     seen: list[dict[str, Any]] = []
     rates_bps = [int(WINDOW_SEGMENTS * MSS_BYTES * 8 * 1000 / rtt_ms) for rtt_ms in RTTS_MS]
@@ -35,7 +35,7 @@ def run(folder: Path) -> dict[str, Any]:
             site.line.change(rtt_ms=rtt_ms, loss_percent=0)
             site.plan(site.allocation(PORT, rate_bps, rtt_ms=rtt_ms))
             site.line.change(loss_percent=LOSS_PERCENT)
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 streams = site.opened(PORT, SIDE_BY_SIDE)
                 for reused in (False, True):
                     seen.append({"rtt_ms": rtt_ms, "reused": reused} | _transferred(site, streams))

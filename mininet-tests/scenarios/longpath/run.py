@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for what was seen, and the agents' logs")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"{', '.join(SCENARIOS)}; none: all of ours")
+    parser.add_argument("--rounds", type=int, default=one_percent.ROUNDS, help="of one-percent (default: %(default)s)")
     args = parser.parse_args()
     if not set(args.scenarios) <= set(SCENARIOS):
         parser.error(f"there are {', '.join(SCENARIOS)}")
@@ -55,7 +57,8 @@ def main() -> int:
             folder.mkdir()
             try:
                 began_s = time.monotonic()
-                (folder / f"{name}.json").write_text(json.dumps(SCENARIOS[name](folder)))
+                scenario = partial(one_percent.run, rounds=args.rounds) if name == "one-percent" else SCENARIOS[name]
+                (folder / f"{name}.json").write_text(json.dumps(scenario(folder)))
                 print(f"longpath: {name}: {time.monotonic() - began_s:.0f} s", flush=True)
             except (AssertionError, RuntimeError, TimeoutError) as error:
                 print(f"longpath: {name}: {error}", file=sys.stderr, flush=True)

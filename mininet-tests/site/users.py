@@ -41,6 +41,10 @@ class Answer:
     retry_after: str | None = None
     name: str = ""
 
+    def covers(self, other: "Answer") -> bool:
+        """Return whether another question was asked and answered while this one waited for its answer."""
+        return self.asked_s < other.asked_s and other.asked_s + other.took_s < self.asked_s + self.took_s
+
 
 @dataclass(slots=True)
 class Users:
