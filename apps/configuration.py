@@ -25,6 +25,7 @@ from controller.settings.listen import (
     check_apart,
     listen_address,
     rest_names,
+    switches_address,
 )
 from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
@@ -63,6 +64,7 @@ class ControllerSettings:
         rest: where the API is served.
         agents: where agents connect.
         tls: the files by which agents and we know each other; None if nobody is asked.
+        switches_tls: those by which switches and we do; None if they speak plain text.
         ovsdb: by switch, the OVSDB server that has its queues.
         store: the database that promises are kept in, and for how long.
         oscars: by circuit that is bought at need, the OSCARS that sells it.
@@ -80,6 +82,7 @@ class ControllerSettings:
     oscars: dict[str, OscarsSettings]
     audit: AuditSettings
     tls: ServerTls | None = None
+    switches_tls: ServerTls | None = None
     names: frozenset[str] = frozenset()
     access: AccessSettings = NOBODY
 
@@ -130,7 +133,9 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     if network is not None and policy is not None:
         check_guarantees(network, policy, problems.at("policy"))
     listen = problems.at("listen")
-    openflow = listen_address(file.listen.openflow, listen.at("openflow"))
+    openflow, by_tls = switches_address(
+        file.listen.openflow, listen.at("openflow"), tls=file.tls is not None, insecure=file.insecure
+    )
     rest = listen_address(file.listen.rest, listen.at("rest"))
     access = access_settings(file.access, file.listen.rest, folder, problems, insecure=file.insecure)
     names = rest_names(file.listen.names, rest, listen.at("names"))
@@ -165,6 +170,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         oscars=oscars,
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
+        switches_tls=tls if by_tls else None,
         names=names,
         access=access,
     )

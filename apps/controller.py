@@ -22,9 +22,9 @@ from controller.northbound.dependencies import Dependencies
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
-from controller.security.settings import is_here
 from controller.security.token_file import TokenFile
 from controller.security.tokens import Tokens
+from controller.settings.listen import is_here
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.meter_numbers import MeterNumbers
@@ -62,6 +62,14 @@ def _rules(settings: ControllerSettings) -> AccessRules:
     return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody)
 
 
+def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
+    """Return where switches connect, and how; a line in the log if anybody may pass for one."""
+    at, tls = settings.openflow, settings.switches_tls
+    if tls is None and not is_here(str(at)):
+        log.warning("openflow.plain_text", address=str(at), why="who reaches it can pass for a switch")
+    return osken_hub.Address(at.host, at.port, tls)
+
+
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
@@ -91,7 +99,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         writing = threading.Lock()  # round all that is written to switches: a plan's steps, and an audit's repairs
         audit = SwitchAudit(settings.site, sessions, by_switch, ignored, numbers)
         audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
-        address = osken_hub.Address(settings.openflow.host, settings.openflow.port)
+        address = _switches_address(settings)
         use_cases = UseCases(state, store)
         clocks = ClockWatch(state, store, clock)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again

@@ -2,8 +2,10 @@
 
 An agent's certificate may be used by a TLS client only, a controller's by a server only (extended key usage, RFC 5280
 section 4.2.1.12), so that no host can pass itself off as a controller. Both carry their names as alternative names.
+A switch's is a client's too; its one alternative name is a URI with its datapath id, so that it is no host's.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,10 +15,11 @@ from typing import Any, TypeVar
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
 T = TypeVar("T")
 
+SWITCH_URI = "headway:switch:"
 ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
 
 
@@ -25,11 +28,12 @@ class Kind(StrEnum):
 
     AGENT = "agent"
     CONTROLLER = "controller"
+    SWITCH = "switch"
 
     @property
     def usage(self) -> ObjectIdentifier:
         """The extended key usage that its certificates must have."""
-        return ExtendedKeyUsageOID.CLIENT_AUTH if self is Kind.AGENT else ExtendedKeyUsageOID.SERVER_AUTH
+        return ExtendedKeyUsageOID.SERVER_AUTH if self is Kind.CONTROLLER else ExtendedKeyUsageOID.CLIENT_AUTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,42 @@ def names(certificate: x509.Certificate) -> tuple[str, ...]:
     return (*alternative.get_values_for_type(x509.DNSName), *addresses)
 
 
+def called(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return what a certificate is for, as it is listed: a switch's has its name for people, and its URI."""
+    uris = _switch_uris(certificate)
+    if not uris:
+        return names(certificate)
+    return (str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value), *uris)
+
+
+def switch_uri(dpid: int) -> str:
+    """Return what stands for a switch in its certificate.
+
+    >>> switch_uri(0x4857)
+    'headway:switch:0000000000004857'
+    """
+    return f"{SWITCH_URI}{dpid:016x}"
+
+
+def uri_dpid(uri: str) -> int | None:
+    """Return the datapath id that a URI stands for; None if it stands for no switch.
+
+    >>> uri_dpid("headway:switch:0000000000004857") == 0x4857, uri_dpid("headway:switch:4857"), uri_dpid("urn:x")
+    (True, None, None)
+    """
+    found = re.fullmatch(f"{SWITCH_URI}([0-9a-f]{{16}})", uri)
+    return int(found[1], 16) if found else None
+
+
+def _switch_uris(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    uris = alternative.get_values_for_type(x509.UniformResourceIdentifier)
+    return tuple(uri for uri in uris if uri_dpid(uri) is not None)
+
+
 def ends(certificate: x509.Certificate) -> datetime:
     """Return when a certificate expires, with its zone."""
     end: datetime = _utc(certificate, "not_valid_after")
@@ -86,13 +126,17 @@ def _utc(signed: x509.Certificate | x509.CertificateRevocationList, what: str) -
 
 
 def kind_of(certificate: x509.Certificate) -> Kind | None:
-    """Return whose certificate it is; None if it is neither's, or both's."""
+    """Return whose certificate it is; None if it is nobody's, or both ends'."""
     try:
         usages = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
     except x509.ExtensionNotFound:
         return None
-    kinds = [kind for kind in Kind if kind.usage in usages]
-    return kinds[0] if len(kinds) == 1 else None
+    ends_of = usages & {Kind.CONTROLLER.usage, Kind.AGENT.usage}
+    if ends_of == {Kind.CONTROLLER.usage}:
+        return Kind.CONTROLLER
+    if ends_of == {Kind.AGENT.usage}:
+        return Kind.SWITCH if _switch_uris(certificate) else Kind.AGENT
+    return None
 
 
 def revoked_serials(pem: bytes) -> frozenset[int]:
@@ -155,7 +199,7 @@ def _of_leaf(certificate: x509.Certificate, kind: Kind, now: datetime) -> Iterat
         yield CertificateFault(
             "certificate", f"must be that of {_a(kind)}, and is {whose}; make it by: headway pki {kind}"
         )
-    if not names(certificate):
+    if not called(certificate):
         yield CertificateFault("certificate", f"carries no name; make it by: headway pki {kind}")
 
 

@@ -11,7 +11,7 @@ AUTHORITY_DAYS, CERTIFICATE_DAYS, SOON_DAYS = 3650, 730, 30  # as in controller.
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Make the certificates by which agents and controllers know each other.
+    help="""Make the certificates by which agents, switches and controllers know each other.
 
     In a folder that only you can read: headway pki init DIR --name "my site", then a certificate for each controller
     and for each host, which you copy there with ca.pem. See docs/pki.md.""",
@@ -20,6 +20,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The authority's fol
 Days = Annotated[int, typer.Option(min=1, max=36_500, help="How long it is good for.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a key that is there.")]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="The controller's YAML file; has the hosts.")]
+Network = Annotated[Path | None, typer.Option(metavar="FILE", help="The network's file, if there is no --config.")]
 Hosts = Annotated[
     list[str] | None, typer.Argument(metavar="HOST...", help="Hosts of the network.", autocompletion=completion.hosts)
 ]
@@ -62,9 +63,7 @@ def agent(
     folder: Folder,
     hosts: Hosts = None,
     config: Config = None,
-    network: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The network's file, if there is no --config.")
-    ] = None,
+    network: Network = None,
     everyone: Annotated[bool, typer.Option("--all", help="For every host that has none yet.")] = False,
     days: Days = CERTIFICATE_DAYS,
     force: Force = False,
@@ -75,8 +74,26 @@ def agent(
     """
     from apps.cli import pki_work
 
-    known = pki_work.known_hosts(config, network)
+    known = tuple(host.name for host in pki_work.known_network(config, network).hosts)
     pki_work.agents(folder, tuple(hosts or ()), known, days, everyone=everyone, force=force)
+
+
+@app.command()
+def switch(
+    folder: Folder,
+    names: Annotated[list[str] | None, typer.Argument(metavar="SWITCH...", help="Of the network; none: all.")] = None,
+    config: Config = None,
+    network: Network = None,
+    days: Days = CERTIFICATE_DAYS,
+    force: Force = False,
+) -> None:
+    """Make keys and certificates for switches; each is good for the switch's own datapath id alone.
+
+    Example: headway pki switch pki --network network.yaml
+    """
+    from apps.cli import pki_work
+
+    pki_work.switches(folder, tuple(names or ()), pki_work.known_network(config, network), days, force=force)
 
 
 @app.command()

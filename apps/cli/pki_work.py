@@ -15,7 +15,8 @@ from controller.errors import ConfigError
 from controller.security import pki_files
 from controller.security.pki import Issued, NotAName
 from controller.security.pki_files import Made, PkiError, now
-from topology.certificates import Kind
+from topology.certificates import Kind, switch_uri
+from topology.network import Network
 
 
 @contextlib.contextmanager
@@ -46,17 +47,16 @@ def controller(folder: Path, names: tuple[str, ...], days: int, *, force: bool) 
         _echo(pki_files.make(folder, Kind.CONTROLLER, names, now(), days, force=force))
 
 
-def known_hosts(config: Path | None, network: Path | None) -> tuple[str, ...]:
-    """Return the hosts of the controller's network."""
+def known_network(config: Path | None, network: Path | None) -> Network:
+    """Return the controller's network."""
     from controller.settings.network import network_at, network_in
 
     if config is None and network is None:
         stop(
-            "say --config FILE, or --network FILE: a certificate is for a host of the controller's network", EXIT_USAGE
+            "say --config FILE, or --network FILE: a certificate is for a node of the controller's network", EXIT_USAGE
         )
     with _said():
-        known = network_in(config) if config is not None else network_at(network or Path())
-        return tuple(host.name for host in known.hosts)
+        return network_in(config) if config is not None else network_at(network or Path())
 
 
 def agents(
@@ -76,6 +76,21 @@ def agents(
             _echo(pki_files.make(folder, Kind.AGENT, (host,), now(), days, force=force))
     if not hosts:
         typer.echo("every host has a certificate already")
+
+
+def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *, force: bool) -> None:
+    """Make certificates for switches, each for its datapath id; without names for those that have none."""
+    dpids = {switch.name: switch.dpid for switch in known.switches}
+    unknown = [name for name in names if name not in dpids]
+    if unknown:
+        stop(f'there is no switch "{unknown[0]}" in the network; there are {", ".join(dpids)}', EXIT_USAGE)
+    with _said():
+        have = {one.name for one in pki_files.listed(folder) if one.kind is Kind.SWITCH and not one.revoked}
+        chosen = names or tuple(name for name in dpids if name not in have or force)
+        for name in chosen:
+            _echo(pki_files.make(folder, Kind.SWITCH, (name, switch_uri(dpids[name])), now(), days, force=force))
+    if not chosen:
+        typer.echo("every switch has a certificate already")
 
 
 def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
@@ -101,7 +116,7 @@ def revoke(folder: Path, which: str) -> None:
     with _said():
         for one in pki_files.revoke(folder, which, now()):
             typer.echo(f"revoked: {one.kind} {one.name}, serial {one.serial}")
-    typer.echo(f"copy {folder}/crl.pem to every controller: its agents are turned out within seconds of that")
+    typer.echo(f"copy {folder}/crl.pem to every controller: its holder is turned out within seconds of that")
 
 
 def show(folder: Path, *, as_json: bool) -> None:

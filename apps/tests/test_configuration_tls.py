@@ -8,7 +8,7 @@ from controller.security import pki_files
 from controller.settings.listen import UnixSocket
 from controller.settings.network import network_in
 from mininet_tests.testing import networks
-from topology.certificates import Kind
+from topology.certificates import Kind, switch_uri
 
 NETWORK = str(networks.FILES["chile-illinois"])
 LEAST = {"network": NETWORK, "store": "sqlite://"}
@@ -63,6 +63,30 @@ def test_a_port_that_others_can_reach_needs_tls_or_a_word(address, tmp_path):
     assert problem.startswith(f"listen.agents: {address} can be reached from other machines")
     assert "headway pki init DIR" in problem
     assert parsed(agents_at(address, insecure=True), "c.yaml", tmp_path).tls is None
+
+
+def switches_at(address, **more):
+    return LEAST | {"listen": {"openflow": address}} | more
+
+
+def test_switches_of_other_machines_are_asked_who_they_are_unless_it_is_said_that_they_are_not(folder):
+    (problem,) = problems_of(switches_at("192.0.2.1:6653"), folder)
+    assert problem.startswith("listen.openflow: 192.0.2.1:6653 can be reached from other machines")
+    (problem,) = problems_of(switches_at("ssl:192.0.2.1:6653"), folder)
+    assert problem == 'listen.openflow: "ssl:192.0.2.1:6653" needs the section tls, see docs/pki.md'
+    secured = parsed(switches_at("ssl:192.0.2.1:6653", tls=FILES), "c.yaml", folder)
+    assert (str(secured.openflow), secured.switches_tls) == ("192.0.2.1:6653", secured.tls)
+    assert secured.tls is not None
+    plain = [switches_at("tcp:192.0.2.1:6653", tls=FILES), switches_at("127.0.0.1:6653", tls=FILES)]
+    plain += [switches_at("192.0.2.1:6653", insecure=True)]
+    assert [parsed(one, "c.yaml", folder).switches_tls for one in plain] == [None, None, None]
+
+
+def test_a_switchs_certificate_is_not_the_controllers(folder):
+    pki_files.make(folder, Kind.SWITCH, ("ls1", switch_uri(1)), pki_files.now(), 30)
+    own = FILES | {"certificate": "switches/ls1.pem", "key": "switches/ls1.key"}
+    (problem,) = problems_of(agents_at("0.0.0.0:1", tls=own), folder)
+    assert "must be that of a controller, and is that of a switch" in problem
 
 
 def test_tls_and_insecure_together_cannot_be_meant(folder):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from controller.security.settings import is_here
 from controller.security.token_file import TokensUnusable, read_tokens
 from controller.security.tokens import Role
+from controller.settings.listen import is_here
 from controller.settings.sections import Section
 from topology.problems import Problems
 

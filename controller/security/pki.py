@@ -1,4 +1,4 @@
-"""A site's own certificate authority: its certificate, those of controllers and agents, the list of the revoked ones.
+"""A site's own certificate authority: its certificate, those it has signed, the list of the revoked ones.
 
 Values in, values out; the time is an argument. Files are :mod:`controller.security.pki_files`'s. Keys are EC P-256,
 signatures ECDSA with SHA-256 (RFC 5480, RFC 5758).
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from topology.certificates import Kind, names
+from topology.certificates import Kind, called, uri_dpid
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 730  # two years: renewing is one command and a file to copy
@@ -103,12 +103,12 @@ def new_authority(site: str, now: datetime, days: int = AUTHORITY_DAYS) -> Autho
 def certificate(
     authority: Authority, kind: Kind, its_names: tuple[str, ...], public_key: ec.EllipticCurvePublicKey, ends: datetime
 ) -> x509.Certificate:
-    """Return a certificate for a controller or an agent; it ends with its authority at the latest.
+    """Return a certificate for a controller, an agent or a switch; it ends with its authority at the latest.
 
     Args:
         authority: signs it.
         kind: what it may be used for.
-        its_names: DNS names, and of a controller addresses too; at least one.
+        its_names: DNS names, and of a controller addresses too; at least one. Of a switch: its name, and its URI.
         public_key: its holder's.
         ends: when it expires, with its zone.
 
@@ -116,7 +116,7 @@ def certificate(
         NotAName: one of the names cannot be in a certificate.
     """
     issuer = authority.certificate
-    alternative = x509.SubjectAlternativeName([general_name(name) for name in its_names])
+    alternative = x509.SubjectAlternativeName([general_name(name) for name in its_names[kind is Kind.SWITCH :]])
     subject = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, authority.site),
@@ -163,7 +163,7 @@ def revocations(authority: Authority, revoked: Iterable[tuple[int, datetime]], n
 
 def issued(made: x509.Certificate, kind: Kind, revoked: frozenset[int]) -> Issued:
     """Return a certificate as it is listed."""
-    its_names = names(made)
+    its_names = called(made)
     ends_s = int(made.not_valid_after_utc.timestamp())
     serial = made.serial_number
     return Issued(its_names[0], its_names, kind, f"{serial:x}", ends_s, serial in revoked)
@@ -217,8 +217,10 @@ def general_name(name: str) -> x509.GeneralName:
     """Return a name as a certificate has it.
 
     Raises:
-        NotAName: it is neither a DNS name nor an address.
+        NotAName: it is neither a DNS name, an address, nor a switch's URI.
     """
+    if uri_dpid(name) is not None:
+        return x509.UniformResourceIdentifier(name)
     try:
         return x509.IPAddress(ip_address(name))
     except ValueError:

@@ -6,6 +6,7 @@
     crl.pem                     the revoked ones
     controllers/NAME.pem .key   for each controller
     agents/HOST.pem .key        for each agent
+    switches/NAME.pem .key      for each switch
     issued/SERIAL.pem           everything that was ever signed
 """
 
@@ -23,11 +24,11 @@ from cryptography import x509
 from controller.errors import HeadwayError
 from controller.security import pki
 from controller.security.pki import Authority, Issued
-from topology.certificates import Kind, kind_of, names
+from topology.certificates import Kind, called, kind_of
 
 LONGEST_SITE_BYTES = 64  # ub-organization-name of RFC 5280
 PRIVATE, PUBLIC = 0o600, 0o644
-_FOLDERS = {Kind.AGENT: "agents", Kind.CONTROLLER: "controllers"}
+_FOLDERS = {Kind.AGENT: "agents", Kind.CONTROLLER: "controllers", Kind.SWITCH: "switches"}
 _SERIAL = re.compile(r"[0-9a-f]{16,}")
 
 
@@ -71,7 +72,7 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
 def make(
     folder: Path, kind: Kind, its_names: tuple[str, ...], now: datetime, days: int, *, force: bool = False
 ) -> Made:
-    """Make a key and a certificate for a controller or an agent; the first name is the files'.
+    """Make a key and a certificate for a controller, an agent or a switch; the first name is the files'.
 
     Raises:
         PkiError: there is one of this name already, or no authority in the folder.
@@ -82,6 +83,7 @@ def make(
     for name in its_names:
         pki.general_name(name)  # before it is part of a path
     stem = folder / _FOLDERS[kind] / its_names[0].replace(":", "_")
+    stem.parent.mkdir(exist_ok=True, mode=0o700)  # of an authority from before there were switches'
     if stem.with_name(f"{stem.name}.key").exists() and not force:
         raise PkiError(
             f"{stem}.key exists: headway pki renew makes another certificate for it, --force another key too; "
@@ -108,7 +110,7 @@ def renew(folder: Path, kind: Kind, name: str, now: datetime, days: int) -> Made
         key = pki.key_of(stem.with_name(f"{stem.name}.key").read_bytes())
     if before.serial_number in _revoked(folder):
         raise PkiError(f'the certificate of {kind} "{name}" is revoked: make it a new key, headway pki {kind} --force')
-    made = pki.certificate(authority, kind, names(before), key.public_key(), now + timedelta(days=days))
+    made = pki.certificate(authority, kind, called(before), key.public_key(), now + timedelta(days=days))
     return _kept(folder, made, kind, stem)
 
 
@@ -147,7 +149,7 @@ def listed(folder: Path) -> tuple[Issued, ...]:
         with _read_well(path, "remove it"):
             made = x509.load_pem_x509_certificate(path.read_bytes())
         kind = kind_of(made)
-        if kind is not None and names(made):
+        if kind is not None and called(made):
             found.append(pki.issued(made, kind, revoked))
     return tuple(sorted(found, key=lambda one: (one.kind, one.name, one.ends_s)))
 

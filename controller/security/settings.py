@@ -1,12 +1,12 @@
 """The sections ``tls`` and ``insecure``: how agents and the controller know each other, and where they need not."""
 
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 
 from pydantic import Field
 
 from controller.security.tls import ServerTls
+from controller.settings.listen import is_here
 from controller.settings.sections import Section
 from topology import certificates
 from topology.certificates import Kind, Pems
@@ -66,16 +66,3 @@ def check_guarded(address: str, problems: Problems, *, tls: bool, insecure: bool
     problems.at("listen", "agents").add(
         f"{address} can be reached from other machines, and anybody could pass for a host: {how}"
     )
-
-
-def is_here(address: str) -> bool:
-    """Return whether an address can only be reached from this machine.
-
-    >>> is_here("unix:/run/headway.sock"), is_here("[::1]:50051"), is_here("localhost:1"), is_here("0.0.0.0:1")
-    (True, True, True, False)
-    """
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return address.startswith("unix:") or host == "localhost"

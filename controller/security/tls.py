@@ -51,15 +51,20 @@ class ServerTls:
 
 
 class Credentials:
-    """The files of the agents' port, read again when one of them has changed. Of one thread."""
+    """The files of a port, read again when one of them has changed. Of one thread."""
 
-    def __init__(self, tls: ServerTls) -> None:
+    def __init__(self, tls: ServerTls, oldest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> None:
         """Read them.
+
+        Args:
+            tls: the files.
+            oldest: the version below which nobody is spoken to.
 
         Raises:
             OSError: a file cannot be read, or does not fit the others.
         """
         self._tls = tls
+        self._oldest = oldest
         self._seen = self._stamps()
         self.context, self.revoked = self._loaded()
 
@@ -77,9 +82,10 @@ class Credentials:
         return True
 
     def _loaded(self) -> tuple[ssl.SSLContext, frozenset[int]]:
-        context = self._tls.server_context(ssl.TLSVersion.TLSv1_3)
+        context = self._tls.server_context(self._oldest)
         # No session is resumed: each handshake looks at the certificate anew.
         context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
         try:
             revoked = revoked_serials(Path(self._tls.revoked).read_bytes()) if self._tls.revoked else frozenset[int]()
         except ValueError as error:

@@ -4,6 +4,7 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from controller.settings.sections import Section
 from topology.problems import Problems
@@ -55,6 +56,42 @@ def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSock
     if text.startswith("unix:/"):
         return UnixSocket(text.removeprefix("unix:"))
     return listen_address(text, problems)
+
+
+def switches_address(text: str, problems: Problems, *, tls: bool, insecure: bool) -> tuple[ListenAddress | None, bool]:
+    """Return where switches connect, and whether by TLS; plain text is for this machine, or is said.
+
+    Args:
+        text: an address; before it ``ssl:`` or ``tcp:``, as Open vSwitch has it, or nothing.
+        problems: those of this field.
+        tls: whether there is a section ``tls``.
+        insecure: whether it is said that nobody shall be asked who he is.
+    """
+    transport, _, rest = text.partition(":")
+    is_said = transport in {"ssl", "tcp"} and ":" in rest
+    address = listen_address(rest if is_said else text, problems)
+    by_tls = is_said and transport == "ssl"
+    if by_tls and not tls:
+        problems.add(f'"{text}" needs the section tls, see docs/pki.md')
+    if not is_said and not insecure and address is not None and not is_here(text):
+        problems.add(
+            f"{text} can be reached from other machines, and anybody could pass for a switch: say ssl:{text}, with "
+            f"certificates that are made by: headway pki switch DIR; or tcp:{text}, if only switches can reach it"
+        )
+    return address, by_tls
+
+
+def is_here(address: str) -> bool:
+    """Return whether an address can only be reached from this machine.
+
+    >>> is_here("unix:/run/headway.sock"), is_here("[::1]:50051"), is_here("localhost:1"), is_here("0.0.0.0:1")
+    (True, True, True, False)
+    """
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return address.startswith("unix:") or host == "localhost"
 
 
 def rest_names(said: Iterable[str], rest: ListenAddress | None, problems: Problems) -> frozenset[str]:

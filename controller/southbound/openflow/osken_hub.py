@@ -20,11 +20,13 @@ from os_ken.base import app_manager  # must come before os_ken.controller.contro
 from os_ken.controller import controller, ofp_handler
 from os_ken.lib import hub
 
-from controller.security.tls import ServerTls
+from controller.security.tls import Credentials, ServerTls
 from controller.southbound.errors import FrameworkUnknown
+from topology.certificates import uri_dpid
 
 KNOWN_VERSIONS = ("4.2.0", "4.2.1", "4.2.2")  # the repair tests have passed on these
 _HANDSHAKE_TIMEOUT_S = 10.0
+_LOOK_EVERY_S = 1.0  # whether the files of TLS have changed
 
 _log = structlog.get_logger()
 
@@ -36,7 +38,7 @@ class Address:
     Attributes:
         host: IPv4 or IPv6 address; empty for all.
         port: TCP port; 0 lets the system choose one.
-        tls: mutual TLS, or None for plain TCP.
+        tls: mutual TLS, in which a switch's certificate has its datapath id; or None for plain TCP.
         echo_interval_s: time between two echo requests to a switch, seconds; a switch that leaves two unanswered is
             gone. A closed connection is noticed at once and needs no echo.
     """
@@ -127,8 +129,9 @@ class Datapath(controller.Datapath):  # type: ignore[misc]
     a thread was lost each time. Repair 5. Two threads could draw the same transaction id, by which we match errors.
     """
 
-    def __init__(self, connected: Any, address: Any) -> None:
-        """Take what os-ken's ``Datapath`` takes."""
+    def __init__(self, connected: Any, address: Any, certified_dpid: int | None = None) -> None:
+        """Take what os-ken's ``Datapath`` takes, and the datapath id that its certificate has; None without TLS."""
+        self.certified_dpid = certified_dpid
         self._xids = itertools.count(1)  # next() on it is atomic
         super().__init__(LockedTls(connected) if isinstance(connected, ssl.SSLSocket) else connected, address)
 
@@ -176,10 +179,12 @@ class Listener:
             OSError: the address is in use, or not ours.
         """
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._tls = address.tls.server_context() if address.tls else None
+        self._credentials = Credentials(address.tls, ssl.TLSVersion.TLSv1_2) if address.tls else None
         self._open: set[socket.socket] = set()
+        self._serials: dict[socket.socket, int] = {}  # of the certificates of those that are open
         self._closing = threading.Event()
         self._server = socket.create_server((address.host, address.port), family=family, backlog=128)
+        self._server.settimeout(_LOOK_EVERY_S if self._credentials else None)
         self.host, self.port = self._server.getsockname()[:2]
 
     def __call__(self) -> None:
@@ -187,11 +192,15 @@ class Listener:
         while not self._closing.is_set():
             try:
                 connected, peer = self._server.accept()
+            except TimeoutError:
+                self._look_at_files()
+                continue
             except OSError as error:
                 if not self._closing.is_set():  # such as no file descriptor left: the next may succeed
                     _log.error("openflow.accept_failed", error=str(error))
                     self._closing.wait(0.1)
                 continue
+            self._look_at_files()
             hub.spawn(self._serve, connected, peer)
 
     def close(self) -> None:
@@ -202,21 +211,56 @@ class Listener:
         for connected in list(self._open):
             _shut(connected)
 
+    def _look_at_files(self) -> None:
+        """Use the files of TLS as they are now, and end the connections of certificates revoked meanwhile."""
+        try:
+            if self._credentials is None or not self._credentials.refreshed():
+                return
+        except OSError as error:
+            _log.error("tls.unusable", port="openflow", error=str(error))
+            return
+        _log.info("tls.read", port="openflow")
+        for connected, serial in list(self._serials.items()):
+            if serial in self._credentials.revoked:
+                _log.warning("openflow.revoked", serial=f"{serial:x}")
+                _shut(connected)
+
     def _serve(self, connected: socket.socket, peer: Any) -> None:
         """Serve one connection to its end."""
         self._open.add(connected)
+        certified_dpid = None
         try:
-            if self._tls is not None:
+            if self._credentials is not None:
                 connected.settimeout(_HANDSHAKE_TIMEOUT_S)
-                plain, connected = connected, self._tls.wrap_socket(connected, server_side=True)
+                plain, secured = connected, self._credentials.context.wrap_socket(connected, server_side=True)
+                connected = secured
                 self._open ^= {plain, connected}
-            with contextlib.closing(Datapath(connected, peer)) as datapath:
+                shown: Any = secured.getpeercert() or {}
+                certified_dpid = _dpid_of(shown)
+                self._serials[connected] = int(shown["serialNumber"], 16)
+                if self._serials[connected] in self._credentials.revoked:  # since the handshake began
+                    raise ConnectionError("its certificate is revoked")
+            with contextlib.closing(Datapath(connected, peer, certified_dpid)) as datapath:
                 datapath.serve()
         except OSError as error:  # includes ssl.SSLError: a stranger, or a handshake that took too long
             _log.warning("openflow.connection_failed", peer=peer, error=str(error))
         finally:
             self._open.discard(connected)
+            self._serials.pop(connected, None)
             connected.close()
+
+
+def _dpid_of(shown: Any) -> int:
+    """Return the datapath id that a certificate is for, as :meth:`ssl.SSLSocket.getpeercert` shows it.
+
+    Raises:
+        ConnectionError: it is none of a switch.
+    """
+    for kind, name in shown.get("subjectAltName", ()):
+        dpid = uri_dpid(name) if kind == "URI" else None
+        if dpid is not None:
+            return dpid
+    raise ConnectionError("its certificate is not that of a switch; make it by: headway pki switch")
 
 
 def _shut(connected: socket.socket) -> None:

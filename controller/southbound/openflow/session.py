@@ -79,9 +79,15 @@ class SwitchSessions:
         """Take in a switch that has finished the OpenFlow handshake.
 
         A newer connection of the same switch replaces an older, which may not have noticed its end yet. Another switch
-        under the same datapath id is turned away while the first is there.
+        under the same datapath id is turned away while the first is there, and with TLS at any time: the certificate is
+        for one datapath id.
         """
         address, mine = _address(datapath), wire.hardware(datapath)
+        if datapath.certified_dpid not in {None, datapath.id}:
+            certified = f"{datapath.certified_dpid:#018x}"
+            _log.warning("switch.not_its_own", dpid=f"{datapath.id:#018x}", certified=certified, address=address)
+            datapath.close()
+            return
         with self._lock:
             older = self._connections.get(datapath.id)
             is_another = older is not None and older.hardware != mine and older.hardware.isdisjoint(mine)

@@ -6,10 +6,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from controller.security import pki_files
 from controller.security.tls import ServerTls
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
@@ -18,6 +20,7 @@ from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.site.openvswitch import PrivateOvs
 from mininet_tests.site.userspace_switch import DPID, bridge_settings, in_switch_namespace, listening, private_ovs
 from mininet_tests.testing.eventually import eventually
+from topology.certificates import Kind, switch_uri
 
 pytestmark = [
     pytest.mark.root,
@@ -41,7 +44,10 @@ def signed(directory: Path, name: str, authority: str) -> ServerTls:
     if not Path(ca).exists():
         openssl("req", "-x509", *fresh, "-keyout", ca_key, "-out", ca, "-subj", f"/CN={authority}", "-days", "2")
     openssl("req", *fresh, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
-    openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", certificate)
+    bound = directory / "switch.ext"
+    bound.write_text(f"subjectAltName=URI:{switch_uri(DPID)}\n")
+    own = ["-CAcreateserial", "-extfile", str(bound), "-out", certificate]
+    openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, *own)
     return ServerTls(key, certificate, ca)
 
 
@@ -69,6 +75,46 @@ def use(ovs: PrivateOvs, tls: ServerTls, target: str) -> None:
         "s1",
         target,
     )
+
+
+def made_by(authority: Path, kind: Kind, *its_names: str) -> ServerTls:
+    """Return the files of a certificate that the authority in a folder has made."""
+    made = pki_files.make(authority, kind, its_names, pki_files.now(), days=2)
+    return ServerTls(str(made.key), str(made.certificate), str(authority / "ca.pem"), str(authority / "crl.pem"))
+
+
+def refused(logs: list[Any], event: str, why: str) -> bool:
+    """Return whether somebody was turned away for a reason."""
+    return any(each["event"] == event and why in str(each) for each in logs)
+
+
+def test_only_the_certificate_of_its_own_datapath_id_makes_a_switch_until_it_is_revoked(ovs, tmp_path):
+    pki_files.init(tmp_path, "test", pki_files.now(), days=2)
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
+    ours = made_by(tmp_path, Kind.CONTROLLER, "ctl")
+    framework = listening(sessions, ours)
+    target = f"ssl:127.0.0.1:{framework.port}"
+    try:
+        with capture_logs() as logs:
+            use(ovs, made_by(tmp_path, Kind.AGENT, "base20"), target)
+            not_a_switch = ("openflow.connection_failed", "not that of a switch")
+            eventually(lambda: refused(logs, *not_a_switch), within_s=60, what="an agent's certificate is refused")
+            use(ovs, made_by(tmp_path, Kind.SWITCH, "s2", switch_uri(DPID + 1)), target)
+            not_its_own = ("switch.not_its_own", f"{DPID + 1:016x}")
+            eventually(lambda: refused(logs, *not_its_own), within_s=60, what="another's certificate is refused")
+            assert listener.told == []
+            pki_files.make(tmp_path, Kind.CONTROLLER, ("ctl",), pki_files.now(), days=1, force=True)  # another key
+            use(ovs, made_by(tmp_path, Kind.SWITCH, "s1", switch_uri(DPID)), target)
+            eventually(lambda: listener.told == [DPID], within_s=60, what="our switch connects, to the new key")
+            eventually(lambda: refused(logs, "tls.read", ""), within_s=60, what="the new files were read")
+            pki_files.revoke(tmp_path, "s1", pki_files.now())
+            eventually(lambda: listener.told[:2] == [DPID, -DPID], within_s=60, what="it is cut off")
+            eventually(lambda: refused(logs, "openflow.connection_failed", "revoked"), within_s=60, what="it stays out")
+            assert listener.told == [DPID, -DPID]
+    finally:
+        framework.stop()
+        sessions.close()
 
 
 def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_under_load(ovs, tmp_path):

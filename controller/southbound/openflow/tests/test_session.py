@@ -39,6 +39,7 @@ class PlayedDatapath:
     ofproto: Any = ofproto_v1_3
     ofproto_parser: Any = ofproto_v1_3_parser
     is_closed: bool = False
+    certified_dpid: int | None = None
 
     def close(self) -> None:
         """End the connection."""
@@ -279,6 +280,19 @@ def test_another_switch_under_the_datapath_id_of_one_that_is_there_is_turned_awa
     sessions.close()
     assert (listener.claims, listener.told) == ([(DPID, "192.0.2.9:4711")], [DPID, -DPID, DPID])
     assert not third.is_closed
+
+
+def test_a_certificate_of_one_switch_does_not_make_another_even_if_that_is_not_there():
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener)
+    another = connected(sessions, certified_dpid=DPID + 1)
+    assert (sessions.dpids(), another.is_closed) == (frozenset(), True)
+    own = connected(sessions, certified_dpid=DPID, ports=at_port(1, "02:00:00:00:00:01"))
+    copies_all = connected(sessions, certified_dpid=DPID + 1, ports=at_port(1, "02:00:00:00:00:01"))
+    sessions.disconnected(copies_all)
+    assert (sessions.dpids(), own.is_closed, copies_all.is_closed) == ({DPID}, False, True)
+    sessions.close()
+    assert listener.told == [DPID]
 
 
 def test_a_newer_connection_of_the_same_switch_replaces_an_older_that_has_not_ended_yet():
