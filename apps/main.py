@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import agent, client, network, pki, store, token
+from apps.cli import agent, clean, client, network, pki, store, token
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -100,7 +100,8 @@ def version() -> None:
     typer.echo(__version__)
 
 
-app.registered_commands += client.app.registered_commands + store.app.registered_commands
+for _part in (client, store, clean):
+    app.registered_commands += _part.app.registered_commands
 
 
 def main() -> None:

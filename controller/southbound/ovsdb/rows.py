@@ -6,6 +6,7 @@ from typing import Any
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 
 QOS_TYPE = "linux-htb"
+OWNER_KEY = "headway"  # in external_ids of the rows that are ours; the value is the port's name
 
 
 def queue_config(queue: Queue) -> dict[str, str]:

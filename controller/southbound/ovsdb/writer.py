@@ -25,11 +25,10 @@ from controller.southbound.errors import (
 )
 from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 from controller.southbound.ovsdb.replica import replica
-from controller.southbound.ovsdb.rows import QOS_TYPE, number, port_queues_of, queue_config
+from controller.southbound.ovsdb.rows import OWNER_KEY, QOS_TYPE, number, port_queues_of, queue_config
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
 
-_OURS = "headway"  # key in external_ids; the value is the port's name
 _RESTATED = "headway-restated"  # key in external_ids of a QoS: how often the kernel had to be put right
 _KEEP_ALIVE_S = 1.0  # the server asks an idle client for a sign of life every 5 s
 
@@ -186,7 +185,7 @@ class QueueWriter:
                 row
                 for table in ("QoS", "Queue")
                 for row in list(self._idl.tables[table].rows.values())
-                if _OURS in row.external_ids
+                if OWNER_KEY in row.external_ids
             ]
             for port in self._idl.tables["Port"].rows.values():
                 if any(qos in rows for qos in port.qos):
@@ -321,7 +320,7 @@ class QueueWriter:
         if not port.qos:
             return None
         qos = port.qos[0]
-        if _OURS not in qos.external_ids:
+        if OWNER_KEY not in qos.external_ids:
             raise ForeignQos(port.name, str(qos.uuid), qos.type)
         return qos
 
@@ -357,7 +356,7 @@ class QueueWriter:
         if sorted(old) == numbers:
             return old
         left = [row for row in self._ours("Queue", port_name) if row not in old.values()]
-        gone = [row for number, row in old.items() if number not in numbers and _OURS in row.external_ids]
+        gone = [row for number, row in old.items() if number not in numbers and OWNER_KEY in row.external_ids]
         rows = {
             number: old.get(number) or (left.pop() if left else self._insert(transaction, "Queue", port_name))
             for number in numbers
@@ -369,13 +368,13 @@ class QueueWriter:
 
     def _ours(self, table: str, port_name: str) -> list[Any]:
         """Return our rows for a port."""
-        return [row for row in self._idl.tables[table].rows.values() if row.external_ids.get(_OURS) == port_name]
+        return [row for row in self._idl.tables[table].rows.values() if row.external_ids.get(OWNER_KEY) == port_name]
 
     @staticmethod
     def _insert(transaction: Any, table: str, port_name: str) -> Any:
         """Return a new row that is marked as ours."""
         row = transaction.insert(transaction.idl.tables[table])
-        row.external_ids = {_OURS: port_name}
+        row.external_ids = {OWNER_KEY: port_name}
         if table == "QoS":
             row.queues = {}  # the package does not show a new row's columns before they are set
         return row
