@@ -10,11 +10,13 @@ from mininet_tests.scenarios.soak.play import PromisedTransfer, SoakFault
 from mininet_tests.scenarios.soak.run import dropped, lateness_ms
 
 COUNT, SEED = 12, 1
+LATER_COUNT = 36
 
 in_lab = [
     pytest.mark.lab,
     pytest.mark.timeout(2400),
 ]
+in_lab_for_long = [*in_lab, pytest.mark.long]
 
 
 def drawn(seed, count):
@@ -93,3 +95,24 @@ class TestShortSoak:
     def test_layers_hold_promises_are_kept_and_all_is_settled_after_each_fault(self, report):
         assert report["samples"] > 100
         assert report["falls_short"] == [], report["aims"]
+
+
+@pytest.fixture(scope="module")
+def later_report(tmp_path_factory):
+    """What later events have shown."""
+    folder, sequence = tmp_path_factory.mktemp("later"), ("--seed", str(SEED), "--first", str(COUNT))
+    more = "--count", str(LATER_COUNT), "--spacing", "2"
+    return played("scenarios.soak.run", folder, *sequence, *more, dilation=2, timeout_s=2100, report="report.json")
+
+
+class TestLaterEvents:
+    """Ports that have other numbers, a silent database, two promises of a pair."""
+
+    pytestmark = in_lab_for_long
+
+    def test_they_happened(self, later_report):
+        assert later_report["complete"]
+        assert {fault["kind"] for fault in later_report["hit"]} >= {EventKind.OTHER_NUMBER, EventKind.HOLD_DATABASE}
+
+    def test_nothing_falls_short(self, later_report):
+        assert later_report["falls_short"] == [], later_report["aims"]
