@@ -1,0 +1,55 @@
+"""Whoever is woken by a line of the log or an alarm finds it in a table, with what to do."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SAYING = {"critical", "debug", "error", "exception", "info", "publish", "said_once", "told", "warning"}
+EVENT = re.compile(r"[a-z]+\.[a-z_]+")
+TABLES = ("agent.md", "configuration.md", "operate.md")
+
+
+def said(path):
+    """The events that a module says: first arguments of calls that log or publish."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAYING:
+            for one in node.args[:1]:
+                for leaf in ast.walk(one):
+                    if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str) and EVENT.fullmatch(leaf.value):
+                        yield leaf.value
+
+
+def told():
+    """The events that have a row in the tables; ``.committed`` after ``reservation.held`` is one of a reservation."""
+    for name in TABLES:
+        for row in re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE):
+            subject = ""
+            for word in re.findall(r"`([a-z_.]+)`", row):
+                subject = word.partition(".")[0] or subject
+                yield word if not word.startswith(".") else subject + word
+
+
+def test_every_event_of_the_code_has_its_row():
+    modules = [
+        p for f in ("apps", "controller", "hostagent") for p in (ROOT / f).rglob("*.py") if "tests" not in p.parts
+    ]
+    events = {event for path in modules for event in said(path)}
+    assert len(events) > 60
+    assert sorted(events - set(told())) == []
+
+
+def test_every_metric_that_an_alarm_is_made_of_is_exported():
+    asked = set(re.findall(r"headway_[a-z_]+", (ROOT / "docs/operate.md").read_text()))
+    exported = (ROOT / "controller/northbound/metrics.py").read_text()
+    assert len(asked) > 5
+    assert [name for name in sorted(asked) if f'"{name.removesuffix("_total")}"' not in exported] == []
+
+
+def test_every_link_of_the_page_leads_somewhere():
+    links = re.findall(r"\]\(([a-z]+\.md)(?:#([a-z0-9-]+))?\)", (ROOT / "docs/operate.md").read_text())
+    assert len(links) > 5
+    for page, anchor in links:
+        heads = re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(), flags=re.MULTILINE)
+        anchors = {re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head in heads}
+        assert not anchor or anchor in anchors, f"{page}#{anchor}"
