@@ -45,6 +45,10 @@ def web(app: ASGIApp, address: ListenAddress, limits: Limits = MOST_LIMITS) -> I
         bound.close()
 
 
+class TooManyFields(Exception):
+    """A head with more fields than a request may have."""
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, which counts bytes and seconds of what comes. HTTP is read by its parser alone."""
 
@@ -99,6 +103,16 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._read_bytes = 0
         self._wait("head", self._limits.head_s)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note a field of the head.
+
+        Raises:
+            TooManyFields: the parser stops there, and uvicorn answers 400.
+        """
+        if len(self.headers) > self._limits.fields:
+            raise TooManyFields
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Note that a body begins, if the head is not too large as it is."""

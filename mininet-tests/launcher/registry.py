@@ -181,6 +181,14 @@ EXPERIMENTS = (
         5,
     ),
     Experiment(
+        "hostile",
+        Group.BENCH,
+        "what strangers do to the controller's ports beside a client that works: latency, memory, answers",
+        "bench.hostile",
+        Place.HERE,
+        4,
+    ),
+    Experiment(
         "command",
         Group.BENCH,
         "what a call of the command costs in CPU time",
@@ -206,7 +214,7 @@ EXPERIMENTS = (
     ),
 )
 
-PARTS = frozenset({"bench.agent_ack", "bench.agent_cpu", "bench.agent_push"})
+PARTS = frozenset({"bench.agent_ack", "bench.agent_cpu", "bench.agent_push", "bench.smuggled"})
 """Modules that are run by another one."""
 TESTS_ONLY = frozenset({"scenarios.database", "scenarios.switches"})
 """Rooms in which there is nothing but tests and what they use."""

@@ -36,7 +36,8 @@ def test_every_scenario_and_paper_is_in_it():
 
 def test_every_bench_is_in_it():
     known = {one.module for one in EXPERIMENTS if one.group is Group.BENCH}
-    assert {f"bench.{file.stem}" for file in (TESTS / "bench").glob("[!_]*.py")} == known | PARTS
+    files = [file for file in (TESTS / "bench").glob("[!_]*.py") if not file.name.startswith("test_")]
+    assert {f"bench.{file.stem}" for file in files} == known | PARTS
 
 
 def test_the_list_has_all_of_them_each_with_a_line(capsys):

@@ -36,6 +36,17 @@ class Running:
     url: str
     process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process's number.
+
+        Raises:
+            RuntimeError: it is down.
+        """
+        if self.process is None:
+            raise RuntimeError("the controller is down")
+        return self.process.pid
+
     def start(self) -> None:
         """Start it, and return once it answers."""
         with self.config.with_suffix(".log").open("ab") as log:

@@ -236,26 +236,28 @@ class Listener:
                 connected = secured
                 self._open ^= {plain, connected}
                 shown: Any = secured.getpeercert() or {}
-                certified_dpid = _dpid_of(shown)
-                self._serials[connected] = int(shown["serialNumber"], 16)
-                if self._serials[connected] in self._credentials.revoked:  # since the handshake began
-                    raise ConnectionError("its certificate is revoked")
+                self._serials[connected] = int(shown.get("serialNumber", "0"), 16)
+                certified_dpid = _dpid_of(shown, self._credentials.revoked)  # which may have grown since the handshake
             with contextlib.closing(Datapath(connected, peer, certified_dpid)) as datapath:
                 datapath.serve()
         except OSError as error:  # includes ssl.SSLError: a stranger, or a handshake that took too long
             _log.warning("openflow.connection_failed", peer=peer, error=str(error))
+        except Exception as error:  # noqa: BLE001 - os-ken's parsers raise anything at bytes that are no OpenFlow
+            _log.warning("openflow.connection_failed", peer=peer, error=f"no OpenFlow 1.3: {error!r}"[:300])
         finally:
             self._open.discard(connected)
             self._serials.pop(connected, None)
             connected.close()
 
 
-def _dpid_of(shown: Any) -> int:
+def _dpid_of(shown: Any, revoked: frozenset[int]) -> int:
     """Return the datapath id that a certificate is for, as :meth:`ssl.SSLSocket.getpeercert` shows it.
 
     Raises:
-        ConnectionError: it is none of a switch.
+        ConnectionError: it is none of a switch, or revoked.
     """
+    if int(shown.get("serialNumber", "0"), 16) in revoked:
+        raise ConnectionError("its certificate is revoked")
     for kind, name in shown.get("subjectAltName", ()):
         dpid = uri_dpid(name) if kind == "URI" else None
         if dpid is not None:

@@ -194,6 +194,30 @@ def test_repair_7_a_port_in_use_is_an_error_at_once():
     assert outcome(script, repaired=True) == "Address already in use"
 
 
+class Recorded:
+    """What would go to the log."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.warned: list[str] = []
+
+    def warning(self, event: str, **said: Any) -> None:
+        """Note it."""
+        self.warned.append(f"{event}: {said['error']}")
+
+
+def test_bytes_that_are_no_openflow_end_their_connection_and_not_its_thread(monkeypatch):
+    log = Recorded()
+    monkeypatch.setattr(osken_hub, "_log", log)
+    listener = osken_hub.Listener(osken_hub.Address(port=0))
+    with socket.create_connection(("127.0.0.1", listener.port)) as stranger:
+        stranger.sendall(b"\xff" * 64)
+        listener._serve(*listener._server.accept())  # raises what ends its thread
+    listener.close()
+    (warned,) = log.warned
+    assert warned.startswith("openflow.connection_failed: no OpenFlow 1.3: OFPUnknownVersion")
+
+
 def test_an_os_ken_that_the_repairs_were_not_tried_on_is_refused(monkeypatch):
     monkeypatch.setattr(osken_hub, "KNOWN_VERSIONS", ("3.1.0",))
     with pytest.raises(FrameworkUnknown, match=r"need os-ken 3\.1\.0"):
