@@ -110,7 +110,7 @@ EXPERIMENTS = (
         "what breaks around the plan while traffic runs, case by case",
         "scenarios.faults.run",
         Place.LAB,
-        12,
+        20,
         dilation=2,
     ),
     Experiment(
