@@ -113,7 +113,7 @@ def of_a_case(name: str, seen: dict[str, Any], lease_s: float) -> dict[str, Aim]
     if name == "controller away":
         found["hosts that fell back"] = equal(seen["fell_back"], ["base22", "base23"])
         found["longer than the lease, ms"] = above(seen["lasted_ms"], 1000 * lease_s)
-    if name in ("openflow cut", "controller killed"):
+    if name == "openflow cut":
         found["hosts that fell back"] = none_of(seen["fell_back"])
     if name in WITH_A_SILENT_AGENT:
         found["most that sockets may send, frame bit/s"] = at_most(seen["most_sockets_bps"], CIRCUIT_FRAME_BPS)

@@ -77,7 +77,6 @@ FAULTS: dict[str, Any] = {
         "openflow cut": FAULT,
         "vswitchd killed": FAULT | {"messages": 50, "rules_put_again": 40},
         "plan changes back": FAULT,
-        "controller killed": FAULT,
         "controller away": FAULT | {"fell_back": ["base22", "base23"]},
         "vswitchd away": FAULT | {"worst_gap_ms": {"base22": 4000}},
         "agent dead, clock forward": GIVEN_AWAY,
