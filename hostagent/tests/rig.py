@@ -251,6 +251,13 @@ class RunningAgent:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def hang(self) -> None:
+        """Stop it in the middle of what it does; return when none of its threads runs any more."""
+        halted(self.process.pid)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
     def terminate(self) -> int:
         """End the agent in order; return its exit code."""
         if self.process.poll() is None:
@@ -260,6 +267,20 @@ class RunningAgent:
     def close(self) -> None:
         self.terminate()
         self.controller.stop()
+
+
+def halted(pid: int) -> None:
+    """Stop a process by SIGSTOP; return when all its threads have stopped.
+
+    The signal is one thread's first: on a busy machine the others still run for a while.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: set(_states(pid)) == {"T"}, within_s=10, what=f"all threads of {pid} have stopped")
+
+
+def _states(pid: int) -> list[str]:
+    """Return the state letter of each thread (proc(5), third field of stat; the name before it may have spaces)."""
+    return [path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat")]
 
 
 def two_hosts() -> tuple[NamespaceHost, NamespaceHost]:

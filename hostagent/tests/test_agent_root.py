@@ -1,7 +1,6 @@
 """The agent on this machine's kernel: real sockets between two network namespaces, a fake controller."""
 
 import os
-import signal
 import socket
 import time
 from contextlib import ExitStack
@@ -182,11 +181,11 @@ def test_an_application_that_asks_for_less_gets_that_and_the_other_the_rest(host
 def test_a_stopped_agents_sockets_fall_back_and_return_when_it_goes_on(hosts, agent, cleanup):
     agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 60),)))
     bulks = started(cleanup, Bulk(*hosts))
-    agent.process.send_signal(signal.SIGSTOP)
+    agent.hang()
     try:
         eventually(lambda: not ours(bulks[0]), within_s=LEASE_MS / 1000 + 1, what="the lease ends")
     finally:
-        agent.process.send_signal(signal.SIGCONT)
+        agent.go_on()
     # What came meanwhile counts from when it can have come, so it may hold for a moment only; then the next one does.
     eventually(lambda: 59 < measured_bps(bulks, 0.5) / MBIT < 61, within_s=10, what="the plan holds again")
     assert_rate(bulks, 60 * MBIT)

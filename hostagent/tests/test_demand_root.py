@@ -1,7 +1,6 @@
 """Demand on this machine's kernel: when a flow takes its rate, and that it gives it back by itself."""
 
 import os
-import signal
 import socket
 import threading
 import time
@@ -175,7 +174,7 @@ def test_the_kernel_part_steps_down_also_while_the_agent_hangs(hosts, agent, cle
     threading.Thread(target=bulk.sender.sendall, args=(bytes(20_000_000),)).start()
     said(agent, 1, WANTS_AGAIN)
     agent.obey(replace(plan(2, RATE_BPS), lease_ms=20_000))
-    agent.process.send_signal(signal.SIGSTOP)
+    agent.hang()
     try:
         assert bulk.info.bytes_acked < 20_000_000
         eventually(lambda: bulk.info.bytes_acked > 20_000_000, within_s=5, what="the flight has ended")
@@ -183,7 +182,7 @@ def test_the_kernel_part_steps_down_also_while_the_agent_hangs(hosts, agent, cle
         eventually(lambda: time.monotonic() > until_s, within_s=1, what="a pause")
         assert sent_bps(bulk, 1_000_000) <= 1.1 * STANDBY_BPS
     finally:
-        agent.process.send_signal(signal.SIGCONT)
+        agent.go_on()
     said(agent, 2, ENDED)
 
 
@@ -209,13 +208,13 @@ def test_an_entry_that_is_watched_no_more_has_its_rate(hosts, agent, cleanup):
 def test_an_agent_that_hung_acts_on_nothing_that_is_over(hosts, agent, cleanup):
     agent.obey(plan(1, RATE_BPS))
     bulk = opened(cleanup, *hosts)
-    agent.process.send_signal(signal.SIGSTOP)
+    agent.hang()
     agent.controller.send(plan(2, STANDBY_BPS))
     until_s = time.monotonic() + LEASE_MS / 1000 + 0.5
     eventually(lambda: time.monotonic() > until_s, within_s=5, what="a lease and more")
     agent.controller.send(plan(3, STANDBY_BPS))
     eventually(lambda: 3 in agent.controller.sent_at_s, within_s=2, what="sent")
-    agent.process.send_signal(signal.SIGCONT)
+    agent.go_on()
     eventually(lambda: agent.controller.applied(3), within_s=3, what="the newest, once it is renewed")
     assert Applied(2) not in agent.controller.heard
     assert "agent.stale" in agent.log

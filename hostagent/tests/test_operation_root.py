@@ -17,7 +17,7 @@ import pytest
 
 from hostagent.agent import status_socket
 from hostagent.agent.status import AgentState, AgentStatus
-from hostagent.tests.rig import Bulk, FakeController, allocation
+from hostagent.tests.rig import Bulk, FakeController, allocation, halted
 from hostagent.tests.service import NOBODY, OUT_OF_REACH, Manager, unit, within_reach
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
@@ -109,8 +109,7 @@ def test_an_agent_that_hangs_is_not_said_to_live(service):
         return sum(message.startswith("WATCHDOG=1") for message in service.heard)
 
     eventually(lambda: alive() >= 2, within_s=5, what="a sign of life each second")
-    service.process.send_signal(signal.SIGSTOP)
-    eventually(lambda: Path(f"/proc/{service.process.pid}/stat").read_text().split()[2] == "T", within_s=2, what="held")
+    halted(service.process.pid)
     before = alive()
     try:
         with pytest.raises(AssertionError):
