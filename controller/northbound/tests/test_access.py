@@ -94,6 +94,7 @@ def test_another_way_to_write_a_path_needs_no_lesser_role(client, path):
         "",
         "Bearer " + "x" * 10_000,
     ],
+    ids=["ended", "longer", "of-another-scheme", "without-scheme", "no-token", "nothing", "huge"],
 )
 def test_what_is_no_token_of_ours_is_nobodys_and_is_not_said_again(shown):
     all_here = client_of(AccessRules(lambda: TOKENS, lambda: NOW, Role.ADMIN, Role.ADMIN), "127.0.0.1")
