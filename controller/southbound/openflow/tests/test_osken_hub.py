@@ -211,7 +211,7 @@ def test_bytes_that_are_no_openflow_end_their_connection_and_not_its_thread(monk
     monkeypatch.setattr(osken_hub, "_log", log)
     listener = osken_hub.Listener(osken_hub.Address(port=0))
     with socket.create_connection(("127.0.0.1", listener.port)) as stranger:
-        stranger.sendall(b"\xff" * 64)
+        stranger.sendall(b"\xff\xff\x00\x08\xff\xff\xff\xff")  # a whole message, of version 255
         listener._serve(*listener._server.accept())  # raises what ends its thread
     listener.close()
     (warned,) = log.warned
