@@ -23,12 +23,16 @@ struct conn {
 	__u64 bytes_acked; /* accounted so far */
 	__u64 sent_once_bytes; /* counted in its allocation's demand, while it is watched */
 	__u64 due_ns;          /* when it said last that its flight will be over */
+	__u64 shrunk_ns;       /* when its window became smaller; 0: what was in flight then has drained */
 	__u32 data_segs_out; /* accounted so far, as the next two */
 	__u32 total_retrans;
 	__u32 delivered;
 	__u32 behind_gap;  /* counted in its allocation */
 	__u32 least_rtt_us;
 	__u32 least_rtt_us_before;
+	__u32 window_segments; /* for its part */
+	__u32 shrunk_from;     /* its window before */
+	__u32 shrunk_end;      /* the next byte to be sent then */
 	__u32 slot;
 	__u32 previous_tos;
 	__u32 marked_tos; /* what we have set; worth something while marked */
@@ -88,7 +92,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_5 SEC(".maps");
+} hw_conns_6 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)

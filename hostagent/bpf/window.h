@@ -4,6 +4,7 @@
 #define HEADWAY_WINDOW_H
 
 #define MIN_WINDOW_SEGMENTS 4  /* below, a lost segment cannot be told by duplicate ACKs (RFC 5681: three) */
+#define TURN_NS 1000000ULL /* what goes out at once is sent in about a millisecond of its rate (sk_pacing_shift) */
 #define SHARED_SLACK_SEGMENTS 2 /* a delayed ACK confirms two segments; with a small part that is much of its window */
 
 /* Keeps the least round trip of the last half to whole round trip: a queue that drains meanwhile does not show, a new
@@ -45,6 +46,36 @@ static __always_inline __u32 window_segments(const struct tcp_sock *tp, const st
 	return planned > MIN_WINDOW_SEGMENTS ? planned : MIN_WINDOW_SEGMENTS;
 }
 
+/* The window while what was in flight drains after the connection's part became smaller: what is left of that, and what
+ * is sent at the smaller rate since. One that closed at once would silence the connection until so much is confirmed,
+ * and nobody else may send what it does not. It is never wider than it was before, and after a round trip it is the
+ * smaller one, whatever has been confirmed. */
+static __always_inline __u32 draining_segments(const struct tcp_sock *tp, struct conn *conn, __u32 window, __u64 now_ns)
+{
+	__u64 rtt_ns = (__u64)conn->least_rtt_us * 1000, age_ns, segments;
+	__u32 mss_bytes = tp->mss_cache;
+	__s32 left_bytes;
+
+	if (window < conn->window_segments && !conn->shrunk_ns) {
+		conn->shrunk_ns = now_ns;
+		conn->shrunk_from = conn->window_segments;
+		conn->shrunk_end = tp->snd_nxt;
+	}
+	conn->window_segments = window;
+	if (!conn->shrunk_ns)
+		return window;
+	age_ns = now_ns - conn->shrunk_ns;
+	left_bytes = conn->shrunk_end - tp->snd_una;
+	if (age_ns >= rtt_ns || left_bytes <= 0 || !mss_bytes) {
+		conn->shrunk_ns = 0;
+		return window;
+	}
+	segments = (__u32)left_bytes / mss_bytes + SHARED_SLACK_SEGMENTS + window * (age_ns + TURN_NS) / rtt_ns;
+	if (segments > conn->shrunk_from)
+		segments = conn->shrunk_from;
+	return segments > window ? segments : window;
+}
+
 /* Sets window and pacing to the socket's part of the allocation. */
 static __always_inline void hold(struct sock *sk, struct conn *conn, const struct entry *entry,
 				 struct counters *counters, __u64 now_ns)
@@ -53,7 +84,8 @@ static __always_inline void hold(struct sock *sk, struct conn *conn, const struc
 	__u64 fair = fair_bytes_per_s(entry, counters, conn);
 	__u64 rate_bytes_per_s = part_bytes_per_s(sk, conn, entry, counters, fair, now_ns);
 
-	__u32 window = window_segments(tp, conn, entry, fair) + left_segments(tp, conn);
+	__u32 planned = window_segments(tp, conn, entry, fair);
+	__u32 window = draining_segments(tp, conn, planned, now_ns) + left_segments(tp, conn);
 
 	/* what a flight has left in the air must not keep its repetitions back; pacing holds the rate */
 	if (conn->stands_by && window < in_flight_segments(tp) + MIN_WINDOW_SEGMENTS)

@@ -60,6 +60,11 @@ def by_round_trip(slices_bps, saw):
     return [statistics.fmean(slices_bps[n : n + count]) for n in range(0, len(slices_bps) - count + 1, count)]
 
 
+def means_of_five(slices_bps):
+    """Return the means over each whole five slices."""
+    return [statistics.fmean(slices_bps[n : n + 5]) for n in range(0, len(slices_bps) - 4, 5)]
+
+
 def assert_slices(slices_bps, planned_bps, *, low=1 - AROUND, high=1 + AROUND, what=""):
     """Every slice is between two shares of the plan."""
     outside = [n for n, bps in enumerate(slices_bps) if not low * planned_bps <= bps <= high * planned_bps]
@@ -128,10 +133,16 @@ def test_a_new_rate_is_in_force_within_a_round_trip_on_connections_that_send(see
     assert max(change["paced_after_s"]) <= saw["rtt_s"], f"paced at the new rate after {change['paced_after_s']} s"
     # what was in flight has been delivered one round trip after the first byte by the new plan
     after = 5 * -(-round(saw["rtt_s"] / saw["slice_s"]) // 5)
-    by_five = [
-        statistics.fmean(change["slices_bps"][n : n + 5]) for n in range(after, len(change["slices_bps"]) - 4, 5)
-    ]
+    by_five = means_of_five(change["slices_bps"])[after // 5 :]
     assert_slices(by_five, change["rate_bps"], what=f"five slices each, from slice {after} on")
+
+
+@pytest.mark.long
+def test_connections_go_on_at_a_smaller_rate_while_what_the_larger_has_put_in_flight_drains(seen):
+    smaller, _, smaller_too = seen("change")["changes"]
+    for change in smaller, smaller_too:
+        # the first slice is that of the change itself
+        assert_slices(means_of_five(change["slices_bps"][1:]), change["rate_bps"], what="five slices each")
 
 
 @pytest.mark.long
