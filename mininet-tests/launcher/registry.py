@@ -197,6 +197,14 @@ EXPERIMENTS = (
         1,
     ),
     Experiment(
+        "growth",
+        Group.BENCH,
+        "what the controller's work costs as a site grows, and by which power of the size",
+        "bench.growth",
+        Place.HERE,
+        1,
+    ),
+    Experiment(
         "agent",
         Group.BENCH,
         "what the host agent costs, beside cubic and bbr, and how fast a plan reaches it",

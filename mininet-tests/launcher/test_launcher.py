@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from mininet_tests.bench import growth
 from mininet_tests.lab import commands
 from mininet_tests.launcher import cli, progress, published, registry
 from mininet_tests.launcher.children import followed
@@ -25,7 +26,7 @@ def rooms(kind):
 
 
 def test_examples_in_the_docstrings_are_true():
-    for module in (progress, registry, told):
+    for module in (growth, progress, registry, told):
         assert doctest.testmod(module).failed == 0
 
 

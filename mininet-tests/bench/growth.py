@@ -1,0 +1,225 @@
+"""What the controller's work costs as a site grows: CPU ms by size, in process, and the exponent that fits.
+
+An exponent of 1 is work in proportion to the size, 2 to its square. Each time is the least CPU time of some calls: a
+busy machine makes it little larger.
+"""
+
+import argparse
+import gc
+import json
+import math
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from controller.plan.admission import Request
+from controller.plan.clock import Instant
+from controller.plan.flows import flow_on
+from controller.plan.keys import FlowId
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import LifecycleEvent
+from controller.plan.plan import Flow, PlanInput, planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.ports import port_bursts
+from controller.reports import Reports
+from controller.site import Site
+from controller.state.carried import unsettled
+from controller.state.guard import GuardedState
+from mininet_tests.testing.aims import Aim, at_most, stated
+from topology.network import Host, Link, Network, Switch
+from topology.protocol import FlowClass, Hello
+from topology.wire import Framing
+
+S = 1_000_000
+CIRCUIT_BPS, DELAY_US = 100 * 10**9, 10_000
+NOW = Instant(1_800_000_000 * S, 1_000 * S)
+CALLS = 3
+LEASE_MS = 10_000
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthRow:
+    """A line of the table.
+
+    Attributes:
+        what: is done.
+        counted: what a size is the number of.
+        sizes: at which it is measured.
+        work: gives what is to be timed at a size, with all that it needs made before.
+        aims_ms: by size, the CPU time that it may take.
+    """
+
+    what: str
+    counted: str
+    sizes: tuple[int, ...]
+    work: Callable[[int], Work]
+    aims_ms: dict[int, float]
+
+
+def star(hosts: int, circuits: int) -> Network:
+    """Return a network whose circuits leave one site for as many others, its hosts spread over those in turn.
+
+    The site in the middle has one host, ``archive``, to which all others send.
+    """
+    names = [f"h{n}" for n in range(hosts)]
+    nodes = [Host("archive", "middle", IPv4Address("10.0.0.1"), "")]
+    nodes += [Host(name, f"site-{n % circuits}", IPv4Address(0x0A000002 + n), "") for n, name in enumerate(names)]
+    switches = [Switch("m", "middle", 1), *(Switch(f"s{n}", f"site-{n}", n + 2) for n in range(circuits))]
+    network = Network("star", Framing(), (*nodes, *switches))
+    for number in range(circuits):
+        _join(network, f"s{number}", "m", f"c{number}")
+    _join(network, "archive", "m")
+    for number, name in enumerate(names):
+        _join(network, name, f"s{number % circuits}")
+    return network
+
+
+def _join(network: Network, a_end: str, z_end: str, circuit: str | None = None) -> None:
+    delay_us = DELAY_US if circuit else 1
+    az, za = (Link(CIRCUIT_BPS, delay_us, 10**8, port_no, "", circuit) for port_no in (1, 2))
+    network.add_trunk(a_end, z_end, az, za)
+
+
+def sending(network: Network) -> tuple[Flow, ...]:
+    """Return a flow of each host to the archive."""
+    return tuple(
+        flow_on(network, FlowId(f"to/{h.name}"), FlowClass.URGENT, network.path(h.name, "archive"))
+        for h in network.hosts[1:]
+    )
+
+
+def begun(network: Network, standing: tuple[Flow, ...] = ()) -> GuardedState:
+    """Return the state of a controller that has just begun."""
+    return GuardedState(Site(network, DEFAULT_POLICY, standing, LEASE_MS), lambda: NOW)
+
+
+def longest_rtt(hosts: int) -> Work:
+    """Return what a start asks of its network: the longest round trip; of a network that nobody has asked yet."""
+    fresh = iter([star(hosts, 10) for _ in range(CALLS)])
+    return lambda: next(fresh).longest_rtt_us()
+
+
+def whole_plan(flows: int) -> Work:
+    """Return the making of a whole plan, with as many circuits as flows."""
+    network = star(flows, flows)
+    demand = PlanInput(sending(network))
+    return lambda: planned(2, network, DEFAULT_POLICY, demand)
+
+
+def looks(hosts: int) -> Work:
+    """Return a look at what a start of all hosts needs at each port."""
+    network = star(hosts, 10)
+    plan, paced = planned(2, network, DEFAULT_POLICY, PlanInput(sending(network))), {h.name for h in network.hosts}
+    return lambda: port_bursts(plan, network, paced)
+
+
+def hello(hosts: int) -> Work:
+    """Return what the controller does at the hello of one host, while all the others are there and send."""
+    network = star(hosts, 10)
+    state = begun(network, sending(network))
+    reports = Reports(state)
+    for host in network.hosts[CALLS + 1 :]:
+        with state.changed:
+            state.put_host(host.name, replace(state.reported.hosts[host.name], connected=True))
+    late = iter(network.hosts[1 : CALLS + 1])
+    return lambda: reports.host_up(Hello(next(late).name, "0", "6.12", epoch=0))
+
+
+def tick(reservations: int) -> Work:
+    """Return the question of each tick whether a reservation between two hosts is not what the layers say."""
+    network = star(reservations, 10)
+    state = begun(network)
+    with state.changed:
+        ledger = state.wished.ledger
+        for number, host in enumerate(network.hosts[1:]):
+            asked = Request(host.name, "archive", FlowClass.URGENT, S, NOW.calendar_us, NOW.calendar_us + 3_600 * S)
+            created = Created(f"r{number}", NOW.calendar_us)
+            ledger.hold(asked, created)
+            ledger.happened(created.reservation_id, LifecycleEvent.COMMIT, NOW.calendar_us)
+        ledger.tick(NOW.calendar_us)
+        ledger.saved(ledger.changes(decided=True))
+        state.replan()
+        value = state.value
+    if len(ledger.in_plan()) != reservations:
+        raise AssertionError(f"{len(ledger.in_plan())} of {reservations} are in the plan")
+    return lambda: unsettled(state.site, value, NOW)
+
+
+ROWS = (
+    GrowthRow("start: the longest round trip", "hosts", (100, 300, 1_000), longest_rtt, {}),
+    GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
+    GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
+    GrowthRow("one hello", "sending hosts", (100, 300, 1_000), hello, {}),
+    GrowthRow("tick: is all settled?", "host-to-host reservations", (30, 100, 300), tick, {10_000: 1}),
+)
+
+
+def cpu_ms(work: Work) -> float:
+    """Return the least CPU time of some calls, ms."""
+    gc.collect()
+    times = []
+    for _ in range(CALLS):
+        began_ns = time.process_time_ns()
+        work()
+        times.append(time.process_time_ns() - began_ns)
+    return min(times) / 1e6
+
+
+def exponent(times_ms: Sequence[tuple[int, float]]) -> float:
+    """Return by which power of the size times grow: the slope of the line that fits their logarithms best.
+
+    >>> round(exponent([(10, 3.0), (100, 300.0), (1_000, 30_000.0)]), 3)
+    2.0
+    """
+    sizes, times = ([math.log(one[place]) for one in times_ms] for place in (0, 1))
+    return statistics.linear_regression(sizes, times).slope
+
+
+def measured(row: GrowthRow, sizes: Sequence[int]) -> dict[str, Any]:
+    """Return a row as the report has it."""
+    times_ms = [(size, cpu_ms(row.work(size))) for size in sizes]
+    return {
+        "counted": row.counted,
+        "cpu_ms": [[size, round(ms, 3)] for size, ms in times_ms],
+        "exponent": round(exponent(times_ms), 2),
+    }
+
+
+def aims(rows: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of a report; one at a size that was not measured misses."""
+    return {
+        f"{row.what}, {size:,} {row.counted}, CPU ms": at_most(dict(rows[row.what]["cpu_ms"]).get(size), most_ms)
+        for row in ROWS
+        for size, most_ms in row.aims_ms.items()
+    }
+
+
+def main() -> None:
+    """Run it all, write the file, print what it says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out/growth"), help="folder (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="no more than the two smallest sizes of each row")
+    asked = parser.parse_args()
+    rows: dict[str, Any] = {}
+    for row in ROWS:
+        print(f"bench: {row.what}", file=sys.stderr, flush=True)
+        rows[row.what] = measured(row, row.sizes[:2] if asked.quick else row.sizes)
+    machine = {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()}
+    result = {"rows": rows, "machine": machine} | stated(aims(rows))
+    asked.out.mkdir(parents=True, exist_ok=True)
+    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    for what, seen in rows.items():
+        times = ", ".join(f"{size:,}: {ms:g}" for size, ms in seen["cpu_ms"])
+        print(f"{what}: CPU ms by {seen['counted']} {times}; exponent {seen['exponent']}")
+    print(f"written: {asked.out / 'report.json'}")
+
+
+if __name__ == "__main__":
+    main()
