@@ -82,7 +82,7 @@ def check_request(site: Site, ledger: Ledger, request: Request, now_us: int, res
         raise NotAllowed("start", f"lies {late_s:.3f} s in the past; leave it out to start now")
     check_ends(site.network, request.a_end, request.z_end)
     _check_constraints(site.network, request.constraints)
-    hosts = {host.name for host in site.network.hosts}
+    hosts = site.network.host_names
     if request.selector.has_ports and not {request.a_end, request.z_end} <= hosts:
         raise NotAllowed("connections", "are told apart between two hosts only, not between sites")
 

@@ -2,9 +2,10 @@
 
 from controller.plan.keeping import fits, unkeepable
 from controller.plan.plan import Plan
-from controller.state.carried import STARTING_US, announcement_obstacles
+from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
 from controller.state.lateness import Late, late_promises
+from controller.state.moment import STARTING_US, Moment
 from topology.units import shown_time
 
 
@@ -45,7 +46,8 @@ class PromiseWatch:
         self._late = frozenset(late)
         if now.elapsed_us < state.value.started_us + STARTING_US:
             return  # switches and agents are still being found
-        found = {name: announcement_obstacles(state.site, state.value, one, now) for name, one in known.items()}
+        moment = Moment(state.site, state.value, now)
+        found = {name: announcement_obstacles(moment, one) for name, one in known.items()}
         not_carried = frozenset(name for name, why in found.items() if why and name not in late)
         for name in sorted(not_carried - self._not_carried):
             why = "; ".join(found[name])

@@ -26,6 +26,7 @@ from controller.plan.reservations import Reservation
 from controller.saves import Saved, Saves
 from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
 from controller.state.guard import GuardedState
+from controller.state.moment import Circumstances, Moment
 from controller.store import Store
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class UseCases:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
         self._store = store
+        self._settled: Circumstances | None = None  # in which nothing was left to be settled
         self.saves = Saves(state, store)
         self.saves.read_anew()
 
@@ -246,11 +248,11 @@ class UseCases:
         """Return of each promise why it cannot be carried at this moment; None of one whose time it is not."""
         state = self._state
         with state.changed:
-            now = state.now()
+            moment = Moment(state.site, state.value, state.now())
             return tuple(
-                reservation_obstacles(state.site, state.value, known, now)
+                reservation_obstacles(moment, known)
                 if isinstance(known, Reservation)
-                else announcement_obstacles(state.site, state.value, known, now)
+                else announcement_obstacles(moment, known)
                 for known in promises
             )
 
@@ -266,23 +268,31 @@ class UseCases:
                 state.events.publish(
                     "reservation.failed", level="error", reservation=known.reservation_id, why="the circuit has less"
                 )
-            for known in ledger.in_plan():
-                self._settle(known, now_us)
+            self._settle_all(Moment(state.site, state.value, state.now()))
             saved = self.saves.hand_over_clock()
             state.replan()
         return saved
 
-    def _settle(self, known: Reservation, now_us: int) -> None:
+    def _settle_all(self, moment: Moment) -> None:
+        """Settle each reservation in the plan; none in circumstances in which nothing was left to be settled."""
+        before = moment.circumstances()
+        if before.are(self._settled):
+            return
+        for known in self._state.wished.ledger.in_plan():
+            self._settle(moment, known)
+        self._settled = before if before.are(moment.circumstances()) else None
+
+    def _settle(self, moment: Moment, known: Reservation) -> None:
         """Say active of what every layer carries, and why not of what one does not."""
         name, state, ledger = known.reservation_id, self._state, self._state.wished.ledger
-        lacking = lacks(state.site, state.value, known, state.now())
+        lacking, now_us = lacks(moment, known), moment.now.calendar_us
         if not lacking and known.state is ReservationState.PROVISIONING:
             ledger.happened(name, LifecycleEvent.UP, now_us)
             state.events.publish("reservation.active", reservation=name)
         elif lacking and known.state is ReservationState.ACTIVE:
             ledger.happened(name, LifecycleEvent.LOSE, now_us, lacking)
-            down = state.reported.lines.down(state.elapsed_us())
-            instead = instead_of(ledger, known, now_us, down) if crossed(ledger.network, known.path, down) else ""
+            is_down = crossed(ledger.network, known.path, moment.down)
+            instead = instead_of(ledger, known, now_us, moment.down) if is_down else ""
             more = {"instead": instead} if instead else {}
             state.events.publish("reservation.lost", level="error", reservation=name, why=lacking, **more)
         elif lacking:

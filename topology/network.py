@@ -124,6 +124,7 @@ class Network:
         name: of the network.
         framing: how its segments are wrapped at most: with a tag if any circuit has one.
         hosts: all hosts, in the order they were added.
+        host_names: their names.
         switches: all switches, likewise.
         sites: the names of all sites, in the order of their switches.
         graph: nodes and directed links.
@@ -138,6 +139,7 @@ class Network:
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self._circuits: dict[str, Circuit] = {}
         self._by_name = {host.name: host for host in reversed(self.hosts)}
+        self.host_names = frozenset(self._by_name)
         self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self._joined: dict[str, str] | None = None
         self._circuit_hops: tuple[Hop, ...] = ()

@@ -33,7 +33,7 @@ class Admission:
 
     def __init__(self, market: Market) -> None:
         self._market = market
-        self._hosts = {host.name for host in market.network.hosts}
+        self._hosts = market.network.host_names
         self.claims = Claims()
 
     def decided(self, owner: str, request: Request, now_us: int, present: Present = NOTHING) -> Granted | Refused:

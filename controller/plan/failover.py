@@ -189,4 +189,4 @@ def carries(entry: Entry, name: FlowId, rate_bps: int, network: Network, down: f
 
 def crossed(network: Network, path: Path, down: frozenset[str]) -> tuple[str, ...]:
     """Return the circuits of a path that are down, in its order."""
-    return tuple(name for name in circuits(network, path) if name in down)
+    return tuple(name for name in circuits(network, path) if name in down) if down else ()

@@ -1,25 +1,24 @@
 """Whether a promise is carried by every layer, and if not, what lacks. Pure."""
 
 from controller.plan.announcements import Announcement
-from controller.plan.clock import Instant
 from controller.plan.failover import carries, crossed, late
 from controller.plan.faults import in_the_way
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.site import Site
-from controller.state.desired import circuits_not_up, flow_name, path_now
-from controller.state.value import SiteState, must_replan
+from controller.state.desired import circuits_not_up, flow_name
+from controller.state.moment import Circumstances, Moment
+from controller.state.value import SiteState
 from topology.network import hops
 
-STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
 
-
-def lacks(site: Site, state: SiteState, known: Reservation, now: Instant) -> str:
+def lacks(moment: Moment, known: Reservation) -> str:
     """Return what keeps a reservation whose time it is from being carried; empty if nothing."""
-    if known.state is ReservationState.ACTIVE and _starting(state, now.elapsed_us):
+    state = moment.state
+    if known.state is ReservationState.ACTIVE and moment.is_starting:
         return ""
-    if found := (*_in_the_way(site, state, known, now), *_unchangeable(site, state, known, now)):
+    if found := (*_in_the_way(moment, known), *_unchangeable(moment, known)):
         return found[0]
     if state.installed.in_force is None and state.installed.error:
         return state.installed.error
@@ -30,70 +29,77 @@ def lacks(site: Site, state: SiteState, known: Reservation, now: Instant) -> str
     return absent[0] if absent else ""
 
 
-def unsettled(site: Site, state: SiteState, now: Instant) -> bool:
+def unsettled(moment: Moment) -> bool:
     """Return whether the state of a reservation is not what the layers say."""
     return any(
-        bool(lacks(site, state, known, now)) is (known.state is ReservationState.ACTIVE)
-        for known in state.wished.ledger.in_plan()
+        bool(lacks(moment, known)) is (known.state is ReservationState.ACTIVE)
+        for known in moment.state.wished.ledger.in_plan()
     )
 
 
-def reservation_obstacles(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...] | None:
+class SettledWatch:
+    """Says the same as :func:`unsettled`, and looks at the reservations again only in other circumstances."""
+
+    def __init__(self) -> None:
+        self._seen: Circumstances | None = None
+        self._unsettled = False
+
+    def unsettled(self, moment: Moment) -> bool:
+        """Return whether the state of a reservation is not what the layers say."""
+        circumstances = moment.circumstances()
+        if not circumstances.are(self._seen):
+            self._seen, self._unsettled = circumstances, unsettled(moment)
+        return self._unsettled
+
+
+def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...] | None:
     """Return why a reservation cannot be carried at this moment; none of them if it can, None if it is not its time."""
-    if known.state in ENDED or not known.start_us <= now.calendar_us < known.end_us:
+    if known.state in ENDED or not known.start_us <= moment.now.calendar_us < known.end_us:
         return None
-    path = path_now(site, state.wished, known, state.reported.lines.down(now.elapsed_us), now.calendar_us) or known.path
-    found = _in_the_way(site, state, known, now)
+    site, state = moment.site, moment.state
+    path, found = moment.path_of(known) or known.path, _in_the_way(moment, known)
     return _each_once((*found, *_unable(site, state, path), *_absent(state, (known.a_end, known.z_end))))
 
 
-def announcement_obstacles(site: Site, state: SiteState, known: Announcement, now: Instant) -> tuple[str, ...]:
+def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ...]:
     """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can."""
-    ways = {name: e.flow.path for e in state.desired.plan.entries for name in e.flow.names}
-    down, found = state.reported.lines.down(now.elapsed_us), list[str]()
+    site, state, ways, found = moment.site, moment.state, moment.ways, list[str]()
     for flow in known.flows:
         path = ways.get(flow.name, flow.path)
-        found += [f"{name}: the line is down" for name in crossed(site.network, path, down)]
+        found += [f"{name}: the line is down" for name in crossed(site.network, path, moment.down)]
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.host, flow.target))
-    has_less = any(late([known], state.desired.plan, site.network.framing, now.calendar_us)) and ways.keys() & {
+    has_less = any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)) and ways.keys() & {
         flow.name for flow in known.flows
     }
     return _each_once((*found, *(["the plan has less for it than was promised"] if has_less else [])))
 
 
-def _starting(state: SiteState, elapsed_us: int) -> bool:
-    """Return whether this process has not had the time yet to find its switches and agents, which go on as granted."""
-    return not state.installed.hosts_epoch and elapsed_us < state.started_us + STARTING_US
-
-
-def _in_the_way(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...]:
+def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
     """Return what of a reservation's path is missing; nothing if it is carried another way in full."""
-    network, down = site.network, state.reported.lines.down(now.elapsed_us)
-    path = path_now(site, state.wished, known, down, now.calendar_us)
+    site, state, down = moment.site, moment.state, moment.down
+    network, path = site.network, moment.path_of(known)
     if not path:
-        names = circuits_not_up(site, state.wished, known.path, now.calendar_us)
+        names = circuits_not_up(site, state.wished, known.path, moment.now.calendar_us)
         purchases = [p for name in names for p in state.wished.purchases[name].values()]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
-    name, own = flow_name(known), [e for e in state.desired.plan.entries if e.flow.host == known.a_end]
+    name, own = flow_name(known), moment.by_host.get(known.a_end, ())
     enough = [e.flow.path for e in own if carries(e, name, known.rate_bps, network, down)]
     dead = crossed(network, path, down)
     if dead and not enough:
         return (f"{', '.join(dead)}: the line is down", *_at_ports(site, state, path))
     between_hosts = {known.a_end, known.z_end} <= state.reported.hosts.keys()
-    current = between_hosts and not enough and not must_replan(site, state, now)
+    current = between_hosts and not enough and moment.is_current
     less = ("the plan has less for it than it is promised",) if current else ()
     return (*_at_ports(site, state, enough[0] if dead else path), *less)
 
 
-def _unchangeable(site: Site, state: SiteState, known: Reservation, now: Instant) -> tuple[str, ...]:
+def _unchangeable(moment: Moment, known: Reservation) -> tuple[str, ...]:
     """Return the faults in the way that a reservation takes."""
-    ways = [e.flow.path for e in state.desired.plan.entries if flow_name(known) in e.flow.names]
-    down = state.reported.lines.down(now.elapsed_us)
-    ways.append(path_now(site, state.wished, known, down, now.calendar_us))
-    return in_the_way(site.network, ways[0], state.installed.faults)
+    path = moment.ways.get(flow_name(known)) or moment.path_of(known)
+    return in_the_way(moment.site.network, path, moment.state.installed.faults)
 
 
 def _at_ports(site: Site, state: SiteState, path: Path) -> tuple[str, ...]:

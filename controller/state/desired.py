@@ -142,7 +142,7 @@ def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str
 
 def circuits_not_up(site: Site, wished: Wished, path: tuple[str, ...], now_us: int) -> list[str]:
     """Return the circuits of a path that are bought at need and are not up."""
-    names = circuits(site.network, path)
+    names = circuits(site.network, path) if wished.purchases else ()
     return [name for name in names if name in wished.purchases and not wished.bought_bps(name, now_us)]
 
 
@@ -153,8 +153,8 @@ def flow_name(known: Reservation) -> FlowId:
 
 def _flow(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> Flow | None:
     """Return the flow of a reservation between two hosts; None for one between sites, or without a circuit."""
-    path, hosts = path_now(site, wished, known, down, now_us), {host.name for host in site.network.hosts}
-    if not path or not {known.a_end, known.z_end} <= hosts:
+    path = path_now(site, wished, known, down, now_us)
+    if not path or not {known.a_end, known.z_end} <= site.network.host_names:
         return None
     flow = flow_on(site.network, flow_name(known), known.flow_class, path)
     return replace(flow, wanted_bps=known.rate_bps, floor_bps=known.rate_bps, selector=known.selector)

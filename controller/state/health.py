@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from controller.plan.clock import Instant
 from controller.site import Site
 from controller.state.carried import announcement_obstacles, reservation_obstacles
+from controller.state.moment import Moment
 from controller.state.progress import fallen_back
 from controller.state.value import SiteState
 
@@ -61,9 +62,10 @@ def _hosts(state: SiteState) -> Iterator[str]:
 
 def _promises(site: Site, state: SiteState, now: Instant) -> Iterator[str]:
     """Yield the promises that are not carried as they were made."""
+    moment = Moment(site, state, now)
     for known in state.wished.ledger.carried():
-        for why in reservation_obstacles(site, state, known, now) or ():
+        for why in reservation_obstacles(moment, known) or ():
             yield f"reservation {known.reservation_id}: {why}"
     for announcement in state.wished.ledger.shown_announcements().values():
-        for why in announcement_obstacles(site, state, announcement, now):
+        for why in announcement_obstacles(moment, announcement):
             yield f"announcement {announcement.announcement_id}: {why}"

@@ -8,7 +8,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import Period
 from controller.plan.wiring import SeenPort
 from controller.promise_watch import PromiseWatch
-from controller.state.carried import STARTING_US
+from controller.state.moment import STARTING_US
 from controller.tests.fakes import START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
 from mininet_tests.testing.networks import chile_illinois, chile_illinois_2

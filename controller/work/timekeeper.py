@@ -5,9 +5,10 @@ from dataclasses import replace
 from controller.plan.wiring import CLAIM_US
 from controller.promise_watch import PromiseWatch
 from controller.start_bursts import StartBurstWatch
-from controller.state.carried import unsettled
+from controller.state.carried import SettledWatch
 from controller.state.desired import circuits_down, hosts_absent, plan_beside, plan_input
 from controller.state.guard import GuardedState
+from controller.state.moment import Moment
 from controller.state.value import must_prepare
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch
@@ -44,6 +45,7 @@ class Timekeeper:
         self._use_cases = use_cases
         self._bursts = StartBurstWatch(state)
         self._promises = PromiseWatch(state)
+        self._settled = SettledWatch()
 
     def run(self) -> None:
         """Work until the state says stop."""
@@ -64,7 +66,7 @@ class Timekeeper:
         is_due = state.due_us() < now.sleeping_until_us
         must_plan = state.must_replan() or must_prepare(state.site, now)
         is_behind = must_plan or self._promises.is_behind
-        return now.stopping or is_due or is_behind or unsettled(state.site, now, state.now())
+        return now.stopping or is_due or is_behind or self._settled.unsettled(Moment(state.site, now, state.now()))
 
     def step(self) -> None:
         """Act once. Then look whether a start still fits the buffers."""

@@ -31,6 +31,7 @@ from controller.reports import Reports
 from controller.site import Site
 from controller.state.carried import unsettled
 from controller.state.guard import GuardedState
+from controller.state.moment import Moment
 from mininet_tests.testing.aims import Aim, at_most, stated
 from topology.network import Host, Link, Network, Switch
 from topology.protocol import FlowClass, Hello
@@ -149,7 +150,7 @@ def tick(reservations: int) -> Work:
         value = state.value
     if len(ledger.in_plan()) != reservations:
         raise AssertionError(f"{len(ledger.in_plan())} of {reservations} are in the plan")
-    return lambda: unsettled(state.site, value, NOW)
+    return lambda: unsettled(Moment(state.site, value, NOW))
 
 
 ROWS = (

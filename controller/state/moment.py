@@ -1,0 +1,97 @@
+"""What is asked of the state for each promise, found once for all that are looked at together. Pure."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from controller.plan.clock import Instant
+from controller.plan.keys import FlowId
+from controller.plan.paths import Path
+from controller.plan.plan import Entry
+from controller.plan.reservations import Reservation
+from controller.site import Site
+from controller.state.desired import basis, path_now
+from controller.state.value import SiteState
+
+STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
+
+
+class Circumstances(NamedTuple):
+    """All that decides whether promises are carried; while it is the same, so are the answers.
+
+    Attributes:
+        parts: what is replaced, never changed: the same if they are the same objects.
+        values: the rest, by value.
+    """
+
+    parts: tuple[object, ...]
+    values: tuple[object, ...]
+
+    def are(self, others: "Circumstances | None") -> bool:
+        """Return whether they are the same."""
+        if others is None or self.values != others.values:
+            return False
+        return all(one is other for one, other in zip(self.parts, others.parts, strict=True))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The state at an instant. The ledger in it may change meanwhile: what that decides is asked anew each time.
+
+    Attributes:
+        site: what does not change.
+        state: what does.
+        now: the instant.
+    """
+
+    site: Site
+    state: SiteState
+    now: Instant
+
+    @cached_property
+    def down(self) -> frozenset[str]:
+        """The circuits whose lines are down."""
+        return self.state.reported.lines.down(self.now.elapsed_us)
+
+    @cached_property
+    def by_host(self) -> dict[str, list[Entry]]:
+        """The entries of the desired plan, by the host that sends."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.state.desired.plan.entries:
+            found.setdefault(entry.flow.host, []).append(entry)
+        return found
+
+    @cached_property
+    def ways(self) -> dict[FlowId, Path]:
+        """The paths of the desired plan, by the flow; a plan has each flow once."""
+        return {name: e.flow.path for e in self.state.desired.plan.entries for name in e.flow.names}
+
+    @cached_property
+    def is_starting(self) -> bool:
+        """Whether this process has not had the time yet to find its switches and agents, which go on as granted."""
+        has_begun = self.now.elapsed_us >= self.state.started_us + STARTING_US
+        return not self.state.installed.hosts_epoch and not has_begun
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has changed that the desired plan is made of."""
+        return self.state.wished.version == self.state.desired.basis.wished and self._others_are_current
+
+    @cached_property
+    def _others_are_current(self) -> bool:
+        """Whether that is so of all but the ledger."""
+        known, state = self.state.desired.basis, self.state
+        made_of = basis(self.site, state.wished, state.reported, state.installed, self.now)
+        return replace(made_of, wished=known.wished) == known
+
+    def circumstances(self) -> Circumstances:
+        """Return all that decides, beside a reservation itself, whether it is carried; as it is now."""
+        wished, reported, now_us = self.state.wished, self.state.reported, self.now.calendar_us
+        bought_bps = tuple(wished.bought_bps(circuit, now_us) for circuit in wished.purchases)
+        parts = wished.ledger, wished.purchases, reported.wiring, reported.alarms
+        decided = wished.version, reported.connected, self.down, bought_bps, self.is_starting, self.is_current
+        return Circumstances((*parts, self.state.installed, self.state.desired), decided)
+
+    def path_of(self, known: Reservation) -> Path:
+        """Return the path that a reservation takes now; empty if none of its circuits that are bought is up."""
+        return path_now(self.site, self.state.wished, known, self.down, self.now.calendar_us)
