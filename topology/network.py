@@ -143,6 +143,7 @@ class Network:
         self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self._joined: dict[str, str] | None = None
         self._circuit_hops: tuple[Hop, ...] = ()
+        self._inner_hops: tuple[Hop, ...] = ()
         for node in nodes:
             self.graph.add_node(node.name, node=node)
 
@@ -168,7 +169,7 @@ class Network:
         """Forget what was found while the network had other links."""
         self._paths.clear()
         self._joined = None
-        self._circuit_hops = ()
+        self._circuit_hops, self._inner_hops = (), ()
 
     def add_circuit(self, name: str, ends: tuple[str, str]) -> None:
         """Note that the links between two switches are a circuit, seen from the first of them."""
@@ -235,6 +236,17 @@ class Network:
         if not self._circuit_hops:
             self._circuit_hops = tuple(Hop(t, h) for t, h, link in self.links() if link.circuit is not None)
         return tuple((*hop, self.link(*hop)) for hop in self._circuit_hops)
+
+    def hops_between(self, *ends: str) -> Iterator[Hop]:
+        """Yield every hop without a host at an end of it, but for those named here; one between two of them twice."""
+        if not self._inner_hops:
+            inner = (Hop(t, h) for t, h, _ in self.links() if t not in self.host_names and h not in self.host_names)
+            self._inner_hops = tuple(inner)
+        yield from self._inner_hops
+        others = self.host_names - set(ends)
+        for end in set(ends) & self.host_names & set(self.graph):
+            yield from (Hop(end, head) for head in self.graph.successors(end) if head not in others)
+            yield from (Hop(tail, end) for tail in self.graph.predecessors(end) if tail not in others)
 
     def edge_switch(self, site: str) -> Switch:
         """Return the switch at the edge of a site.

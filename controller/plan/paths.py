@@ -69,10 +69,10 @@ def default_path(network: Network, source: str, target: str, down: frozenset[str
 
 def _allowed(network: Network, source: str, target: str, constraints: Constraints) -> "nx.DiGraph[str]":
     """Return the network without what is excluded, and without hosts that are not an end; delays are at least 1."""
-    hosts = {host.name for host in network.hosts} - {source, target}
-    gone = hosts | set(constraints.exclude)
+    gone = set(constraints.exclude)
     graph: nx.DiGraph[str] = nx.DiGraph()
-    for tail, head, link in network.links():
+    for tail, head in network.hops_between(source, target):
+        link = network.link(tail, head)
         if tail not in gone and head not in gone and link.circuit not in gone:
             graph.add_edge(tail, head, delay_us=link.delay_us + 1)
     return graph

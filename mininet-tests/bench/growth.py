@@ -21,6 +21,7 @@ from typing import Any
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
 from controller.plan.flows import flow_on
+from controller.plan.kept_ledger import KeptLedger
 from controller.plan.keys import FlowId
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
@@ -133,6 +134,18 @@ def hello(hosts: int) -> Work:
     return lambda: reports.host_up(Hello(next(late).name, "0", "6.12", epoch=0))
 
 
+def first_decision(hosts: int) -> Work:
+    """Return the decision about a reservation between two hosts that nobody has asked about yet."""
+    network = star(hosts, 10)
+    ledger, late = KeptLedger(network, DEFAULT_POLICY), iter(network.hosts[1:])
+
+    def decide() -> object:
+        asked = Request(next(late).name, "archive", FlowClass.URGENT, S, NOW.calendar_us, NOW.calendar_us + 3_600 * S)
+        return ledger.hold(asked, Created(asked.a_end, NOW.calendar_us))
+
+    return decide
+
+
 def active(reservations: int) -> Moment:
     """Return a moment at which it is the time of so many reservations between two hosts."""
     network = star(reservations, 10)
@@ -171,8 +184,9 @@ ROWS = (
     GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
     GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
     GrowthRow("one hello", "sending hosts", (100, 300, 1_000), hello, {}),
+    GrowthRow("first decision of a pair", "hosts", (100, 300, 1_000), first_decision, {}),
     GrowthRow("is all settled? after a change", "host-to-host reservations", (100, 300, 1_000), tick, {}),
-    GrowthRow("is all settled? in a tick", "host-to-host reservations", (100, 300, 1_000), idle_tick, {1_000: 1}),
+    GrowthRow("is all settled? in a tick", "host-to-host reservations", (100, 1_000, 10_000), idle_tick, {10_000: 1}),
 )
 
 

@@ -1,8 +1,12 @@
-"""Networks that Hypothesis draws, up to eight sites, as their files have them."""
+"""Networks that Hypothesis draws: up to eight sites as their files have them, and some that no file has."""
 
+from ipaddress import IPv4Address
 from typing import Any
 
 from hypothesis import strategies as st
+
+from topology.network import Host, Line, Link, Network, Switch
+from topology.wire import Framing
 
 _rates = st.sampled_from(["100 Mbit/s", "400 Mbit/s", "1 Gbit/s", "2.5 Gbit/s", "9999999999 bit/s", "100 Gbit/s"])
 _vlans = st.none() | st.integers(1, 4094)
@@ -47,3 +51,23 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
             ends[end] |= port(site) | ({} if vlan is None else {"vlan": vlan})
         circuits[f"c{number}"] = circuit | ends
     return {"name": "drawn", "mtu": draw(st.sampled_from([1500, 9000])), "sites": sites, "circuits": circuits}
+
+
+@st.composite
+def tangles(draw: st.DrawFn) -> Network:
+    """Networks that no file has: hosts at several switches, at none or at each other, ties, each way another delay."""
+    hosts = [Host(f"h{n}", "s", IPv4Address(n + 1), "") for n in range(draw(st.integers(1, 4)))]
+    switches = [Switch(f"{draw(st.sampled_from('aiz'))}{n}", "s", n) for n in range(draw(st.integers(1, 5)))]
+    network = Network("tangle", Framing(), (*hosts, *switches))
+    names = draw(st.permutations([*network.graph]))
+    pairs = [(a, z) for i, a in enumerate(names) for z in names[:i]]
+    for number, (a, z) in enumerate(draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []):
+        name = draw(st.sampled_from([None, f"c{number}"]))
+        az, za = (Link(10**9, draw(st.integers(0, 2)), 0, 1, "p", name) for _ in range(2))
+        if name and {a, z} <= {s.name for s in switches} and draw(st.booleans()):
+            line = Line(name)
+            network.graph.add_node(name, node=line)
+            network.add_line((a, z), line, az, za)
+        else:
+            network.add_trunk(a, z, az, za)
+    return network

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_tests.testing.drawn import sections
+from mininet_tests.testing.drawn import sections, tangles
 from mininet_tests.testing.networks import asc_ring, chile_illinois_2
-from topology.network import Host, Line, Link, Network, Switch
+from topology.network import Host, Link, Network, Switch
 from topology.network_file import network_of
 from topology.problems import Problems
 from topology.wire import Framing
@@ -39,26 +39,6 @@ def found(network, source, target, down):
 
 def link(delay_us, circuit=None):
     return Link(10**9, delay_us, 0, 1, "p", circuit)
-
-
-@st.composite
-def tangles(draw):
-    """Networks that no file has: hosts at several switches, at none or at each other, ties, each way another delay."""
-    hosts = [Host(f"h{n}", "s", IPv4Address(n + 1), "") for n in range(draw(st.integers(1, 4)))]
-    switches = [Switch(f"{draw(st.sampled_from('aiz'))}{n}", "s", n) for n in range(draw(st.integers(1, 5)))]
-    network = Network("tangle", Framing(), (*hosts, *switches))
-    names = draw(st.permutations([node.name for node in (*hosts, *switches)]))
-    pairs = [(a, z) for i, a in enumerate(names) for z in names[:i]]
-    for number, (a, z) in enumerate(draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []):
-        name = draw(st.sampled_from([None, f"c{number}"]))
-        az, za = (link(draw(st.integers(0, 2)), name) for _ in range(2))
-        if name and {a, z} <= {s.name for s in switches} and draw(st.booleans()):
-            line = Line(name)
-            network.graph.add_node(name, node=line)
-            network.add_line((a, z), line, az, za)
-        else:
-            network.add_trunk(a, z, az, za)
-    return network
 
 
 @st.composite

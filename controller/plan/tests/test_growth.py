@@ -3,18 +3,21 @@
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.plan import paths, ports
 from controller.plan import plan as planning
-from controller.plan import ports
 from controller.plan.flows import flow_on
 from controller.plan.keys import ClassShare
 from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry, planned
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.reservations import Constraints
 from controller.plan.shares import class_shares
 from controller.plan.tests.factories import any_network, demands_in
+from mininet_tests.testing.drawn import tangles
 from topology.network import Hop, Host, Link, Network, Switch
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
@@ -107,6 +110,29 @@ def test_a_look_at_starts_that_goes_along_flows_finds_what_one_over_all_links_fi
     plan = planned(2, network, DEFAULT_POLICY, data.draw(demands(network)))
     paced = data.draw(st.sets(st.sampled_from([h.name for h in network.hosts])))
     assert ports.port_bursts(plan, network, paced) == link_by_link(plan, network, paced)
+
+
+def allowed_among_all(network, source, target, constraints):
+    """The links that a path may take, as they were found at first: by a look at all there are."""
+    gone = ({host.name for host in network.hosts} - {source, target}) | set(constraints.exclude)
+    graph = nx.DiGraph()
+    for tail, head, link in network.links():
+        if tail not in gone and head not in gone and link.circuit not in gone:
+            graph.add_edge(tail, head, delay_us=link.delay_us + 1)
+    return graph
+
+
+@given(st.data(), tangles())
+def test_paths_are_sought_among_the_same_links_without_a_look_at_all_hosts(data, network):
+    names = st.sampled_from([*network.graph, *(circuit.name for circuit in network.circuits)])
+    nodes = st.sampled_from([*network.graph])
+    asked = data.draw(nodes), data.draw(nodes), Constraints(exclude=tuple(data.draw(st.lists(names, max_size=2))))
+    allowed = paths._allowed(network, *asked)
+    assert nx.to_dict_of_dicts(allowed) == nx.to_dict_of_dicts(allowed_among_all(network, *asked))
+    found = paths.candidates(network, *asked)
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(paths, "_allowed", allowed_among_all)
+        assert found == paths.candidates.__wrapped__(network, *asked)
 
 
 @pytest.fixture
