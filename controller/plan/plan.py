@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
@@ -155,7 +156,7 @@ class LinkPlan:
     classes: dict[FlowClass, ClassLimits]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The bandwidth plan. Even epochs are settled, odd ones are on the way between two.
 
@@ -173,7 +174,15 @@ class Plan:
 
     def of_host(self, host: str) -> tuple[Entry, ...]:
         """Return the entries of one sending host."""
-        return tuple(e for e in self.entries if e.flow.host == host)
+        return self._by_host.get(host, ())
+
+    @cached_property
+    def _by_host(self) -> dict[str, tuple[Entry, ...]]:
+        """The entries by sending host: each asks for its own, and all of them after each change."""
+        found: dict[str, list[Entry]] = {}
+        for one in self.entries:
+            found.setdefault(one.flow.host, []).append(one)
+        return {host: tuple(entries) for host, entries in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
         purchases = [p for name in names for p in state.wished.purchases[name].values()]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
-    name, own = flow_name(known), moment.by_host.get(known.a_end, ())
+    name, own = flow_name(known), state.desired.plan.of_host(known.a_end)
     enough = [e.flow.path for e in own if carries(e, name, known.rate_bps, network, down)]
     dead = crossed(network, path, down)
     if dead and not enough:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from controller.plan.clock import Instant
 from controller.plan.keys import FlowId
 from controller.plan.paths import Path
-from controller.plan.plan import Entry
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import basis, path_now
@@ -54,14 +53,6 @@ class Moment:
         return self.state.reported.lines.down(self.now.elapsed_us)
 
     @cached_property
-    def by_host(self) -> dict[str, list[Entry]]:
-        """The entries of the desired plan, by the host that sends."""
-        found: dict[str, list[Entry]] = {}
-        for entry in self.state.desired.plan.entries:
-            found.setdefault(entry.flow.host, []).append(entry)
-        return found
-
-    @cached_property
     def ways(self) -> dict[FlowId, Path]:
         """The paths of the desired plan, by the flow; a plan has each flow once."""
         return {name: e.flow.path for e in self.state.desired.plan.entries for name in e.flow.names}
@@ -89,7 +80,7 @@ class Moment:
         wished, reported, now_us = self.state.wished, self.state.reported, self.now.calendar_us
         bought_bps = tuple(wished.bought_bps(circuit, now_us) for circuit in wished.purchases)
         parts = wished.ledger, wished.purchases, reported.wiring, reported.alarms
-        decided = wished.version, reported.connected, self.down, bought_bps, self.is_starting, self.is_current
+        decided = wished.version, reported.demands, self.down, bought_bps, self.is_starting, self.is_current
         return Circumstances((*parts, self.state.installed, self.state.desired), decided)
 
     def path_of(self, known: Reservation) -> Path:

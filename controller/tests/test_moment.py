@@ -31,11 +31,6 @@ class AtEachLook(Moment):
     """The same, found as it was at first: all entries, and all that a plan is made of, for each promise."""
 
     @property
-    def by_host(self):
-        """The entries of each host."""
-        return {host: [e for e in self.state.desired.plan.entries if e.flow.host == host] for host in HOSTS}
-
-    @property
     def ways(self):
         """The path of each flow, the first that is found."""
         entries = self.state.desired.plan.entries

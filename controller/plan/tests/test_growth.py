@@ -90,7 +90,10 @@ def demands(draw, network):
 def test_a_plan_that_looks_at_each_flow_where_it_goes_is_the_one_that_looks_at_all_everywhere(data):
     network = data.draw(any_network)
     demand = data.draw(demands(network))
-    assert planned(2, network, DEFAULT_POLICY, demand) == flow_by_flow(2, network, DEFAULT_POLICY, demand)
+    plan = planned(2, network, DEFAULT_POLICY, demand)
+    assert plan == flow_by_flow(2, network, DEFAULT_POLICY, demand)
+    for host in network.hosts:
+        assert plan.of_host(host.name) == tuple(e for e in plan.entries if e.flow.host == host.name)
 
 
 def link_by_link(plan, network, paced):
