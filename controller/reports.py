@@ -10,6 +10,7 @@ from controller.plan.plan import Entry, Plan
 from controller.plan.ports import PortBurst
 from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carried, port_links
 from controller.start_bursts import start_bursts
+from controller.state.desired import circuits_down
 from controller.state.faults import note_back, note_failed, switch_gone
 from controller.state.grants import taken_over
 from controller.state.guard import GuardedState
@@ -61,6 +62,8 @@ class Reports:
         self._state = state
         self._began_us = state.now_us()
         self._declined: dict[str, Declined] = {}  # by host, what was said of it last
+        self._watched_of: tuple[object, ...] | None = None  # what decides which flows are watched, as it was then
+        self._watched: Mapping[str, tuple[FlowId, ...]] = {}
         self._switches = {switch.dpid: switch for switch in state.site.network.switches}
 
     def view(self) -> View:
@@ -106,13 +109,12 @@ class Reports:
             if host is None:
                 return None
             # What was under way goes on until the host says what it knows of it.
-            known = flows(state.site, state.value, state.now())
-            watched: dict[str, bool] = {flow.name: True for flow in known if flow.host == name and flow.standby_bps}
-            wants = {**watched, **host.wants}
+            wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
+            wants |= host.wants
             up = replace(host, connected=True, kernel=hello.kernel, wants=wants, since_us=state.now_us())
             state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}))
             plan = state.installed.meters
-            state.demand_changed()
+            state.hosts_changed()
             if hello.epoch is not None and not host.leases.grants:
                 host = self._taken_over(hello, hello.epoch)
                 if hello.epoch >= state.desired.plan.epoch:  # it will decline ours: another controller is at work
@@ -121,6 +123,24 @@ class Reports:
             if plan is not None and plan.epoch == state.installed.hosts_epoch >= host.sent_epoch:
                 return state.grant(name, plan.epoch, plan.of_host(name))
             return state.grant(name, host.sent_epoch, host.sent)
+
+    def _watched_flows(self) -> Mapping[str, tuple[FlowId, ...]]:
+        """Return, by host, its flows that are asked whether they send; under the lock.
+
+        They are found once for all hosts that call before another flow comes or takes another way.
+        """
+        site, now, at = self._state.site, self._state.value, self._state.now()
+        wished, due_us = now.wished, now.wished.ledger.due_us()
+        bought_bps = tuple(wished.bought_bps(circuit, at.calendar_us) for circuit in wished.purchases)
+        made_of = wished.version, bought_bps, circuits_down(site, now.reported, at.elapsed_us)
+        is_due = due_us is not None and due_us <= at.calendar_us
+        if is_due or made_of != self._watched_of:
+            watched: dict[str, tuple[FlowId, ...]] = {}
+            for flow in flows(site, now, at):
+                if flow.standby_bps:
+                    watched[flow.host] = (*watched.get(flow.host, ()), flow.name)
+            self._watched_of, self._watched = None if is_due else made_of, watched
+        return self._watched
 
     def _taken_over(self, hello: Hello, epoch: int) -> HostState:
         """Take in what a host still acts on from before this controller began; under the lock.
@@ -146,8 +166,7 @@ class Reports:
             leases = known.leases.lost(state.elapsed_us(), state.site.lease_ms * 1000)
             down = replace(known, connected=False, away_us=state.elapsed_us(), leases=leases, since_us=state.now_us())
             state.put_host(host, down)
-            state.demand_changed()
-            state.changed.notify_all()
+            state.hosts_changed()
 
     def host_applied(self, host: str, applied: Applied) -> None:
         """Note that a host's kernel holds an epoch."""

@@ -133,6 +133,11 @@ class GuardedState:
         self.put(reported=replace(self.reported, demands=self.reported.demands + 1))
         self.replan()
 
+    def hosts_changed(self) -> None:
+        """Note that a host has come or gone. The clock's thread plans once for all that come together."""
+        self.put(reported=replace(self.reported, demands=self.reported.demands + 1))
+        self.changed.notify_all()
+
     def grant_anew(self) -> None:
         """Give the desired plan another epoch, for a host that acts on it only once it is newer."""
         before = self.desired

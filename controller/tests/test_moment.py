@@ -14,7 +14,7 @@ from controller.state import carried
 from controller.state.carried import SettledWatch, lacks, reservation_obstacles, unsettled
 from controller.state.moment import Moment
 from controller.state.reported import PlaceAlarm
-from controller.state.value import must_replan
+from controller.state.value import flows, must_replan
 from controller.tests.fakes import LS1, FakeSite, image, ready_site
 from mininet_tests.testing.networks import chile_illinois_2
 from topology.protocol import FlowClass
@@ -56,7 +56,15 @@ def held(site, number, host, rate_bps, seconds):
         site.use_cases.commit(f"r{number}").saved.result()
 
 
+def watched(site, state, now):
+    """The flows of each host that are asked whether they send, found anew."""
+    found = flows(site, state, now)
+    by_host = {f.host: tuple(g.name for g in found if g.host == f.host and g.standby_bps) for f in found}
+    return {host: names for host, names in by_host.items() if names}
+
+
 steps = st.one_of(
+    st.tuples(st.just("announce"), st.sampled_from([10**6, 10**9])),
     st.tuples(st.just("hold"), st.sampled_from(HOSTS[:4]), st.sampled_from([10**6, 2 * 10**8]), st.integers(1, 60)),
     st.tuples(st.sampled_from(["attach", "gone"]), st.sampled_from(HOSTS)),
     st.tuples(st.just("port"), st.sampled_from(PORTS), st.booleans()),
@@ -71,6 +79,8 @@ def done(site, number, step):
     match step:
         case "hold", host, rate_bps, seconds:
             held(site, number, host, rate_bps, seconds)
+        case "announce", size_bytes:
+            site.announce(image(f"image{number}", size_bytes=size_bytes))
         case "attach", host:
             site.attach(host)
         case "gone", host:
@@ -98,6 +108,7 @@ def test_whatever_happens_the_answers_are_those_of_a_look_at_everything(happenin
         with site.state.changed:
             whole = site.state.site, site.state.value, site.state.now()
             ours, theirs = Moment(*whole), AtEachLook(*whole)
+            assert site.reports._watched_flows() == watched(*whole)
             for known in site.state.wished.ledger.reservations.values():
                 assert reservation_obstacles(ours, known) == reservation_obstacles(theirs, known)
             for known in site.state.wished.ledger.in_plan():

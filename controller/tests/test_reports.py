@@ -9,7 +9,9 @@ from controller.plan.admission import Refused
 from controller.plan.announcements import Announcement
 from controller.plan.invariant import violations
 from controller.plan.transitions import Stage
-from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site
+from controller.state import value
+from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site, watch_of
+from controller.work.timekeeper import Timekeeper
 from topology.network import Hop
 from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, Telemetry
 
@@ -81,7 +83,38 @@ def test_a_host_that_is_gone_keeps_the_share_of_its_announcement(site):
     site.demand("base20", wants=False)
     assert site.value.desired.plan.entries != before
     site.reports.host_down("base20")
+    site.use_cases.tick()
     assert [e.frame_bps for e in site.value.desired.plan.entries] == [e.frame_bps for e in before]
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """The epochs of the plans that are made."""
+    made, plan = [], value.desired_plan
+    monkeypatch.setattr(value, "desired_plan", lambda *asked: made.append(asked[-2]) or plan(*asked))
+    return made
+
+
+@pytest.mark.parametrize("come", [True, False], ids=["come", "go"])
+def test_hosts_that_come_or_go_together_are_one_plan_which_the_clocks_thread_is_woken_for(site, plans, come):
+    under_way(site)
+    hosts = [host.name for host in site.state.site.network.hosts]
+    if come:
+        for host in hosts:
+            site.reports.host_down(host)
+        site.use_cases.tick()
+    plans.clear()
+    timekeeper = Timekeeper(site.state, site.use_cases, watch_of(site))
+    for host in hosts:
+        if come:
+            site.attach(host)
+        else:
+            site.reports.host_down(host)
+        with site.state.changed:
+            assert timekeeper._woken()
+    assert plans == []
+    site.use_cases.tick()
+    assert len(plans) == 1
 
 
 def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_send(site):

@@ -80,6 +80,7 @@ def test_after_a_restart_reservations_announcements_calendar_timers_and_plan_are
     site.announce(AnnouncementRequest("image", FlowClass.URGENT, 10**8, ("base20", "base21"), "arch"))
     for host in site.value.reported.hosts:
         site.reports.host_down(host)  # as the new process sees them
+    site.use_cases.tick()
     after, use_cases = after_restart(site)
     assert value_of(after).wished.ledger.reservations == site.value.wished.ledger.reservations
     assert value_of(after).wished.ledger.announcements == site.value.wished.ledger.announcements

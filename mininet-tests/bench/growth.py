@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -122,16 +122,20 @@ def looks(hosts: int) -> Work:
     return lambda: port_bursts(plan, network, paced)
 
 
-def hello(hosts: int) -> Work:
-    """Return what the controller does at the hello of one host, while all the others are there and send."""
+def hellos(hosts: int) -> Work:
+    """Return what the controller does when all hosts call at once, each with a flow to send, until that is planned."""
     network = star(hosts, 10)
-    state = begun(network, sending(network))
-    reports = Reports(state)
-    for host in network.hosts[CALLS + 1 :]:
-        with state.changed:
-            state.put_host(host.name, replace(state.reported.hosts[host.name], connected=True))
-    late = iter(network.hosts[1 : CALLS + 1])
-    return lambda: reports.host_up(Hello(next(late).name, "0", "6.12", epoch=0))
+    fresh = iter([begun(network, sending(network)) for _ in range(CALLS)])
+
+    def call() -> None:
+        state = next(fresh)
+        reports = Reports(state)
+        for host in network.hosts:
+            reports.host_up(Hello(host.name, "0", "6.12", epoch=0))
+        with state.changed:  # as the clock's thread, which they have woken
+            state.replan()
+
+    return call
 
 
 def first_decision(hosts: int) -> Work:
@@ -183,7 +187,7 @@ ROWS = (
     GrowthRow("start: the longest round trip", "hosts", (100, 300, 1_000), longest_rtt, {}),
     GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
     GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
-    GrowthRow("one hello", "sending hosts", (100, 300, 1_000), hello, {}),
+    GrowthRow("all hosts call at once", "sending hosts", (100, 300, 1_000), hellos, {1_000: 10_000}),
     GrowthRow("first decision of a pair", "hosts", (100, 300, 1_000), first_decision, {}),
     GrowthRow("is all settled? after a change", "host-to-host reservations", (100, 300, 1_000), tick, {}),
     GrowthRow("is all settled? in a tick", "host-to-host reservations", (100, 1_000, 10_000), idle_tick, {10_000: 1}),
