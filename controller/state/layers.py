@@ -1,5 +1,7 @@
 """What each layer lets through at this moment. Pure."""
 
+from collections.abc import Sequence
+
 from controller.plan.failover import turned
 from controller.plan.invariant import Layers
 from controller.plan.plan import Entry
@@ -33,22 +35,27 @@ def layers(site: Site, state: SiteState, elapsed_us: int) -> dict[Hop, Layers]:
     is_unknown = not state.installed.hosts_epoch or state.reported.unknown_until_us(elapsed_us) is not None
     entries, plan = acting(state.reported, state.installed, elapsed_us), state.desired.plan
     dead = {Hop(t, h) for t, h, link in site.network.circuit_links if link.circuit in plan.down}
+    by_link: dict[Hop, list[Entry]] = {}
+    for entry in entries:
+        for hop in dict.fromkeys(entry.flow.links):
+            by_link.setdefault(hop, []).append(entry)
     return {
         name: Layers({}, {}, {}, 0)
         if name in dead
-        else _on_link(name, link.circuit_bps, entries, state.installed, is_unknown=is_unknown)
+        else _on_link(name, link.circuit_bps, by_link.get(name, ()), state.installed, is_unknown=is_unknown)
         for name, link in plan.links.items()
     }
 
 
 def _on_link(
-    link: Hop, circuit_bps: int, entries: tuple[Entry, ...], installed: Installed, *, is_unknown: bool
+    link: Hop, circuit_bps: int, crossing: Sequence[Entry], installed: Installed, *, is_unknown: bool
 ) -> Layers:
-    crossing = [e for e in entries if link in e.flow.links]
     meters = installed.meters.links[link].classes if installed.meters else {}
     queues = installed.queues.links[link].classes if installed.queues else {}
     meters_bps = {c: limits.meter_bps for c, limits in meters.items()}
-    known_bps = {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
+    known_bps = dict.fromkeys(FlowClass, 0)
+    for entry in crossing:
+        known_bps[entry.flow.flow_class] += entry.frame_bps
     return Layers(
         dict.fromkeys(FlowClass, 0) | meters_bps if is_unknown else known_bps,
         meters_bps,

@@ -12,6 +12,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.tests.factories import flow
 from controller.state import carried
 from controller.state.carried import SettledWatch, lacks, reservation_obstacles, unsettled
+from controller.state.layers import acting, layers
 from controller.state.moment import Moment
 from controller.state.reported import PlaceAlarm
 from controller.state.value import flows, must_replan
@@ -63,6 +64,16 @@ def watched(site, state, now):
     return {host: names for host, names in by_host.items() if names}
 
 
+def used_bps(state, hop, layer, elapsed_us):
+    """What hosts may send over a link, by a look at all entries; or all that meters let through, if nobody knows."""
+    if not layer.circuit_bps:  # it is down
+        return {}
+    if not state.installed.hosts_epoch or state.reported.unknown_until_us(elapsed_us) is not None:
+        return dict.fromkeys(FlowClass, 0) | layer.meters_bps
+    crossing = [e for e in acting(state.reported, state.installed, elapsed_us) if hop in e.flow.links]
+    return {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
+
+
 steps = st.one_of(
     st.tuples(st.just("announce"), st.sampled_from([10**6, 10**9])),
     st.tuples(st.just("hold"), st.sampled_from(HOSTS[:4]), st.sampled_from([10**6, 2 * 10**8]), st.integers(1, 60)),
@@ -108,6 +119,9 @@ def test_whatever_happens_the_answers_are_those_of_a_look_at_everything(happenin
         with site.state.changed:
             whole = site.state.site, site.state.value, site.state.now()
             ours, theirs = Moment(*whole), AtEachLook(*whole)
+            at_us = site.state.elapsed_us()
+            for hop, layer in layers(*whole[:2], at_us).items():
+                assert layer.hosts_bps == used_bps(site.value, hop, layer, at_us)
             assert site.reports._watched_flows() == watched(*whole)
             for known in site.state.wished.ledger.reservations.values():
                 assert reservation_obstacles(ours, known) == reservation_obstacles(theirs, known)
