@@ -15,7 +15,7 @@ from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.events import Value
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
-from controller.plan.availability import Availability, Question, availability
+from controller.plan.availability import Availability, Question, asked_of, availability
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.failover import crossed
@@ -181,17 +181,19 @@ class UseCases:
             return Counter(known.state for known in ledger.shown().values()), Counter(ledger.left)
 
     def availability(self, question: Question) -> tuple[Availability, ...]:
-        """Return what is free along each path.
+        """Return what is free along each path. Others wait for no more than a copy of what is booked there.
 
         Raises:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: the time is empty, or over.
         """
+        network = self._state.site.network
+        check_ends(network, question.a_end, question.z_end)
+        resources = asked_of(question, network)
         with self._state.changed:
-            now_us = self._now()
-            check_ends(self._state.site.network, question.a_end, question.z_end)
-            check_times(question.start_us, question.end_us, now_us)
-            return availability(question, self._state.site.network, self._state.wished.ledger.calendar)
+            check_times(question.start_us, question.end_us, self._now())
+            free = self._state.wished.ledger.calendar.free_of(resources)
+        return availability(question, network, free)
 
     # Announcements.
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from controller.plan.admission import node_of
 from controller.plan.calendar import Calendar
-from controller.plan.paths import candidates
+from controller.plan.keys import Resource
+from controller.plan.paths import Path, candidates
 from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
 from controller.plan.resources import need
 from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
@@ -62,15 +63,28 @@ class Availability:
     thriftiest: ConstantRate | None
 
 
+def asked_of(question: Question, network: Network) -> frozenset[Resource]:
+    """Return the resources that an answer looks at.
+
+    Raises:
+        UnknownNode: an end is neither a host nor a site.
+    """
+    needs = (need(network, (path,), question.flow_class) for path in _paths(question, network))
+    return frozenset(resource for one in needs for resource, _ in one.shares_ppm)
+
+
 def availability(question: Question, network: Network, calendar: Calendar) -> tuple[Availability, ...]:
     """Return what is free along each candidate path, the nearest path first.
 
     Raises:
         UnknownNode: an end is neither a host nor a site.
     """
+    return tuple(_along(path, question, network, calendar) for path in _paths(question, network))
+
+
+def _paths(question: Question, network: Network) -> tuple[Path, ...]:
     ends = node_of(network, question.a_end), node_of(network, question.z_end)
-    paths = candidates(network, *ends, question.constraints)
-    return tuple(_along(path, question, network, calendar) for path in paths)
+    return candidates(network, *ends, question.constraints)
 
 
 def _along(path: tuple[str, ...], question: Question, network: Network, calendar: Calendar) -> Availability:

@@ -76,6 +76,13 @@ class Calendar:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
+    def free_of(self, resources: Iterable[Resource]) -> "Calendar":
+        """Return what is free of some resources now as a calendar of its own, to be asked without this one."""
+        found = Calendar({})
+        found._free = {resource: self._free[resource].copied() for resource in resources}
+        found._capacity = {resource: self._capacity[resource].copied() for resource in found._free}
+        return found
+
     def has_resource(self, resource: Resource) -> bool:
         """Return whether there is a resource of this name."""
         return resource in self._capacity

@@ -29,6 +29,13 @@ class _Block:
             self.values[first:last] = [value + amount for value in self.values[first:last]]
             self.measure()
 
+    def copied(self) -> "_Block":
+        """Return one with the same breakpoints that goes its own way."""
+        new = _Block.__new__(_Block)
+        new.times, new.values, new.offset = self.times.copy(), self.values.copy(), self.offset
+        new.least, new.most = self.least, self.most
+        return new
+
     def measure(self) -> None:
         """Work out ``least`` and ``most`` again."""
         self.least = min(self.values) + self.offset
@@ -62,6 +69,12 @@ class Steps:
         return isinstance(other, Steps) and list(self.breakpoints()) == list(other.breakpoints())
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def copied(self) -> "Steps":
+        """Return the same function, which goes its own way from then on."""
+        new = Steps()
+        new._blocks, new._heads = [block.copied() for block in self._blocks], self._heads.copy()
+        return new
 
     def add(self, start: int, end: int, amount: int) -> None:
         """Add ``amount`` over ``[start, end)``.

@@ -46,6 +46,19 @@ def capacity(capacity_changes, resource, at):
     return CAPACITY + sum(c for name, (start, end), c in capacity_changes if name == resource and start <= at < end)
 
 
+@given(st.lists(bookings, max_size=6), changes, st.lists(bookings, max_size=3), bookings)
+def test_a_copy_of_what_is_free_says_the_same_and_keeps_to_it(held, capacity_changes, later, asked):
+    whole, same = calendar(held, capacity_changes), calendar(held, capacity_changes)
+    resources = {resource for resource, _ in asked.need.shares_ppm}
+    copy = whole.free_of(resources)
+    for name, booking in enumerate(later):
+        whole.book(f"later {name}", booking)
+    assert [*copy.rates(asked.need, 0, SPAN)] == [*same.rates(asked.need, 0, SPAN)]
+    begins = (asked.need, asked.rate_bps, asked.end_us - asked.start_us, 0, SPAN)
+    assert copy.earliest_start(*begins) == same.earliest_start(*begins)
+    assert [copy.capacity_bps(r, 0) for r in resources] == [same.capacity_bps(r, 0) for r in resources]
+
+
 def lacking(held, capacity_changes, booking):
     """The first instant that lacks a booking and what is then free of what lacks it, by looking at each."""
     for at in range(booking.start_us, booking.end_us):
