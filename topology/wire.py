@@ -62,13 +62,14 @@ class Framing:
         >>> [Framing(vlan_tags=1).segment_bytes(layer) for layer in Layer]
         [1448, 1500, 1514, 1542]
         """
+        if layer is Layer.PAYLOAD:
+            return self.mss_bytes
+        if layer is Layer.IP:
+            return self.mtu_bytes
         frame_bytes = self.mtu_bytes + ETHERNET_HEADER_BYTES
-        return {
-            Layer.PAYLOAD: self.mss_bytes,
-            Layer.IP: self.mtu_bytes,
-            Layer.FRAME: frame_bytes,
-            Layer.WIRE: frame_bytes + VLAN_TAG_BYTES * self.vlan_tags + ETHERNET_REST_BYTES,
-        }[layer]
+        if layer is Layer.FRAME:
+            return frame_bytes
+        return frame_bytes + VLAN_TAG_BYTES * self.vlan_tags + ETHERNET_REST_BYTES
 
 
 def converted_bps(rate_bps: int, counted_at: Layer, wanted_at: Layer, framing: Framing) -> int:

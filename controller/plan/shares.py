@@ -63,15 +63,25 @@ def max_min(total: int, floors: Sequence[int], caps: Sequence[int]) -> list[int]
     if sum(floors) > total:
         floors, caps = [0] * len(floors), floors
 
-    def at(level: int) -> list[int]:
-        return [min(max(level, floor), cap) for floor, cap in zip(floors, caps, strict=True)]
-
-    low, high = 0, total + 1  # the sum at low fits; at high it need not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if sum(at(middle)) <= total else (low, middle)
-    parts, next_parts = at(low), at(low + 1)
-    for i, more in enumerate(next_parts):
-        if sum(parts) < total:
-            parts[i] = more
+    level = _level(total, floors, caps)
+    parts = [min(max(level, floor), cap) for floor, cap in zip(floors, caps, strict=True)]
+    left = total - sum(parts)
+    for i, (floor, cap) in enumerate(zip(floors, caps, strict=True)):
+        if left and floor <= level < cap:
+            parts[i] += 1
+            left -= 1
     return parts
+
+
+def _level(total: int, floors: Sequence[int], caps: Sequence[int]) -> int:
+    """Return the highest level, up to the total, at which the parts' sum is within it.
+
+    The sum grows with the level by as many as have their floor below it and their cap above.
+    """
+    growing, level, used = 0, 0, sum(floors)
+    for at, more in sorted([*((floor, 1) for floor in floors), *((cap, -1) for cap in caps)]):
+        if used + growing * (at - level) > total:
+            return level + (total - used) // growing
+        used += growing * (at - level)
+        growing, level = growing + more, at
+    return total

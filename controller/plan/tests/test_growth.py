@@ -15,7 +15,7 @@ from controller.plan.keys import ClassShare
 from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
-from controller.plan.shares import class_shares
+from controller.plan.shares import class_shares, max_min
 from controller.plan.tests.factories import any_network, demands_in
 from mininet_tests.testing.drawn import tangles
 from topology.network import Hop, Host, Link, Network, Switch
@@ -94,6 +94,35 @@ def test_a_plan_that_looks_at_each_flow_where_it_goes_is_the_one_that_looks_at_a
     assert plan == flow_by_flow(2, network, DEFAULT_POLICY, demand)
     for host in network.hosts:
         assert plan.of_host(host.name) == tuple(e for e in plan.entries if e.flow.host == host.name)
+
+
+def by_halves(total, floors, caps):
+    """The max-min division as it was found at first: the level by halving what is left of the total."""
+    if sum(floors) > total:
+        floors, caps = [0] * len(floors), floors
+
+    def at(level):
+        return [min(max(level, floor), cap) for floor, cap in zip(floors, caps, strict=True)]
+
+    low, high = 0, total + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sum(at(middle)) <= total else (low, middle)
+    parts, next_parts = at(low), at(low + 1)
+    for i, more in enumerate(next_parts):
+        if sum(parts) < total:
+            parts[i] = more
+    return parts
+
+
+amounts = st.integers(0, 12) | st.integers(0, 10**11)
+between = st.tuples(amounts, amounts).map(sorted)
+
+
+@given(amounts, st.lists(between, max_size=8))
+def test_a_division_along_its_sorted_bounds_is_the_one_by_halves(total, bounds):
+    floors, caps = [floor for floor, _ in bounds], [cap for _, cap in bounds]
+    assert max_min(total, floors, caps) == by_halves(total, floors, caps)
 
 
 def link_by_link(plan, network, paced):
