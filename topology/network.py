@@ -142,7 +142,7 @@ class Network:
         self.host_names = frozenset(self._by_name)
         self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self._joined: dict[str, str] | None = None
-        self._circuit_hops: tuple[Hop, ...] = ()
+        self._circuit_hops_known: dict[str, list[Hop]] | None = None
         self._inner_hops: tuple[Hop, ...] = ()
         for node in nodes:
             self.graph.add_node(node.name, node=node)
@@ -169,7 +169,7 @@ class Network:
         """Forget what was found while the network had other links."""
         self._paths.clear()
         self._joined = None
-        self._circuit_hops, self._inner_hops = (), ()
+        self._circuit_hops_known, self._inner_hops = None, ()
 
     def add_circuit(self, name: str, ends: tuple[str, str]) -> None:
         """Note that the links between two switches are a circuit, seen from the first of them."""
@@ -233,9 +233,21 @@ class Network:
     @property
     def circuit_links(self) -> tuple[tuple[str, str, Link], ...]:
         """Every direction of every circuit as (from, to, link), in the order they were added."""
-        if not self._circuit_hops:
-            self._circuit_hops = tuple(Hop(t, h) for t, h, link in self.links() if link.circuit is not None)
-        return tuple((*hop, self.link(*hop)) for hop in self._circuit_hops)
+        return tuple((*hop, self.link(*hop)) for found in self._circuit_hops().values() for hop in found)
+
+    def circuit_links_from(self, tail: str) -> list[tuple[str, Link]]:
+        """Return (to, link) of each circuit that leaves a node, in the order they were added."""
+        return [(hop.head, self.link(*hop)) for hop in self._circuit_hops().get(tail, ())]
+
+    def _circuit_hops(self) -> dict[str, list[Hop]]:
+        """Return the hops by which circuits are entered, by where they leave, in the order of :meth:`links`."""
+        if self._circuit_hops_known is None:
+            found: dict[str, list[Hop]] = {}
+            for tail, head, link in self.links():
+                if link.circuit is not None:
+                    found.setdefault(tail, []).append(Hop(tail, head))
+            self._circuit_hops_known = found
+        return self._circuit_hops_known
 
     def hops_between(self, *ends: str) -> Iterator[Hop]:
         """Yield every hop without a host at an end of it, but for those named here; one between two of them twice."""

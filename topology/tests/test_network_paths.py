@@ -68,9 +68,12 @@ def test_the_longest_round_trip_is_the_longest_of_all_pairs(network):
         assert network.longest_rtt_us() == max(network.path_rtt_us(path) for path in paths)
 
 
-@given(networks())
+@given(st.one_of(tangles(), networks()))
 def test_the_links_of_circuits_are_those_among_all_links(network):
-    assert network.circuit_links == tuple((t, h, one) for t, h, one in network.links() if one.circuit is not None)
+    circuits = tuple((t, h, one) for t, h, one in network.links() if one.circuit is not None)
+    assert network.circuit_links == circuits
+    for node in network.graph:
+        assert network.circuit_links_from(node) == [(h, one) for t, h, one in circuits if t == node]
 
 
 def test_a_thousand_hosts_cost_no_search_each():

@@ -12,7 +12,7 @@ FIRST_GROUP_ID = 1000
 
 def circuit_ports(network: Network, switch: str) -> list[tuple[str, Link]]:
     """Return (neighbour, link) of each circuit that leaves a switch, in the network's order."""
-    return [(head, link) for tail, head, link in network.circuit_links if tail == switch]
+    return network.circuit_links_from(switch)
 
 
 def links_beside(network: Network, hop: tuple[str, str]) -> list[Link]:
