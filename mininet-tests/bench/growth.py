@@ -30,6 +30,7 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
 from controller.reports import Reports
 from controller.site import Site
+from controller.southbound.openflow.desired import switch_state
 from controller.state.carried import SettledWatch, unsettled
 from controller.state.guard import GuardedState
 from controller.state.moment import Moment
@@ -122,6 +123,14 @@ def looks(hosts: int) -> Work:
     return lambda: port_bursts(plan, network, paced)
 
 
+def rules(hosts: int) -> Work:
+    """Return the making of all rules and meters of the switch in the middle, for a plan with a flow more or less."""
+    network = star(hosts, 10)
+    flows = sending(network)
+    plans = iter([planned(2, network, DEFAULT_POLICY, PlanInput(flows[call:])) for call in range(CALLS)])
+    return lambda: switch_state(network, network.switches[0], next(plans), DEFAULT_POLICY)
+
+
 def hellos(hosts: int) -> Work:
     """Return what the controller does when all hosts call at once, each with a flow to send, until that is planned."""
     network = star(hosts, 10)
@@ -187,6 +196,7 @@ ROWS = (
     GrowthRow("start: the longest round trip", "hosts", (100, 300, 1_000), longest_rtt, {}),
     GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
     GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
+    GrowthRow("rules and meters of a switch, another plan", "sending hosts", (100, 300, 1_000), rules, {}),
     GrowthRow("all hosts call at once", "sending hosts", (100, 300, 1_000), hellos, {1_000: 10_000}),
     GrowthRow("first decision of a pair", "hosts", (100, 300, 1_000), first_decision, {}),
     GrowthRow("is all settled? after a change", "host-to-host reservations", (100, 300, 1_000), tick, {}),
