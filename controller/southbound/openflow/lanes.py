@@ -85,12 +85,15 @@ def lanes(network: Network, switch: Switch, plan: Plan, policy: Policy, numbers:
     needed: dict[ClassShare, list[int]] = {}
     for lane in known:
         needed.setdefault(ClassShare(lane.hop, lane.flow_class), []).append(needs_bps.get(_key_of(lane), 0))
+    spare_bps = {
+        share: max(0, plan.links[share.hop].classes[share.flow_class].meter_bps - sum(shared)) // len(shared)
+        for share, shared in needed.items()
+    }
     metered = []
     for lane in known:
-        class_bps = plan.links[lane.hop].classes[lane.flow_class].meter_bps
-        shared = needed[ClassShare(lane.hop, lane.flow_class)]
-        rate_bps = needs_bps.get(_key_of(lane), 0) + max(0, class_bps - sum(shared)) // len(shared)
-        metered.append(replace(lane, frame_bps=-(-rate_bps // 1000) * 1000, is_alone=len(shared) == 1))
+        share = ClassShare(lane.hop, lane.flow_class)
+        rate_bps = needs_bps.get(_key_of(lane), 0) + spare_bps[share]
+        metered.append(replace(lane, frame_bps=-(-rate_bps // 1000) * 1000, is_alone=len(needed[share]) == 1))
     return tuple(metered)
 
 
