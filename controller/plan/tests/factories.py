@@ -1,6 +1,7 @@
 """Small makers of plans for the tests."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -9,8 +10,11 @@ from controller.plan.keys import ClassShare
 from controller.plan.plan import THE_REST, Flow, Plan, PlanInput, Selector, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.told_apart import told_apart
+from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2
 from topology.network import Hop, Network, tagged
+from topology.network_file import network_of
+from topology.problems import Problems
 from topology.protocol import FlowClass
 
 GIGABIT = chile_illinois()
@@ -33,7 +37,16 @@ def plan_of(*flows: Flow, epoch: int = 2, network: Network = GIGABIT) -> Plan:
     return planned(epoch, network, DEFAULT_POLICY, PlanInput(flows))
 
 
+def network_in(section: dict[str, Any]) -> Network:
+    """The network in what YAML has read of a file, which must be right."""
+    network = network_of(section, Problems())
+    assert network is not None
+    return network
+
+
+drawn_network = sections().map(network_in)  # ports may have names alone
 any_network = st.one_of(
+    drawn_network,
     st.builds(chile_illinois, st.integers(10**8, 10**11), st.integers(100, 10**6), st.sampled_from([1500, 9000])),
     st.builds(chile_illinois_2, st.integers(10**8, 10**11), st.integers(100, 10**6)),
     st.builds(asc_ring, st.integers(10**8, 10**11), st.integers(100, 10**6)),
