@@ -1,5 +1,7 @@
 """A plan on all switches of any network: what is planned goes its way, and every layer holds the one above."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,10 +18,20 @@ from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import check_queues
+from controller.southbound.ovsdb.settings import check_guarantees
 from topology.network import Hop
+from topology.problems import Problems
 from topology.protocol import FlowClass
 
 IP = 0x0800
+POLICY = replace(  # on a circuit of 10 Mbit/s too each class has what a queue must be given
+    DEFAULT_POLICY,
+    classes=DEFAULT_POLICY.classes
+    | {
+        FlowClass.URGENT: replace(DEFAULT_POLICY.classes[FlowClass.URGENT], guarantee_ppm=2_000),
+        FlowClass.UNPLANNED: replace(DEFAULT_POLICY.classes[FlowClass.UNPLANNED], guarantee_ppm=2_000, cap_ppm=2_000),
+    },
+)
 
 
 def shown(network):
@@ -32,7 +44,7 @@ def shown(network):
     return network
 
 
-class Switches:
+class PlannedSwitches:
     """All switches of a network under a plan."""
 
     def __init__(self, network, plan):
@@ -40,10 +52,10 @@ class Switches:
         self.fakes, self.own_meter = {}, {}
         for switch in network.switches:
             numbers = MeterNumbers()
-            for lane in lanes(network, switch, plan, DEFAULT_POLICY, numbers):
+            for lane in lanes(network, switch, plan, POLICY, numbers):
                 self.own_meter[lane.near.name, lane.far.name, lane.mark] = switch.name, lane.meter_id
             self.fakes[switch.name] = FakeSwitch()
-            for message in messages(switch_state(network, switch, plan, DEFAULT_POLICY, numbers), SwitchState()):
+            for message in messages(switch_state(network, switch, plan, POLICY, numbers), SwitchState()):
                 self.fakes[switch.name].apply(message)
 
     def rate_bps(self, switch, number):
@@ -75,8 +87,10 @@ class Switches:
 def planned_networks(draw):
     """Any network, and all its switches under the plan of any flows."""
     network = shown(draw(drawn_network))
-    plan = planned(2, network, DEFAULT_POLICY, PlanInput(draw(flows_in(network))))
-    return Switches(network, plan)
+    check_guarantees(network, POLICY, problems := Problems())
+    assert not problems.found
+    plan = planned(2, network, POLICY, PlanInput(draw(flows_in(network))))
+    return PlannedSwitches(network, plan)
 
 
 @settings(deadline=None, max_examples=25)
