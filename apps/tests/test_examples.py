@@ -202,6 +202,17 @@ def test_certificates_are_made_as_the_document_says(tmp_path):
     follow("pki.md", DEFAULT_URL, tmp_path)
 
 
+def test_a_site_is_set_up_as_the_document_says(tmp_path):
+    follow("deploy.md", DEFAULT_URL, networked(tmp_path))
+
+
+def test_the_configurations_of_the_first_hour_are_right(tmp_path):
+    of_controller, of_agent = blocks("deploy.md", "yaml")
+    settings = parsed(yaml.safe_load(of_controller), "deploy.md", certified(tmp_path))
+    assert {switch.name for switch in settings.site.network.switches} == settings.ovsdb.keys()
+    assert parsed_settings(of_agent, tmp_path).host == "base20"
+
+
 def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_defaults(tmp_path):
     (text,) = blocks("configuration.md", "yaml")
     written = yaml.safe_load(text)
