@@ -28,7 +28,7 @@ endef
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" and the like go to the scenario
 	mininet-tests/run --install .venv/.demo figure2 --out out/demo $(ARGS)
 
-test: check  ## what CI runs: a quarter of an hour on 2 idle cores; CONTRIBUTING.md says what is in it
+test: check  ## what CI runs: some 20 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
 	mininet-tests/lab/boot --setup-only
 	$(PYTHON) -m pytest -v -m "(root or lab) and not long" $(THREE) --durations 20
 
