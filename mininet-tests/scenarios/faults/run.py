@@ -20,7 +20,7 @@ from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.scenarios.faults.aims import aims
 from mininet_tests.scenarios.faults.cases import IMAGE, IMAGE_PORT, IMAGER, FaultCase, cases
 from mininet_tests.scenarios.faults.pair import pair
-from mininet_tests.site.emulation import emulation, now_us
+from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.faults import SEGMENT_BYTES, SiteFaults, Traffic
 from mininet_tests.site.lsst import FLOWS, RECEIVER
 from mininet_tests.site.standing import CONVERGES_WITHIN_S, PORTS, RATE_BPS, settled
@@ -84,7 +84,7 @@ def _played(traffic: Traffic, watch: InvariantWatch, name: str, case: FaultCase)
     site = traffic.site
     eventually(lambda: flowing(traffic, watch), within_s=CONVERGES_WITHIN_S, what="the traffic is at its rate")
     log = site.directory / "logs" / "controller.log"
-    rules, log_bytes = SwitchesSeen.now(site.realised), log.stat().st_size
+    rules, log_bytes = _unchanged(site, log)
     told = {host: stream.told for host, stream in traffic.streams.items()}
     drops, samples, found = port_drops(site.realised), len(watch.samples), len(watch.found)
     broken_us = now_us()
@@ -120,6 +120,18 @@ def _played(traffic: Traffic, watch: InvariantWatch, name: str, case: FaultCase)
     }
     print(f"faults: {name}: {json.dumps(seen)}", flush=True)
     return seen
+
+
+def _unchanged(site: Emulation, log: Path) -> tuple[SwitchesSeen, int]:
+    """Return what the switches hold, read while no step of a plan is taken, and how long the controller's log is."""
+    deadline_s = time.monotonic() + CONVERGES_WITHIN_S
+    while time.monotonic() < deadline_s:
+        log_bytes, rules = log.stat().st_size, SwitchesSeen.now(site.realised)
+        with log.open("rb") as text:
+            text.seek(log_bytes)
+            if b"transition.step" not in text.read() and SwitchesSeen.now(site.realised).state == rules.state:
+                return rules, log_bytes
+    raise AssertionError("the plan goes on changing")
 
 
 def fell_back(watch: InvariantWatch, since: int) -> list[str]:
