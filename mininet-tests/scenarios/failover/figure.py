@@ -34,8 +34,8 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, grid = plt.subplots(1, len(seen["cases"]), figsize=(13, 3.6), dpi=110, sharey=True)
-    for axes, (name, one) in zip(grid, seen["cases"].items(), strict=True):
+    figure, grid = plt.subplots(1, len(seen["cases"]), figsize=(13, 3.6), dpi=110, sharey=True, squeeze=False)
+    for axes, (name, one) in zip(grid[0], seen["cases"].items(), strict=True):
         planned = report["cases"][name]["planned_payload_bps"]
         for host, flow_class in CLASSES.items():
             _draw(axes, seen["received"], one["died_us"], (host, flow_class))
@@ -43,8 +43,8 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_title(TITLES[name], fontsize=9)
         axes.set_xlabel("ms since the circuit died; dotted: the new plan")
-    grid[0].set_ylabel("payload received, Mbit/s")
-    grid[-1].legend(fontsize=8, frameon=False)
+    grid[0, 0].set_ylabel("payload received, Mbit/s")
+    grid[0, -1].legend(fontsize=8, frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)

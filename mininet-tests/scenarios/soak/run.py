@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, directory: Path) -> None:
         settled(traffic)
         # A report is made beside the events: while they waited for it, what is confirmed meanwhile would count as late.
         with (
-            InvariantWatch(traffic, RECEIVER, LAYERS_EVERY_S) as watch,
+            InvariantWatch(traffic, RECEIVER, args.layers_every) as watch,
             IdleMeter() as idle,
             ThreadPoolExecutor(1) as beside,
         ):
@@ -182,6 +182,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="events (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with event N (default: %(default)s)")
     parser.add_argument("--spacing", type=float, default=4.0, metavar="S", help="mean seconds between two events")
+    parser.add_argument(
+        "--layers-every",
+        type=float,
+        default=LAYERS_EVERY_S,
+        metavar="S",
+        help="between two looks at sockets, meters and queues (default: %(default)s)",
+    )
     parser.add_argument("--loss-ppm", type=int, default=0, help="of the line, each way (default: %(default)s)")
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)

@@ -78,7 +78,8 @@ def test_a_transfer_is_late_by_what_it_was_confirmed_after_its_promise():
 def report(tmp_path_factory):
     """What one short soak has shown."""
     folder, sequence = tmp_path_factory.mktemp("soak"), ("--seed", str(SEED), "--count", str(COUNT))
-    return played("scenarios.soak.run", folder, *sequence, dilation=2, timeout_s=2100, report="report.json")
+    closer = "--spacing", "2", "--layers-every", "0.5"  # the long ones look more often, for longer
+    return played("scenarios.soak.run", folder, *sequence, *closer, dilation=2, timeout_s=2100, report="report.json")
 
 
 class TestShortSoak:
@@ -93,7 +94,7 @@ class TestShortSoak:
         assert report["promises"] >= 3
 
     def test_layers_hold_promises_are_kept_and_all_is_settled_after_each_fault(self, report):
-        assert report["samples"] > 100
+        assert report["samples"] > 50
         assert report["falls_short"] == [], report["aims"]
 
 
