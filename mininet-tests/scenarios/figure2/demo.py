@@ -8,13 +8,12 @@ kernel in virtual time, which gives exact figures on any machine.
 
 import argparse
 import json
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 from mininet_tests.lab import commands
 from mininet_tests.lab.capability import native_problem
+from mininet_tests.lab.placed import EXIT_FAILED, add_places, dilation_for, played_where_it_can_be
 from mininet_tests.scenarios.figure2.aims import aims
 from mininet_tests.scenarios.figure2.course import LOSS_PPM, PART_BYTES
 from mininet_tests.scenarios.figure2.figure import drawn, printed
@@ -24,7 +23,6 @@ from mininet_tests.testing.aims import stated
 from mininet_tests.testing.networks import chile_illinois
 from topology.units import rate_bps, shown_rate
 
-EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 LONGEST_LEAD_S = 25  # nuttcp's server ends a connection that has been idle for 30 s
 
 
@@ -42,9 +40,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--lab", action="store_true", help="in the lab, even if this machine could")
-    where.add_argument("--native", action="store_true", help="right here, or fail and say why not")
+    add_places(parser)
     parser.add_argument(
         "--rate", type=_rate, default="1 Gbit/s", metavar="RATE", help="the circuit (default: %(default)s)"
     )
@@ -68,22 +64,6 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     return args
 
 
-LEAST_DILATION = 6  # 6e9 instructions a second are what one core of a server does: the controller is as quick as there
-
-
-def dilation_for(rate_bps: int, *, single_packets: bool) -> int:
-    """Return the dilation that a run needs: how many 1e9 instructions a second its programs and packets take.
-
-    Seen: programs and measurements 0.7e9; packets of 1 Gbit/s 0.3e9 as super-packets, 2.5e9 one by one. Half as much
-    again is left idle.
-
-    >>> dilation_for(10**9, single_packets=False), dilation_for(10**10, single_packets=True)
-    (6, 39)
-    """
-    packets = rate_bps * (25 if single_packets else 3) // 10
-    return max(LEAST_DILATION, -(-3 * (700_000_000 + packets) // (2 * 10**9)))
-
-
 def _rate(text: str) -> int:
     try:
         return rate_bps(text)
@@ -94,27 +74,10 @@ def _rate(text: str) -> int:
 def main(argv: list[str]) -> int:
     """Run, report; return the exit code: 0, 1 if the run failed or was invalid, 2 for a wrong command line."""
     args = arguments(argv)
-    problem = native_problem()
-    if args.native and problem is not None:
-        print(f"demo: cannot run here: {problem}; leave --native out to run in the lab", file=sys.stderr)
-        return EXIT_FAILED
-    in_lab = args.lab or problem is not None
     dilation = args.dilation or dilation_for(args.rate, single_packets=args.exact)
     out = args.out.absolute()
-    print(f"running in the lab, dilation {dilation}: {problem or 'asked for'}" if in_lab else "running on this machine")
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # leaves by subprocess.run, which ends it
-    scenario, options = _scenario(args, out), ("--dilation", str(dilation), "--out", str(out))
-    started = commands.in_lab(*options, command=scenario) if in_lab else commands.isolated(*scenario)
-    command = [*commands.DIES_WITH_US, *started]
-    try:
-        code = subprocess.run(command, check=False).returncode
-    except KeyboardInterrupt:
-        print("demo: interrupted; nothing is left running", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    if code:
-        print(f"demo: the scenario ended with {code}; logs are in {out / 'logs'}", file=sys.stderr)
-        return EXIT_FAILED
-    return _reported(args, out, "lab" if in_lab else "native", dilation if in_lab else None)
+    code, where = played_where_it_can_be(_scenario(args, out), args, dilation, out, native_problem)
+    return code or _reported(args, out, where, dilation if where == "lab" else None)
 
 
 def _scenario(args: argparse.Namespace, out: Path) -> list[str]:
