@@ -10,10 +10,9 @@ import json
 import re
 import subprocess
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +30,7 @@ T = TypeVar("T")
 
 MANAGEMENT = "192.168.231"  # .1 is the controller's machine; the network exists inside our own namespace only
 CONTROLLER_ADDRESS = f"{MANAGEMENT}.1"
+FIRST_MANAGED = 10
 OPENFLOW_PORT = 6653
 NIC_BURST_BYTES = 131_072  # two super-packets: TBF would cut what is larger than its bucket into single packets
 SUPER_PACKET_BYTES = 65_536
@@ -60,10 +60,12 @@ class PacketModel:
         single: every packet on its own (offloads off everywhere), which is slower and exact for loss; otherwise the
             kernel's super-packets of up to 64 kB.
         loss_ppm: what every circuit loses at random of the packets that enter it, each way, parts per million.
+        losses_ppm: the same of those circuits that are named here.
     """
 
     single: bool
     loss_ppm: int = 0
+    losses_ppm: Mapping[str, int] = field(default_factory=dict)
 
 
 def realise(network: Network, packets: PacketModel) -> Realised:
@@ -94,7 +96,7 @@ def realise(network: Network, packets: PacketModel) -> Realised:
     net.start()
     realised = Realised(net, network, wires)
     _quieten(realised)
-    _shape(realised, packets.loss_ppm)
+    _shape(realised, packets)
     if packets.single:
         switch_offloads(realised, OFFLOADS, "off")
     return realised
@@ -138,9 +140,9 @@ def _add_management(net: Mininet, network: Network) -> None:
         net.addLink(net[host.name], bridge, intfName1=f"{host.name}-m", intfName2=f"m-{host.name}")
 
 
-def management_address(host: Host) -> str:
-    """Return a host's address on the management network, after the last part of its own."""
-    return f"{MANAGEMENT}.{IPv4Address(host.ip).packed[3]}"
+def management_address(network: Network, host: Host) -> str:
+    """Return a host's address on the management network, after its place among the network's hosts."""
+    return f"{MANAGEMENT}.{FIRST_MANAGED + network.hosts.index(host)}"
 
 
 def _quieten(realised: Realised) -> None:
@@ -151,18 +153,29 @@ def _quieten(realised: Realised) -> None:
     for host in realised.network.hosts:
         node = realised.net[host.name]
         _in(node, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
-        _in(node, "ip", "address", "replace", f"{management_address(host)}/24", "dev", f"{host.name}-m")
+        _in(
+            node,
+            "ip",
+            "address",
+            "replace",
+            f"{management_address(realised.network, host)}/24",
+            "dev",
+            f"{host.name}-m",
+        )
         _in(node, "ip", "link", "set", f"{host.name}-m", "up")
+        # Everybody is one hop away, as neighbours that are known for good, whatever subnets the addresses are of.
+        _in(node, "ip", "route", "replace", "default", "dev", node.intfNames()[0])
 
 
-def _shape(realised: Realised, loss_ppm: int) -> None:
+def _shape(realised: Realised, packets: PacketModel) -> None:
     """Put rates and delays where the data has them, and losses on the circuits."""
     network = realised.network
     for tail, head, link in network.links():
         frame_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, network.framing_of((tail, head)))
         if link.circuit:
             wire = realised.wires[link.circuit]
-            near, far = wire_port(link), wire_port(network.link(*network.against(tail, head)))
+            back = network.link(*network.against(tail, head))
+            near, far = wire_port(link), wire_port(back)
             _in(wire, "tc", "qdisc", "add", "dev", near, "ingress")
             _in(
                 wire,
@@ -174,6 +187,7 @@ def _shape(realised: Realised, loss_ppm: int) -> None:
                 "parent",
                 "ffff:",
                 "matchall",
+                *_retagged(link.vlan_vid, back.vlan_vid),
                 "action",
                 "mirred",
                 "egress",
@@ -195,7 +209,7 @@ def _shape(realised: Realised, loss_ppm: int) -> None:
                 "delay",
                 f"{link.delay_us}us",
                 "loss",
-                f"{loss_ppm / 10_000:f}%",
+                f"{packets.losses_ppm.get(link.circuit, packets.loss_ppm) / 10_000:f}%",
                 "limit",
                 str(_limit(link)),
             )
@@ -219,6 +233,16 @@ def _shape(realised: Realised, loss_ppm: int) -> None:
             )
         if network.framing.mtu_bytes != 1500 and not isinstance(_node(network, tail), Line):
             _set_mtu(realised, tail, link)
+
+
+def _retagged(vlan_vid: int | None, beyond: int | None) -> tuple[str, ...]:
+    """Return what makes of a frame's tag the one that the far end of its circuit expects, as its provider does."""
+    if vlan_vid == beyond:
+        return ()
+    if beyond is None:
+        return ("action", "vlan", "pop", "pipe")
+    how = "push" if vlan_vid is None else "modify"
+    return ("action", "vlan", how, "id", str(beyond), "pipe")
 
 
 def _limit(link: Link) -> int:
