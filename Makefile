@@ -25,8 +25,8 @@ endef
 
 .PHONY: demo test test-all check paper paper-quick install bpf packages client lock clean
 
-demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" and the like go to the scenario
-	mininet-tests/run --install .venv/.demo figure2 --out out/demo $(ARGS)
+demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
+	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
 
 test: check  ## what CI runs: some 20 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
 	mininet-tests/lab/boot --setup-only

@@ -66,6 +66,14 @@ EXPERIMENTS = (
         4,
     ),
     Experiment(
+        "emulate",
+        Group.SCENARIO,
+        "any network of a file, and who sends what on it (make demo ARGS='--network FILE')",
+        "scenarios.emulate.demo",
+        Place.ITSELF,
+        5,
+    ),
+    Experiment(
         "failover",
         Group.SCENARIO,
         "one of two circuits dies under traffic and comes back",

@@ -1,0 +1,33 @@
+"""A network that no experiment is made for, in the lab: the rates of its plan arrive, and a promise is kept."""
+
+import json
+import subprocess
+
+import pytest
+
+from mininet_tests.lab import commands
+from mininet_tests.testing.networks import FILES, FOLDER
+
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Its report: jumbo frames, a VLAN that is another one at the far end, hosts of two subnets."""
+    out = tmp_path_factory.mktemp("emulate")
+    files = "--network", str(FILES["two-lines"]), "--play", str(FOLDER / "two-lines-play.yaml")
+    command = commands.module("scenarios.emulate.demo", *files, "--lab", "--delay", "fibre=60 ms", "--out", str(out))
+    subprocess.run(command, check=True)
+    assert (out / "figure.png").exists()
+    return json.loads((out / "report.json").read_text())
+
+
+def test_nothing_falls_short(report):
+    assert report["falls_short"] == [], report["aims"]
+
+
+def test_every_transfer_is_told_of_and_the_image_has_a_promise(report):
+    aims = set(report["aims"])
+    assert {f"{name}: delivered of what was planned" for name in ("replication", "nightly", "image")} <= aims
+    assert "image: later than promised, ms" in aims
+    assert report["transfers"]["image"]["received_bytes"] == 60_000_000
