@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _CONTROLLER = re.compile(r"(tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
 
+_DATABASE = re.compile(r"tcp:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}|unix:/.+", re.ASCII)
+
 app = typer.Typer(
     no_args_is_help=True,
     help="""Look at a network's file before it is used: draw it, print what its bridges need. See docs/network.md.""",
@@ -75,6 +77,48 @@ def ovs(
     for number, each in enumerate(shown):
         for line in ("",) * bool(number) + bridge_lines(network, each, controller):
             typer.echo(line)
+
+
+@app.command()
+def draft(
+    databases: Annotated[
+        list[str], typer.Argument(metavar="OVSDB...", help="Switches' databases, as in tcp:192.0.2.11:6640 or unix:...")
+    ],
+    bridge: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Of this bridge alone; again for another.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it here; a file is not replaced.")] = None,
+) -> None:
+    """Begin a network's file: ask the switches' databases what there is. Nothing is changed in them.
+
+    What they cannot say (addresses, delays) is TODO in it; what was guessed is said beside it.
+
+    headway network draft tcp:192.0.2.11:6640 tcp:192.0.2.12:6640 --out network.yaml
+    """
+    from apps.cli.network_asked import NotAsked, bridges
+    from apps.cli.network_draft import TODO, drafted
+
+    wrong = [each for each in databases if not _DATABASE.fullmatch(each)]
+    if wrong:
+        base.stop(f'"{wrong[0]}" is not a database, try "tcp:192.0.2.11:6640"', base.EXIT_USAGE)
+    try:
+        found = [each for remote in databases for each in bridges(remote)]
+    except NotAsked as error:
+        base.stop(str(error), base.EXIT_FAILED)
+    missing = sorted({*(bridge or ())} - {each.name for each in found})
+    if missing or not found:
+        names = ", ".join(each.name for each in found) or "none"
+        base.stop(f'there is no bridge "{missing[0]}"; there are: {names}' if missing else "no bridge there", 1)
+    text = drafted([each for each in found if not bridge or each.name in bridge])
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        base.stop(f"{out}: {error.strerror}", base.EXIT_FAILED)
+    typer.echo(f"{out}: {text.count(TODO) - 1} places to complete, each {TODO}")
 
 
 def _network(file: Path) -> "Network":

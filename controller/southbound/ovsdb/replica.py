@@ -10,15 +10,22 @@ from controller.security.tls import ServerTls
 _RECONNECT_MS = 1_000
 
 
-def replica(remote: str, tls: ServerTls | None) -> Any:
-    """Return the ovs package's replica of the database, which connects when it is run."""
+def ovs_package() -> Any:
+    """Return the ovs package, loaded and mended; what of it connects to databases is in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package looks for eventlet, and eventlet complains of being looked for
         import ovs.db.idl
+        import ovs.jsonrpc
         import ovs.poller
         import ovs.stream
     # The package polls with select(), which fails from file descriptor 1024 on; it says itself how to mend it.
     ovs.poller.SelectPoll = select.poll
+    return ovs
+
+
+def replica(remote: str, tls: ServerTls | None) -> Any:
+    """Return the ovs package's replica of the database, which connects when it is run."""
+    ovs = ovs_package()
     if tls is not None:
         tls.server_context()  # finds a wrong file now; the package would only when it connects, in whichever thread
         ovs.stream.Stream.ssl_set_private_key_file(tls.key)
