@@ -17,7 +17,7 @@ def server():
 @pytest.fixture
 def fake(server):
     fake, _ = server
-    fake.rules, fake.times_as = Rules(), "decimal"
+    fake.rules = Rules()
     fake.reset()
     return fake
 

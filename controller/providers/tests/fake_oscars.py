@@ -19,16 +19,18 @@ from fastapi.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from controller.providers.tests.oscars_json import connection, l2vpn, of_l2vpn
+from controller.providers.tests.oscars_network import DEVICES, fitting, paths
 from controller.providers.tests.oscars_rules import (
     Bare500,
     CircuitRequest,
-    Empty400,
     NotThere,
     Oscars,
     OscarsCircuit,
     Rules,
+    Waiting,
 )
 
+_WAITS = 599  # inside the stand-in: nobody is there any more when the answer comes
 TOKEN = "a-token-of-nobody"  # noqa: S105 - it opens nothing
 
 
@@ -44,6 +46,7 @@ class Faults:
         fail_deployment: nothing can be built.
         fail_commit: ``new`` and ``replace`` break down half way, with what they hold in place.
         lie: what changes something answers as if it had, and has not.
+        refresh: the topology is being read anew: acted upon, and then a 500 without a body.
     """
 
     only: str = ""
@@ -55,6 +58,7 @@ class Faults:
     fail_deployment: bool = False
     fail_commit: bool = False
     lie: bool = False
+    refresh: bool = False
 
 
 @dataclass
@@ -65,7 +69,7 @@ class FakeOscars:
     rules: Rules = field(default_factory=Rules)
     token: str = TOKEN
     stranger: str = "token-of-someone-without-group"
-    times_as: str = "decimal"  # or "integer", or "iso"
+    groupless: str = "token-without-a-groups-claim"
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
@@ -126,8 +130,10 @@ class _Wire:
 
         early = self._turned_away(scope, fault)
         await (early or self._routes)(scope, receive, hold)
-        if fault.drop == "after":
+        if fault.drop == "after" or any(message.get("status") == _WAITS for message in held):
             return await _drop(receive)
+        if fault.refresh:
+            return await Response(status_code=500)(scope, receive, send)
         await asyncio.sleep(fault.slow_s)
         if fault.answer is not None:
             return await Response(fault.answer, media_type="application/json")(scope, receive, send)
@@ -140,6 +146,8 @@ class _Wire:
         path, given = scope["path"], dict(scope["headers"]).get(b"authorization", b"").decode()
         if path.startswith("/protected/") and given == f"Bearer {self._fake.stranger}":
             return Response(status_code=403)
+        if path.startswith("/protected/") and given == f"Bearer {self._fake.groupless}":
+            return _bare_500(path)
         if path.startswith("/protected/") and given != f"Bearer {self._fake.token}":
             return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
         if self._fake.oscars.now_s() < self._fake.oscars.starting_until_s:
@@ -157,7 +165,7 @@ async def _drop(receive: Receive) -> None:
 
 def _bare_500(path: str) -> JSONResponse:
     """Spring's default error page, without the message."""
-    page = {"timestamp": "2026-01-01T00:00:00.000+00:00", "status": 500, "error": "Internal Server Error", "path": path}
+    page = {"timestamp": 1_767_225_600_000, "status": 500, "error": "Internal Server Error", "path": path}
     return JSONResponse(page, 500)
 
 
@@ -166,8 +174,8 @@ def _routes(fake: FakeOscars) -> FastAPI:
     app = FastAPI(openapi_url=None)
     app.add_exception_handler(Bare500, lambda request, _: _bare_500(request.url.path))
     app.add_exception_handler(NotThere, lambda *_: Response(status_code=404))
-    app.add_exception_handler(Empty400, lambda *_: Response(status_code=400))
-    for add in (_l2vpn_api, _holds_api, _modify_api):
+    app.add_exception_handler(Waiting, lambda *_: Response(status_code=_WAITS))
+    for add in (_l2vpn_api, _classic_api, _modify_api):
         add(app, fake)
     return app
 
@@ -177,7 +185,7 @@ async def _json(request: Request) -> dict[str, Any]:
     try:
         return dict(json.loads(await request.body()))
     except ValueError:
-        raise Empty400 from None
+        raise Bare500 from None
 
 
 def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
@@ -185,7 +193,7 @@ def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
 
     @app.get("/api/l2vpn/get/{name}")
     async def get(name: str) -> Any:
-        return l2vpn(fake.oscars.find(name), fake.times_as)
+        return l2vpn(fake.oscars.find(name))
 
     @app.post("/api/l2vpn/validate")
     async def validate_new(request: Request) -> Any:
@@ -200,7 +208,7 @@ def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
     async def create(request: Request) -> Any:
         asked = of_l2vpn(await _json(request))
         asked.name, asked.username = asked.name or fake.oscars.new_name(), "headway"
-        return l2vpn(fake.oscars.create_or_replace(asked), fake.times_as)
+        return l2vpn(fake.oscars.create_or_replace(asked))
 
     @app.delete("/protected/l2vpn/release/{name}")
     async def release(name: str) -> Any:
@@ -208,8 +216,26 @@ def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
         return Response()
 
 
-def _holds_api(app: FastAPI, fake: FakeOscars) -> None:
-    """The one call of the classic API that there must be: holds are in the way of what is reserved."""
+def _classic_api(app: FastAPI, fake: FakeOscars) -> None:
+    """What the L2VPN API has not: paths, holds, and whether a token is good."""
+
+    @app.get("/protected/ping")
+    async def ping() -> Any:
+        return Response("pong")
+
+    @app.post("/api/pce/paths")
+    async def found(request: Request) -> Any:
+        body = await _json(request)
+        include, ends = body["include"], (body["a"], body["z"])
+        if len(include) < 2 or (include[0], include[-1]) != ends or not set(ends) <= set(DEVICES) or ends[0] == ends[1]:
+            return Response(status_code=400)
+        span = body["interval"]["beginning"], body["interval"]["ending"]
+        ways = paths(*ends, frozenset(body["exclude"]))
+        fits = fitting(ways, body["azBw"], lambda urn: fake.oscars.available_mbps(urn, *span, ""))
+        shown = {"evaluated": len(ways)}
+        for kind, way in (("shortest", ways[0] if ways else None), ("fits", fits)):
+            shown[kind] = way and {"azEro": [{"urn": urn} for urn in way], "zaEro": [{"urn": urn} for urn in way[::-1]]}
+        return shown
 
     @app.get("/protected/held/clear/{name}")
     async def clear(name: str) -> Any:
@@ -240,7 +266,7 @@ def _modify_api(app: FastAPI, fake: FakeOscars) -> None:
         return modified(*fake.oscars.modify_bandwidth(body["connectionId"], body["bandwidth"]))
 
     def modified(circuit: OscarsCircuit, why: str) -> dict[str, Any]:
-        shown = connection(circuit, fake.times_as)
+        shown = connection(circuit)
         return {"success": not why, "explanation": why or "Modification successful", "connection": shown}
 
 

@@ -1,18 +1,10 @@
-"""What OSCARS 1.2 reads and writes: requests of both APIs as ``Asked``, circuits as JSON."""
+"""What OSCARS 1.2 reads and writes: requests of the L2VPN API, and circuits as both APIs show them."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from controller.providers.tests.oscars_rules import Bare500, CircuitRequest, Fixture, OscarsCircuit
 
 CAPPED_S = 2_145_916_800  # 2038-01-01: nothing later is ever written
-
-
-def moment(seconds: float, style: str) -> float | int | str:
-    """A time as Jackson writes it, which depends on its settings."""
-    if style == "iso":
-        return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-    return int(seconds) if style == "integer" else float(seconds)
 
 
 def of_l2vpn(body: dict[str, Any]) -> CircuitRequest:
@@ -25,7 +17,7 @@ def of_l2vpn(body: dict[str, Any]) -> CircuitRequest:
             if any(lsp["role"] == "PRIMARY" for lsp in bundle["lsps"]):
                 if bundle["constraints"]["exclude"] is None:
                     raise Bare500
-                pipes.append((bundle["a"], bundle["z"], mbps))
+                pipes.append((bundle["a"], bundle["z"], mbps, _path(bundle)))
         return CircuitRequest(
             name=body["name"],
             begin_s=_int32(body["schedule"]["beginning"]),
@@ -42,12 +34,22 @@ def of_l2vpn(body: dict[str, Any]) -> CircuitRequest:
         raise Bare500 from None
 
 
+def _path(bundle: dict[str, Any]) -> tuple[str, ...]:
+    """The path of the primary LSP, or what is to be included; nothing fills in one that is empty."""
+    (primary,) = (lsp for lsp in bundle["lsps"] if lsp["role"] == "PRIMARY")
+    return tuple(hop["urn"] for hop in primary["path"] or bundle["constraints"]["include"])
+
+
+def _waypoints(path: tuple[str, ...]) -> list[dict[str, str]]:
+    return [{"urn": urn, "type": "PORT" if ":" in urn else "DEVICE"} for urn in path]
+
+
 def _int32(seconds: float) -> int:
     """What is left of a time in a Java int."""
     return (int(seconds) + 2**31) % 2**32 - 2**31
 
 
-def l2vpn(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
+def l2vpn(circuit: OscarsCircuit) -> dict[str, Any]:
     """A circuit as the L2VPN API shows it."""
     asked = circuit.asked
     return {
@@ -57,10 +59,10 @@ def l2vpn(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
             "username": asked.username,
             "trackingId": asked.service_id,
             "orchId": None,
-            "lastModified": moment(circuit.last_modified_s, style),
+            "lastModified": float(circuit.last_modified_s),
             "projectIds": [],
         },
-        "schedule": _schedule(circuit, style),
+        "schedule": _schedule(circuit),
         "status": {
             "phase": circuit.phase,
             "state": circuit.state,
@@ -83,59 +85,34 @@ def l2vpn(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
                 "a": a,
                 "z": z,
                 "protection": "NONE",
-                "constraints": {"include": [], "exclude": []},
-                "lsps": [{"path": [], "role": "PRIMARY"}],
+                "constraints": {"include": _waypoints(path), "exclude": []},
+                "lsps": [{"path": _waypoints(path), "role": "PRIMARY"}],
             }
-            for a, z, _ in asked.pipes
+            for a, z, _, path in asked.pipes
         ],
     }
 
 
-def _schedule(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
+def _schedule(circuit: OscarsCircuit) -> dict[str, Any]:
     """Begin and end; of what was modified and is archived, both the end."""
     begin_s = circuit.archived_begin_s if circuit.phase == "ARCHIVED" else circuit.asked.begin_s
     end_s = circuit.asked.end_s
-    return {"beginning": moment(min(begin_s, CAPPED_S), style), "ending": moment(min(end_s, CAPPED_S), style)}
+    return {"beginning": float(min(begin_s, CAPPED_S)), "ending": float(min(end_s, CAPPED_S))}
 
 
-def connection(circuit: OscarsCircuit, style: str) -> dict[str, Any]:
-    """A circuit as the classic API shows it."""
+def connection(circuit: OscarsCircuit) -> dict[str, Any]:
+    """What the classic API shows of a circuit, its names as it writes them."""
     asked = circuit.asked
-    part = {
-        "connectionId": asked.name,
-        "schedule": {**_schedule(circuit, style), "refId": f"{asked.name}-1", "phase": circuit.phase},
-        "cmp": {
-            "junctions": [{"deviceUrn": device, "refId": device} for device in asked.junctions],
-            "fixtures": [
-                {
-                    "portUrn": f.port,
-                    "ingressBandwidth": f.mbps,
-                    "egressBandwidth": f.mbps,
-                    "strict": f.strict,
-                    "vlan": {"urn": f.port, "vlanId": f.vlan},
-                    "junction": f.device,
-                }
-                for f in asked.fixtures
-            ],
-            "pipes": [
-                {"a": a, "z": z, "protect": False, "azBandwidth": m, "zaBandwidth": m} for a, z, m in asked.pipes
-            ],
-        },
-    }
+    part = {"connectionId": asked.name, "schedule": {**_schedule(circuit), "phase": circuit.phase}}
     return {
         "connectionId": asked.name,
         "bandwidth": circuit.mbps,
-        "description": asked.description,
-        "username": asked.username,
-        "mode": asked.mode,
         "phase": circuit.phase,
         "state": circuit.state,
-        "deploymentState": circuit.deployment,
-        "deploymentIntent": circuit.intent,
-        "southbound": circuit.southbound,
+        "deployment-state": circuit.deployment,
+        "deployment-intent": circuit.intent,
+        "projectId": [],
+        "southbound": "NSO" if circuit.was_built else "RANCID",
         "connection_mtu": asked.mtu,
-        "last_modified": circuit.last_modified_s,
-        "held": part if circuit.phase == "HELD" else None,
         "reserved": part if circuit.phase == "RESERVED" else None,
-        "archived": {**part, "schedule": part["schedule"]["refId"]} if circuit.phase != "HELD" else None,
     }

@@ -1,28 +1,28 @@
-"""What OSCARS 1.2 does with circuits, wrong sums included: the part of the stand-in that knows no HTTP.
+"""What OSCARS 1.2.37 does with circuits, wrong sums and lost wishes included: the stand-in without its HTTP.
 
-Time is a function, in Unix seconds; everything that happens by itself is caught up with whenever somebody asks.
+Time is a function, in Unix seconds; everything that happens by itself is caught up with whenever somebody asks. While
+the routers are told of a circuit one lock is held: who wants it waits, and nobody sees what is being done.
 """
 
-import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-ALPHABET = "234679CDFGHJKMNPRTWXYZ"
+from controller.providers.tests.oscars_network import PORTS
 
 
 class Bare500(Exception):
     """A refusal as OSCARS gives it: status 500, and the reason in its own log only."""
 
 
-class Empty400(Exception):
-    """Status 400 without a word."""
-
-
 class NotThere(Exception):
     """Status 404 without a word."""
+
+
+class Waiting(Exception):
+    """The request waits for the lock, and is carried out after it; whoever asked has given up by then."""
 
 
 @dataclass
@@ -34,10 +34,9 @@ class Rules:
     past_s: float = 300
     begin_notice_s: float = 30
     end_notice_s: float = 60
-    state_delay_s: float = 3
-    deploy_s: float = 20
+    routers_s: float = 20  # up to 5 tries with 30 s between them, in the original
+    archive_s: float = 1.3
     start_s: float = 0
-    port_mbps: int = 100_000
     ports_mbps: dict[str, int] = field(default_factory=dict)
 
 
@@ -54,24 +53,33 @@ class Fixture:
 
 @dataclass
 class CircuitRequest:
-    """A circuit as somebody asks for it, in either API."""
+    """A circuit as somebody asks for it; a pipe is two devices, a rate, and its path, if somebody gave it one."""
 
     name: str
-    begin_s: int
-    end_s: int
+    begin_s: float
+    end_s: float
     mtu: int | None
     description: str | None
     junctions: tuple[str, ...]
     fixtures: tuple[Fixture, ...]
-    pipes: tuple[tuple[str, str, int], ...]
+    pipes: tuple[tuple[str, str, int, tuple[str, ...]], ...]
     mode: str = "AUTOMATIC"
     service_id: str | None = None
     username: str | None = None
 
+    def loads(self) -> Iterator[tuple[str, int]]:
+        """Ports and what is asked of them. A pipe without a path asks for nothing."""
+        yield from ((f.port, f.mbps) for f in self.fixtures)
+        yield from ((urn, mbps) for _, _, mbps, path in self.pipes for urn in path if ":" in urn)
+
 
 @dataclass
 class OscarsCircuit:
-    """A circuit that is held, reserved or archived; ``at_s`` is when its deployment last moved."""
+    """A circuit that is held, reserved or archived.
+
+    ``routers_mbps`` is what the routers were told last (None: nothing), whatever the rest says; ``at_s`` is when
+    somebody last wished it another way.
+    """
 
     asked: CircuitRequest
     phase: str = "HELD"
@@ -80,19 +88,35 @@ class OscarsCircuit:
     intent: str = "SHOULD_BE_UNDEPLOYED"
     at_s: float = 0
     held_until_s: float = 0
-    archived_begin_s: int = 0
+    archived_begin_s: float = 0
     last_modified_s: int = 0
+    routers_mbps: int | None = None
     was_built: bool = False
 
     @property
     def mbps(self) -> int:
         """The largest rate of its parts."""
-        return max([f.mbps for f in self.asked.fixtures] + [mbps for _, _, mbps in self.asked.pipes], default=0)
+        return max([f.mbps for f in self.asked.fixtures] + [pipe[2] for pipe in self.asked.pipes], default=0)
 
-    @property
-    def southbound(self) -> str:
-        """Who builds it: inferred from stored router commands, so nobody's before the first."""
-        return "NSO" if self.was_built else "RANCID"
+    def due(self) -> tuple[float, str] | None:
+        """What is to be done with it next, and from when on."""
+        over = self.asked.end_s
+        if self.phase == "ARCHIVED":
+            return (self.at_s, "dismantle") if self.routers_mbps is not None else None
+        if self.state in {"ACTIVE", "FAILED"} or self.deployment == "DEPLOYED":
+            wished = self.intent == "SHOULD_BE_REDEPLOYED" and self.at_s < over
+            return (self.at_s, "rebuild") if wished else (over, "dismantle")
+        return (self.asked.begin_s, "build") if self.routers_mbps is None and not self.was_built else (over, "archive")
+
+
+@dataclass
+class _Job:
+    """The routers are told of a circuit."""
+
+    circuit: OscarsCircuit
+    what: str
+    until_s: float
+    mbps: int
 
 
 class Oscars:
@@ -105,71 +129,97 @@ class Oscars:
         self._now_s = now_s
         self.rules = rules
         self.held: dict[str, OscarsCircuit] = {}  # in memory: a restart loses it
-        self.kept: dict[str, OscarsCircuit] = {}
+        self.rows: list[OscarsCircuit] = []
+        self.job: _Job | None = None
+        self.waiting: list[CircuitRequest | str] = []  # what to create, or the name to archive
+        self.free_s = 0.0  # when the lock was given back last
         self.starting_until_s = 0.0
-        self.fail_deployment = False
-        self.fail_commit = False
-        self.lie = False
-        self.created = 0
+        self.fail_deployment = self.fail_commit = self.lie = False
+        self.created: list[str] = []
 
     def now_s(self) -> float:
         """The time, with everything done that happens by itself until then."""
         now_s = self._now_s()
-        self.held = {name: c for name, c in self.held.items() if c.held_until_s > now_s}
-        for circuit in self.kept.values():
-            while (step := self._next(circuit)) is not None and step[0] <= now_s:
-                circuit.at_s, (circuit.deployment, changes) = step
-                for name, value in changes.items():
-                    setattr(circuit, name, value)
+        while self._next_step(now_s):
+            pass
+        if self.job is None:
+            self.held = {name: c for name, c in self.held.items() if c.held_until_s > now_s}
         return now_s
 
     def restart(self) -> None:
-        """Start again: what was only held is gone, and nobody is served for a while."""
+        """Start again: what was only held, or waited, is gone, and nobody is served for a while."""
         self.held.clear()
+        self.waiting.clear()
         self.starting_until_s = self._now_s() + self.rules.start_s
 
-    def _next(self, c: OscarsCircuit) -> tuple[float, tuple[str, dict[str, Any]]] | None:
-        """What happens next by itself to a circuit, and when."""
-        delay_s, work_s = self.rules.state_delay_s, self.rules.deploy_s
-        down = {"intent": "SHOULD_BE_UNDEPLOYED"}
-        over = {"state": "FINISHED", "phase": "ARCHIVED"}
-        failed = {"state": "FAILED", "was_built": True}
-        built = {"state": "ACTIVE", "intent": "SHOULD_BE_DEPLOYED", "was_built": True}
-        step: tuple[float, tuple[str, dict[str, Any]]] | None = None
-        match c.deployment:
-            case "UNDEPLOYED" if c.phase == "RESERVED" and c.asked.mode == "AUTOMATIC" and c.state == "WAITING":
-                step = c.asked.begin_s, ("WAITING_TO_BE_DEPLOYED", {"intent": "SHOULD_BE_DEPLOYED"})
-            case "WAITING_TO_BE_DEPLOYED" | "WAITING_TO_BE_REDEPLOYED" | "WAITING_TO_BE_UNDEPLOYED":
-                step = c.at_s + delay_s, (c.deployment.replace("WAITING_TO_BE", "BEING"), {})
-            case "BEING_DEPLOYED":
-                step = c.at_s + work_s, ("DEPLOY_FAILED", failed) if self.fail_deployment else ("DEPLOYED", built)
-            case "BEING_REDEPLOYED":
-                step = c.at_s + work_s, ("REDEPLOY_FAILED", failed) if self.fail_deployment else ("DEPLOYED", built)
-            case "BEING_UNDEPLOYED":
-                step = c.at_s + work_s, ("UNDEPLOYED", over)
-            case "DEPLOYED" if c.phase == "ARCHIVED":
-                step = c.at_s, ("WAITING_TO_BE_UNDEPLOYED", down)
-            case "DEPLOYED" if c.intent == "SHOULD_BE_REDEPLOYED":
-                step = c.at_s + delay_s, ("WAITING_TO_BE_REDEPLOYED", {})
-            case "DEPLOYED" | "DEPLOY_FAILED" | "REDEPLOY_FAILED" if c.phase == "RESERVED":
-                step = c.asked.end_s, ("WAITING_TO_BE_UNDEPLOYED", down)
-        return step
+    def reserved(self, name: str) -> list[OscarsCircuit]:
+        """Rows of a name that are in force."""
+        return [c for c in self.rows if c.asked.name == name and c.phase == "RESERVED"]
+
+    def _next_step(self, now_s: float) -> bool:
+        if self.job is not None:
+            if self.job.until_s > now_s:
+                return False
+            self._done(self.job)
+            return True
+        # A name that is there twice breaks the loop for everybody, once one of the two has begun.
+        if any(len(self.reserved(c.asked.name)) > 1 and c.asked.begin_s <= now_s for c in self.rows):
+            return False
+        due = [(*step, n) for n, c in enumerate(self.rows) if c.phase != "HELD" and (step := c.due()) is not None]
+        at_s, what, number = min((d for d in due if self._is_auto(d)), default=(now_s + 1, "", 0))
+        if what == "archive":
+            at_s = max(at_s, self.free_s) + self.rules.archive_s
+        if at_s > now_s:
+            return False
+        circuit = self.rows[number]
+        if what == "archive":
+            circuit.phase = "ARCHIVED"
+        else:
+            begun_s = max(at_s, self.free_s)
+            if begun_s > now_s:
+                return False
+            self.job = _Job(circuit, what, begun_s + self.rules.routers_s, circuit.mbps)
+        return True
+
+    def _is_auto(self, due: tuple[float, str, int]) -> bool:
+        return self.rows[due[2]].asked.mode == "AUTOMATIC" or due[1] == "archive"
+
+    def _done(self, job: _Job) -> None:
+        """End the transaction of a job: now everybody sees what it has done, and who has waited goes on."""
+        circuit, self.job, self.free_s = job.circuit, None, job.until_s
+        circuit.was_built = True
+        if job.what == "dismantle":
+            circuit.routers_mbps, circuit.state = None, "WAITING"
+            circuit.deployment, circuit.intent = "UNDEPLOYED", "SHOULD_BE_UNDEPLOYED"
+        elif self.fail_deployment:
+            circuit.state = "FAILED"
+            circuit.deployment = "DEPLOY_FAILED" if job.what == "build" else "REDEPLOY_FAILED"
+            circuit.intent = "SHOULD_BE_DEPLOYED"
+        else:
+            circuit.routers_mbps = job.mbps  # as it was when the job began: a later wish is lost
+            circuit.state, circuit.deployment, circuit.intent = "ACTIVE", "DEPLOYED", "SHOULD_BE_DEPLOYED"
+        waiting, self.waiting = self.waiting, []
+        seen: set[str] = set()
+        for what in waiting:
+            if isinstance(what, str):
+                self._archive(what)
+                continue
+            self.hold(what)
+            with suppress(Bare500):
+                self._commit(what.name, job.until_s, twice=what.name in seen)
+                seen.add(what.name)
 
     def find(self, name: str) -> OscarsCircuit:
-        """The circuit of a name: what is held hides what is reserved."""
+        """The circuit of a name: what is held hides what is reserved, and two rows are an error for ever."""
         self.now_s()
-        circuit = self.held.get(name) or self.kept.get(name)
-        if circuit is None:
+        if name in self.held:
+            return self.held[name]
+        rows = [c for c in self.rows if c.asked.name == name]
+        if len(rows) > 1:
+            raise Bare500
+        if not rows:
             raise NotThere
-        return circuit
-
-    def new_name(self) -> str:
-        """A name that nobody has."""
-        for symbols in itertools.product(ALPHABET[6:], ALPHABET, ALPHABET, ALPHABET):
-            name = "".join(symbols)
-            if name not in self.held and name not in self.kept:
-                return name
-        raise Bare500
+        return rows[0]
 
     def available_mbps(self, port: str, begin_s: float, end_s: float, own: str) -> int:
         """What OSCARS believes to be free: not what is free.
@@ -177,94 +227,96 @@ class Oscars:
         What begins or ends together at the same rate counts once; what only touches counts; holds count at any time.
         """
         deltas: dict[float, set[int]] = defaultdict(set)
-        for circuit, fixture in self._meeting(port, begin_s, end_s, own):
-            deltas[circuit.asked.begin_s].add(fixture.mbps)
-            deltas[circuit.asked.end_s].add(-fixture.mbps)
+        for circuit in self._others(own):
+            if circuit.asked.end_s >= begin_s and circuit.asked.begin_s <= end_s:
+                for urn, mbps in circuit.asked.loads():
+                    if urn == port:
+                        deltas[circuit.asked.begin_s].add(mbps)
+                        deltas[circuit.asked.end_s].add(-mbps)
         used = peak = 0
         for at_s in sorted(deltas):
             used += sum(deltas[at_s])
             peak = max(peak, used)
-        held = sum(fixture.mbps for _, fixture in self._holding(port, own))
-        return self.rules.ports_mbps.get(port, self.rules.port_mbps) - peak - held
+        others = [c for c in self.held.values() if c.asked.name != own]
+        kept = sum(mbps for c in others for urn, mbps in c.asked.loads() if urn == port)
+        return self.rules.ports_mbps.get(port, PORTS[port].mbps) - peak - kept
 
-    def _meeting(self, port: str, begin_s: float, end_s: float, own: str) -> Iterator[tuple[OscarsCircuit, Fixture]]:
-        """Others' reserved fixtures on a port, by comparison of closed intervals."""
-        for circuit in self.kept.values():
-            meets = circuit.asked.end_s >= begin_s and circuit.asked.begin_s <= end_s
-            if circuit.phase == "RESERVED" and circuit.asked.name != own and meets:
-                yield from ((circuit, f) for f in circuit.asked.fixtures if f.port == port)
+    def _others(self, own: str) -> list[OscarsCircuit]:
+        return [c for c in self.rows if c.phase == "RESERVED" and c.asked.name != own]
 
-    def _holding(self, port: str, own: str) -> Iterator[tuple[OscarsCircuit, Fixture]]:
-        """Others' held fixtures on a port, whatever their time."""
-        for circuit in self.held.values():
-            if circuit.asked.name != own:
-                yield from ((circuit, f) for f in circuit.asked.fixtures if f.port == port)
-
-    def problems(self, asked: CircuitRequest, *, modify: bool) -> list[str]:
+    def problems(self, asked: CircuitRequest, *, modify: bool, at_s: float | None = None) -> list[str]:
         """What is wrong with a request. Moves its begin without a word."""
-        now_s = self.now_s()
+        now_s = self.now_s() if at_s is None else at_s
         if asked.mtu is None:
             raise Bare500
-        found = []
-        if not 4 <= len(asked.name) <= 12:
-            found.append(f"connection id too {'short' if len(asked.name) < 4 else 'long'}")
-        elif not re.fullmatch("[a-zA-Z][a-zA-Z0-9_-]+", asked.name):
-            found.append("connection id invalid format")
-        if not 1500 <= asked.mtu <= 9000:
-            found.append("MTU must be between 1500 and 9000 (inclusive)")
-        if asked.description is None:
-            found.append("null description")
-        if asked.begin_s < now_s - self.rules.past_s and not modify:
-            found.append("begin time is more than 5 minutes in the past")
-        elif asked.begin_s <= now_s + self.rules.begin_notice_s:
-            asked.begin_s = int(now_s + self.rules.begin_notice_s)
-        if asked.end_s <= now_s:
-            found.append("end date is in the past")
-        elif asked.end_s <= asked.begin_s:
-            found.append("end date not past begin()")
-        elif asked.end_s < asked.begin_s + self.rules.minimum_s:
-            found.append("duration is too short (less than 15 min)")
-        return found + self._conflicts(asked)
+        begin_s, minimum_s = asked.begin_s, self.rules.minimum_s
+        asked.begin_s = max(begin_s, int(now_s + self.rules.begin_notice_s))
+        wrong = {
+            "connection id too short": len(asked.name) < 4,
+            "connection id too long": len(asked.name) > 12,
+            "connection id invalid format": not re.fullmatch("[a-zA-Z][a-zA-Z0-9_-]+", asked.name),
+            "MTU must be between 1500 and 9000 (inclusive)": not 1500 <= asked.mtu <= 9000,
+            "null description": asked.description is None,
+            "begin time is more than 5 minutes in the past": begin_s < now_s - self.rules.past_s and not modify,
+            "end date is in the past": asked.end_s <= now_s,
+            "end date not past begin()": asked.end_s <= asked.begin_s,
+            "duration is too short (less than 15 min)": asked.end_s < asked.begin_s + minimum_s,
+        }
+        first = [text for text, is_so in wrong.items() if is_so][:1]
+        return first or self._conflicts(asked)
 
     def _conflicts(self, asked: CircuitRequest) -> list[str]:
-        """What a request asks for and others have."""
-        found = []
+        """What a request asks for and others have, each cause said again and again."""
         span = (asked.begin_s, asked.end_s, asked.name)
-        for f in asked.fixtures:
-            others = [*self._meeting(f.port, *span), *self._holding(f.port, asked.name)]
-            if f.vlan in {fixture.vlan for _, fixture in others}:
-                found.append(f"{f.port}: vlan {f.vlan} not available")
-            if sum((g.port, g.vlan) == (f.port, f.vlan) for g in asked.fixtures) > 1:
-                found.append(f"{f.port}: vlan {f.vlan} requested twice")
-            if f.mbps > (free := self.available_mbps(f.port, *span)):
-                found.append(f"{f.port}: bandwidth {f.mbps} not available, {max(free, 0)} is")
+        loads: dict[str, int] = defaultdict(int)
+        for urn, mbps in asked.loads():
+            loads[urn] += mbps
+        short = {urn: free for urn in loads if urn in PORTS and (free := self.available_mbps(urn, *span)) < loads[urn]}
+        found = [f"{urn} (Validity of urnInBw) is not valid" for urn in short if PORTS[urn].kind == "edge"]
+        found += [f"{urn} (Validity of inBwValid) is not valid" for urn in short if PORTS[urn].kind == "backbone"]
+        taken = {
+            (f.port, f.vlan)
+            for c in (*self._others(asked.name), *(h for h in self.held.values() if h.asked.name != asked.name))
+            if c.phase == "HELD" or (c.asked.end_s >= asked.begin_s and c.asked.begin_s <= asked.end_s)
+            for f in c.asked.fixtures
+        }
+        places = [(f.port, f.vlan) for f in asked.fixtures]
+        for port, vlan in places:
+            if port not in PORTS:
+                found.append(f"{port} not in topology")
+            elif vlan and (vlan not in PORTS[port].vlans or (port, vlan) in taken):
+                found.append(f"{port} : vlan {vlan} not available")
+            if places.count((port, vlan)) > 1:
+                found.append(f"{vlan} requested twice on {port}")
+        for _ in range(2):
+            for urn, mbps in loads.items():
+                if urn not in PORTS:
+                    found.append(f"{urn} is not present anymore")
+                elif urn in short:
+                    sums = f"{urn} {mbps}(req) / {short[urn]} (avail)"
+                    found += [f"total port {way} bw exceeds available: {sums}" for way in ("ingress", "egress")]
         return found
 
     def hold(self, asked: CircuitRequest) -> OscarsCircuit:
         """Keep a circuit in memory for a while; the same name again replaces it."""
-        circuit = OscarsCircuit(asked, held_until_s=self.now_s() + self.rules.hold_s)
-        self.held[asked.name] = circuit
+        circuit = self.held[asked.name] = OscarsCircuit(asked, held_until_s=self._now_s() + self.rules.hold_s)
         return circuit
 
-    def commit(self, name: str) -> OscarsCircuit:
-        """Make a reservation of what is held; raises Empty400 with the hold in place if it is not valid."""
-        self.now_s()
-        if name not in self.held:
-            raise NotThere
+    def _commit(self, name: str, at_s: float, *, twice: bool = False) -> OscarsCircuit:
+        """Make a reservation of what is held; the hold stays if it is not valid."""
         asked = self.held[name].asked
-        if self.problems(asked, modify=False) or len(asked.fixtures) < 2 or not _connected(asked):
-            raise Empty400
-        before = self.kept.get(name)
-        now_s = self.now_s()
-        circuit = OscarsCircuit(
-            asked, "RESERVED", at_s=now_s, archived_begin_s=asked.begin_s, last_modified_s=int(now_s)
-        )
-        if before is not None and before.deployment == "DEPLOYED":
+        wrong = self.problems(asked, modify=False, at_s=at_s) or len(asked.fixtures) < 2 or not _connected(asked)
+        if self.fail_commit or wrong:
+            raise Bare500
+        before = [] if twice else [c for c in self.rows if c.asked.name == name]
+        circuit = OscarsCircuit(asked, "RESERVED", at_s=at_s, archived_begin_s=asked.begin_s)
+        if before and before[0].deployment == "DEPLOYED":
             circuit.deployment, circuit.intent = "DEPLOYED", "SHOULD_BE_REDEPLOYED"
-            circuit.state, circuit.was_built = before.state, before.was_built
+            circuit.state, circuit.was_built, circuit.routers_mbps = before[0].state, True, before[0].routers_mbps
         del self.held[name]
-        self.kept[name] = circuit
-        self.created += before is None
+        self.rows = [*(c for c in self.rows if c not in before), circuit]
+        if not before:
+            self.created.append(name)
         return circuit
 
     def create_or_replace(self, asked: CircuitRequest) -> OscarsCircuit:
@@ -273,57 +325,64 @@ class Oscars:
             raise Bare500
         if self.lie:
             return OscarsCircuit(asked, "RESERVED")
+        if self.job is not None:
+            self.waiting.append(asked)
+            raise Waiting
         self.hold(asked)
-        if self.fail_commit:
-            raise Bare500
-        try:
-            return self.commit(asked.name)
-        except Empty400:
-            raise Bare500 from None
+        return self._commit(asked.name, self._now_s())
 
-    def release(self, name: str) -> str:
-        """Give back: deleted before its begin, archived and dismantled after."""
+    def release(self, name: str) -> None:
+        """Give back: deleted before its begin, archived and dismantled after, and then the lock is wanted."""
         circuit = self.find(name)
         if self.lie or circuit.phase == "ARCHIVED":
-            return "ARCHIVED"
-        if self.held.pop(name, None) is not None and name not in self.kept:
-            return "DELETED"
-        circuit = self.kept[name]
-        if circuit.asked.begin_s > self.now_s():
-            del self.kept[name]
-            return "DELETED"
-        circuit.phase, circuit.intent, circuit.at_s = "ARCHIVED", "SHOULD_BE_UNDEPLOYED", self.now_s()
-        return "ARCHIVED"
+            return
+        if self.held.pop(name, None) is not None:
+            rows = self.reserved(name)
+            if not rows:
+                return
+            circuit = rows[0]
+        if circuit.asked.begin_s > self._now_s():
+            self.rows = [c for c in self.rows if c is not circuit]
+        elif self.job is not None:
+            self.waiting.append(name)
+            raise Waiting
+        else:
+            self._archive(name)
+
+    def _archive(self, name: str) -> None:
+        for circuit in self.reserved(name):
+            circuit.phase, circuit.intent, circuit.at_s = "ARCHIVED", "SHOULD_BE_UNDEPLOYED", self._now_s()
 
     def modify_schedule(self, name: str, ending_s: int) -> tuple[OscarsCircuit, str]:
-        """Move an end, or say so and do not: what it answers with is what was asked for, in force or not."""
+        """Move an end: written before it is validated, and kept whatever that says."""
         circuit = self.find(name)
-        if circuit.southbound != "NSO":
-            raise Bare500
+        if not circuit.was_built:
+            raise Bare500  # nobody has built it yet, so nobody is found who could
         if circuit.phase != "RESERVED":
             return circuit, "Schedule modification failed: May only change schedule when RESERVED"
-        ending_s = max(ending_s, int(self.now_s() + self.rules.end_notice_s))
-        asked = replace(circuit.asked, end_s=ending_s)
-        short = ending_s < asked.begin_s + self.rules.minimum_s
-        if not (short or self._conflicts(asked) or self.lie):
+        soonest_s = self._now_s() + self.rules.end_notice_s
+        asked = replace(circuit.asked, end_s=float(ending_s) if ending_s >= soonest_s else soonest_s + 0.831936)
+        if not self.lie:
             circuit.asked = asked
-            circuit.archived_begin_s = ending_s  # and so are the archived times of what was modified
+            if not self.problems(replace(asked), modify=True):
+                circuit.archived_begin_s = asked.end_s  # and so are the archived times of what was modified
         return replace(circuit, asked=asked), ""
 
     def modify_bandwidth(self, name: str, mbps: int) -> tuple[OscarsCircuit, str]:
-        """Set one rate on all parts, in both directions."""
+        """Set one rate on all parts, in both directions; the routers are told if they are not being told just now."""
         circuit = self.find(name)
         if circuit.phase != "RESERVED":
             return circuit, f"connection {name} not in RESERVED phase"
         span = (circuit.asked.begin_s, circuit.asked.end_s, name)
-        if mbps > min(self.available_mbps(f.port, *span) for f in circuit.asked.fixtures):
+        if mbps > min(self.available_mbps(urn, *span) for urn, _ in circuit.asked.loads()):
             return circuit, "Modification failedNew bandwidth above available"
         fixtures = tuple(replace(f, mbps=mbps) for f in circuit.asked.fixtures)
-        asked = replace(circuit.asked, fixtures=fixtures, pipes=tuple((a, z, mbps) for a, z, _ in circuit.asked.pipes))
+        pipes = tuple((a, z, mbps, path) for a, z, _, path in circuit.asked.pipes)
+        asked = replace(circuit.asked, fixtures=fixtures, pipes=pipes)
         if not self.lie:
             circuit.asked = asked
             if circuit.state == "ACTIVE" and circuit.deployment == "DEPLOYED":
-                circuit.intent, circuit.at_s = "SHOULD_BE_REDEPLOYED", self.now_s()
+                circuit.intent, circuit.at_s = "SHOULD_BE_REDEPLOYED", self._now_s()
         return replace(circuit, asked=asked), ""
 
 
@@ -334,5 +393,5 @@ def _connected(asked: CircuitRequest) -> bool:
     reached, wider = set(), {asked.junctions[0]}
     while wider != reached:
         reached = wider
-        wider = reached | {n for a, z, _ in asked.pipes if {a, z} & reached for n in (a, z)}
+        wider = reached | {n for a, z, *_ in asked.pipes if {a, z} & reached for n in (a, z)}
     return set(asked.junctions) <= reached

@@ -32,7 +32,7 @@ def file(tmp_path):
 
 def oscars(url, token, timeout_s=0.3):
     """A provider with a token."""
-    ends = OscarsPort("a", "a:1", 2), OscarsPort("z", "z:1", 2)
+    ends = OscarsPort("chic-cr6", "chic-cr6:1/1/c9/1", 2), OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 2)
     return OscarsProvider(OscarsSettings(url, *ends, mtu_bytes=9000, token=token, timeout_s=timeout_s))
 
 
@@ -105,7 +105,13 @@ def test_a_secret_cannot_be_changed_and_is_not_seen(file):
     secret = secret_from(None, file)
     with pytest.raises(FrozenInstanceError):
         secret._read = None
-    settings = OscarsSettings("http://o", OscarsPort("a", "a:1", 2), OscarsPort("z", "z:1", 2), 9000, secret)
+    settings = OscarsSettings(
+        "http://o",
+        OscarsPort("chic-cr6", "chic-cr6:1/1/c9/1", 2),
+        OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 2),
+        9000,
+        secret,
+    )
     shown = f"{secret} {secret!r} {secret!s:>40} {deepcopy(secret)!r} {settings} {asdict(settings)}"
     assert TOKEN not in shown
     assert "Secret(...)" in shown
