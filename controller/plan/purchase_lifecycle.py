@@ -14,6 +14,7 @@ class PurchaseEvent(StrEnum):
     DIFFER = "differ"  # it has something else in force than it was asked for, and says what
     CHANGE = "change"  # it has moved the purchase as it was asked to
     RELEASE = "release"  # it was given back
+    GIVE_UP = "give up"  # nobody has answered, and it is not there: a new one is asked for instead
     SHOW_ASKED = "show asked"  # a look at the provider shows it so
     SHOW_RESERVED = "show reserved"
     SHOW_DEPLOYING = "show deploying"
@@ -22,8 +23,10 @@ class PurchaseEvent(StrEnum):
     SHOW_ENDED = "show ended"
 
 
-SHOWN = {state: PurchaseEvent(f"show {state}") for state in PurchaseState}
-_LOOKED_AT = {SHOWN[state]: state for state in PurchaseState}  # the provider knows best
+SHOWN: dict[PurchaseState, PurchaseEvent] = {
+    state: PurchaseEvent(f"show {state}") for state in PurchaseState if state is not PurchaseState.DROPPED
+}
+_LOOKED_AT = {event: state for state, event in SHOWN.items()}  # the provider knows best
 
 
 def _held(state: PurchaseState) -> dict[PurchaseEvent, PurchaseState]:
@@ -31,7 +34,7 @@ def _held(state: PurchaseState) -> dict[PurchaseEvent, PurchaseState]:
     return {
         PurchaseEvent.DIFFER: PurchaseState.RESERVED,
         PurchaseEvent.CHANGE: state,
-        PurchaseEvent.RELEASE: PurchaseState.ENDED,
+        PurchaseEvent.RELEASE: PurchaseState.DROPPED,
         **_LOOKED_AT,
     }
 
@@ -41,16 +44,17 @@ PURCHASE_NEXT: dict[PurchaseState, dict[PurchaseEvent, PurchaseState]] = {
         PurchaseEvent.SELL: PurchaseState.RESERVED,
         PurchaseEvent.REFUSE: PurchaseState.FAILED,
         PurchaseEvent.DIFFER: PurchaseState.RESERVED,
-        PurchaseEvent.CHANGE: PurchaseState.ASKED,
-        PurchaseEvent.RELEASE: PurchaseState.ENDED,
+        PurchaseEvent.GIVE_UP: PurchaseState.DROPPED,
+        PurchaseEvent.RELEASE: PurchaseState.DROPPED,
     },
     PurchaseState.RESERVED: _held(PurchaseState.RESERVED),
     PurchaseState.DEPLOYING: _held(PurchaseState.DEPLOYING),
     PurchaseState.UP: _held(PurchaseState.UP),
     PurchaseState.FAILED: {
         PurchaseEvent.DIFFER: PurchaseState.RESERVED,
-        PurchaseEvent.RELEASE: PurchaseState.ENDED,
+        PurchaseEvent.RELEASE: PurchaseState.DROPPED,
     },
+    PurchaseState.DROPPED: {},
     PurchaseState.ENDED: {},
 }
 

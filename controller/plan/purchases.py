@@ -23,6 +23,7 @@ class Terms:
         tick_us: times are whole multiples of this; what is bought is that much longer rather than too short.
         begin_notice_us: nothing begins sooner than this after it is asked for; part of ``lead_us``.
         end_notice_us: what has begun ends no sooner than this after that is asked for.
+        settle_us: a request without an answer may still be carried out for so long.
 
     Raises:
         ValueError: a duration is negative, or a granularity not positive.
@@ -36,11 +37,12 @@ class Terms:
     tick_us: int = 1
     begin_notice_us: int = 0
     end_notice_us: int = 0
+    settle_us: int = 0
 
     def __post_init__(self) -> None:
         """Refuse terms that nobody can mean."""
         durations = (self.lead_us, self.tail_us, self.min_duration_us, self.gap_us)
-        if min(*durations, self.begin_notice_us, self.end_notice_us) < 0:
+        if min(*durations, self.begin_notice_us, self.end_notice_us, self.settle_us) < 0:
             raise ValueError(f"no duration of a provider's terms is negative, got {self}")
         if min(self.granularity_bps, self.tick_us) < 1:
             raise ValueError(f"need positive granularities of rate and time, got {self}")
@@ -76,6 +78,7 @@ class PurchaseState(StrEnum):
     DEPLOYING = "deploying"  # being built, rebuilt or taken down: carries nothing that one could count on
     UP = "up"
     FAILED = "failed"  # refused, or could not be built
+    DROPPED = "dropped"  # given back, or given up: watched for a while, and given back again should it turn up
     ENDED = "ended"
 
 
@@ -113,6 +116,7 @@ class Release:
 
 
 Action = Buy | PurchaseChange | Release
+_OVER = frozenset({PurchaseState.DROPPED, PurchaseState.ENDED})
 
 
 def peak_bps(uses: Iterable[Period]) -> int:
@@ -179,7 +183,7 @@ def actions(
         now_us: Unix time, microseconds.
         new_name: draws the name of a new purchase.
     """
-    live = [p for p in bought if p.state is not PurchaseState.ENDED and p.period.end_us > now_us]
+    live = [p for p in bought if p.state not in _OVER and p.period.end_us > now_us]
     spare = sorted((p for p in live if p.state is not PurchaseState.FAILED), key=lambda p: (p.period.start_us, p.name))
     targets: list[tuple[Purchase | None, Period]] = []
     ahead = sorted((w for w in wanted if w.end_us > now_us), key=lambda w: w.start_us)

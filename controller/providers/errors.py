@@ -3,6 +3,7 @@
 ProviderError
 ├── ProviderRefused         it said no, and will say no again
 ├── ProviderUnavailable     it did not answer, or not so that one could understand it: try again later
+│   └── AnswerLost          a request was sent, and nobody knows whether it was, or will be, carried out
 ├── ProviderDenied          it does not accept our credentials
 ├── NotInForce              it said yes, and what it has is something else
 └── SecretUnusable          the credentials are not where the configuration says
@@ -46,6 +47,10 @@ class ProviderUnavailable(ProviderError):
     def __str__(self) -> str:
         """Return what happened, for people."""
         return f"{self.request}: {self.problem}; to be tried again"
+
+
+class AnswerLost(ProviderUnavailable):
+    """A request was sent and not answered: it is not to be repeated before it is known what became of it."""
 
 
 @dataclass(eq=False)

@@ -6,6 +6,8 @@ may be called again after any failure, and never needs to know the time.
 """
 
 import re
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from urllib.parse import quote
@@ -13,7 +15,7 @@ from urllib.parse import quote
 import structlog
 
 from controller.plan.purchases import Period, PurchaseState, Terms
-from controller.providers.errors import NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
 from controller.providers.oscars_session import OscarsSession, Reply
 from controller.providers.oscars_wire import (
     SECOND_US,
@@ -55,10 +57,16 @@ class OscarsProvider:
 
     Args:
         settings: of the circuit.
+        now_us: Unix time, microseconds: OSCARS shows nothing of what its routers are being told, but the time does.
     """
 
-    def __init__(self, settings: OscarsSettings) -> None:
+    def __init__(self, settings: OscarsSettings, now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._settings = settings
+        self._now_us = now_us
+        # What an earlier process has asked for may still be carried out.
+        self._since_us = now_us()
+        self._own: set[str] = set()
+        self._unanswered_us: dict[str, int] = {}
         self._session = OscarsSession(settings.url, settings.token, settings.timeout_s)
 
     def close(self) -> None:
@@ -80,6 +88,7 @@ class OscarsProvider:
             tick_us=SECOND_US,
             begin_notice_us=BEGIN_NOTICE_US,
             end_notice_us=END_NOTICE_US,
+            settle_us=self._settings.settle_us,
         )
 
     @property
@@ -90,10 +99,12 @@ class OscarsProvider:
     def reserve(self, name: str, period: Period) -> None:
         """Buy ``period`` under ``name``; once only, however often it is called.
 
-        What is there already is looked for first: OSCARS' ``new`` would replace it, even if it is somebody else's.
+        What is there already is looked for first: OSCARS' ``new`` would replace it, even if it is somebody else's. It
+        is sent once: a repetition that waits for the same lock makes two of one name, which OSCARS does not survive.
 
         Raises:
             ProviderRefused: it cannot be had, or the name is in use.
+            AnswerLost: it was sent, and nothing is there yet; it will not be sent again.
             ProviderUnavailable: to be tried again with the same name.
             ProviderDenied: our credentials are not accepted.
             NotInForce: something was bought, and ``found`` is what.
@@ -101,6 +112,9 @@ class OscarsProvider:
         asked = _edge(name, period)
         there = self._ours(name)
         if there is None:
+            if name in self._unanswered_us:
+                raise AnswerLost("POST /protected/l2vpn/new", "not answered, and not there; it is not asked again")
+            self._own.add(name)
             self._put("POST", "/protected/l2vpn/new", name, asked)
         elif there.state is PurchaseState.ENDED:
             raise ProviderRefused(name, "a circuit of this name is over, and a name is used once")
@@ -122,10 +136,19 @@ class OscarsProvider:
         there = self._ours(name)
         if there is None or there.state is PurchaseState.ENDED or there.period is None:
             raise ProviderRefused(name, "there is no such circuit, or not any more")
-        if there.begun:
-            return self._modify(name, asked, there.period)
         if there.period == asked.period():
             return there.period
+        what = f"change of {name}"
+        if there.begun:
+            if there.state is PurchaseState.DEPLOYING:  # what is wished now would not reach the routers
+                raise ProviderUnavailable(what, "the routers are being told of the change before")
+            return self._modify(name, asked, there.period)
+        if there.period.start_us <= self._now_us():
+            raise ProviderUnavailable(what, "the routers are being told of it for the first time")
+        asked_us = self._unanswered_us.get(name, None if name in self._own else self._since_us)
+        if asked_us is not None and self._now_us() < asked_us + self._settings.settle_us:
+            raise ProviderUnavailable(what, "what was asked before may still be carried out")
+        self._unanswered_us.pop(name, None)
         return self._put("PUT", "/protected/l2vpn/replace", name, asked)
 
     def release(self, name: str) -> None:
@@ -161,7 +184,19 @@ class OscarsProvider:
             return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has no circuit of this name")
         if there.ports != self._settings.ports:
             return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has a circuit of this name between other ports")
-        return CircuitStatus(there.state, there.period, there.reason)
+        return self._by_the_time(CircuitStatus(there.state, there.period, there.reason))
+
+    def _by_the_time(self, shown: CircuitStatus) -> CircuitStatus:
+        """Return what is so: OSCARS shows a circuit as it was until the routers have answered."""
+        now_us, period = self._now_us(), shown.period
+        if period is None or shown.state not in {PurchaseState.RESERVED, PurchaseState.UP}:
+            return shown
+        if period.end_us <= now_us:
+            state = PurchaseState.ENDED if shown.state is PurchaseState.RESERVED else PurchaseState.DEPLOYING
+            return CircuitStatus(state, period, "its end is over")
+        if shown.state is PurchaseState.RESERVED and period.start_us <= now_us:
+            return CircuitStatus(PurchaseState.DEPLOYING, period, "its begin is over; the routers are being told")
+        return shown
 
     def _look(self, name: str) -> OscarsConnection | None:
         """Return what OSCARS has under a name, whoever owns it.
@@ -170,7 +205,10 @@ class OscarsProvider:
             ProviderUnavailable: it does not say, or not clearly.
             ProviderDenied: our credentials are not accepted.
         """
-        reply = self._session.call("GET", f"/api/l2vpn/get/{quote(name, safe='')}")
+        try:
+            reply = self._session.call("GET", f"/api/l2vpn/get/{quote(name, safe='')}")
+        except AnswerLost as lost:  # nothing is lost by a question
+            raise ProviderUnavailable(lost.request, lost.problem) from None
         if reply.status == 404:
             return None
         try:
@@ -194,6 +232,8 @@ class OscarsProvider:
         """
         there = self._look(name)
         if there is not None and there.held and there.ports == self._settings.ports:
+            if self._now_us() < self._unanswered_us.get(name, -self._settings.settle_us) + self._settings.settle_us:
+                raise AnswerLost(f"hold of {name}", "it waits to be committed")
             self._clear(name)
             there = self._look(name)
         if there is not None and there.ports != self._settings.ports:
@@ -214,14 +254,15 @@ class OscarsProvider:
     def _put(self, method: str, path: str, name: str, asked: OscarsPeriod) -> Period:
         """Create or replace a circuit, and return what it then is.
 
-        No answer is no failure: OSCARS may have acted, so what is there decides.
+        No answer is no failure: OSCARS may have acted, or may yet, so what is there decides.
         """
         body = l2vpn(name, asked, self._settings)
-        lost: ProviderUnavailable | None = None
+        lost: AnswerLost | None = None
         try:
             reply = self._session.call(method, path, body)
-        except ProviderUnavailable as error:
+        except AnswerLost as error:
             lost = error
+            self._unanswered_us[name] = self._now_us()
         else:
             if not reply.done:
                 raise self._refusal(method, name, body, reply)
@@ -231,6 +272,7 @@ class OscarsProvider:
             if lost is not None:
                 raise lost from None
             raise
+        self._unanswered_us.pop(name, None)
         log.info("provider.reserved", purchase=name, rate_bps=period.rate_bps, start_us=period.start_us)
         return period
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from controller.providers.errors import ProviderDenied, ProviderUnavailable, SecretUnusable
+from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnavailable, SecretUnusable
 from controller.providers.oscars_wire import decoded
 from controller.providers.secrets import Secret
 
@@ -64,15 +64,18 @@ class OscarsSession:
         Raises:
             ProviderDenied: our token is not accepted, or does not allow this.
             ProviderUnavailable: no answer, or one that says nothing.
+            AnswerLost: and it may have been heard.
         """
         request = f"{method} {path}"
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._client.request(method, path, content=content, headers=headers)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {error}")) from None
         except httpx.HTTPError as error:
             # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.
-            raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {error}")) from None
+            raise AnswerLost(request, self._shown(f"{type(error).__name__}: {error}")) from None
         except SecretUnusable as error:
             raise ProviderDenied(request, str(error)) from None
         reply = Reply(request, response.status_code, response.text, self._shown(response.text))
@@ -82,7 +85,8 @@ class OscarsSession:
         if reply.status == 503:
             raise ProviderUnavailable(request, "503, OSCARS is starting or stopping")
         if reply.status not in _MEANT:
-            raise reply.unclear("unknown status")
+            unclear = reply.unclear("unknown status")
+            raise AnswerLost(request, unclear.problem) if reply.status > 500 else unclear
         return reply
 
     def _shown(self, text: str) -> str:

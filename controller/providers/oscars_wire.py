@@ -55,6 +55,8 @@ class OscarsSettings:
         token: access token, sent as bearer (RFC 6750).
         deploy_us: how long it takes from a begin until the routers carry it, microseconds. Its own loops take 3 s
             each, and each of up to 5 tries on the routers 30 s.
+        settle_us: how long a request without an answer may still be carried out, microseconds. OSCARS holds one lock
+            while it tells routers of any circuit: 5 tries with 30 s between them, and more if there are more circuits.
         timeout_s: how long to wait for one answer. A commit computes paths and locks all reservations.
 
     Raises:
@@ -67,6 +69,7 @@ class OscarsSettings:
     mtu_bytes: int
     token: Secret
     deploy_us: int = 120 * SECOND_US
+    settle_us: int = 300 * SECOND_US
     timeout_s: float = 30.0
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from controller.plan.failover import carries, crossed, late
 from controller.plan.faults import in_the_way
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.paths import Path
+from controller.plan.purchases import PurchaseState
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import circuits_not_up, flow_name
@@ -82,7 +83,8 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
     network, path = site.network, moment.path_of(known)
     if not path:
         names = circuits_not_up(site, state.wished, known.path, moment.now.calendar_us)
-        purchases = [p for name in names for p in state.wished.purchases[name].values()]
+        bought = [p for name in names for p in state.wished.purchases[name].values()]
+        purchases = [p for p in bought if p.state is not PurchaseState.DROPPED]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
     name, own = flow_name(known), state.desired.plan.of_host(known.a_end)

@@ -89,7 +89,7 @@ def after_all(todo, bought):
 
 def live(bought, now_us):
     """The purchases that count."""
-    over = (PurchaseState.ENDED, PurchaseState.FAILED)
+    over = (PurchaseState.ENDED, PurchaseState.DROPPED, PurchaseState.FAILED)
     return [p for p in bought if p.state not in over and p.period.end_us > now_us]
 
 
@@ -257,7 +257,8 @@ def test_what_is_left_is_apart_whatever_was_bought(uses, bought, terms, now_us):
 
 @given(any_uses, any_bought(), any_terms, any_now)
 def test_what_is_over_is_left_alone(uses, bought, terms, now_us):
-    over = {p.name for p in bought if p.state is PurchaseState.ENDED or p.period.end_us <= now_us}
+    gone = (PurchaseState.ENDED, PurchaseState.DROPPED)
+    over = {p.name for p in bought if p.state in gone or p.period.end_us <= now_us}
     assert over.isdisjoint(step.name for step in steps(periods(uses, terms), bought, terms, now_us))
 
 

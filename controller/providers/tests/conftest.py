@@ -29,11 +29,13 @@ def url(server):
 
 @pytest.fixture(scope="session")
 def shared(server):
-    provider = OscarsProvider(settings(server[1], timeout_s=10.0))
+    fake, url = server
+    provider = OscarsProvider(settings(url, timeout_s=10.0), lambda: int((START_S + fake.ahead_s) * 1e6))
     yield provider
     provider.close()
 
 
 @pytest.fixture
 def provider(fake, shared):
+    shared._unanswered_us.clear()
     return shared  # it keeps nothing but connections, and takes longer to make than to use

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.purchases import Period, PurchaseState, periods
-from controller.providers.errors import NotInForce, ProviderRefused, ProviderUnavailable
+from controller.providers.errors import AnswerLost, NotInForce, ProviderRefused, ProviderUnavailable
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_wire import OscarsPort, oscars_period
 from controller.providers.tests.buying import (
@@ -47,7 +47,7 @@ def test_deployed_is_up_and_reserved_is_not(fake, provider):
     for ahead in (999, 1_000, 1_020, 86_400, 86_422):
         fake.ahead_s = ahead
         seen.append(provider.status("CXA5").state.value)
-    assert seen == ["reserved", "reserved", "up", "up", "ended"]  # OSCARS shows nothing of what the routers are told
+    assert seen == ["reserved", "deploying", "up", "deploying", "ended"]  # by the time: OSCARS shows nothing of it
 
 
 def test_a_deployment_that_failed_is_failed_with_oscars_words(fake, provider):
@@ -153,13 +153,29 @@ def test_oscars_may_overbook_and_each_of_ours_still_is_what_was_asked(fake, url)
 
 
 @pytest.mark.parametrize("drop", ["after", "before"])
-def test_a_creation_whose_answer_is_lost_is_looked_for_and_made_once(fake, provider, drop):
+def test_a_creation_whose_answer_is_lost_is_looked_for_and_never_sent_again(fake, provider, drop):
     fake.faults = Faults(only="POST /protected/l2vpn/new", times=1, drop=drop)
     if drop == "before":
-        with pytest.raises(ProviderUnavailable, match="POST /protected/l2vpn/new"):
-            provider.reserve("CXA5", LATER)
+        for _ in range(2):
+            with pytest.raises(AnswerLost, match="POST /protected/l2vpn/new"):
+                provider.reserve("CXA5", LATER)
+    else:
+        provider.reserve("CXA5", LATER)
+        assert provider.status("CXA5").period == LATER
+    assert asked_of(fake, "/new") == 1
+
+
+def test_a_replacement_whose_answer_is_lost_waits_before_it_is_sent_again(fake, provider):
     provider.reserve("CXA5", LATER)
-    assert (fake.oscars.created, provider.status("CXA5").period) == (["CXA5"], LATER)
+    other = replace(LATER, rate_bps=2 * GIGABIT)
+    fake.faults = Faults(only="PUT", times=1, drop="before")
+    for ahead in (0, 299):
+        fake.ahead_s = ahead
+        with pytest.raises(ProviderUnavailable):
+            provider.change("CXA5", other)
+    assert asked_of(fake, "replace") == 1
+    fake.ahead_s = 300
+    assert provider.change("CXA5", other) == other
 
 
 def test_reserving_again_makes_no_second_one(fake, provider):
@@ -173,15 +189,6 @@ def test_a_creation_that_answers_too_late_is_taken_once_it_is_there(fake, url):
     fake.faults = Faults(only="POST /protected/l2vpn/new", slow_s=0.8)
     provider.reserve("CXA5", LATER)
     assert fake.oscars.created == ["CXA5"]
-
-
-def test_a_hold_that_was_lost_at_a_restart_is_bought_again(fake, provider):
-    fake.faults = Faults(only="POST /protected/l2vpn/new", times=1, drop="before")
-    with pytest.raises(ProviderUnavailable):
-        provider.reserve("CXA5", LATER)
-    fake.oscars.restart()
-    provider.reserve("CXA5", LATER)
-    assert provider.status("CXA5").state is PurchaseState.RESERVED
 
 
 def held(fake, provider, period):
@@ -237,9 +244,21 @@ def test_a_smaller_rate_goes_before_a_later_end_and_a_larger_after_a_sooner(fake
     until_up(fake, provider, replace(LATER, rate_bps=2 * GIGABIT))
     fake.requests.clear()
     provider.change("CXA5", replace(LATER, end_us=LATER.end_us + DAY))
+    fake.ahead_s += 100
     provider.change("CXA5", replace(LATER, rate_bps=2 * GIGABIT))
     modifies = [request.rsplit("/", 1)[1] for request in fake.requests if "modify" in request]
     assert modifies == ["bandwidth", "schedule", "schedule", "bandwidth"]
+
+
+def test_a_second_rate_is_sent_when_the_routers_have_the_first(fake, provider):
+    until_up(fake, provider)
+    for gigabits in (2, 3):
+        provider.change("CXA5", replace(LATER, rate_bps=gigabits * GIGABIT))
+        with pytest.raises(ProviderUnavailable, match="the change before"):
+            provider.change("CXA5", replace(LATER, rate_bps=9 * GIGABIT))
+        fake.ahead_s += 50
+        assert provider.status("CXA5").state is PurchaseState.UP
+        assert fake.oscars.rows[0].routers_mbps == gigabits * 1000
 
 
 def test_what_is_as_asked_is_not_asked_for_again(fake, provider):

@@ -61,7 +61,8 @@ def test_no_answer_in_time_is_tried_again(fake, url):
 
 
 GOOD = (
-    '{"new in 1.3": [], "schedule": {"beginning": 1, "ending": 2}, "qos": {"bandwidth": 1, "excessAction": "DROP"},'
+    '{"new in 1.3": [], "schedule": {"beginning": 1, "ending": 2000000000}, "qos": {"bandwidth": 1,'
+    '"excessAction": "DROP"},'
     '"status": {"phase": "RESERVED", "state": "ACTIVE", "deploymentState": "DEPLOYED",'
     '"deploymentIntent": "SHOULD_BE_DEPLOYED"}, "endpoints": [{"port": "chic-cr6:1/1/c9/1", "vlan": 2},'
     '{"port": "nash-cr6:1/1/c17/2", "vlan": 3, "edgePort": {}}]}'

@@ -8,12 +8,13 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.plan.purchases import PurchaseState
+from controller.plan.purchases import Period, PurchaseState
 from controller.providers.oscars import OscarsProvider
+from controller.providers.oscars_wire import OscarsPort
 from controller.providers.tests.buying import settings
-from controller.providers.tests.fake_oscars import FakeOscars, Faults, running
+from controller.providers.tests.fake_oscars import FakeOscars, Faults, Rules, running
 from controller.reserved import Reserved
-from controller.tests.fakes import START_US, FakeSite
+from controller.tests.fakes import START_US, Clock, FakeSite
 from controller.use_cases import UseCases
 from controller.work.purchasing import Purchasing
 from mininet_tests.testing.networks import chile_illinois
@@ -21,8 +22,11 @@ from topology.network import Hop
 from topology.protocol import FlowClass
 
 S = 1_000_000
+OTHER_A = OscarsPort("chic-cr6", "chic-cr6:1/1/c10/1", 7)
+OTHER_Z = OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 7)
 CIRCUIT = "chile-illinois"
 START, END = START_US + 600 * S, START_US + 1200 * S
+OVER = {PurchaseState.DROPPED, PurchaseState.ENDED}
 numbers = itertools.count()
 
 
@@ -30,9 +34,10 @@ class BuyingSite(FakeSite):
     """A site whose circuit is bought of OSCARS, both on one clock."""
 
     def __init__(self, url):
-        self.provider = OscarsProvider(settings(url, timeout_s=5.0))
+        self.url, self.clock = url, Clock()
+        self.provider = OscarsProvider(settings(url, timeout_s=5.0), self.clock)
         lead_us = {CIRCUIT: self.provider.terms.lead_us}
-        super().__init__(chile_illinois(10**10), (), lead_us=lead_us)
+        super().__init__(chile_illinois(10**10), (), clock=self.clock, lead_us=lead_us)
         self.restart()
         self.attach_all()
         self.converge()
@@ -66,7 +71,7 @@ class BuyingSite(FakeSite):
 
     def bought(self):
         """What is bought and not over."""
-        return [p for p in self.value.wished.purchases[CIRCUIT].values() if p.state is not PurchaseState.ENDED]
+        return [p for p in self.value.wished.purchases[CIRCUIT].values() if p.state not in OVER]
 
 
 class _Clock:
@@ -85,6 +90,7 @@ def server():
 def oscars(server):
     """The stand-in, empty."""
     fake, _ = server
+    fake.rules = Rules()
     fake.reset()
     return fake
 
@@ -210,16 +216,80 @@ def test_a_provider_that_is_away_is_asked_again_and_the_reservation_says_so(site
     assert site.reservation(name).state is ReservationState.ACTIVE
 
 
-def test_a_controller_that_dies_while_it_buys_buys_once(site, oscars):
+def reserved(oscars):
+    """The names of what OSCARS has reserved."""
+    oscars.oscars.now_s()
+    return [row.asked.name for row in oscars.oscars.rows if row.phase == "RESERVED"]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_purchase_whose_answer_is_lost_is_looked_for_and_made_once(site, oscars, dies):
     oscars.faults = Faults(drop="after")
     name = site.promised()
     site.purchasing.step()  # bought, but the answer is lost
     assert [p.state for p in site.bought()] == [PurchaseState.ASKED]
-    site.restart()
+    if dies:
+        site.restart()
     oscars.faults = Faults()
     site.pass_to(START)
-    assert len(oscars.oscars.rows) == 1
+    assert len(oscars.oscars.created) == 1
     assert site.reservation(name).state is ReservationState.ACTIVE
+
+
+def behind_the_lock(site, oscars):
+    """A promise whose circuit is asked for while the routers are told of somebody else's, for a long time."""
+    other = OscarsProvider(settings(site.url, a_end=OTHER_A, z_end=OTHER_Z), site.clock)
+    other.reserve("CXX2", Period(START_US + 40 * S, START_US + 86_400 * S, 10**9))
+    oscars.rules.routers_s = 250
+    site.pass_to(START_US + 42 * S)
+    name = site.promised(start_us=START + 600 * S, end_us=END + 600 * S)
+    site.pass_to(START_US + 60 * S)
+    assert [p.state for p in site.bought()] == [PurchaseState.ASKED]
+    return name
+
+
+def asked_for(oscars):
+    """How often anything was bought."""
+    return sum("/new" in asked for asked in oscars.requests)
+
+
+def test_what_waits_for_the_lock_is_not_asked_for_twice(site, oscars):
+    behind_the_lock(site, oscars)
+    site.pass_to(START + 300 * S)
+    assert asked_for(oscars) == 2  # the other's, and ours
+    assert len(set(reserved(oscars))) == len(reserved(oscars)) == 2
+
+
+def test_what_is_released_while_it_waits_for_the_lock_leaves_no_orphan(site, oscars):
+    name = behind_the_lock(site, oscars)
+    site.use_cases.release(name)
+    site.pass_to(START_US + 80 * S)
+    assert [p.state for p in site.value.wished.purchases[CIRCUIT].values()] == [PurchaseState.DROPPED]
+    site.pass_to(START_US + 400 * S)
+    assert len(oscars.oscars.created) == 2  # it did turn up
+    assert reserved(oscars) == ["CXX2"]
+
+
+def test_what_never_turns_up_is_bought_under_another_name_once_nothing_can_come_of_it(site, oscars):
+    oscars.faults = Faults(only="POST /protected/l2vpn/new", times=1, drop="before")
+    name = site.promised(start_us=START + 600 * S, end_us=END + 600 * S)
+    site.pass_to(START_US + 290 * S)
+    assert asked_for(oscars) == 1
+    site.pass_to(START + 600 * S)
+    assert asked_for(oscars) == 2
+    assert site.reservation(name).state is ReservationState.ACTIVE
+
+
+def test_one_purchase_that_is_answered_by_500_for_ever_does_not_stop_the_others(site, oscars):
+    site.promised()
+    site.pass_to(START_US + 4 * S)
+    (stuck,) = reserved(oscars)
+    oscars.faults = Faults(only=f"GET /api/l2vpn/get/{stuck}", status=500)
+    later = site.promised(start_us=START + 86_400 * S, end_us=END + 86_400 * S)
+    site.pass_to(START_US + 60 * S)
+    assert len(reserved(oscars)) == 2
+    assert site.reservation(later).state is ReservationState.COMMITTED
+    assert sum(stuck in asked for asked in oscars.requests) < 12  # of thirty steps: it waits longer and longer
 
 
 def test_a_circuit_that_the_provider_loses_before_its_begin_is_bought_again(site, oscars):
