@@ -26,6 +26,8 @@ from controller.providers.oscars_wire import (
     found,
     l2vpn,
     oscars_period,
+    path_found,
+    path_request,
     verdict,
 )
 from controller.providers.provider import CircuitStatus
@@ -115,7 +117,7 @@ class OscarsProvider:
             if name in self._unanswered_us:
                 raise AnswerLost("POST /protected/l2vpn/new", "not answered, and not there; it is not asked again")
             self._own.add(name)
-            self._put("POST", "/protected/l2vpn/new", name, asked)
+            self._put("POST", "/protected/l2vpn/new", name, asked, self._way(name, asked))
         elif there.state is PurchaseState.ENDED:
             raise ProviderRefused(name, "a circuit of this name is over, and a name is used once")
         else:
@@ -149,7 +151,8 @@ class OscarsProvider:
         if asked_us is not None and self._now_us() < asked_us + self._settings.settle_us:
             raise ProviderUnavailable(what, "what was asked before may still be carried out")
         self._unanswered_us.pop(name, None)
-        return self._put("PUT", "/protected/l2vpn/replace", name, asked)
+        # Its own share counts as taken where paths are sought, so it keeps its path; validation sees its own.
+        return self._put("PUT", "/protected/l2vpn/replace", name, asked, there.path or self._way(name, asked))
 
     def release(self, name: str) -> None:
         """Give the circuit back; that it is gone already, or somebody else's, is fine.
@@ -184,6 +187,9 @@ class OscarsProvider:
             return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has no circuit of this name")
         if there.ports != self._settings.ports:
             return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has a circuit of this name between other ports")
+        stands = there.state not in {PurchaseState.ASKED, PurchaseState.ENDED}
+        if stands and not there.path and self._settings.a_end.device != self._settings.z_end.device:
+            return CircuitStatus(PurchaseState.FAILED, there.period, "nothing is reserved between its routers")
         return self._by_the_time(CircuitStatus(there.state, there.period, there.reason))
 
     def _by_the_time(self, shown: CircuitStatus) -> CircuitStatus:
@@ -251,12 +257,37 @@ class OscarsProvider:
         if not reply.done:
             raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
 
-    def _put(self, method: str, path: str, name: str, asked: OscarsPeriod) -> Period:
+    def _way(self, name: str, asked: OscarsPeriod) -> tuple[str, ...]:
+        """Return a way between both ends that has the rate free; nothing within one device.
+
+        Raises:
+            ProviderRefused: there is none.
+            ProviderUnavailable: OSCARS does not say.
+            ProviderDenied: our credentials are not accepted.
+        """
+        ends = self._settings.a_end.device, self._settings.z_end.device
+        if ends[0] == ends[1]:
+            return ()
+        try:
+            reply = self._session.call("POST", "/api/pce/paths", path_request(asked, self._settings))
+        except AnswerLost as lost:  # nothing is lost by a question
+            raise ProviderUnavailable(lost.request, lost.problem) from None
+        try:
+            way = path_found(reply.fields())
+        except Unclear as why:
+            raise reply.unclear(str(why)) from None
+        if not reply.done:
+            raise ProviderUnavailable(reply.request, f"{reply.status}; does OSCARS know {ends[0]} and {ends[1]}?")
+        if not way:
+            raise ProviderRefused(name, f"no path from {ends[0]} to {ends[1]} has {asked.rate_mbps} Mbit/s free")
+        return way
+
+    def _put(self, method: str, path: str, name: str, asked: OscarsPeriod, way: tuple[str, ...]) -> Period:
         """Create or replace a circuit, and return what it then is.
 
         No answer is no failure: OSCARS may have acted, or may yet, so what is there decides.
         """
-        body = l2vpn(name, asked, self._settings)
+        body = l2vpn(name, asked, self._settings, way)
         lost: AnswerLost | None = None
         try:
             reply = self._session.call(method, path, body)

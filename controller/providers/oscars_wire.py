@@ -115,6 +115,7 @@ class OscarsConnection:
         begun: it is, or was, in the routers, or on the way there: only its end and its rate may change.
         drops_excess: what is above the rate is dropped.
         ports: port and VLAN of each end.
+        path: what is reserved between its routers, as device, port, port, device, ...; empty if nothing is.
     """
 
     state: PurchaseState
@@ -124,6 +125,7 @@ class OscarsConnection:
     begun: bool
     drops_excess: bool
     ports: frozenset[tuple[str, int]]
+    path: tuple[str, ...]
 
 
 class Unclear(Exception):
@@ -144,11 +146,11 @@ def oscars_period(period: Period) -> OscarsPeriod:
     return OscarsPeriod(period.start_us // SECOND_US, -(-period.end_us // SECOND_US), rate_mbps)
 
 
-def l2vpn(name: str, wanted: OscarsPeriod, settings: OscarsSettings) -> dict[str, object]:
-    """Return the ``L2VPN`` of a circuit.
+def l2vpn(name: str, wanted: OscarsPeriod, settings: OscarsSettings, path: tuple[str, ...]) -> dict[str, object]:
+    """Return the ``L2VPN`` of a circuit along a path.
 
-    ``excessAction`` is DROP: OSCARS' default SCAVENGER carries what is above the rate at a lower priority, where it
-    overtakes and is overtaken. A plan that is not kept must be seen as loss at once, not as reordering now and then.
+    ``excessAction`` is DROP, not OSCARS' default SCAVENGER: it is stored and shown, and the routers are told to keep
+    what is above the rate.
     """
     ends = (settings.a_end, settings.z_end)
     return {
@@ -160,12 +162,14 @@ def l2vpn(name: str, wanted: OscarsPeriod, settings: OscarsSettings) -> dict[str
         "endpoints": [
             {"device": end.device, "port": end.port, "vlan": end.vlan_vid, "tagged": end.vlan_vid != 0} for end in ends
         ],
-        "bundles": _bundles(settings.a_end.device, settings.z_end.device),
+        "bundles": _bundles(settings.a_end.device, settings.z_end.device, path),
     }
 
 
-def _bundles(a_device: str, z_device: str) -> list[dict[str, object]]:
-    """Return the pipe between two devices, its path OSCARS' to choose; none within one device.
+def _bundles(a_device: str, z_device: str, path: tuple[str, ...]) -> list[dict[str, object]]:
+    """Return the pipe between two devices; none within one device.
+
+    OSCARS never fills in a path that is empty: such a pipe takes nothing of its backbone, and guarantees nothing there.
 
     Without a PRIMARY path of its own a bundle makes no pipe, and the commit finds the circuit unconnected.
     """
@@ -178,9 +182,54 @@ def _bundles(a_device: str, z_device: str) -> list[dict[str, object]]:
             "z": z_device,
             "protection": "NONE",
             "constraints": {"include": [], "exclude": []},
-            "lsps": [{"path": [], "role": "PRIMARY"}],
+            "lsps": [{"path": [_waypoint(urn) for urn in path], "role": "PRIMARY"}],
         }
     ]
+
+
+def _waypoint(urn: str) -> dict[str, object]:
+    """Return one step of a path: a port is called by its device too."""
+    return {"urn": urn, "type": "PORT" if ":" in urn else "DEVICE"}
+
+
+def path_request(wanted: OscarsPeriod, settings: OscarsSettings) -> dict[str, object]:
+    """Return the question which way between both ends has a rate free; one without ``include`` is refused."""
+    ends = [settings.a_end.device, settings.z_end.device]
+    rates = {"azBw": wanted.rate_mbps, "zaBw": wanted.rate_mbps}
+    interval = {"beginning": wanted.begin_s, "ending": wanted.end_s}
+    return {"interval": interval, "a": ends[0], "z": ends[1], **rates, "include": ends, "exclude": []}
+
+
+def path_found(answer: dict[str, object]) -> tuple[str, ...]:
+    """Return the way that has the rate free; empty if none has.
+
+    Raises:
+        Unclear: it is no way.
+    """
+    if answer.get("fits") is None:
+        return ()
+    return _urns(_object(answer["fits"], "fits").get("azEro"))
+
+
+def _urns(steps: object) -> tuple[str, ...]:
+    if not isinstance(steps, list):
+        raise Unclear("a path is no list")
+    return tuple(_text(_object(step, "a step of a path"), "urn") for step in steps)
+
+
+def _path(bundles: object) -> tuple[str, ...]:
+    """Return the path of the first pipe; empty if there is none."""
+    if not isinstance(bundles, list):
+        raise Unclear("no bundles")
+    lsps = [lsp for bundle in bundles[:1] for lsp in _listed(_object(bundle, "a bundle").get("lsps"))]
+    primary = [_object(lsp, "an LSP") for lsp in lsps]
+    return next((_urns(lsp.get("path")) for lsp in primary if lsp.get("role") == "PRIMARY"), ())
+
+
+def _listed(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise Unclear("no LSPs")
+    return value
 
 
 def decoded(text: str) -> dict[str, object]:
@@ -215,6 +264,7 @@ def found(answer: dict[str, object]) -> OscarsConnection:
         begun=state == "ACTIVE" or deployment != "UNDEPLOYED" or intent != "SHOULD_BE_UNDEPLOYED",
         drops_excess=qos.get("excessAction") == "DROP",
         ports=_ports(answer.get("endpoints")),
+        path=_path(answer.get("bundles")),
     )
 
 

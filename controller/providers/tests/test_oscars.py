@@ -367,3 +367,27 @@ def test_a_name_is_used_once(fake, provider):
         provider.reserve("CXA5", LATER)
     with pytest.raises(ProviderRefused, match="not any more"):
         provider.change("CXA5", LATER)
+
+
+def test_a_path_is_reserved_and_another_one_is_found_where_it_is_full(fake, provider):
+    fake.rules.ports_mbps = {"chic-cr6:1/1/b1": 900}
+    provider.reserve("CXA5", LATER)
+    (pipe,) = fake.oscars.rows[0].asked.pipes
+    assert "stlo-cr5" in pipe[3]
+    assert provider.change("CXA5", replace(LATER, end_us=LATER.end_us + DAY)).end_us == LATER.end_us + DAY
+    assert fake.oscars.rows[0].asked.pipes == (pipe,)
+
+
+def test_what_no_path_has_free_is_refused_and_not_bought(fake, provider):
+    fake.rules.ports_mbps = {"chic-cr6:1/1/b1": 900, "stlo-cr5:1/1/b2": 900}
+    with pytest.raises(ProviderRefused, match="no path from chic-cr6 to nash-cr6 has 1000 Mbit/s free"):
+        provider.reserve("CXA5", LATER)
+    assert fake.oscars.rows == []
+
+
+def test_what_reserves_no_path_is_called_no_guarantee(fake, provider):
+    until_up(fake, provider)
+    asked = fake.oscars.rows[0].asked
+    asked.pipes = tuple((*pipe[:3], ()) for pipe in asked.pipes)
+    status = provider.status("CXA5")
+    assert (status.state, "nothing is reserved between its routers" in status.reason) == (PurchaseState.FAILED, True)

@@ -65,7 +65,8 @@ GOOD = (
     '"excessAction": "DROP"},'
     '"status": {"phase": "RESERVED", "state": "ACTIVE", "deploymentState": "DEPLOYED",'
     '"deploymentIntent": "SHOULD_BE_DEPLOYED"}, "endpoints": [{"port": "chic-cr6:1/1/c9/1", "vlan": 2},'
-    '{"port": "nash-cr6:1/1/c17/2", "vlan": 3, "edgePort": {}}]}'
+    '{"port": "nash-cr6:1/1/c17/2", "vlan": 3, "edgePort": {}}],'
+    '"bundles": [{"lsps": [{"role": "PRIMARY", "path": [{"urn": "chic-cr6"}]}]}]}'
 )
 
 
