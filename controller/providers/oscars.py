@@ -16,6 +16,7 @@ import structlog
 
 from controller.plan.purchases import Period, PurchaseState, Terms
 from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.oscars_compare import BEGIN_NOTICE_US, END_NOTICE_US, compare
 from controller.providers.oscars_session import OscarsSession, Reply
 from controller.providers.oscars_wire import (
     SECOND_US,
@@ -34,8 +35,6 @@ from controller.providers.provider import CircuitStatus
 
 log = structlog.get_logger()
 
-BEGIN_NOTICE_US = 30 * SECOND_US  # a begin nearer than this becomes now + 30 s
-END_NOTICE_US = 60 * SECOND_US  # an end nearer than this becomes now + 60 s
 MINIMUM_US = 15 * 60 * SECOND_US  # resv.minimum-duration
 GAP_US = SECOND_US  # OSCARS compares closed intervals of whole seconds: what touches is refused
 
@@ -121,7 +120,7 @@ class OscarsProvider:
         elif there.state is PurchaseState.ENDED:
             raise ProviderRefused(name, "a circuit of this name is over, and a name is used once")
         else:
-            _compare(name, asked, there, begun=False)
+            compare(name, asked, there, begun=False)
 
     def change(self, name: str, period: Period) -> Period:
         """Make of the purchase what ``period`` says, and return what it then is at OSCARS.
@@ -144,7 +143,7 @@ class OscarsProvider:
         if there.begun:
             if there.state is PurchaseState.DEPLOYING:  # what is wished now would not reach the routers
                 raise ProviderUnavailable(what, "the routers are being told of the change before")
-            return self._modify(name, asked, there.period)
+            return self._modify(name, asked, there.period, there.path)
         if there.period.start_us <= self._now_us():
             raise ProviderUnavailable(what, "the routers are being told of it for the first time")
         asked_us = self._unanswered_us.get(name, None if name in self._own else self._since_us)
@@ -298,7 +297,7 @@ class OscarsProvider:
             if not reply.done:
                 raise self._refusal(method, name, body, reply)
         try:
-            period = _compare(name, asked, self._ours(name), begun=False)
+            period = compare(name, asked, self._ours(name), begun=False)
         except NotInForce:
             if lost is not None:
                 raise lost from None
@@ -320,11 +319,36 @@ class OscarsProvider:
             return ProviderUnavailable(refused.request, f"{refused.status}, and validation finds nothing wrong")
         return ProviderRefused(name, reason or "OSCARS gives no reason")
 
-    def _modify(self, name: str, asked: OscarsPeriod, now: Period) -> Period:
+    def _modify(self, name: str, asked: OscarsPeriod, now: Period, way: tuple[str, ...]) -> Period:
         """Change end and rate of a circuit that has begun, and return what it then is; only what differs is sent.
 
         What takes less goes first: an end further away may only be free at the smaller rate, and the other way round.
+        OSCARS moves an end before it looks whether that is free, so what takes more is validated before, and after it,
+        for somebody may have been quicker; then it is undone.
         """
+        wanted = asked.period()
+        more = wanted.rate_bps > now.rate_bps or wanted.end_us > now.end_us
+        if more and (why := self._conflict(name, asked, now, way)):
+            raise ProviderRefused(name, why)
+        period = self._send_changes(name, asked, now)
+        if more and (why := self._conflict(name, asked, now, way)):
+            self._send_changes(name, oscars_period(now), period)
+            raise ProviderRefused(name, f"somebody was quicker, so it is undone: {why}")
+        return period
+
+    def _conflict(self, name: str, asked: OscarsPeriod, now: Period, way: tuple[str, ...]) -> str:
+        """Return why a circuit cannot become what is asked; empty if it can. It validates nothing under 15 minutes."""
+        least_s = (self._now_us() + MINIMUM_US + BEGIN_NOTICE_US) // SECOND_US + 1
+        whole = OscarsPeriod(now.start_us // SECOND_US, max(asked.end_s, least_s), asked.rate_mbps)
+        reply = self._session.call("PUT", "/api/l2vpn/validate", l2vpn(name, whole, self._settings, way))
+        try:
+            valid, reason = verdict(reply.fields(), "valid", "message")
+        except Unclear as why:
+            raise reply.unclear(str(why)) from None
+        return "" if valid else reason or "OSCARS gives no reason"
+
+    def _send_changes(self, name: str, asked: OscarsPeriod, now: Period) -> Period:
+        """Send what differs, and return what the circuit then is."""
         rate: _Step = ("/protected/modify/bandwidth", {"bandwidth": asked.rate_mbps})
         end: _Step = ("/protected/modify/schedule", {"type": "END", "timestamp": asked.end_s})
         wanted = asked.period()
@@ -333,7 +357,7 @@ class OscarsProvider:
             todo = [*todo, end] if wanted.rate_bps < now.rate_bps else [end, *todo]
         for path, fields in todo:
             self._tell(name, path, {"connectionId": name, **fields})
-        period = _compare(name, asked, self._ours(name), begun=True)
+        period = compare(name, asked, self._ours(name), begun=True)
         log.info("provider.changed", purchase=name, rate_bps=period.rate_bps, end_us=period.end_us)
         return period
 
@@ -369,31 +393,3 @@ def _edge(name: str, period: Period) -> OscarsPeriod:
         return oscars_period(period)
     except ValueError as error:
         raise ProviderRefused(name, str(error)) from None
-
-
-def _compare(name: str, asked: OscarsPeriod, there: OscarsConnection | None, *, begun: bool) -> Period:
-    """Return what is there, if it does what was asked: see ``OscarsProvider`` for how exactly.
-
-    Args:
-        name: of the circuit.
-        asked: what it should be.
-        there: what was read back.
-        begun: whether its start could not be asked for any more.
-
-    Raises:
-        NotInForce: it does not.
-    """
-    wanted = asked.period()
-    if there is None or there.period is None or there.state is PurchaseState.ENDED:
-        raise NotInForce(name, wanted, None, "it is not there")
-    differences = {
-        "its rate differs": there.period.rate_bps != wanted.rate_bps,
-        "its begin differs": not begun and not 0 <= there.period.start_us - wanted.start_us <= BEGIN_NOTICE_US,
-        "its end differs": not 0 <= there.period.end_us - wanted.end_us <= END_NOTICE_US,
-        "it carries what is above its rate": not there.drops_excess,
-    }
-    if any(differences.values()):
-        raise NotInForce(
-            name, wanted, there.period, ", ".join(what for what, differs in differences.items() if differs)
-        )
-    return there.period

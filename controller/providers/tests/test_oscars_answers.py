@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.errors import ProviderDenied, ProviderRefused, ProviderUnavailable
-from controller.providers.oscars import BEGIN_NOTICE_US, OscarsProvider, new_name
+from controller.providers.oscars import OscarsProvider, new_name
+from controller.providers.oscars_compare import BEGIN_NOTICE_US
 from controller.providers.oscars_wire import OscarsPort
 from controller.providers.tests.buying import (
     A_END,

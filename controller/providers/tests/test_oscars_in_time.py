@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from controller.plan.purchases import Buy, Period, Purchase, PurchaseChange, PurchaseState, actions, periods
-from controller.providers.tests.buying import GIGABIT, SECOND, START
+from controller.providers.errors import ProviderRefused
+from controller.providers.oscars import OscarsProvider
+from controller.providers.tests.buying import A_END, GIGABIT, LATER, SECOND, START, Z_END, settings, until_up
+from controller.providers.tests.fake_oscars import Faults
 
 NAMES = ("CXA5", "CXA6", "CXA7", "CXA9")
 
@@ -102,3 +105,17 @@ def test_what_is_not_needed_any_more_ends_within_minutes(buyer):
         buyer.at(ahead_s, [after(600, 5_050)])
     assert buyer.bought["CXA5"].state is PurchaseState.ENDED
     assert len(buyer.steps) <= 3  # bought, shortened as far as OSCARS does, given back
+
+
+@pytest.mark.parametrize("quicker", [False, True])
+def test_an_end_that_somebody_else_is_in_the_way_of_is_refused_and_not_moved(fake, url, provider, quicker):
+    until_up(fake, provider, replace(LATER, end_us=LATER.start_us + 5_000 * SECOND, rate_bps=50 * GIGABIT))
+    there = provider.status("CXA5").period
+    other = OscarsProvider(settings(url, a_end=replace(A_END, vlan_vid=9), z_end=replace(Z_END, vlan_vid=9)))
+    other.reserve("CXA6", Period(there.end_us + 100 * SECOND, there.end_us + 5_000 * SECOND, 95 * GIGABIT))
+    if quicker:  # it was free when it was validated
+        fake.faults = Faults(only="PUT /api/l2vpn/validate", times=1, answer='{"valid": true, "message": ""}')
+    with pytest.raises(ProviderRefused, match=r"50000\(req\) / 5000 \(avail\)"):
+        provider.change("CXA5", replace(there, end_us=there.end_us + 1_000 * SECOND))
+    assert provider.status("CXA5").period == there
+    assert sum("modify/schedule" in asked for asked in fake.requests) == 2 * quicker  # done, and undone
