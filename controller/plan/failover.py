@@ -46,12 +46,12 @@ def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset
     for flow in sorted(move, key=lambda f: (policy.classes[f.flow_class].priority, f.name)):
         path = way_round(network, flow.host, flow.target, down)
         if path is not None:
-            led = _with(network, policy, led, replace(flow, path=path))
+            led = led_another_way(network, policy, led, replace(flow, path=path))
     return led
 
 
-def _with(network: Network, policy: Policy, demand: PlanInput, flow: Flow) -> PlanInput:
-    """Return the demand with a flow that comes to other circuits, and what these can promise it."""
+def led_another_way(network: Network, policy: Policy, demand: PlanInput, flow: Flow) -> PlanInput:
+    """Return the demand with a flow that comes to other circuits than were booked, and what these can promise it."""
     needed = need(network, (flow.path,), flow.flow_class).shares_ppm
     shares = {share: ppm for share, ppm in needed if ppm and isinstance(share, ClassShare)}
     reserved, floor_bps = dict(demand.reserved_bps), flow.floor_bps

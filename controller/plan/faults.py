@@ -1,13 +1,16 @@
 """Faults: places that cannot be changed now, what needs them, and the plan that leaves them as they are. Pure.
 
 A place is a switch, a port or a database of queues. While it has a fault, it goes on with what it holds: so the plan
-keeps the limits of its links as they are in force, and a flow across it keeps at most what it had there when the fault
-began; one that was not there is not carried. All else is planned as ever, and finds what those leave.
+keeps the limits of its links as they are in force, and a flow across it stays on its way there with at most what it had
+when the fault began, also if it would go another way now; one that was not there is not carried. All else is planned as
+ever, and finds what those leave.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from controller.plan.failover import crossed, led_another_way
+from controller.plan.paths import Path
 from controller.plan.plan import THE_REST, Entry, Flow, Plan, PlanInput, entry, planned
 from controller.plan.policy import Policy
 from controller.plan.transitions import lesser_of, with_meters
@@ -145,6 +148,7 @@ def planned_beside(
     """
     if not closed(faults.values()):
         return planned(epoch, network, policy, demand)
+    demand = _staying(network, policy, demand, faults)
     keeps = {f.name: kept(network, f, faults) for f in demand.flows if across(network, f.path, faults)}
     demand = replace(demand, flows=tuple(f for f in demand.flows if keeps.get(f.name, f) is not None))
     plan = planned(epoch, network, policy, demand)
@@ -160,6 +164,31 @@ def planned_beside(
         )
         plan = replace(plan, entries=entries)
     return plan if in_force is None else _with_links_held(plan, closed(faults.values()), *in_force)
+
+
+def _staying(network: Network, policy: Policy, demand: PlanInput, faults: Faults) -> PlanInput:
+    """Return the demand with flows on the ways that they have across faults, where nobody can be told of another."""
+    ways = {f.name: way for f in demand.flows if (way := _way_there(network, f, faults, demand.down)) != f.path}
+    staying = replace(demand, flows=tuple(f for f in demand.flows if f.name not in ways))
+    for flow in demand.flows:
+        if flow.name in ways:
+            staying = led_another_way(network, policy, staying, replace(flow, path=ways[flow.name]))
+    return staying if ways else demand
+
+
+def _way_there(network: Network, flow: Flow, faults: Faults, down: frozenset[str]) -> Path:
+    """Return the way that a flow has across the faults in its way; its own if it has none there that is alive."""
+    there = across(network, flow.path, faults)
+    ways = [_ways_held(fault, flow) for fault in there]
+    common = set.intersection(*ways) if ways else set()
+    if flow.path in common:
+        return flow.path
+    return next((way for way in sorted(common) if not crossed(network, way, down)), flow.path)
+
+
+def _ways_held(fault: PlaceFault, flow: Flow) -> set[Path]:
+    """Return by which ways a flow went across a fault when that began."""
+    return {e.flow.path for e in fault.held if _seen_as(replace(e.flow, path=flow.path)) == _seen_as(flow)}
 
 
 def _at_most(network: Network, flow: Flow, has: Entry) -> Flow:

@@ -3,6 +3,7 @@
 import pytest
 
 from controller.plan.invariant import violations
+from controller.plan.paths import circuits
 from controller.plan.tests.factories import flow
 from controller.state.not_carried import not_carried
 from controller.tests.fakes import FakeSite, sending_image
@@ -95,6 +96,31 @@ def test_a_switch_that_goes_is_not_waited_for_and_what_it_had_goes_on(site):
     site.converge()
     assert [sent_bps(site, host) for host in ("base20", "base21", "base22", "base23")] == before
     assert "is not connected" in carries_not(site).flows["image/base20"]
+
+
+def test_flows_stay_on_the_circuit_they_were_led_to_while_the_switch_that_led_them_is_gone():
+    site = FakeSite(TWO, STANDING, return_after_us=1_000_000)
+    site.attach_all()
+    site.converge()
+    north = 8
+    site.port_said(1, north, is_live=False)
+    site.converge()
+    before = [sent_bps(site, host) for host in ("base22", "base23")]
+    assert all(before)
+    site.port_said(1, north, is_live=True)
+    site.switches.gone = True
+    site.reports.switch_down(1)
+    for _ in range(3):  # the circuit is trusted again, and ls1 cannot be told
+        site.clock.now_us += 1_000_000
+        site.converge()
+    entries = site.value.desired.plan.entries
+    assert {circuits(TWO, e.flow.path) for e in entries} == {("south",)}
+    assert [sent_bps(site, host) for host in ("base22", "base23")] == before
+    assert not violations(site.reports.view().layers)
+    site.switches.gone = False
+    site.reports.switch_up(1, "192.0.2.1:50000", site.ports(1))
+    site.converge()
+    assert {circuits(TWO, e.flow.path) for e in site.value.desired.plan.entries} == {("north",)}
 
 
 def test_a_port_that_was_deleted_and_added_again_has_its_queues_at_once(site):

@@ -66,7 +66,7 @@ def watched(site, state, now):
 
 def used_bps(state, hop, layer, elapsed_us):
     """What hosts may send over a link, by a look at all entries; or all that meters let through, if nobody knows."""
-    if not layer.circuit_bps:  # it is down
+    if TWO.link(*hop).circuit in state.desired.plan.down:
         return {}
     if not state.installed.hosts_epoch or state.reported.unknown_until_us(elapsed_us) is not None:
         return dict.fromkeys(FlowClass, 0) | layer.meters_bps
