@@ -14,7 +14,7 @@ from controller.state.desired import circuits_down
 from controller.state.faults import note_back, note_failed, switch_gone
 from controller.state.grants import taken_over
 from controller.state.guard import GuardedState
-from controller.state.health import troubles
+from controller.state.health import Trouble, troubles
 from controller.state.installed import StepDone
 from controller.state.layers import layers
 from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
@@ -83,7 +83,7 @@ class Reports:
             self._began_us,
         )
 
-    def troubles(self, connected: frozenset[int]) -> tuple[str, ...]:
+    def troubles(self, connected: frozenset[int]) -> tuple[Trouble, ...]:
         """Return what is not well, beside the last step, while some switches are connected, by their dpids."""
         with self._state.changed:
             return troubles(self._state.site, self._state.value, connected, self._state.now())

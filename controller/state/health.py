@@ -1,6 +1,8 @@
 """Why not all is well: whatever keeps a promise from being carried, or would keep the next one. Pure."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 
 from controller.plan.clock import Instant
 from controller.site import Site
@@ -10,7 +12,40 @@ from controller.state.progress import fallen_back
 from controller.state.value import SiteState
 
 
-def troubles(site: Site, state: SiteState, connected: frozenset[int], now: Instant) -> tuple[str, ...]:
+class TroubleKind(StrEnum):
+    """What is not well."""
+
+    SWITCH_GONE = "switch-gone"
+    SWITCH_CLAIMED = "switch-claimed"
+    SWITCH_UNKNOWN = "switch-unknown"
+    PORT = "port"
+    CIRCUIT = "circuit"
+    ALARM = "alarm"
+    FALLBACK = "fallback"
+    RESERVATION = "reservation"
+    ANNOUNCEMENT = "announcement"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is not well.
+
+    Attributes:
+        kind: what kind of thing.
+        place: whose it is: a switch, a circuit, a host, or the id of a promise.
+        text: the whole of it, for people: where and why.
+    """
+
+    kind: TroubleKind
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        """Return it for people."""
+        return self.text
+
+
+def troubles(site: Site, state: SiteState, connected: frozenset[int], now: Instant) -> tuple[Trouble, ...]:
     """Return what is not well, each with where and why; nothing if all that is promised is carried.
 
     Args:
@@ -22,50 +57,65 @@ def troubles(site: Site, state: SiteState, connected: frozenset[int], now: Insta
     found = (
         *_switches(site, state, connected),
         *_lines(site, state, now),
-        *(f"{place}: {alarm.what}" for place, alarms in state.reported.alarms.items() for alarm in alarms),
+        *_alarms(state),
         *_hosts(state),
         *_promises(site, state, now),
     )
     return tuple(dict.fromkeys(found))
 
 
-def _switches(site: Site, state: SiteState, connected: frozenset[int]) -> Iterator[str]:
+def _switches(site: Site, state: SiteState, connected: frozenset[int]) -> Iterator[Trouble]:
     """Yield who is not there, who should not be, and the ports that are not as the network has them."""
     wiring, switches = state.reported.wiring, site.network.switches
     for switch in switches:
+        name = switch.name
         if switch.dpid not in connected:
-            yield f"{switch.name}: is not connected, so nothing can be changed there"
+            why = f"{name}: is not connected, so nothing can be changed there"
+            yield Trouble(TroubleKind.SWITCH_GONE, name, why)
         if switch.dpid in wiring.claims:
             address = wiring.claims[switch.dpid].address
-            yield f"{switch.name}: another switch, at {address}, claims its datapath id {switch.dpid:016x}"
+            why = f"{name}: another switch, at {address}, claims its datapath id {switch.dpid:016x}"
+            yield Trouble(TroubleKind.SWITCH_CLAIMED, name, why)
     for dpid, address in wiring.unknown.items():
-        yield f"switch {dpid:016x}, at {address}, is not in the network"
+        why = f"switch {dpid:016x}, at {address}, is not in the network"
+        yield Trouble(TroubleKind.SWITCH_UNKNOWN, f"{dpid:016x}", why)
     for hop, fault in wiring.faults.items():
         circuit = site.network.link(*hop).circuit
         if circuit not in site.redundant or not fault.is_down:
-            yield str(fault)
+            yield Trouble(TroubleKind.PORT, hop.tail, str(fault))
 
 
-def _lines(site: Site, state: SiteState, now: Instant) -> Iterator[str]:
+def _lines(site: Site, state: SiteState, now: Instant) -> Iterator[Trouble]:
     """Yield the circuits that are down and have no way round them."""
     for circuit in sorted(state.reported.lines.down(now.elapsed_us) - site.redundant):
-        yield f"{circuit}: the line is down, and there is no way round it"
+        why = f"{circuit}: the line is down, and there is no way round it"
+        yield Trouble(TroubleKind.CIRCUIT, circuit, why)
 
 
-def _hosts(state: SiteState) -> Iterator[str]:
+def _alarms(state: SiteState) -> Iterator[Trouble]:
+    """Yield what audits have left for a person."""
+    for place, alarms in state.reported.alarms.items():
+        for alarm in alarms:
+            yield Trouble(TroubleKind.ALARM, place, f"{place}: {alarm.what}")
+
+
+def _hosts(state: SiteState) -> Iterator[Trouble]:
     """Yield the entries that run by their host's own congestion control: whatever they send, it is not the plan's."""
     for name, host in state.reported.hosts.items():
         if host.connected and host.telemetry is not None:
             for flow in sorted(fallen_back(host.telemetry.entries)):
-                yield f"{name}: {flow} runs its own congestion control, not the plan: too much is lost"
+                why = f"{name}: {flow} runs its own congestion control, not the plan: too much is lost"
+                yield Trouble(TroubleKind.FALLBACK, name, why)
 
 
-def _promises(site: Site, state: SiteState, now: Instant) -> Iterator[str]:
+def _promises(site: Site, state: SiteState, now: Instant) -> Iterator[Trouble]:
     """Yield the promises that are not carried as they were made."""
     moment = Moment(site, state, now)
     for known in state.wished.ledger.carried():
         for why in reservation_obstacles(moment, known) or ():
-            yield f"reservation {known.reservation_id}: {why}"
+            name = known.reservation_id
+            yield Trouble(TroubleKind.RESERVATION, name, f"reservation {name}: {why}")
     for announcement in state.wished.ledger.shown_announcements().values():
         for why in announcement_obstacles(moment, announcement):
-            yield f"announcement {announcement.announcement_id}: {why}"
+            name = announcement.announcement_id
+            yield Trouble(TroubleKind.ANNOUNCEMENT, name, f"announcement {name}: {why}")

@@ -23,9 +23,9 @@ def site():
     return site
 
 
-def troubles(site):
-    """What is not well, all switches being connected."""
-    return site.reports.troubles(frozenset({1, 2}))
+def troubles(site, connected=(1, 2)):
+    """What is not well, while these switches are connected."""
+    return tuple(map(str, site.reports.troubles(frozenset(connected))))
 
 
 def told(site, name):
@@ -114,7 +114,7 @@ def test_a_datapath_id_that_is_claimed_twice_is_told_of_once_and_until_nobody_cl
 
 
 def test_a_switch_that_is_not_connected_is_not_well(site):
-    assert site.reports.troubles(frozenset({1})) == ("ch1: is not connected, so nothing can be changed there",)
+    assert troubles(site, {1}) == ("ch1: is not connected, so nothing can be changed there",)
 
 
 def test_an_announcement_over_a_dead_port_is_not_well(site):

@@ -156,7 +156,7 @@ def test_while_somebody_else_s_queues_are_on_the_circuit_s_port_it_is_not_well_a
     why = f"ls1: queue shadowed: port ls1-wan: 4 queues: {todo}"
     known = site.use_cases.reservation("r")
     assert (known.state, known.reason) == (ReservationState.PROVISIONING, why)
-    assert site.reports.troubles(frozenset({1, 2})) == (why, f"reservation r: {why}")
+    assert [*map(str, site.reports.troubles(frozenset({1, 2})))] == [why, f"reservation r: {why}"]
     pass_interval(site)
     site.use_cases.tick()
     assert site.use_cases.reservation("r").state is ReservationState.ACTIVE

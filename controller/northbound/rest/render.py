@@ -17,6 +17,7 @@ from controller.plan.invariant import Layers, violations
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
 from controller.reports import View
+from controller.state.health import Trouble
 from controller.state.installed import StepDone
 from controller.state.progress import EntryProgress
 from controller.state.reported import HostState
@@ -116,13 +117,13 @@ def burst(value: PortBurst) -> BurstOut:
     }
 
 
-def health(value: View, troubles: tuple[str, ...], unsaved_us: int) -> HealthOut:
+def health(value: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> HealthOut:
     """Return whether the desired plan is in force in the switches and all that is promised is carried; if not, why."""
     in_force = value.installed is not None and value.installed.epoch == value.desired.epoch
     missing = [name for name, state in value.hosts.items() if not state.connected]
     waiting = [n for n, s in value.hosts.items() if s.connected and s.confirmed_epoch != s.sent_epoch]
     behind = [] if in_force else [f"plan {value.desired.epoch} is not in force in the switches yet"]
-    reasons = [*([value.error] if value.error else behind), *troubles]
+    reasons = [*([value.error] if value.error else behind), *map(str, troubles)]
     return {
         "ok": not reasons,
         "reasons": list(dict.fromkeys(reasons)),
