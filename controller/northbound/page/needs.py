@@ -1,0 +1,162 @@
+"""The headline: what needs somebody, since when, what it means and what helps. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from controller.plan.invariant import violations
+from controller.plan.lines import LineState
+from controller.reports import View
+from controller.state.health import Trouble, TroubleKind
+from topology.certificates import ENDING_DAYS
+
+DAY_S = 86_400
+UNSAVED_US = 2_000_000  # for longer than that, the database does not answer
+PASSING_US = 2_000_000  # a plan takes a moment to be in force; what is over before needs nobody
+PASSING = frozenset({"plan", TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
+PROMISES = frozenset({TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
+NOT_CONNECTED = "its agent is not connected"
+
+# What each kind means, and what helps; {place} is whose it is.
+ADVICE: dict[str, tuple[str, str]] = {
+    "plan": ("What was planned is not what switches let through.", "headway plan"),
+    "database": (
+        "Nothing new can be promised or changed; all else goes on.",
+        "journalctl -u headway-controller --since -1h",
+    ),
+    "clock": ("Somebody has set the clock; the calendar goes on as time went.", "timedatectl"),
+    "invariant": (
+        "A layer lets through more than the next holds: a defect, no transfer is lost by it.",
+        "headway plan",
+    ),
+    "agent": ("What this host sends is not planned, and what was promised to it may be late.", "headway hosts"),
+    "line": ("Its flows are led round it, and keep what they were promised.", "headway circuits"),
+    "certificate": ("When it ends, the agent is turned away.", "headway pki renew {place}"),
+    TroubleKind.SWITCH_GONE: ("It forwards on by the rules it has; nothing new reaches it.", "headway switches"),
+    TroubleKind.SWITCH_CLAIMED: (
+        "Two machines say that they are this switch; the first keeps its place.",
+        "headway events",
+    ),
+    TroubleKind.SWITCH_UNKNOWN: ("It is told nothing until the network's file has it.", "headway switches"),
+    TroubleKind.PORT: ("What goes by this port is not carried.", "headway circuits"),
+    TroubleKind.CIRCUIT: ("What goes by this circuit is not carried; tell who runs it.", "headway circuits"),
+    TroubleKind.ALARM: ("Somebody else has changed what the plan stands on.", "headway drift"),
+    TroubleKind.FALLBACK: ("Too much is lost on its way, so the host slows down by itself.", "headway hosts"),
+    TroubleKind.RESERVATION: ("Its owner has less than was promised.", "headway reservation {place}"),
+    TroubleKind.ANNOUNCEMENT: ("It will be late.", "headway announcements"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that needs somebody.
+
+    Attributes:
+        kind: what kind of thing; a key of ``ADVICE``.
+        place: whose it is.
+        text: where and why.
+        since_us: when it was seen first, Unix time; 0 before that is known.
+        touches: the promises that are not carried because of it.
+    """
+
+    kind: str
+    place: str
+    text: str
+    since_us: int = 0
+    touches: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What it means for transfers."""
+        return ADVICE[self.kind][0]
+
+    @property
+    def command(self) -> str:
+        """What helps, or shows more."""
+        return ADVICE[self.kind][1].format(place=self.place)
+
+
+def needs(
+    view: View, troubles: Iterable[Trouble], unsaved_us: int, ends_s: Mapping[str, float], now_us: int
+) -> tuple[Need, ...]:
+    """Return what needs somebody, causes before what they cause.
+
+    Args:
+        view: the plan at every layer.
+        troubles: what is not well.
+        unsaved_us: for how long the oldest answer waits to be saved.
+        ends_s: by host, when its agent's certificate ends, Unix time.
+        now_us: Unix time.
+    """
+    found = tuple(Need(t.kind, t.place, t.text) for t in troubles)
+    causes = (*_plan(view, unsaved_us), *(n for n in found if n.kind not in PROMISES), *_around(view, ends_s, now_us))
+    distinct = {(n.kind, n.text): n for n in causes}
+    alone = []
+    for promise in (n for n in found if n.kind in PROMISES):
+        why = promise.text.partition(": ")[2]
+        cause = next((key for key, n in distinct.items() if n.text.startswith(why) or why.startswith(n.text)), None)
+        if cause is None:
+            alone.append(promise)
+        else:
+            named = f"{promise.kind} {promise.place}"
+            distinct[cause] = replace(distinct[cause], touches=(*distinct[cause].touches, named))
+    return (*distinct.values(), *dict.fromkeys(alone))
+
+
+def _plan(view: View, unsaved_us: int) -> Iterator[Need]:
+    if view.error.startswith("the database"):
+        yield Need("database", "database", view.error)
+    elif unsaved_us > UNSAVED_US:
+        yield Need("database", "database", "the database does not answer")
+    elif view.error:
+        yield Need("plan", "plan", view.error)
+    elif view.installed is None or view.installed.epoch != view.desired.epoch:
+        yield Need("plan", "plan", "the plan is not in force in the switches")
+    for one in violations(view.layers):
+        yield Need("invariant", str(one.link), str(one))
+    if view.calendar_off_us:
+        yield Need("clock", "clock", f"the clock is {view.calendar_off_us / 1e6:+.1f} s off the calendar's time")
+
+
+def _around(view: View, ends_s: Mapping[str, float], now_us: int) -> Iterator[Need]:
+    """Yield what breaks no promise at this moment, and will not mend itself."""
+    for name, state in view.lines.items():
+        if state is LineState.DOWN:
+            yield Need("line", name, f"{name}: the line is down")
+    for name, host in view.hosts.items():
+        if not host.connected:
+            yield Need("agent", name, f"{name}: {NOT_CONNECTED}")
+    for name, end_s in ends_s.items():
+        days = int(end_s - now_us / 1e6) // DAY_S
+        if end_s and days < ENDING_DAYS:
+            yield Need("certificate", name, f"{name}: the certificate of its agent ends in {max(days, 0)} days")
+
+
+class Since:
+    """Remembers since when each is so."""
+
+    def __init__(self) -> None:
+        self._first_us: dict[tuple[str, str], int] = {}
+
+    def seen(self, found: Iterable[Need], now_us: int) -> tuple[Need, ...]:
+        """Return those that need somebody at a moment, with since when; without what is just passing.
+
+        Args:
+            found: all that there are now.
+            now_us: Unix time.
+        """
+        each = tuple(found)
+        keys = [(n.kind, n.place if n.kind == "plan" else n.text) for n in each]
+        self._first_us = {key: self._first_us.get(key, now_us) for key in keys}
+        dated = (replace(n, since_us=self._first_us[key]) for n, key in zip(each, keys, strict=True))
+        return tuple(n for n in dated if n.kind not in PASSING or now_us - n.since_us >= PASSING_US)
+
+
+def headline(found: tuple[Need, ...]) -> str:
+    """Return one sentence.
+
+    >>> headline(())
+    'All is as planned.'
+    """
+    if not found:
+        return "All is as planned."
+    return "1 thing needs you." if len(found) == 1 else f"{len(found)} things need you."
