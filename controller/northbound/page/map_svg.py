@@ -1,0 +1,162 @@
+"""The network as a picture of what it carries now: sites, hosts and circuits, as SVG. Pure.
+
+A line's width is its circuit's rate, its filled part what is delivered. A line that is down is dashed, and says so.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import hypot, log10
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+import networkx as nx
+
+from controller.northbound.page.series import Sample
+from controller.northbound.page.words import measured_rate
+from controller.plan.lines import LineState
+from controller.reports import View
+from topology.network import Circuit, Network
+from topology.units import shown_rate
+
+WIDTH, HEIGHT, FLAT, MARGIN_X, MARGIN_Y = 600, 320, 180, 70, 56  # flat: of two sites side by side
+MOST_NAMED = 16  # sites; of more, only those that need somebody have their circuits named
+SEED = 7  # of the layout: the same network always looks the same
+BEND = 46  # how far circuits beside each other are bent apart
+THIN, THICK = 4.0, 18.0
+SLOWEST = 1e8  # bit/s, of the thinnest line
+SIGNS = {LineState.UP: "", LineState.DOWN: "✕ down", LineState.RETURNING: "↻ coming back"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a site is drawn."""
+
+    x: float
+    y: float
+
+
+def places(network: Network) -> dict[str, Place]:
+    """Return where each site is drawn; two side by side, more where springs along the circuits pull them."""
+    sites = {switch.name: switch.site for switch in network.switches}
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(network.sites)
+    graph.add_edges_from((sites[c.a_end], sites[c.z_end]) for c in network.circuits)
+    if len(graph) <= 2:
+        found = {site: (float(number), 0.5) for number, site in enumerate(graph)}
+    else:
+        found = {
+            name: (float(x), float(y)) for name, (x, y) in nx.spring_layout(graph, seed=SEED, iterations=200).items()
+        }
+    return {
+        site: Place(
+            MARGIN_X + (WIDTH - 2 * MARGIN_X) * _part(x, [x for x, _ in found.values()]),
+            MARGIN_Y + (_height(network) - 2 * MARGIN_Y) * _part(y, [y for _, y in found.values()]),
+        )
+        for site, (x, y) in found.items()
+    }
+
+
+def _height(network: Network) -> int:
+    return HEIGHT if len(network.sites) > 2 else FLAT
+
+
+def _part(value: float, among: list[float]) -> float:
+    """Return where a value is among others, from 0 to 1."""
+    least, most = min(among), max(among)
+    return (value - least) / (most - least) if most > least else 0.5
+
+
+def drawn(network: Network, where: Mapping[str, Place], view: View, taken: Sample, connected: frozenset[int]) -> str:
+    """Return the picture.
+
+    Args:
+        network: what is drawn.
+        where: as :func:`places` has it.
+        view: the plan at every layer.
+        taken: what is planned and delivered.
+        connected: the dpids of the switches that are connected.
+    """
+    size = f'viewBox="0 0 {WIDTH} {_height(network)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="group" aria-label="Map">'
+    lines = (part for circuit in network.circuits for part in _circuit(network, where, view, taken, circuit))
+    sites = (part for site in network.sites for part in _site(network, where[site], view, connected, site))
+    return "\n".join((head, *lines, *sites, "</svg>"))
+
+
+def _circuit(
+    network: Network, where: Mapping[str, Place], view: View, taken: Sample, circuit: Circuit
+) -> Iterator[str]:
+    sites = {switch.name: switch.site for switch in network.switches}
+    a, z = where[sites[circuit.a_end]], where[sites[circuit.z_end]]
+    beside = [
+        c.name
+        for c in network.circuits
+        if {sites[c.a_end], sites[c.z_end]} == {sites[circuit.a_end], sites[circuit.z_end]}
+    ]
+    bend = BEND * 2 * (beside.index(circuit.name) - (len(beside) - 1) / 2)
+    length = hypot(z.x - a.x, z.y - a.y) or 1.0
+    if (a.x, a.y) > (z.x, z.y):  # the same side for all between the same two
+        bend = -bend
+    over = (a.x + z.x) / 2 - (z.y - a.y) / length * bend, (a.y + z.y) / 2 + (z.x - a.x) / length * bend
+    curve = f"M{a.x:.1f} {a.y:.1f} Q{over[0]:.1f} {over[1]:.1f} {z.x:.1f} {z.y:.1f}"
+    state = view.lines[circuit.name]
+    carried = {end: _delivered_bps(taken, circuit, end) for end in (circuit.a_end, circuit.z_end)}
+    most_bps = max(carried.values())
+    width = THIN + (THICK - THIN) * min(1.0, max(0.0, log10(circuit.rate_bps / SLOWEST) / 3))
+    part = min(1.0, most_bps / circuit.rate_bps)
+    said = SIGNS[state] or f"{measured_rate(most_bps)} of {shown_rate(circuit.rate_bps)}"
+    about = f"{circuit.name}: {state}, {said}"
+    x, y = (a.x + 2 * over[0] + z.x) / 4, (a.y + 2 * over[1] + z.y) / 4
+    link = f"/circuits/{quote(circuit.name)}"
+    yield _linked(link, f"map-{circuit.name}", about)
+    yield f'<path class="pipe {state}" d="{curve}" stroke-width="{width:.1f}"/>'
+    if state is LineState.UP and part:
+        yield f'<path class="flow" d="{curve}" stroke-width="{max(1.5, width * part):.1f}"/>'
+    if len(network.sites) <= MOST_NAMED or state is not LineState.UP:
+        yield from _label(circuit.name, said, x, y)
+    yield "</a>"
+
+
+def _linked(to: str, name: str, about: str) -> str:
+    """Return the beginning of a link with words for who points at it, or has it read to him."""
+    return f'<a href="{to}" id={quoteattr(name)} aria-label={quoteattr(about)}><title>{escape(about)}</title>'
+
+
+def _delivered_bps(taken: Sample, circuit: Circuit, end: str) -> int:
+    return sum(
+        p.delivered_bps or 0 for name, p in taken.items() if name.circuit == circuit.name and name.link.tail == end
+    )
+
+
+def _label(name: str, said: str, x: float, y: float) -> Iterator[str]:
+    width = 7.2 * max(len(name), len(said)) + 12
+    yield f'<rect class="label" x="{x - width / 2:.1f}" y="{y - 18:.1f}" width="{width:.0f}" height="36" rx="4"/>'
+    yield f'<text class="name" x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle">{escape(name)}</text>'
+    yield f'<text x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle">{escape(said)}</text>'
+
+
+def _site(network: Network, place: Place, view: View, connected: frozenset[int], site: str) -> Iterator[str]:
+    switch = next(s.dpid for s in network.switches if s.site == site)
+    hosts = Counter(view.hosts[h.name].connected for h in network.hosts if h.site == site and h.name in view.hosts)
+    missing, is_there = hosts[False], switch in connected
+    said = f"{hosts.total()} host{'' if hosts.total() == 1 else 's'}"
+    badges = [] if is_there else ["✕ switch gone"]
+    badges += [f"! {missing} agent{'' if missing == 1 else 's'} missing"] if missing else []
+    named = len(network.sites) <= MOST_NAMED or bool(badges)
+    about = ", ".join((site, said, *badges))
+    link = f"/switches/{quote(next(s.name for s in network.switches if s.site == site))}"
+    yield _linked(link, f"map-site-{site}", about)
+    state = "site" if not badges else "site needs"
+    if not named:
+        yield f'<circle class="{state}" cx="{place.x:.1f}" cy="{place.y:.1f}" r="6"/></a>'
+        return
+    lines = (site, said, *badges)
+    width, height = max(96.0, 7.2 * max(map(len, lines)) + 16), 8 + 16 * len(lines)
+    left, top = place.x - width / 2, place.y - height / 2
+    yield f'<rect class="{state}" x="{left:.1f}" y="{top:.1f}" width="{width:.0f}" height="{height}" rx="6"/>'
+    for number, line in enumerate(lines):
+        kind = ' class="name"' if number == 0 else ' class="badge"' if number > 1 else ""
+        y = top + 17 + 16 * number
+        yield f'<text x="{place.x:.1f}" y="{y:.1f}" text-anchor="middle"{kind}>{escape(line)}</text>'
+    yield "</a>"
