@@ -58,6 +58,12 @@ class Announced:
         found = (by_number[n] for n in sorted(by_number) if n > after)
         return tuple(known for known in found if not states or state_at(known, now_us) in states)[:limit], lacks
 
+    def latest(self, count: int) -> tuple[Known, ...]:
+        """Return the announcements among the latest so many promises, in order."""
+        with self._state.changed:
+            newest = self._state.wished.ledger.last_sequence
+        return self.page(max(0, newest - count), count, ())[0]
+
     def repeated(self, used: UsedKey, fingerprint: str) -> EndedAnnouncement:
         """Return the announcement that was made with a key.
 

@@ -75,6 +75,11 @@ class Events:
         self._closed = False
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the process ends."""
+        return self._closed
+
+    @property
     def last(self) -> int:
         """The number of the latest event; before the first, the one below it."""
         with self._lock:

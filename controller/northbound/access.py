@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address
+from urllib.parse import quote
 
 import structlog
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from controller.northbound.gate import READS
@@ -18,7 +21,11 @@ from controller.security.tokens import Principal, Role, Tokens
 
 log = structlog.get_logger()
 
-FOR_ALL = frozenset({"/docs", "/docs/style.css", "/openapi.json"})  # the same in every copy of this program
+FOR_ALL = frozenset({"/docs", "/docs/style.css", "/openapi.json", "/login"})  # the same in every copy of this program
+STATIC = "/static/"  # likewise
+SESSION = "/session"  # where a browser is given its token to keep, and forgets it
+COOKIE = "headway-token"
+PAGES = ("/reservations/", "/announcements/", "/hosts/", "/circuits/", "/switches/", "/transitions", "/events")
 MADE_BY_RESERVE = frozenset({"/v1/reservations", "/v1/announcements"})
 
 
@@ -56,9 +63,9 @@ class Access:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers, client = Headers(scope=scope), scope.get("client")
         needed = role_needed(scope["method"], scope["path"])
-        shown = Headers(scope=scope).getlist("authorization")
-        client = scope.get("client")
+        shown = headers.getlist("authorization") or _kept(scope["method"], headers)
         who = principal(self._rules, shown, client[0] if client else "")
         if needed is None or (who is not None and who.role.includes(needed)):
             scope.setdefault("state", {})["principal"] = who
@@ -66,7 +73,9 @@ class Access:
             return
         address = client[0] if client else "unix"
         log.info("access.refused", who=who.name if who else None, address=address, needs=needed.value)
-        if who is None:
+        if who is None and scope["method"] in READS and (scope["path"] == "/" or scope["path"].startswith(PAGES)):
+            answer: Response = RedirectResponse(f"/login?to={quote(scope['path'])}", 303)
+        elif who is None:
             why = "the token is none of ours, or its end has come" if shown else "say who you are"
             challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"' if shown else "Bearer"}
             detail = f'{why}: this needs "Authorization: Bearer TOKEN" with the role "{needed}"'
@@ -86,9 +95,23 @@ def role_needed(method: str, path: str) -> Role | None:
     >>> role_needed("GET", "/v1/plan"), role_needed("POST", "/v1/reservations/any/commit"), role_needed("GET", "/docs")
     (<Role.READ: 'read'>, <Role.OPERATE: 'operate'>, None)
     """
+    if path == SESSION:
+        return None
     if method in READS:
-        return None if path in FOR_ALL else Role.READ
+        return None if path in FOR_ALL or path.startswith(STATIC) else Role.READ
     return Role.RESERVE if method == "POST" and path in MADE_BY_RESERVE else Role.OPERATE
+
+
+def _kept(method: str, headers: Headers) -> list[str]:
+    """Return the token that a browser keeps for us, as the header of who shows one.
+
+    A request that changes something counts only with the ``Origin`` that browsers send with it, which the gate has
+    compared with ours: no page of somebody else can use the token.
+    """
+    if method not in READS and "origin" not in headers:
+        return []
+    token = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+    return [f"Bearer {token}"] if token else []
 
 
 def principal(rules: AccessRules, shown: list[str], address: str) -> Principal | None:

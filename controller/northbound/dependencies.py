@@ -1,6 +1,6 @@
 """What the API stands on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from controller.announced import Announced
@@ -27,6 +27,7 @@ class Dependencies:
         connected: the dpids of the switches that are connected now.
         drift: what audits have seen.
         names: by which the API may be asked for, beside addresses and localhost.
+        certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
     """
 
     reports: Reports
@@ -39,3 +40,4 @@ class Dependencies:
     connected: Callable[[], frozenset[int]]
     drift: Callable[[], DriftView]
     names: frozenset[str] = frozenset()
+    certificates: Callable[[], Mapping[str, float]] = dict

@@ -58,11 +58,11 @@ class EventStream:
             why = "as many listen to events as may, in all or from your address; end one, or ask again later"
             return problem(429, "too-many", why, {}, {"Retry-After": str(FULL_RETRY_S)})
         number = self._events.last if last_event_id is None else _number(last_event_id)
-        return _Stream(lambda: self._places.leave(network), written(self._events, number))
+        return Stream(lambda: self._places.leave(network), written(self._events, number))
 
 
-class _Stream(StreamingResponse):
-    """A stream, at whose end something is done, though it may not even have begun."""
+class Stream(StreamingResponse):
+    """A stream of events, at whose end something is done, though it may not even have begun."""
 
     def __init__(self, ended: Callable[[], None], content: AsyncIterator[bytes]) -> None:
         super().__init__(content, headers={"Cache-Control": "no-store"}, media_type=STREAM)

@@ -71,6 +71,11 @@ class Ledger:
 
     # What is asked of it.
 
+    @property
+    def last_sequence(self) -> int:
+        """The number of the promise that was made last; 0 before the first."""
+        return self._sequence
+
     def by_key(self, key: str) -> Reservation | None:
         """Return the reservation that was created with an idempotency key."""
         return self.reservations.get(self._by_key.get(key, ""))

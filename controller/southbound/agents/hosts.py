@@ -248,6 +248,10 @@ class HostSessions:
             log.warning("host.certificate_ending", host=hello.host, days_left=days_left)
         self._tell(session)
 
+    def certificates(self) -> dict[str, float]:
+        """Return, by connected host, when its agent's certificate ends, Unix time; any thread may ask."""
+        return {host: one.connection.ends_s for host, one in tuple(self._sessions.items()) if one.connection.ends_s}
+
     def untrusted(self, connection: AgentConnection, why: str) -> None:
         """Say who was turned away before he could say a word."""
         self._say("host.untrusted", connection.peer, why)
