@@ -11,7 +11,7 @@ import structlog
 
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
-from apps.process import stop_signal, working
+from apps.process import Stop, stop_signal, working
 from apps.web import web
 from controller.announced import Announced
 from controller.audit.runner import AuditRunner
@@ -19,6 +19,7 @@ from controller.audit.switches import SwitchAudit
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
+from controller.northbound.page.pages import Pages
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
@@ -60,6 +61,18 @@ def _rules(settings: ControllerSettings) -> AccessRules:
         log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
     tokens = TokenFile(access.tokens).current if access.tokens else partial(Tokens, ())
     return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody)
+
+
+def _serve(
+    parts: contextlib.ExitStack, behind: Dependencies, settings: ControllerSettings, state: GuardedState, stop: Stop
+) -> None:
+    """Serve REST and the pages until the end, and keep what the pages show."""
+    rules = _rules(settings)
+    pages = Pages(behind, rules)
+    parts.enter_context(web(api(behind, rules, pages), settings.rest))
+    parts.callback(state.events.close)
+    for work, name in ((pages.watch.run, "page"), (pages.tonight.run, "calendars")):
+        parts.enter_context(working(partial(work, stop.wait), name, state, stop))
 
 
 def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
@@ -119,9 +132,9 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             sessions.dpids,
             audits.view,
             settings.names,
+            hosts.certificates,
         )
-        parts.enter_context(web(api(behind, _rules(settings)), settings.rest))
-        parts.callback(state.events.close)
+        _serve(parts, behind, settings, state, stop)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
         parts.enter_context(working(Convergence(state, switches, hosts, writing).run, "convergence", state, stop))
         parts.enter_context(working(Mending(state, switches).run, "mending", state, stop))

@@ -18,6 +18,7 @@ from controller.northbound.events import EventStream
 from controller.northbound.gate import Gate
 from controller.northbound.manual import Manual
 from controller.northbound.metrics import Metrics, SiteCollector
+from controller.northbound.page.pages import Pages
 from controller.northbound.rest.announcements import Announcements
 from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
 from controller.northbound.rest.drift import Drift
@@ -42,12 +43,13 @@ STATUS: dict[type[Exception], int] = {
 }
 
 
-def api(dependencies: Dependencies, rules: AccessRules) -> FastAPI:
+def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = None) -> FastAPI:
     """Return the API.
 
     Args:
         dependencies: what is behind it.
         rules: who may do what.
+        pages: what people look at; None for pages that look at the site when somebody asks, and not every second.
     """
     registry = CollectorRegistry()
     decisions = Decisions(registry)
@@ -68,6 +70,7 @@ def api(dependencies: Dependencies, rules: AccessRules) -> FastAPI:
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),
         Manual().routes(),
+        (pages or Pages(dependencies, rules)).routes(),
     )
     for routes in routers:
         app.include_router(routes)

@@ -1,5 +1,6 @@
 """The API of a site without switches and agents, in process."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from controller.announced import Announced
@@ -22,10 +23,10 @@ NIGHT = {
 MANY = "/v1/reservations"
 
 
-def dependencies_of(site: FakeSite) -> Dependencies:
-    """Return what the API stands on; every switch is connected."""
+def dependencies_of(site: FakeSite, **others) -> Dependencies:
+    """Return what the API stands on; every switch is connected. With ``others`` instead of some of it."""
     network = site.state.site.network
-    return Dependencies(
+    found = Dependencies(
         reports=site.reports,
         use_cases=site.use_cases,
         reserved=Reserved(site.use_cases, site.store),
@@ -37,6 +38,7 @@ def dependencies_of(site: FakeSite) -> Dependencies:
         drift=site.audits.view,
         names=frozenset({"testserver"}),  # as Starlette's client asks
     )
+    return replace(found, **others)
 
 
 def api_of(site: FakeSite):

@@ -1,0 +1,301 @@
+"""A page for each thing: what there is to know of it, in the values that ``/v1`` answers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from controller.announced import state_at
+from controller.errors import NotKnown
+from controller.events import Happened
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.page.steps_svg import drawn as drawn_steps
+from controller.northbound.page.watch import Look
+from controller.northbound.page.words import measured_rate
+from controller.northbound.rest.render_announcements import announcement as announcement_out
+from controller.northbound.rest.render_promises import reservation as reservation_out
+from controller.plan.ended import EndedAnnouncement
+from controller.plan.lifecycle import ENDED
+from topology.network import Hop
+from topology.protocol import FlowClass
+from topology.units import shown_rate, shown_size, shown_time
+
+MOST_EVENTS = 200
+LATEST_STEPS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its heads, and rows of as many cells; a cell that is a pair is a link, its text and where to."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    none: str = "None."
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A page of one thing.
+
+    Attributes:
+        kind: what it is.
+        name: its name.
+        state: how it is, in a word.
+        facts: what there is to know, by label.
+        tables: what there are several of.
+        drawing: SVG; empty for none.
+        curl: the request that a script makes for the same.
+        act: what can be done, by a name that the page's script knows, with the request's path.
+        version: what was seen, for a change that is made of it.
+    """
+
+    kind: str
+    name: str
+    state: str
+    facts: tuple[tuple[str, Any], ...] = ()
+    tables: tuple[Table, ...] = ()
+    drawing: str = ""
+    curl: str = ""
+    act: tuple[tuple[str, str], ...] = ()
+    version: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Details:
+    """Makes the pages."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._behind = dependencies
+
+    def reservation(self, name: str) -> Detail:
+        """Return a reservation.
+
+        Raises:
+            NotKnown: there is none.
+            StoreFailed: it cannot be read.
+        """
+        behind = self._behind
+        known = behind.reserved.one(name)
+        out = reservation_out(known, behind.network, behind.use_cases.obstacles([known])[0])
+        facts = [
+            ("State", out["state"]),
+            ("Why", out["reason"] or "; ".join(out["reasons"]) or "-"),
+            ("Carried", {True: "yes, by every layer", False: "no", None: "its time is not now"}[out["carried"]]),
+            ("Rate", f"{shown_rate(out['rate_bps'])} on the wire, {shown_rate(out['payload_bps'])} of payload"),
+            ("Class", out["class"]),
+            ("From", out["from"]),
+            ("To", out["to"]),
+            ("Time", f"{out['start']} to {out['end']}"),
+            ("Circuits", ", ".join(out["circuits"]) or "none"),
+            ("Path", " → ".join(out["path"])),
+            ("Words", out["description"] or "-"),
+            ("Made", out["created"]),
+            ("Changed", out["changed"]),
+        ]
+        if out["hold_until"]:
+            facts.insert(1, ("Held until", out["hold_until"]))
+        path = f"/v1/reservations/{known.reservation_id}"
+        act = [] if known.state in ENDED else [("release", path)]
+        act += [("commit", f"{path}/commit")] if known.state.value == "held" else []
+        return Detail(
+            "Reservation",
+            name,
+            out["state"],
+            tuple(facts),
+            (self._events_of(name),),
+            curl=path,
+            act=tuple(act),
+            version=known.version,
+        )
+
+    def announcement(self, name: str) -> Detail:
+        """Return an announcement.
+
+        Raises:
+            NotKnown: there was none lately.
+            StoreFailed: it cannot be read.
+        """
+        behind = self._behind
+        known = behind.announced.one(name)
+        made = known.announcement if isinstance(known, EndedAnnouncement) else known
+        obstacles = None if isinstance(known, EndedAnnouncement) else behind.use_cases.obstacles([known])[0]
+        out = announcement_out(known, behind.announced.progress([known]), obstacles, behind.now_us())
+        facts = (
+            ("State", out["state"]),
+            ("Why", "; ".join(out["reasons"]) or "-"),
+            ("Bytes", f"{shown_size(out['bytes'])} announced, {shown_size(out['delivered_bytes'])} delivered"),
+            ("Announced", shown_time(made.announced_us)),
+            ("Promised for", shown_time(made.promised_us)),
+            ("Arrived", "-" if made.finished_us is None else shown_time(made.finished_us)),
+            ("To", ", ".join(dict.fromkeys(flow.target for flow in made.flows))),
+        )
+        ways = {flow.host: " → ".join(flow.path) for flow in made.flows}
+        rows = tuple(
+            (_host(one["host"]), ways[one["host"]], shown_size(one["delivered_bytes"]), one["hindrance"] or "nothing")
+            for one in out["senders"]
+        )
+        senders = Table("Senders", ("host", "path", "delivered", "in the way of more"), rows)
+        path = f"/v1/announcements/{name}"
+        act = () if isinstance(known, EndedAnnouncement) else (("release", path),)
+        state = state_at(known, behind.now_us())
+        return Detail("Announcement", name, state, facts, (senders, self._events_of(name)), curl=path, act=act)
+
+    def host(self, name: str, look: Look) -> Detail:
+        """Return a host.
+
+        Raises:
+            NotKnown: there is none.
+        """
+        if name not in look.view.hosts:
+            raise NotKnown("host", name, tuple(look.view.hosts))
+        host, view = look.view.hosts[name], look.view
+        known = self._behind.network.host(name)
+        facts = (
+            ("Agent", "connected" if host.connected else "! not connected"),
+            ("Since", shown_time(host.since_us) if host.since_us else "it never was, since the controller started"),
+            ("Site", known.site),
+            ("Address", str(known.ip)),
+            ("Kernel", host.kernel or "-"),
+            ("Plan", f"sent {host.sent_epoch}, confirmed {host.confirmed_epoch}"),
+        )
+        rows = []
+        for entry in view.desired.of_host(name):
+            seen = view.delivers(entry)
+            rows.append(
+                (
+                    entry.flow.name,
+                    entry.flow.flow_class,
+                    " → ".join(entry.flow.path),
+                    shown_rate(entry.payload_bps),
+                    measured_rate(seen.delivered_bps),
+                    entry.window_segments,
+                    seen.hindrance or "nothing",
+                    shown_time(seen.since_us),
+                )
+            )
+        heads = ("flow", "class", "path", "planned", "delivered", "window, segments", "in the way of more", "since")
+        state = "connected" if host.connected else "missing"
+        table = Table("What it may send", heads, tuple(rows), "The plan has nothing for it.")
+        return Detail("Host", name, state, facts, (table, self._events_of(name)), curl="/v1/hosts")
+
+    def circuit(self, name: str, look: Look) -> Detail:
+        """Return a circuit: its layers side by side, and who uses it.
+
+        Raises:
+            NotKnown: there is none.
+        """
+        circuits = {circuit.name: circuit for circuit in self._behind.network.circuits}
+        if name not in circuits:
+            raise NotKnown("circuit", name, tuple(circuits))
+        circuit, view = circuits[name], look.view
+        prepared = "a plan is ready for its death" if name in view.prepared else "there is no way round it"
+        facts = (
+            ("Line", view.lines[name].value),
+            ("Rate", f"{shown_rate(circuit.rate_bps)} on the wire"),
+            ("Ends", f"{circuit.a_end} and {circuit.z_end}"),
+            ("If it dies", prepared),
+        )
+        links = [hop for hop in view.desired.links if self._behind.network.link(*hop).circuit == name]
+        tables = [self._layers(look, links), self._flows(look, links), self._events_of(name)]
+        return Detail("Circuit", name, view.lines[name].value, facts, tuple(tables), curl="/v1/circuits")
+
+    def switch(self, name: str, look: Look) -> Detail:
+        """Return a switch: what is planned, and what its queues, meters and rules hold.
+
+        Raises:
+            NotKnown: there is none.
+        """
+        switches = {switch.name: switch for switch in self._behind.network.switches}
+        if name not in switches:
+            raise NotKnown("switch", name, tuple(switches))
+        switch = switches[name]
+        is_there = switch.dpid in look.connected
+        facts = (
+            ("Connection", "connected" if is_there else "✕ not connected"),
+            ("Datapath id", f"{switch.dpid:016x}"),
+            ("Site", switch.site),
+        )
+        links = [hop for hop in look.view.desired.links if hop.tail == name]
+        audit = self._behind.drift().latest.get(name)
+        rows: list[tuple[Any, ...]] = []
+        if audit is not None:
+            rows += [(kind.value, "proper", count, "", "") for kind, count in audit.seen.proper.items()]
+            rows += [
+                (d.kind.value, d.shape.value, d.found or "missing", d.wanted, d.todo or d.outcome.value)
+                for d in audit.seen.deviations[:MOST_EVENTS]
+            ]
+        heads = ("what", "how", "found", "wanted", "done, or to do")
+        said = "" if audit is None else f", {shown_time(audit.at_us)}"
+        audited = Table(
+            f"Rules, meters and queues, as the latest audit found them{said}", heads, tuple(rows), "Not yet."
+        )
+        tables = (self._layers(look, links), audited, self._events_of(name))
+        state = "connected" if is_there else "gone"
+        return Detail("Switch", name, state, facts, tables, curl="/v1/drift")
+
+    def transitions(self) -> Detail:
+        """Return the latest steps from plan to plan, as a drawing and in words."""
+        steps = self._behind.reports.steps()[-LATEST_STEPS:]
+        rows = tuple(
+            (
+                shown_time(s.started_us),
+                s.epoch,
+                s.stage.value,
+                f"{(s.done_us - s.started_us) / 1000:.1f} ms",
+                s.error or f"{len(s.changes)} changes",
+            )
+            for s in reversed(steps)
+        )
+        table = Table("Steps, newest first", ("began", "plan", "layer", "took", "what"), rows)
+        drawing = drawn_steps(steps)
+        return Detail("Transitions", "from plan to plan", "", (), (table,), drawing=drawing, curl="/v1/transitions")
+
+    def events(self, words: str) -> Detail:
+        """Return what has happened lately, newest first, as far as some words are in it."""
+        return Detail("Events", words or "all", "", (), (self._events_of(words),), extra={"words": words})
+
+    def _layers(self, look: Look, links: Sequence[Hop]) -> Table:
+        heads = ("link", "class", "planned", "queue", "meter", "hosts may send", "in order")
+        rows = []
+        for hop in links:
+            layers, planned = look.view.layers[hop], look.view.desired.links[hop].classes
+            for flow_class in FlowClass:
+                values = [by.get(flow_class, 0) for by in (layers.queues_bps, layers.meters_bps, layers.hosts_bps)]
+                ordered = values == sorted(values, reverse=True)
+                bps = (planned[flow_class].meter_bps, *values)
+                rows.append((str(hop), flow_class.value, *map(shown_rate, bps), "yes" if ordered else "✕ no"))
+        return Table("Plan, queue, meter and hosts side by side, in Ethernet frames", heads, tuple(rows))
+
+    def _flows(self, look: Look, links: Sequence[Hop]) -> Table:
+        rows = []
+        for entry in look.view.desired.entries:
+            if not set(links).isdisjoint(entry.flow.links):
+                seen, flow = look.view.delivers(entry), entry.flow
+                host, in_the_way = _host(flow.host), seen.hindrance or "nothing"
+                rates = shown_rate(entry.payload_bps), measured_rate(seen.delivered_bps)
+                rows.append((flow.name, host, flow.target, flow.flow_class.value, *rates, in_the_way))
+        heads = ("flow", "from", "to", "class", "planned", "delivered", "in the way of more")
+        return Table("Who uses it", heads, tuple(rows), "Nobody.")
+
+    def _events_of(self, words: str) -> Table:
+        heard = self._behind.events.since(self._behind.events.last - 10_000).events
+        found = [one for one in reversed(heard) if not words or words in _said(one)][:MOST_EVENTS]
+        return Table("What happened", ("when", "what", "how"), tuple(_row(one) for one in found), "Nothing lately.")
+
+
+def _host(name: str) -> tuple[str, str]:
+    """Return a cell that is a link to a host."""
+    return name, f"/hosts/{quote(name)}"
+
+
+def _said(one: Happened) -> str:
+    return f"{one.name} {_fields(one.fields.items())}"
+
+
+def _row(one: Happened) -> tuple[str, str, str]:
+    return shown_time(one.at_us), one.name, _fields(one.fields.items())
+
+
+def _fields(items: Iterable[tuple[str, object]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in items if value not in (None, ""))

@@ -1,0 +1,64 @@
+"""The calendars of all circuits, kept drawn: what has ended is in the database, for which no page waits."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+
+import structlog
+
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.page.calendar_svg import Now, Row, rows, span
+from controller.plan.reservations import ReservationFilter
+
+LOOK_S = 1.0
+ANEW_US = 30_000_000  # the line of now moves
+MOST = 2_000  # reservations and announcements that are read
+
+log = structlog.get_logger()
+
+
+class Tonight:
+    """Draws the calendars anew when something has happened, and every half a minute."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._behind = dependencies
+        self._lock = threading.Lock()  # guards what was drawn
+        self._drawn: tuple[Row, ...] | None = None
+        self._drawn_for = (0, 0)
+
+    def run(self, ended: Callable[[float], bool]) -> None:
+        """Draw until the end; a fault is one of the page, not of the controller.
+
+        Args:
+            ended: waits for so many seconds, and says whether the process ends.
+        """
+        while not ended(LOOK_S):
+            try:
+                self.rows(wait=True)
+            except Exception:
+                log.exception("page.failed")
+
+    def rows(self, *, wait: bool = False) -> tuple[Row, ...]:
+        """Return the calendars: as they were drawn last, or anew if there are none, or if somebody can wait for it."""
+        wanted = self._behind.events.last, self._behind.now_us() // ANEW_US
+        with self._lock:
+            found, is_current = self._drawn, self._drawn_for == wanted
+        if found is not None and (is_current or not wait):
+            return found
+        made = self._made()
+        with self._lock:
+            self._drawn, self._drawn_for = made, wanted
+        return made
+
+    def _made(self) -> tuple[Row, ...]:
+        behind, now_us = self._behind, self._behind.now_us()
+        drawn = span(now_us)
+        wanted = ReservationFilter(ends_after_us=drawn.start_us, starts_before_us=drawn.end_us)
+        reservations = behind.reserved.page(wanted, 0, MOST).page
+        announcements = behind.announced.latest(MOST)
+        return tuple(rows(behind.network, reservations, announcements, Now(now_us, here())))
+
+
+def here() -> tzinfo:
+    """Return the time zone where the controller is, which is at its site."""
+    return datetime.now(UTC).astimezone().tzinfo or UTC
