@@ -1,0 +1,293 @@
+// What the pages do beside showing: charts, the calendar as a form, and the same /v1 calls that a script makes.
+"use strict";
+
+const $ = (selector, within = document) => within.querySelector(selector);
+const MAY = new Set(document.body.dataset.may.split(" "));
+const MBIT = 1e6;
+
+// An element with text in it; whatever is answered goes in as text, never as markup.
+function made(tag, text = "", attributes = {}) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+// Stale data.
+
+const screen = $("#screen");
+let lastNews = Date.now();
+let asked = 0;
+
+function newsAt(at) {
+  return new Date(at).toISOString().slice(11, 19);
+}
+
+async function watchStale() {
+  const staleMs = Number(screen.dataset.staleS) * 1000;
+  const isStale = Date.now() - lastNews > staleMs;
+  const said = $("#stale");
+  if (isStale && said.hidden) said.textContent = `No news since ${newsAt(lastNews)} UTC: the controller does not answer.`;
+  said.hidden = !isStale;
+  document.body.classList.toggle("stale", isStale);
+  if (isStale && Date.now() - asked > staleMs) { // a token that has ended is another matter than a controller that is down
+    asked = Date.now();
+    try {
+      if ((await fetch("/series")).status === 401) location.assign("/login");
+    } catch { /* it does not answer: that is said already */ }
+  }
+}
+
+// Charts: one for each class on each direction of a circuit, of the same unit.
+
+const charts = new Map();
+let dragging = false;
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+const inMbit = (values) => values.map((bps) => (bps === null ? null : bps / MBIT));
+
+function chart(one, at) {
+  const figure = made("figure");
+  const caption = made("figcaption", `${one.circuit} from ${one.from}, ${one.class}: `);
+  const now = made("span");
+  caption.append(now);
+  figure.append(caption);
+  $("#series").append(figure);
+  const text = colour("--text");
+  const axis = { stroke: text, font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+  const options = {
+    width: figure.clientWidth || 260, height: 130, legend: { show: false }, cursor: { show: false },
+    scales: { y: { range: (_, least, most) => [0, Math.max(1, most || 0) * 1.1] } },
+    axes: [{ ...axis, size: 24, values: (_, splits) => splits.map((s) => newsAt(s * 1000).slice(0, 5)) }, { ...axis, size: 48 }],
+    series: [
+      {},
+      { label: "planned", stroke: text, width: 1, dash: [6, 4], points: { show: false } },
+      { label: "delivered", stroke: colour("--flow"), width: 2, points: { show: false } },
+    ],
+  };
+  const data = [[...at], inMbit(one.planned_bps), inMbit(one.delivered_bps)];
+  const plot = new uPlot(options, data, figure);
+  $("canvas", figure).setAttribute("aria-hidden", "true");
+  const drawn = { plot, data, now, figure };
+  say(drawn);
+  return drawn;
+}
+
+function say({ data, now }) {
+  const [planned, delivered] = [data[1].at(-1), data[2].at(-1)];
+  const words = (value) => (value === null || value === undefined ? "nobody says" : value.toFixed(1));
+  now.textContent = `planned ${words(planned)}, delivered ${words(delivered)}`;
+}
+
+async function loadCharts() {
+  const answer = await fetch("/series");
+  if (!answer.ok) return;
+  const { at, series } = await answer.json();
+  for (const { plot } of charts.values()) plot.destroy();
+  charts.clear();
+  $("#series").replaceChildren();
+  for (const one of series) charts.set(one.name, chart(one, at));
+  if (!series.length) $("#series").append(made("p", "Nothing is planned on a circuit."));
+}
+
+function addSample(text) {
+  const { at, values } = JSON.parse(text);
+  if (Object.keys(values).some((name) => !charts.has(name)) && charts.size < 12) {
+    loadCharts();
+    return;
+  }
+  for (const [name, drawn] of charts) {
+    const [planned, delivered] = values[name] ?? [null, null];
+    const row = [at, planned === null ? null : planned / MBIT, delivered === null ? null : delivered / MBIT];
+    if (drawn.data[0].at(-1) >= at) continue;
+    drawn.data.forEach((list, k) => { list.push(row[k]); if (list.length > 900) list.shift(); });
+    drawn.plot.setData(drawn.data);
+    say(drawn);
+  }
+}
+
+// Requests: the same that a script makes, shown as curl.
+
+function curl(method, path, body, version) {
+  const parts = [`curl -X ${method} -H "Authorization: Bearer $TOKEN"`];
+  if (version) parts.push(`-H 'If-Match: "${version}"'`);
+  if (body) parts.push(`-H "Content-Type: application/json" -d '${JSON.stringify(body)}'`);
+  return [...parts, location.origin + path].join(" ");
+}
+
+async function ask(method, path, body, version) {
+  const headers = body ? { "Content-Type": "application/json" } : {};
+  if (version) headers["If-Match"] = `"${version}"`;
+  const shown = $("#answer");
+  shown.replaceChildren();
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body: body ? JSON.stringify(body) : undefined });
+  } catch (fault) {
+    shown.append(made("p", `No answer: ${fault.message}. Ask again; a hold is not made twice by chance, look at the calendar first.`));
+    return null;
+  }
+  const text = await answer.text();
+  const said = text ? JSON.parse(text) : {};
+  if (!answer.ok) shown.append(made("p", `${answer.status}: ${said.detail ?? said.title ?? ""}`));
+  const line = made("p", "The same for a script: ");
+  line.append(made("code", curl(method, path, body, version)));
+  shown.append(line);
+  return { ok: answer.ok, status: answer.status, said };
+}
+
+// Reserve: the calendar is the form.
+
+function wanted(form) {
+  const body = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+  if (!MAY.has("operate")) body.commit = true; // who may only reserve makes a promise at once
+  return body;
+}
+
+async function reserve(body) {
+  const got = await ask("POST", "/v1/reservations", body);
+  if (got === null) return;
+  const shown = $("#answer");
+  if (got.ok) {
+    const { id, state, rate_bps: bps, start, end } = got.said;
+    const line = made("p", `${state}: ${bps / MBIT} Mbit/s, ${start} to ${end}: `);
+    line.append(made("a", id, { href: `/reservations/${encodeURIComponent(id)}` }));
+    shown.prepend(line);
+    if (state === "held") {
+      const button = made("button", "Commit", { type: "button", id: "commit" });
+      button.addEventListener("click", async () => {
+        const done = await ask("POST", `/v1/reservations/${encodeURIComponent(id)}/commit`);
+        if (done?.ok) $("#answer").prepend(made("p", `${done.said.state}: ${id}`));
+      });
+      line.append(" ", button);
+    }
+  }
+  for (const offer of got.said.offers ?? []) {
+    const { kind, rate_bps: bps, start, end, class: flowClass, circuits } = offer;
+    const words = `${kind}: ${bps / MBIT} Mbit/s ${flowClass}, ${start} to ${end}, by ${circuits.join(", ")}`;
+    const button = made("button", `Take: ${words}`, { type: "button", class: "offer" });
+    const { rate: _rate, ...rest } = body;
+    button.addEventListener("click", () => reserve({ ...rest, class: flowClass, rate_bps: bps, start, end }));
+    const line = made("p");
+    line.append(button);
+    shown.append(line);
+  }
+}
+
+async function sayFree(form) {
+  const { from, to, class: flowClass, start, end } = Object.fromEntries(new FormData(form));
+  const free = $("#free");
+  free.textContent = "";
+  if (!start || !end || from === to) return;
+  const query = new URLSearchParams({ from, to, class: flowClass, start, end });
+  const answer = await fetch(`/v1/availability?${query}`);
+  if (!answer.ok) {
+    free.textContent = (await answer.json()).detail ?? "";
+    return;
+  }
+  const { paths } = await answer.json();
+  free.textContent = paths.map((way) => `${way.circuits.join(", ")}: ${way.most_bps / MBIT} Mbit/s free all the time`).join("; ");
+}
+
+const SNAP_MS = 15 * 60 * 1000;
+
+function timeAt(svg, clientX) {
+  const box = svg.getBoundingClientRect();
+  const [start, end] = [Number(svg.dataset.start) / 1000, Number(svg.dataset.end) / 1000];
+  const view = svg.viewBox.baseVal.width;
+  const part = ((clientX - box.left) / box.width * view - 8) / (view - 16);
+  return Math.round((start + Math.min(1, Math.max(0, part)) * (end - start)) / SNAP_MS) * SNAP_MS;
+}
+
+function dragSpan(form) {
+  const tonight = $("#tonight");
+  let svg = null, from = 0, picked = null;
+  tonight.addEventListener("dragstart", (event) => event.preventDefault());
+  tonight.addEventListener("pointerdown", (event) => {
+    svg = event.target.closest("svg.calendar");
+    if (!svg || event.button !== 0) { svg = null; return; }
+    from = event.clientX;
+  });
+  tonight.addEventListener("pointermove", (event) => {
+    if (!svg || (!dragging && Math.abs(event.clientX - from) < 4)) return;
+    dragging = true;
+    picked?.remove();
+    const box = svg.getBoundingClientRect();
+    const scale = svg.viewBox.baseVal.width / box.width;
+    const [left, right] = [from, event.clientX].sort((a, b) => a - b);
+    picked = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const shape = { class: "picked", x: (left - box.left) * scale, y: 34, width: (right - left) * scale, height: 60 };
+    for (const [name, value] of Object.entries(shape)) picked.setAttribute(name, value);
+    svg.append(picked);
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (svg && dragging) {
+      const [start, end] = [timeAt(svg, from), timeAt(svg, event.clientX)].sort((a, b) => a - b);
+      const shown = (ms) => new Date(ms).toISOString().replace(".000Z", "Z");
+      form.elements.start.value = shown(Math.max(start, Date.now() + 60000));
+      form.elements.end.value = shown(Math.max(end, start + SNAP_MS));
+      form.scrollIntoView({ block: "nearest" });
+      sayFree(form);
+      tonight.addEventListener("click", (click) => click.preventDefault(), { once: true, capture: true });
+      setTimeout(() => { dragging = false; }, 0);
+    }
+    svg = null;
+  });
+}
+
+// What there is on this page.
+
+if (screen) {
+  document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
+    if (event.detail.type === "tonight" && dragging) event.preventDefault(); // not under somebody's finger
+  });
+  document.body.addEventListener("htmx:sseMessage", (event) => {
+    const { type, data } = event.detail;
+    if (type === "tick") lastNews = Date.now();
+    if (type === "sample") addSample(data);
+  });
+  setInterval(watchStale, 1000);
+  loadCharts();
+}
+
+const form = $("#reserve");
+if (form) {
+  dragSpan(form);
+  $("button", form).textContent = MAY.has("operate") ? "Hold" : "Reserve";
+  form.addEventListener("change", () => sayFree(form));
+  form.addEventListener("submit", (event) => { event.preventDefault(); reserve(wanted(form)); });
+}
+
+for (const button of document.querySelectorAll("[data-act]")) {
+  const { act, path, version, what } = button.dataset;
+  button.addEventListener("click", async () => {
+    if (act === "release" && !confirm(`Release ${what}? Its bandwidth goes back to the others at once.`)) return;
+    const method = act === "release" ? "DELETE" : "POST";
+    const got = await ask(method, path, undefined, act === "release" && Number(version) ? version : undefined);
+    if (got?.ok) $("#answer").prepend(made("p", `Done: ${got.said.state ?? "released"}.`));
+  });
+}
+
+$("#log-in")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const token = event.target.elements.token.value.trim();
+  const answer = await fetch("/session", {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }),
+  });
+  if (answer.ok) {
+    const to = new URLSearchParams(location.search).get("to") ?? "/";
+    location.assign(/^\/(?!\/)/.test(to) ? to : "/"); // never to another machine
+  } else {
+    $("#answer").textContent = (await answer.json()).detail;
+  }
+});
+
+$("#log-out")?.addEventListener("click", async () => {
+  await fetch("/session", { method: "DELETE" });
+  location.assign("/");
+});
+
+for (const place of document.querySelectorAll("[data-origin]")) place.textContent = location.origin;

@@ -1,0 +1,149 @@
+"""The headline: every case of which it must say no, with what it means and what helps."""
+
+import doctest
+from dataclasses import replace
+
+import pytest
+
+from controller.northbound.page import needs as module
+from controller.northbound.page.needs import ADVICE, Since, headline, needs
+from controller.northbound.page.watch import Watch
+from controller.northbound.tests.site import dependencies_of
+from controller.plan.tests.factories import flow
+from controller.plan.wiring import SeenPort
+from controller.state.reported import PlaceAlarm
+from controller.tests.fakes import START_US, FakeSite, image, ready_site
+from mininet_tests.testing.networks import chile_illinois_2
+from topology.protocol import FlowClass
+
+S = 1_000_000
+TWO = chile_illinois_2()
+STANDING = (flow(FlowClass.PREDICTABLE, "base22", network=TWO),)
+SOUTH_PORT, BASE20 = 9, 1
+
+
+@pytest.fixture
+def site():
+    """A site with two circuits, whose plan is in force, with all that belongs to it connected."""
+    site = FakeSite(TWO, STANDING)
+    site.attach_all()
+    site.wire()
+    site.converge()
+    return site
+
+
+def seen(site, **behind):
+    """What needs somebody, after a look and another one three seconds later."""
+    watch = Watch(dependencies_of(site, **behind))
+    watch.look()
+    site.clock.now_us += 3 * S
+    return watch.look().needs
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(module).failed == 0
+
+
+def test_a_site_that_is_well_needs_nobody(site):
+    assert headline(seen(site)) == "All is as planned."
+
+
+def put_reported(site, **changes):
+    """Let something have been reported."""
+    with site.state.changed:
+        site.state.put(reported=replace(site.state.reported, **changes))
+
+
+def circuit_dies(site):
+    site.port_said(1, SOUTH_PORT, is_live=False)
+    site.converge()
+
+
+def port_dies(site):
+    site.reports.port_said(1, BASE20, SeenPort("ls1-eth1", is_live=False))
+    site.converge()
+
+
+def agent_goes(site):
+    site.reports.host_down("base20")
+    site.clock.now_us += S
+    site.converge()
+
+
+def alarm(site):
+    put_reported(site, alarms={"ls1": (PlaceAlarm("queue shadowed: somebody's QoS is on port 8"),)})
+
+
+def database_hangs(site):
+    put_reported(site, store_error="it does not answer")
+
+
+def clock_is_set(site):
+    put_reported(site, calendar_off_us=3_600 * S)
+
+
+CASES = [
+    (circuit_dies, "line", "south", "south: the line is down"),
+    (port_dies, "port", "ls1", "ls1: port 1 ls1-eth1 to base20 is down"),
+    (agent_goes, "agent", "base20", "base20: its agent is not connected"),
+    (alarm, "alarm", "ls1", "ls1: queue shadowed: somebody's QoS is on port 8"),
+    (database_hangs, "database", "database", "the database: it does not answer"),
+    (clock_is_set, "clock", "clock", "the clock is +3600.0 s off the calendar's time"),
+]
+
+
+@pytest.mark.parametrize(("happens", "kind", "place", "text"), CASES, ids=lambda case: getattr(case, "__name__", ""))
+def test_it_says_what_since_when_and_what_helps(site, happens, kind, place, text):
+    happens(site)
+    at_us = site.clock.now_us
+    (found,) = seen(site)
+    assert (found.kind, found.place, found.text, found.since_us) == (kind, place, text, at_us)
+    assert headline((found,)) == "1 thing needs you."
+    assert found.meaning
+    assert found.command
+
+
+def test_a_switch_that_is_gone_is_said_once_with_the_promises_that_wait_for_it(site):
+    site.announce(image())
+    site.converge()
+    found = seen(site, connected=lambda: frozenset({2}))
+    assert [(n.kind, n.place) for n in found] == [("switch-gone", "ls1")]
+
+
+def test_what_is_not_carried_for_want_of_an_agent_is_said_with_the_agent_s(site):
+    site.announce(image())
+    site.converge()
+    agent_goes(site)
+    found = {n.place: n.touches for n in seen(site) if n.kind == "agent"}
+    assert found == {"base20": ("announcement image",)}
+
+
+@pytest.mark.parametrize(("days", "is_said"), [(29, True), (31, False)])
+def test_a_certificate_about_to_end_is_said(site, days, is_said):
+    end_s = (START_US + 10 * S) / 1e6 + days * 86_400
+    found = seen(site, certificates=lambda: {"base20": end_s})
+    assert [n.text for n in found] == [f"base20: the certificate of its agent ends in {days} days"] * is_said
+
+
+def test_a_plan_that_takes_a_moment_to_be_in_force_needs_nobody():
+    site = ready_site()
+    site.switches.gone = True
+    watch = Watch(dependencies_of(site))
+    site.announce(image())
+    assert watch.look().needs == ()
+    site.clock.now_us += 3 * S
+    assert "plan" in {n.kind for n in watch.look().needs}
+
+
+def test_since_when_begins_anew_when_it_was_over():
+    since = Since()
+    one = module.Need("line", "south", "south: the line is down")
+    assert since.seen([one], 5)[0].since_us == 5
+    assert since.seen([one], 9)[0].since_us == 5
+    assert since.seen([], 10) == ()
+    assert since.seen([one], 11)[0].since_us == 11
+
+
+def test_every_kind_of_trouble_has_its_advice(site):
+    assert set(module.TroubleKind) <= set(ADVICE)
+    assert needs(site.reports.view(), (), 3 * S, {}, 0)[0].text == "the database does not answer"

@@ -1,0 +1,210 @@
+"""The pages: what is on them, who may see them, and that nothing in them becomes markup or comes from elsewhere."""
+
+import asyncio
+import hashlib
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+
+import pytest
+from fastapi.testclient import TestClient
+
+from controller.northbound import page
+from controller.northbound.access import COOKIE, AccessRules, all_may
+from controller.northbound.api import api
+from controller.northbound.page.live import followed
+from controller.northbound.page.pages import CSP, Pages
+from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
+from controller.security.tokens import Role, Tokens, new_token
+from controller.tests.fakes import FakeSite, image
+from mininet_tests.testing.networks import chile_illinois
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+MADE = {role: new_token(role.value, role, NOW, NOW + timedelta(days=1)) for role in Role}
+TOKENS = Tokens(tuple(kept for _, kept in MADE.values()))
+BAD = '"><img src=x onerror=alert(1)>'
+SHOWN = ["/", "/transitions", "/events", "/hosts/base20", "/circuits/{circuit}", "/switches/ls1", "/login"]
+
+
+@pytest.fixture
+def site():
+    """A site of two places, its plan in force."""
+    site = FakeSite(chile_illinois())
+    site.attach_all()
+    site.wire()
+    return site
+
+
+@pytest.fixture
+def client(site):
+    """A client that may all."""
+    return TestClient(api(dependencies_of(site), all_may(lambda: NOW)))
+
+
+def stranger(site):
+    """A client on another machine that has shown nothing yet."""
+    app = api(dependencies_of(site), AccessRules(lambda: TOKENS, lambda: NOW))
+    return TestClient(app, client=("192.0.2.1", 5000), base_url="http://testserver", follow_redirects=False)
+
+
+def paths(site):
+    """The path of every kind of page."""
+    (circuit,) = (c.name for c in site.state.site.network.circuits)
+    return [path.format(circuit=circuit) for path in SHOWN]
+
+
+def test_every_page_loads_only_from_us_and_runs_no_script_of_its_own(site, client):
+    for path in paths(site):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["content-security-policy"]) == (200, CSP), path
+        for link in re.findall(r'(?:href|src)="([^"]*)"', answer.text):
+            assert link.startswith("/"), link
+            assert not link.startswith("//")
+        assert not re.search(r"<script(?![^>]*src=)|\son\w+=|\sstyle=", answer.text)
+
+
+def test_what_people_write_cannot_become_markup(site, client):
+    name = client.post(MANY, json=NIGHT | {"description": BAD}).json()["id"]
+    site.announce(image("<b>image</b>"))
+    for path in (
+        "/",
+        f"/reservations/{name}",
+        "/events",
+        "/announcements/%3Cb%3Eimage%3C%2Fb%3E",
+        "/events?words=%3Cimg",
+    ):
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert "<img" not in answer.text
+        assert "<b>image" not in answer.text
+
+
+def test_the_screen_has_the_headline_the_map_and_the_calendar(site, client):
+    name = client.post(MANY, json=NIGHT | {"commit": True}).json()["id"]
+    text = client.get("/").text
+    assert "All is as planned." in text
+    assert f'href="/reservations/{name}"' in text
+    for one in (*site.state.site.network.sites, *(c.name for c in site.state.site.network.circuits)):
+        assert one in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/reservations/none", "/hosts/none", "/circuits/none", "/switches/none", "/announcements/no/ne"]
+)
+def test_what_there_is_not_is_said_on_a_page(client, path):
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such thing" in answer.text
+
+
+def test_a_reservation_s_page_says_what_the_api_says(site, client):
+    name = client.post(MANY, json=NIGHT).json()["id"]
+    text, known = client.get(f"/reservations/{name}").text, client.get(f"{MANY}/{name}").json()
+    for value in (known["state"], known["start"], known["end"], known["hold_until"], "600 Mbit/s", *known["circuits"]):
+        assert str(value) in text
+    assert "reservation.held" in text
+    assert 'data-act="release"' in text
+    client.delete(f"{MANY}/{name}")
+    assert 'data-act="release"' not in client.get(f"/reservations/{name}").text
+
+
+def test_a_circuit_s_and_a_switch_s_page_have_the_layers_side_by_side(site, client):
+    site.announce(image())
+    site.converge()
+    for path in ("/circuits/trunk", "/switches/ls1") if "/circuits/trunk" in paths(site) else paths(site)[4:6]:
+        text = client.get(path).text
+        assert "hosts may send" in text
+        assert "✕ no" not in text
+
+
+def test_who_shows_nothing_is_led_to_the_login_and_scripts_are_told(site):
+    client = stranger(site)
+    for path in paths(site)[:-1]:
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/login?to={path}")
+    for path in ("/live", "/series", "/v1/plan"):
+        assert client.get(path).status_code == 401
+    assert client.get("/login").status_code == 200
+    assert client.get("/static/page.js").status_code == 200
+
+
+def test_a_browser_keeps_a_token_that_no_script_reads_and_forgets_it(site):
+    client = stranger(site)
+    assert client.post("/session", json={"token": "hw_no_ne"}).status_code == 401
+    said = client.post("/session", json={"token": MADE[Role.OPERATE][0]})
+    assert said.json() == {"name": "token:operate", "role": "operate"}
+    kept = said.headers["set-cookie"].lower()
+    assert kept.startswith(COOKIE)
+    assert "httponly" in kept
+    assert "samesite=strict" in kept
+    assert client.get("/").status_code == 200
+    assert client.get("/v1/plan").status_code == 200
+    client.delete("/session")
+    assert client.get("/").status_code == 303
+
+
+@pytest.mark.parametrize(("origin", "status"), [("http://testserver", 201), (None, 401), ("http://elsewhere", 403)])
+def test_a_kept_token_changes_something_only_from_a_page_of_ours(site, origin, status):
+    client = stranger(site)
+    client.post("/session", json={"token": MADE[Role.OPERATE][0]})
+    headers = {} if origin is None else {"Origin": origin}
+    assert client.post(MANY, json=NIGHT, headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("role", Role)
+def test_each_role_is_offered_what_it_may(site, role):
+    client = stranger(site)
+    client.post("/session", json={"token": MADE[role][0]})
+    name = None
+    if role.includes(Role.OPERATE):
+        name = client.post(MANY, json=NIGHT, headers={"Origin": "http://testserver"}).json()["id"]
+    assert ('id="reserve"' in client.get("/").text) is role.includes(Role.RESERVE)
+    if name is not None:
+        assert "data-act" in client.get(f"/reservations/{name}").text
+
+
+def test_the_files_of_others_are_as_their_makers_published_them(client):
+    listed = client.get("/static/LICENCES.txt").text
+    sums = dict(re.findall(r"^(\S+)\n {2}package: .*\n {2}sha256: (\w+)$", listed, re.MULTILINE))
+    assert set(sums) == {"htmx.js", "htmx-sse.js", "uplot.js", "uplot.css"}
+    for name, sum_ in sums.items():
+        assert hashlib.sha256(files(page).joinpath("static", name).read_bytes()).hexdigest() == sum_
+    assert client.get("/static/%2e%2e/pages.py").status_code == 404
+    assert client.get("/static/none.js").status_code == 404
+
+
+def test_a_page_that_follows_is_sent_what_changes_and_no_more(site):
+    pages = Pages(dependencies_of(site), all_may(lambda: NOW))
+
+    async def heard():
+        over = False
+        stream = followed(pages._screen, lambda: over)
+        await anext(stream)
+        first = await anext(stream)
+        site.reports.host_down("base20")
+        site.clock.now_us += 5_000_000
+        pages.watch.look()
+        second = await anext(stream)
+        over = True
+        return first.decode(), second.decode(), [more async for more in stream]
+
+    first, second, rest = asyncio.run(heard())
+    names = re.compile("^event: (.*)$", re.MULTILINE)
+    assert sorted(names.findall(first)) == ["headline", "map", "sample", "tick", "tonight"]
+    assert "1 agent missing" in second
+    assert "base20: its agent is not connected" in second
+    assert "tonight" not in names.findall(second)
+    assert rest == []
+
+
+def test_the_series_have_what_is_planned_and_gaps_where_nobody_says(site, client):
+    site.announce(image())
+    site.converge()
+    (first, *_) = client.get("/series").json()["series"]
+    assert first["planned_bps"][0] > 0
+    for host in ("base20", "base21", "base22", "base23"):
+        site.reports.host_down(host)
+    pages = Pages(dependencies_of(site), all_may(lambda: NOW))
+    drawn = pages.series()
+    assert {tuple(one["delivered_bps"]) for one in json.loads(drawn.body)["series"]} == {(None,)}
