@@ -60,7 +60,7 @@ class Promised:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CalendarRow:
     """One direction of a circuit: its picture."""
 
     circuit: str
@@ -71,7 +71,7 @@ class Row:
 
 def rows(
     network: Network, reservations: Sequence[Reservation], announcements: Sequence[Known], now: Now
-) -> Iterator[Row]:
+) -> Iterator[CalendarRow]:
     """Yield a row for each direction of a circuit that something is promised on, at least one of each circuit.
 
     Args:
@@ -93,7 +93,7 @@ def rows(
         if hop in promised or name not in drawn:
             drawn.add(name)
             title = f"{name}, from {tail}: {shown_rate(link.rate_bps)}; days of UTC"
-            yield Row(name, hop, title, "\n".join(_row(name, hop, link.rate_bps, promised[hop], now)))
+            yield CalendarRow(name, hop, title, "\n".join(_row(name, hop, link.rate_bps, promised[hop], now)))
 
 
 def _made(known: Known) -> Announcement:

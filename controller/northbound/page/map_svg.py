@@ -29,14 +29,14 @@ SIGNS = {LineState.UP: "", LineState.DOWN: "✕ down", LineState.RETURNING: "↻
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Spot:
     """Where a site is drawn."""
 
     x: float
     y: float
 
 
-def places(network: Network) -> dict[str, Place]:
+def places(network: Network) -> dict[str, Spot]:
     """Return where each site is drawn; two side by side, more where springs along the circuits pull them."""
     sites = {switch.name: switch.site for switch in network.switches}
     graph: nx.Graph[str] = nx.Graph()
@@ -49,7 +49,7 @@ def places(network: Network) -> dict[str, Place]:
             name: (float(x), float(y)) for name, (x, y) in nx.spring_layout(graph, seed=SEED, iterations=200).items()
         }
     return {
-        site: Place(
+        site: Spot(
             MARGIN_X + (WIDTH - 2 * MARGIN_X) * _part(x, [x for x, _ in found.values()]),
             MARGIN_Y + (_height(network) - 2 * MARGIN_Y) * _part(y, [y for _, y in found.values()]),
         )
@@ -67,7 +67,7 @@ def _part(value: float, among: list[float]) -> float:
     return (value - least) / (most - least) if most > least else 0.5
 
 
-def drawn(network: Network, where: Mapping[str, Place], view: View, taken: Sample, connected: frozenset[int]) -> str:
+def drawn(network: Network, where: Mapping[str, Spot], view: View, taken: Sample, connected: frozenset[int]) -> str:
     """Return the picture.
 
     Args:
@@ -84,9 +84,7 @@ def drawn(network: Network, where: Mapping[str, Place], view: View, taken: Sampl
     return "\n".join((head, *lines, *sites, "</svg>"))
 
 
-def _circuit(
-    network: Network, where: Mapping[str, Place], view: View, taken: Sample, circuit: Circuit
-) -> Iterator[str]:
+def _circuit(network: Network, where: Mapping[str, Spot], view: View, taken: Sample, circuit: Circuit) -> Iterator[str]:
     sites = {switch.name: switch.site for switch in network.switches}
     a, z = where[sites[circuit.a_end]], where[sites[circuit.z_end]]
     beside = [
@@ -136,7 +134,7 @@ def _label(name: str, said: str, x: float, y: float) -> Iterator[str]:
     yield f'<text x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle">{escape(said)}</text>'
 
 
-def _site(network: Network, place: Place, view: View, connected: frozenset[int], site: str) -> Iterator[str]:
+def _site(network: Network, place: Spot, view: View, connected: frozenset[int], site: str) -> Iterator[str]:
     switch = next(s.dpid for s in network.switches if s.site == site)
     hosts = Counter(view.hosts[h.name].connected for h in network.hosts if h.site == site and h.name in view.hosts)
     missing, is_there = hosts[False], switch in connected

@@ -47,7 +47,7 @@ ADVICE: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class Concern:
     """Something that needs somebody.
 
     Attributes:
@@ -77,7 +77,7 @@ class Need:
 
 def needs(
     view: View, troubles: Iterable[Trouble], unsaved_us: int, ends_s: Mapping[str, float], now_us: int
-) -> tuple[Need, ...]:
+) -> tuple[Concern, ...]:
     """Return what needs somebody, causes before what they cause.
 
     Args:
@@ -87,7 +87,7 @@ def needs(
         ends_s: by host, when its agent's certificate ends, Unix time.
         now_us: Unix time.
     """
-    found = tuple(Need(t.kind, t.place, t.text) for t in troubles)
+    found = tuple(Concern(t.kind, t.place, t.text) for t in troubles)
     causes = (*_plan(view, unsaved_us), *(n for n in found if n.kind not in PROMISES), *_around(view, ends_s, now_us))
     distinct = {(n.kind, n.text): n for n in causes}
     alone = []
@@ -102,33 +102,33 @@ def needs(
     return (*distinct.values(), *dict.fromkeys(alone))
 
 
-def _plan(view: View, unsaved_us: int) -> Iterator[Need]:
+def _plan(view: View, unsaved_us: int) -> Iterator[Concern]:
     if view.error.startswith("the database"):
-        yield Need("database", "database", view.error)
+        yield Concern("database", "database", view.error)
     elif unsaved_us > UNSAVED_US:
-        yield Need("database", "database", "the database does not answer")
+        yield Concern("database", "database", "the database does not answer")
     elif view.error:
-        yield Need("plan", "plan", view.error)
+        yield Concern("plan", "plan", view.error)
     elif view.installed is None or view.installed.epoch != view.desired.epoch:
-        yield Need("plan", "plan", "the plan is not in force in the switches")
+        yield Concern("plan", "plan", "the plan is not in force in the switches")
     for one in violations(view.layers):
-        yield Need("invariant", str(one.link), str(one))
+        yield Concern("invariant", str(one.link), str(one))
     if view.calendar_off_us:
-        yield Need("clock", "clock", f"the clock is {view.calendar_off_us / 1e6:+.1f} s off the calendar's time")
+        yield Concern("clock", "clock", f"the clock is {view.calendar_off_us / 1e6:+.1f} s off the calendar's time")
 
 
-def _around(view: View, ends_s: Mapping[str, float], now_us: int) -> Iterator[Need]:
+def _around(view: View, ends_s: Mapping[str, float], now_us: int) -> Iterator[Concern]:
     """Yield what breaks no promise at this moment, and will not mend itself."""
     for name, state in view.lines.items():
         if state is LineState.DOWN:
-            yield Need("line", name, f"{name}: the line is down")
+            yield Concern("line", name, f"{name}: the line is down")
     for name, host in view.hosts.items():
         if not host.connected:
-            yield Need("agent", name, f"{name}: {NOT_CONNECTED}")
+            yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
     for name, end_s in ends_s.items():
         days = int(end_s - now_us / 1e6) // DAY_S
         if end_s and days < ENDING_DAYS:
-            yield Need("certificate", name, f"{name}: the certificate of its agent ends in {max(days, 0)} days")
+            yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {max(days, 0)} days")
 
 
 class Since:
@@ -137,7 +137,7 @@ class Since:
     def __init__(self) -> None:
         self._first_us: dict[tuple[str, str], int] = {}
 
-    def seen(self, found: Iterable[Need], now_us: int) -> tuple[Need, ...]:
+    def seen(self, found: Iterable[Concern], now_us: int) -> tuple[Concern, ...]:
         """Return those that need somebody at a moment, with since when; without what is just passing.
 
         Args:
@@ -151,7 +151,7 @@ class Since:
         return tuple(n for n in dated if n.kind not in PASSING or now_us - n.since_us >= PASSING_US)
 
 
-def headline(found: tuple[Need, ...]) -> str:
+def headline(found: tuple[Concern, ...]) -> str:
     """Return one sentence.
 
     >>> headline(())

@@ -57,7 +57,7 @@ def sample(view: View, network: Network) -> Sample:
 
 
 @dataclass
-class Series:
+class LatestSamples:
     """The samples of the last quarter of an hour, oldest first."""
 
     samples: deque[tuple[int, Sample]] = field(default_factory=lambda: deque(maxlen=KEPT))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 import structlog
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.page.calendar_svg import Now, Row, rows, span
+from controller.northbound.page.calendar_svg import CalendarRow, Now, rows, span
 from controller.plan.reservations import ReservationFilter
 
 LOOK_S = 1.0
@@ -23,7 +23,7 @@ class Tonight:
     def __init__(self, dependencies: Dependencies) -> None:
         self._behind = dependencies
         self._lock = threading.Lock()  # guards what was drawn
-        self._drawn: tuple[Row, ...] | None = None
+        self._drawn: tuple[CalendarRow, ...] | None = None
         self._drawn_for = (0, 0)
 
     def run(self, ended: Callable[[float], bool]) -> None:
@@ -38,7 +38,7 @@ class Tonight:
             except Exception:
                 log.exception("page.failed")
 
-    def rows(self, *, wait: bool = False) -> tuple[Row, ...]:
+    def rows(self, *, wait: bool = False) -> tuple[CalendarRow, ...]:
         """Return the calendars: as they were drawn last, or anew if there are none, or if somebody can wait for it."""
         wanted = self._behind.events.last, self._behind.now_us() // ANEW_US
         with self._lock:
@@ -50,7 +50,7 @@ class Tonight:
             self._drawn, self._drawn_for = made, wanted
         return made
 
-    def _made(self) -> tuple[Row, ...]:
+    def _made(self) -> tuple[CalendarRow, ...]:
         behind, now_us = self._behind, self._behind.now_us()
         drawn = span(now_us)
         wanted = ReservationFilter(ends_after_us=drawn.start_us, starts_before_us=drawn.end_us)

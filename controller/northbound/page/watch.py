@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import structlog
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.page.needs import Need, Since, needs
-from controller.northbound.page.series import Sample, Series, sample
+from controller.northbound.page.needs import Concern, Since, needs
+from controller.northbound.page.series import LatestSamples, Sample, sample
 from controller.reports import View
 
 LOOK_S = 1.0
@@ -32,7 +32,7 @@ class Look:
     number: int
     at_us: int
     view: View
-    needs: tuple[Need, ...]
+    needs: tuple[Concern, ...]
     sample: Sample
     connected: frozenset[int]
 
@@ -45,7 +45,7 @@ class Watch:
         self._lock = threading.Lock()  # guards the others; never held while the state's lock is waited for
         self._since = Since()
         self._latest: Look | None = None
-        self.series = Series()
+        self.series = LatestSamples()
 
     def run(self, ended: Callable[[float], bool]) -> None:
         """Look until the end. A look that fails is a defect of the page, and no reason to end the controller.

@@ -137,7 +137,7 @@ def test_a_plan_that_takes_a_moment_to_be_in_force_needs_nobody():
 
 def test_since_when_begins_anew_when_it_was_over():
     since = Since()
-    one = module.Need("line", "south", "south: the line is down")
+    one = module.Concern("line", "south", "south: the line is down")
     assert since.seen([one], 5)[0].since_us == 5
     assert since.seen([one], 9)[0].since_us == 5
     assert since.seen([], 10) == ()
