@@ -19,7 +19,7 @@ from controller.reports import View
 from topology.network import Circuit, Network
 from topology.units import shown_rate
 
-WIDTH, HEIGHT, FLAT, MARGIN_X, MARGIN_Y = 600, 320, 180, 70, 56  # flat: of two sites side by side
+WIDTH, HEIGHT, FLAT, MARGIN_X, MARGIN_Y = 600, 320, 180, 82, 56  # flat: of two sites side by side
 MOST_NAMED = 16  # sites; of more, only those that need somebody have their circuits named
 SEED = 7  # of the layout: the same network always looks the same
 BEND = 46  # how far circuits beside each other are bent apart

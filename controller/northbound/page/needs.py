@@ -88,7 +88,12 @@ def needs(
         now_us: Unix time.
     """
     found = tuple(Concern(t.kind, t.place, t.text) for t in troubles)
-    causes = (*_plan(view, unsaved_us), *(n for n in found if n.kind not in PROMISES), *_around(view, ends_s, now_us))
+    gone = frozenset(n.place for n in found if n.kind == TroubleKind.SWITCH_GONE)
+    causes = (
+        *_plan(view, unsaved_us, gone),
+        *(n for n in found if n.kind not in PROMISES),
+        *_around(view, ends_s, now_us),
+    )
     distinct = {(n.kind, n.text): n for n in causes}
     alone = []
     for promise in (n for n in found if n.kind in PROMISES):
@@ -102,14 +107,16 @@ def needs(
     return (*distinct.values(), *dict.fromkeys(alone))
 
 
-def _plan(view: View, unsaved_us: int) -> Iterator[Concern]:
+def _plan(view: View, unsaved_us: int, gone: frozenset[str]) -> Iterator[Concern]:
+    """Yield why the plan is not what switches let through, or not known to be; what waits for switches is theirs."""
+    failed = [one for one in view.error.split("; ") if one.partition(":")[0].removeprefix("switch ") not in gone]
     if view.error.startswith("the database"):
         yield Concern("database", "database", view.error)
     elif unsaved_us > UNSAVED_US:
         yield Concern("database", "database", "the database does not answer")
-    elif view.error:
-        yield Concern("plan", "plan", view.error)
-    elif view.installed is None or view.installed.epoch != view.desired.epoch:
+    elif any(failed):
+        yield Concern("plan", "plan", "; ".join(failed))
+    elif not view.error and (view.installed is None or view.installed.epoch != view.desired.epoch):
         yield Concern("plan", "plan", "the plan is not in force in the switches")
     for one in violations(view.layers):
         yield Concern("invariant", str(one.link), str(one))

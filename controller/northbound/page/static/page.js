@@ -27,8 +27,11 @@ async function watchStale() {
   const staleMs = Number(screen.dataset.staleS) * 1000;
   const isStale = Date.now() - lastNews > staleMs;
   const said = $("#stale");
-  if (isStale && said.hidden) said.textContent = `No news since ${newsAt(lastNews)} UTC: the controller does not answer.`;
-  said.hidden = !isStale;
+  if (isStale === said.hidden) {
+    said.textContent = isStale ? `No news since ${newsAt(lastNews)} UTC: the controller does not answer.` : "";
+    said.hidden = !isStale;
+    if (!isStale) loadCharts(); // a controller that was started again has samples of its own
+  }
   document.body.classList.toggle("stale", isStale);
   if (isStale && Date.now() - asked > staleMs) { // a token that has ended is another matter than a controller that is down
     asked = Date.now();
@@ -180,7 +183,6 @@ async function reserve(body) {
 async function sayFree(form) {
   const { from, to, class: flowClass, start, end } = Object.fromEntries(new FormData(form));
   const free = $("#free");
-  free.textContent = "";
   if (!start || !end || from === to) return;
   const query = new URLSearchParams({ from, to, class: flowClass, start, end });
   const answer = await fetch(`/v1/availability?${query}`);
