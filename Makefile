@@ -9,7 +9,7 @@ PYTHON  := .venv/bin/python
 TWO := -n 2 --dist loadfile
 THREE := -n 3 --dist loadfile --no-loadscope-reorder
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
-TEST_PACKAGES := postgresql
+TEST_PACKAGES := postgresql chromium chromium-driver
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
 	mariadb-server-core mariadb-client-core rclone
 

@@ -74,6 +74,14 @@ EXPERIMENTS = (
         5,
     ),
     Experiment(
+        "page",
+        Group.SCENARIO,
+        "an operator and an astronomer at the page: a real browser at a real controller, without a route outside",
+        "scenarios.page.run",
+        Place.ISOLATED,
+        1,
+    ),
+    Experiment(
         "failover",
         Group.SCENARIO,
         "one of two circuits dies under traffic and comes back",

@@ -1,0 +1,150 @@
+"""Chromium, driven as a person would: what it shows, what it logs, and what axe-core finds."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from axe_core_python.selenium import Axe
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from mininet_tests.testing.eventually import eventually
+
+SIZES = {"wide": (1280, 800), "narrow": (390, 844)}
+THEMES = ("light", "dark")
+DRIVER = shutil.which("chromedriver")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # it is root's, and alone in its namespaces
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
+)
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, driver: webdriver.Chrome, url: str) -> None:
+        self._driver = driver
+        self._url = url
+
+    def open(self, path: str) -> None:
+        """Go to a page."""
+        self._driver.get(self._url + path)
+
+    def look(self, size: str, theme: str) -> None:
+        """Look at the page in another size and theme."""
+        width, height = SIZES[size]
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def one(self, selector: str) -> WebElement:
+        """Return an element."""
+        return self._driver.find_element(By.CSS_SELECTOR, selector)
+
+    def every(self, selector: str) -> list[WebElement]:
+        """Return all elements of a kind."""
+        return self._driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str = "body") -> str:
+        """Return what stands in an element, as somebody reads it; empty if there is none."""
+        return "\n".join(str(found.text) for found in self.every(selector)[:1])
+
+    def shows(self, words: str, selector: str = "body", within_s: float = 10.0) -> None:
+        """Wait until words stand somewhere.
+
+        Raises:
+            AssertionError: they do not.
+        """
+        try:
+            eventually(lambda: words in self.fresh(selector), within_s=within_s, what=f'the page shows "{words}"')
+        except AssertionError as missed:
+            raise AssertionError(f"{missed}; it shows: {self.fresh(selector)}") from None
+
+    def fresh(self, selector: str) -> str:
+        """Return the text of an element that may just be replaced."""
+        script = "return document.querySelector(arguments[0])?.innerText ?? ''"
+        return str(self._driver.execute_script(script, selector))
+
+    def click(self, selector: str) -> None:
+        """Click on an element."""
+        self.one(selector).click()
+
+    def confirm(self) -> str:
+        """Say yes to what is asked; return what that was."""
+        alert = self._driver.switch_to.alert
+        text = str(alert.text)
+        alert.accept()
+        return text
+
+    def write(self, selector: str, text: str) -> None:
+        """Write into a field."""
+        field = self.one(selector)
+        field.clear()
+        field.send_keys(text)
+
+    def drag(self, selector: str, from_part: float, to_part: float) -> None:
+        """Drag over an element, from one part of its width to another."""
+        element = self.one(selector)
+        self._driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        width = element.rect["width"]
+        start, end = (int(width * (part - 0.5)) for part in (from_part, to_part))
+        moves = ActionChains(self._driver, duration=100).move_to_element_with_offset(element, start, 20)
+        moves.click_and_hold().move_by_offset((end - start) // 2, 0).move_by_offset((end - start) // 2, 0)
+        moves.release().perform()
+
+    def keys(self, *keys: str) -> None:
+        """Press keys."""
+        ActionChains(self._driver).send_keys(*keys).perform()
+
+    def focused(self) -> str:
+        """Return what has the focus, in words."""
+        script = "const e = document.activeElement; return e.getAttribute('aria-label') ?? e.innerText ?? e.tagName"
+        return str(self._driver.execute_script(script)).strip()
+
+    def complaints(self) -> list[str]:
+        """Return what the console has said since it was asked last."""
+        return [f"{one['level']}: {one['message']}" for one in self._driver.get_log("browser")]  # type: ignore[no-untyped-call]
+
+    def loaded(self) -> list[str]:
+        """Return the addresses of all that this page has loaded."""
+        script = "return performance.getEntriesByType('resource').map(e => e.name)"
+        return [str(one) for one in self._driver.execute_script(script)]
+
+    def violations(self) -> list[str]:
+        """Return what axe-core finds that keeps somebody from using the page."""
+        found = Axe().run(self._driver)["violations"]
+        return [f"{v['id']}: {node['html'][:200]}" for v in found for node in v["nodes"]]
+
+    def picture(self, file: Path, *, whole: bool = False) -> None:
+        """Save what is seen; or the whole page."""
+        if whole:
+            height = self._driver.execute_script("return document.documentElement.scrollHeight")
+            width = self._driver.execute_script("return window.innerWidth")
+            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self._driver.save_screenshot(str(file))
+
+
+@contextlib.contextmanager
+def browser(url: str) -> Iterator[Browser]:
+    """Give a window of Chromium; it is closed afterwards."""
+    options = Options()
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        yield Browser(driver, url)
+    finally:
+        driver.quit()
