@@ -34,11 +34,13 @@ class Trouble:
         kind: what kind of thing.
         place: whose it is: a switch, a circuit, a host, or the id of a promise.
         text: the whole of it, for people: where and why.
+        circuit: whose port it is at; empty if it is at none of a circuit.
     """
 
     kind: TroubleKind
     place: str
     text: str
+    circuit: str = ""
 
     def __str__(self) -> str:
         """Return it for people."""
@@ -57,7 +59,7 @@ def troubles(site: Site, state: SiteState, connected: frozenset[int], now: Insta
     found = (
         *_switches(site, state, connected),
         *_lines(site, state, now),
-        *_alarms(state),
+        *_alarms(site, state),
         *_hosts(state),
         *_promises(site, state, now),
     )
@@ -82,7 +84,7 @@ def _switches(site: Site, state: SiteState, connected: frozenset[int]) -> Iterat
     for hop, fault in wiring.faults.items():
         circuit = site.network.link(*hop).circuit
         if circuit not in site.redundant or not fault.is_down:
-            yield Trouble(TroubleKind.PORT, hop.tail, str(fault))
+            yield Trouble(TroubleKind.PORT, hop.tail, str(fault), circuit or "")
 
 
 def _lines(site: Site, state: SiteState, now: Instant) -> Iterator[Trouble]:
@@ -92,11 +94,13 @@ def _lines(site: Site, state: SiteState, now: Instant) -> Iterator[Trouble]:
         yield Trouble(TroubleKind.CIRCUIT, circuit, why)
 
 
-def _alarms(state: SiteState) -> Iterator[Trouble]:
+def _alarms(site: Site, state: SiteState) -> Iterator[Trouble]:
     """Yield what audits have left for a person."""
+    circuits = {(tail, link.port_name): link.circuit or "" for tail, _, link in site.network.circuit_links}
     for place, alarms in state.reported.alarms.items():
         for alarm in alarms:
-            yield Trouble(TroubleKind.ALARM, place, f"{place}: {alarm.what}")
+            circuit = circuits.get((place, alarm.port_name), "")
+            yield Trouble(TroubleKind.ALARM, place, f"{place}: {alarm.what}", circuit)
 
 
 def _hosts(state: SiteState) -> Iterator[Trouble]:

@@ -189,12 +189,13 @@ class Details:
         if name not in circuits:
             raise NotKnown("circuit", name, tuple(circuits))
         circuit, view = circuits[name], look.view
-        prepared = "a plan is ready for its death" if name in view.prepared else "there is no way round it"
+        ready = "a plan is ready for its death" if name in view.prepared else "there is no way round it"
+        is_used = name not in view.desired.down
         facts = (
             ("Line", view.lines[name].value),
             ("Rate", f"{shown_rate(circuit.rate_bps)} on the wire"),
             ("Ends", f"{circuit.a_end} and {circuit.z_end}"),
-            ("If it dies", prepared),
+            ("If it dies", ready) if is_used else ("Meanwhile", "its flows are led round it, as far as there is room"),
         )
         links = [hop for hop in view.desired.links if self._behind.network.link(*hop).circuit == name]
         tables = [self._layers(look, links), self._flows(look, links), self._events_of(name)]

@@ -29,7 +29,7 @@ ADVICE: dict[str, tuple[str, str]] = {
         "headway plan",
     ),
     "agent": ("What this host sends is not planned, and what was promised to it may be late.", "headway hosts"),
-    "line": ("Its flows are led round it, and keep what they were promised.", "headway circuits"),
+    "line": ("Its flows are led round it, as far as there is room; tell who runs it.", "headway circuits"),
     "certificate": ("When it ends, the agent is turned away.", "headway pki renew {place}"),
     TroubleKind.SWITCH_GONE: ("It forwards on by the rules it has; nothing new reaches it.", "headway switches"),
     TroubleKind.SWITCH_CLAIMED: (
@@ -87,11 +87,13 @@ def needs(
         ends_s: by host, when its agent's certificate ends, Unix time.
         now_us: Unix time.
     """
-    found = tuple(Concern(t.kind, t.place, t.text) for t in troubles)
+    dead = {name for name, state in view.lines.items() if state is LineState.DOWN}
+    found = tuple(Concern(t.kind, t.place, t.text) for t in troubles if t.circuit not in dead)
     gone = frozenset(n.place for n in found if n.kind == TroubleKind.SWITCH_GONE)
     causes = (
         *_plan(view, unsaved_us, gone),
         *(n for n in found if n.kind not in PROMISES),
+        *_lines(found, dead),
         *_around(view, ends_s, now_us),
     )
     distinct = {(n.kind, n.text): n for n in causes}
@@ -124,11 +126,15 @@ def _plan(view: View, unsaved_us: int, gone: frozenset[str]) -> Iterator[Concern
         yield Concern("clock", "clock", f"the clock is {view.calendar_off_us / 1e6:+.1f} s off the calendar's time")
 
 
+def _lines(found: Iterable[Concern], dead: Iterable[str]) -> Iterator[Concern]:
+    """Yield the circuits that are down and have a way round them; of their ports nothing more need be said."""
+    said = {one.place for one in found if one.kind == TroubleKind.CIRCUIT}
+    for name in sorted(set(dead) - said):
+        yield Concern("line", name, f"{name}: the line is down")
+
+
 def _around(view: View, ends_s: Mapping[str, float], now_us: int) -> Iterator[Concern]:
     """Yield what breaks no promise at this moment, and will not mend itself."""
-    for name, state in view.lines.items():
-        if state is LineState.DOWN:
-            yield Concern("line", name, f"{name}: the line is down")
     for name, host in view.hosts.items():
         if not host.connected:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")

@@ -24,6 +24,7 @@ from mininet_tests.probes.sockets import Connections
 from mininet_tests.scenarios.failover.aims import aims
 from mininet_tests.scenarios.failover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.saved_page import save_page
 from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back, wire_port
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
@@ -38,6 +39,7 @@ IMAGE_BYTES = 2_000_000_000  # more than is sent in the whole run
 RESERVED_BPS = 20_000_000  # for the background, on the circuit that stays
 RETURN_AFTER_S = 1
 SAMPLED_EVERY_S = 0.01
+LOOKED_AT_S = 6  # after the death, when what is delivered was told and asked several times
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
 CASES = {"both": (0, 1), "near": (0,), "far": (1,)}  # which ends of the line lose their carrier; 0 is the senders'
 
@@ -66,8 +68,8 @@ class CircuitCable:
         fcntl.ioctl(self._socket, SIOCSIFFLAGS, struct.pack("16sh14x", end, flags))
 
 
-def run(directory: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Return all that was seen of these cases.
+def run(directory: Path, names: Sequence[str], *, page: bool) -> dict[str, Any]:
+    """Return all that was seen of these cases; with ``page``, save what the page shows of a dead circuit at the end.
 
     Raises:
         AssertionError: something did not come about in time.
@@ -92,6 +94,11 @@ def run(directory: Path, names: Sequence[str]) -> dict[str, Any]:
                 say(f"the line dies: {name}")
                 cases[name] = _case(site, arrivals, cable, CASES[name])
                 say(f"the line is used again: {name}")
+            if page:
+                cable.pull(CASES["both"])
+                time.sleep(LOOKED_AT_S)
+                save_page(site, directory / "page")
+                cable.plug()
         return {
             "rtt_ms": 2 * DELAY_US / 1000,
             "received": arrivals.seen,
@@ -202,10 +209,11 @@ def main() -> int:
     parser.add_argument(
         "--case", action="append", choices=CASES, help="which ends lose their carrier; again for another (default: all)"
     )
+    parser.add_argument("--page", action="store_true", help="save the page with a dead circuit, in page/")
     args = parser.parse_args()
 
     def scenario(folder: Path) -> None:
-        seen = run(folder, args.case or [*CASES])
+        seen = run(folder, args.case or [*CASES], page=args.page)
         (folder / "failover.json").write_text(json.dumps(seen))
         found = report(seen)
         (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=1))

@@ -52,6 +52,12 @@ function colour(name) {
 
 const inMbit = (values) => values.map((bps) => (bps === null ? null : bps / MBIT));
 
+// Minutes, or seconds while there are only a few minutes.
+function moments(plot, splits) {
+  const { min, max } = plot.scales.x;
+  return splits.map((s) => newsAt(s * 1000).slice(max - min > 400 ? 0 : 3, max - min > 400 ? 5 : 8));
+}
+
 function chart(one, at) {
   const figure = made("figure");
   const caption = made("figcaption", `${one.circuit} from ${one.from}, ${one.class}: `);
@@ -64,7 +70,7 @@ function chart(one, at) {
   const options = {
     width: figure.clientWidth || 260, height: 130, legend: { show: false }, cursor: { show: false },
     scales: { y: { range: (_, least, most) => [0, Math.max(1, most || 0) * 1.1] } },
-    axes: [{ ...axis, size: 24, values: (_, splits) => splits.map((s) => newsAt(s * 1000).slice(0, 5)) }, { ...axis, size: 48 }],
+    axes: [{ ...axis, size: 24, values: moments }, { ...axis, size: 48 }],
     series: [
       {},
       { label: "planned", stroke: text, width: 1, dash: [6, 4], points: { show: false } },
@@ -81,8 +87,9 @@ function chart(one, at) {
 
 function say({ data, now }) {
   const [planned, delivered] = [data[1].at(-1), data[2].at(-1)];
-  const words = (value) => (value === null || value === undefined ? "nobody says" : value.toFixed(1));
-  now.textContent = `planned ${words(planned)}, delivered ${words(delivered)}`;
+  const isNone = (value) => value === null || value === undefined;
+  const words = isNone(delivered) ? "nobody says what is delivered" : `delivered ${delivered.toFixed(1)}`;
+  now.textContent = isNone(planned) ? "nothing is planned now" : `planned ${planned.toFixed(1)}, ${words}`;
 }
 
 async function loadCharts() {

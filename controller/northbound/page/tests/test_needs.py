@@ -118,6 +118,13 @@ def test_what_is_not_carried_for_want_of_an_agent_is_said_with_the_agent_s(site)
     assert found == {"base20": ("announcement image",)}
 
 
+def test_a_dead_circuit_is_one_thing_with_the_ports_at_its_ends(site):
+    circuit_dies(site)
+    down = PlaceAlarm("port misconfigured: down: see to the cable", port_name="ls1-south")
+    put_reported(site, alarms={"ls1": (down, PlaceAlarm("somebody's QoS", port_name="ls1-north"))})
+    assert [(n.kind, n.place) for n in seen(site)] == [("alarm", "ls1"), ("line", "south")]
+
+
 @pytest.mark.parametrize(("days", "is_said"), [(29, True), (31, False)])
 def test_a_certificate_about_to_end_is_said(site, days, is_said):
     end_s = (START_US + 10 * S) / 1e6 + days * 86_400
