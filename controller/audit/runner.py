@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Protocol
 
-from controller.audit.drift import Audit, Compared, Outcome
+from controller.audit.drift import Audit, Compared, DriftKind, Outcome
 from controller.audit.hosts import host_compared
 from controller.audit.record import AuditRecord, DriftView
 from controller.audit.switches import Part
@@ -146,8 +146,12 @@ class AuditRunner:
         self._raise(audit)
 
     def _raise(self, audit: Audit) -> None:
-        """Let everybody see what waits for a person: what is at a port is not carried there."""
-        alarms = tuple(PlaceAlarm(d.alarm, d.port_name) for d in audit.seen.deviations if d.todo)
+        """Let everybody see what waits for a person: what is at a port is not carried there.
+
+        The ports themselves are watched all the time, not only by audits, and whoever needs them is told by that.
+        """
+        left = (d for d in audit.seen.deviations if d.todo and d.kind is not DriftKind.PORT)
+        alarms = tuple(PlaceAlarm(d.alarm, d.port_name) for d in left)
         found = (*alarms, *(PlaceAlarm(error, is_silent=True) for error in audit.errors))
         with self._state.changed:
             reported = self._state.reported

@@ -142,6 +142,17 @@ def test_alarms_of_one_kind_are_told_in_one_line():
     assert len(site.audits.view().latest["ls1"].alarms) == 200
 
 
+def test_a_port_that_is_down_is_drift_and_no_reason_beside_what_is_watched_of_it():
+    site = ready_site()
+    down = Deviation(
+        DriftKind.PORT, Shape.MISCONFIGURED, "port 9 ls1-wan to ch1", "down", Outcome.LEFT, "see to the cable"
+    )
+    finds(site, Compared(deviations=(down,)))
+    pass_interval(site)
+    assert [e["what"] for e in told(site, "drift.alarm")] == ["port misconfigured: down: see to the cable"]
+    assert site.reports.troubles(frozenset({1, 2})) == ()
+
+
 def test_while_somebody_else_s_queues_are_on_the_circuit_s_port_it_is_not_well_and_nothing_across_it_is_active():
     site = ready_site()
     request = Request("base20", "arch", FlowClass.URGENT, 100_000_000, START_US, START_US + 3_600_000_000)

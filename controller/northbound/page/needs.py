@@ -88,8 +88,12 @@ def needs(
         now_us: Unix time.
     """
     dead = {name for name, state in view.lines.items() if state is LineState.DOWN}
-    found = tuple(Concern(t.kind, t.place, t.text) for t in troubles if t.circuit not in dead)
-    gone = frozenset(n.place for n in found if n.kind == TroubleKind.SWITCH_GONE)
+    each = [t for t in troubles if t.circuit not in dead]
+    gone = frozenset(t.place for t in each if t.kind is TroubleKind.SWITCH_GONE)
+    said = (
+        t for t in each if t.kind is not TroubleKind.ALARM or t.place not in gone
+    )  # a switch that is gone is not audited
+    found = tuple(Concern(t.kind, t.place, t.text) for t in said)
     causes = (
         *_plan(view, unsaved_us, gone),
         *(n for n in found if n.kind not in PROMISES),

@@ -51,7 +51,7 @@ def _served(saved: Path) -> Iterator[str]:
     """Serve a saved page on loopback, with the files that the controller ships; nothing is live in it."""
     shipped = files(page).joinpath("static")
 
-    class Saved(BaseHTTPRequestHandler):
+    class _Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # as http.server calls it
             name = self.path.partition("?")[0].lstrip("/")
             part = shipped.joinpath(name.removeprefix("static/")) if name.startswith("static/") else saved / name
@@ -64,7 +64,7 @@ def _served(saved: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Saved) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
