@@ -230,8 +230,10 @@ def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> 
         for flow in data.get(hop, ()):
             by_class.setdefault(flow.flow_class, []).append(flow)
         for flow_class, members in by_class.items():
-            shares = _answered(answered.get(hop, ()), carriers, back, flow_class)
-            data_bps = sum(links[share.hop].classes[share.flow_class].meter_bps for share in shares)
+            data_bps = 0
+            for share, senders in _answered(answered.get(hop, ()), carriers, back, flow_class).items():
+                meter_bps = links[share.hop].classes[share.flow_class].meter_bps
+                data_bps += min(meter_bps, sum(_wants_bps(f, meter_bps, framing) for f in senders))
             answers_bps = data_bps * answers_ppm(framing) // PPM
             divided = _divided(link.classes[flow_class].meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
@@ -278,8 +280,8 @@ def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow
 
 def _answered(
     flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], back: Hop, flow_class: FlowClass
-) -> set[ClassShare]:
-    """Return the data, by circuit link and class, whose answers cross a link in a class.
+) -> dict[ClassShare, list[Flow]]:
+    """Return the flows, by circuit link and class of their data, whose answers cross a link in a class.
 
     An image goes from Chile to Illinois; what crosses the link back, in its class, is its answers::
 
@@ -301,12 +303,19 @@ def _answered(
         back: the link's other direction.
         flow_class: the class.
     """
-    return {
-        # Answers by another way than their data's have none against them; the data's first circuit stands for it.
-        ClassShare(back if back in f.links else f.links[1], f.flow_class)
-        for f in flows
-        if carriers[f.host, f.target].flow_class is flow_class
-    }
+    found: dict[ClassShare, list[Flow]] = {}
+    for f in flows:
+        if carriers[f.host, f.target].flow_class is flow_class:
+            # Answers by another way than their data's have none against them; the data's first circuit stands for it.
+            found.setdefault(ClassShare(back if back in f.links else f.links[1], f.flow_class), []).append(f)
+    return found
+
+
+def _wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
+    """Return what a flow may come to send of a meter, bit/s of frames."""
+    if flow.wanted_bps is None:
+        return meter_bps
+    return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
 
 
 def _link_plan(
@@ -347,7 +356,8 @@ def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fra
 
     Answers to flows the other way come before what is not promised, and after what is: what is promised has had its
     answers' part booked as well, so only answers to what was not promised can find too little. Nor do they take more
-    than half, however narrow this direction is against the other: data that gets nothing would have no end.
+    than half, however narrow this direction is against the other: data that gets nothing would have no end. Nor what
+    flows stand by with: a host that is given nothing cannot say that it has something to send.
 
     Of a meter of 100 Mbit/s answers need 8. A flow that is promised 50 on the wire (49 in frames) has them, another the
     rest; if the answers needed 80, data would keep half of the meter, and what is promised would come first::
@@ -371,7 +381,11 @@ def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fra
         return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
 
     floors = [frames_bps(flow.floor_bps) for flow in members]
-    data_bps = max(min(meter_bps, sum(floors)), meter_bps - answers_bps, meter_bps // 2)
+    standing = [
+        frames_bps(min(f.standby_bps, f.standby_bps if f.wanted_bps is None else f.wanted_bps)) for f in members
+    ]
+    least_bps = sum(map(max, floors, standing))
+    data_bps = max(min(meter_bps, least_bps), meter_bps - answers_bps, meter_bps // 2)
     caps = [
         max(floor, data_bps if flow.wanted_bps is None else frames_bps(flow.wanted_bps))
         for flow, floor in zip(members, floors, strict=True)

@@ -34,18 +34,30 @@ def flow_by_flow(epoch, network, policy, demand):
         back, framing = network.against(*hop), network.framing_of(hop)
         for flow_class, limits in link.classes.items():
             members = [f for f in flows if f.flow_class is flow_class and hop in f.links]
-            answered = {
-                ClassShare(back if back in f.links else f.links[1], f.flow_class)
+            answered = [
+                (f, ClassShare(back if back in f.links else f.links[1], f.flow_class))
                 for f in (flows if members else ())
                 if carriers[f.host, f.target].flow_class is flow_class and hop in carriers[f.host, f.target].links
-            }
-            data_bps = sum(links[share.hop].classes[share.flow_class].meter_bps for share in answered)
+            ]
+            data_bps = 0
+            for share in {share for _, share in answered}:
+                meter_bps = links[share.hop].classes[share.flow_class].meter_bps
+                wants = [f for f, its in answered if its == share]
+                wants_bps = [wants_of(f, meter_bps, framing) for f in wants]
+                data_bps += min(meter_bps, sum(wants_bps))
             answers_bps = data_bps * answers_ppm(framing) // PPM
             divided = planning._divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
     return Plan(epoch, links, entries, demand.down)
+
+
+def wants_of(flow, meter_bps, framing):
+    """What a flow may come to send of a meter."""
+    if flow.wanted_bps is None:
+        return meter_bps
+    return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
 
 
 def limits_of(network, hop, policy, demand, carriers):

@@ -1,6 +1,7 @@
 """The plan at each layer, on one circuit and on a ring of them."""
 
 import doctest
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from controller.plan import plan as plan_module
 from controller.plan.invariant import Layers, Violation, violations
+from controller.plan.keys import ClassShare, FlowId
 from controller.plan.plan import Plan, PlanInput, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import (
@@ -122,6 +124,34 @@ def test_data_both_ways_leaves_room_for_the_answers_of_the_other():
     there, back = flow(FlowClass.BACKGROUND, "base23"), flow(FlowClass.BACKGROUND, "arch", "base20")
     alone, both = (plan_of(*flows).of_host("base23")[0].frame_bps for flows in ((there,), (there, back)))
     assert 0.90 < both / alone < 0.93
+
+
+promises = st.lists(
+    st.tuples(
+        st.sampled_from([FlowClass.URGENT, FlowClass.BACKGROUND]),
+        st.sampled_from(["base21", "base22", "base23"]),
+        st.booleans(),
+        st.integers(1_000_000, 150_000_000),
+    ),
+    max_size=4,
+    unique_by=lambda drawn: drawn[1:3],
+)
+
+
+@given(promises)
+def test_whoever_stands_by_is_given_that_much_whatever_is_promised_to_others_both_ways(drawn):
+    promised, reserved = [], {}
+    for flow_class, host, is_back, bps in drawn:
+        ends = ("arch", host) if is_back else (host, "arch")
+        one = replace(flow(flow_class, *ends), name=FlowId(f"{host}-{is_back}"))
+        promised.append(replace(one, floor_bps=bps, wanted_bps=bps))
+        share = ClassShare(BACK if is_back else WAN, flow_class)
+        reserved[share] = reserved.get(share, 0) + bps
+    standing = replace(flow(FlowClass.URGENT, "base20"), wanted_bps=20_000_000, standby_bps=20_000_000)
+    plan = planned(2, GIGABIT, DEFAULT_POLICY, PlanInput((*promised, standing, RAW_IMAGES), {}, reserved))
+    (given_bps,) = (e.frame_bps for e in plan.entries if e.flow.name == standing.name)
+    standby_bps = converted_bps(20_000_000, Layer.WIRE, Layer.FRAME, GIGABIT.framing)
+    assert given_bps // 1000 >= standby_bps // 1000 - len(drawn)  # meters count whole kbit/s
 
 
 def test_a_promise_comes_before_the_rest_of_its_class():
