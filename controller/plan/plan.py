@@ -296,12 +296,6 @@ def _answered(
     >>> carriers = answers([image], DEFAULT_POLICY)
     >>> [str(share) for share in _answered([image], carriers, Hop("ls1", "ch1"), FlowClass.URGENT)]
     ['ls1->ch1 urgent']
-
-    Args:
-        flows: those whose answers cross the link.
-        carriers: how answers go.
-        back: the link's other direction.
-        flow_class: the class.
     """
     found: dict[ClassShare, list[Flow]] = {}
     for f in flows:
@@ -321,14 +315,9 @@ def _wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
 def _link_plan(
     network: Network, hop: Hop, policy: Policy, demand: PlanInput, crossing: Sequence[tuple[Flow, Flow]]
 ) -> LinkPlan:
-    """Return one direction's limits. Where a flow's answers go they want the same as the flow, which they may need.
+    """Return one direction's limits, ``crossing`` being each flow with what of it crosses, its data or its answers.
 
-    Args:
-        network: where.
-        hop: the direction.
-        policy: what each class may have.
-        demand: what circuits carry, and what is promised.
-        crossing: each flow with what of it crosses, its data or its answers.
+    Where a flow's answers go they want the same as the flow, which they may need.
     """
     capacity_bps = demand.capacity_bps.get(hop, network.link(*hop).rate_bps)
     wanted = dict.fromkeys(policy.classes, 0)
