@@ -16,6 +16,7 @@ BARE_S = 1.0  # of a circuit's port that is back; an audit comes each 10 s
 ANSWERED_S = 2.5  # a write is answered within 2 s; the rest is a busy machine's
 NOTICED_S = 5.0
 WELL_AGAIN_S = 5.0  # what comes up is audited at once; an audit comes each 10 s
+AUDITED_S = 12.0  # what only an audit finds
 DATABASE = "base22"
 ROUNDED = 0.999  # rates at a meter are whole kbit/s
 CIRCUIT_FRAME_BPS = converted_bps(RATE_BPS, Layer.WIRE, Layer.FRAME, chile_illinois().framing)
@@ -53,23 +54,68 @@ def aims(report: dict[str, Any]) -> dict[str, Aim]:
 
 def of_points(points: dict[str, Any]) -> dict[str, Aim]:
     """Return the aims of what ``points.py`` did."""
-    offers, port, hung = points["offers"], points["circuit port gone and back"], points["database hangs"]
+    rules = points["rules of nobody's"]
+    return {
+        **_of_promises(points),
+        **_of_the_circuit_port(points["circuit port gone and back"]),
+        **_noticed(points, "host port down", NOTICED_S, WELL_AGAIN_S),
+        **_noticed(points, "host port under another number", NOTICED_S, WELL_AGAIN_S),
+        **_noticed(points, "somebody else's queues", AUDITED_S, AUDITED_S),
+        **_noticed(points, "switch that is unknown", NOTICED_S, None),
+        **_noticed(points, "switch claimed twice", NOTICED_S, None),
+        "rules of nobody's: the health": equal(rules["status"], OK),
+        "rules of nobody's: lines": equal(rules["lines"], 1),
+        "rules of nobody's: lines of errors": none_of(rules["error_lines"]),
+        **_of_the_database(points["database hangs"]),
+    }
+
+
+def _of_promises(points: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of offers, changes, announcements said twice, and what has ended."""
+    offers, changed, twice = points["offers"], points["changed while it runs"], points["announced twice"]
     ended = points["reservations that have ended"]
-    down, twice = points["host port down"], points["switch claimed twice"]
     refused = [offer for offer in offers["taken"] if offer["status"] != CREATED]
     return {
         "offers: asked for too much": equal(offers["refused"], CONFLICT),
         "offers": at_least(offers["offered"], 2),
         "offers that are not granted": none_of(refused),
+        "changed while it runs: judged by what is to come": equal(changed["status"], OK),
+        "changed while it runs: its circuit": equal(changed["circuits_after"], changed["circuits_before"]),
+        "announced twice, and otherwise: answers": equal(twice["statuses"], [CREATED, OK, CONFLICT]),
+        "announced twice: the same promise": equal(twice["is_the_same"], expected=True),
+        "reservations that have ended: in memory before": equal(
+            ended["in_memory_before"] - ended["in_memory"], ended["made"]
+        ),
+        "reservations that have ended: found": equal(ended["found"], [[OK, "released"]]),
+        "reservations that have ended: not in the list": none_of(ended["not_listed"]),
+    }
+
+
+def _of_the_circuit_port(port: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of a circuit's port that is gone and comes back."""
+    return {
         "circuit port gone: an announcement": equal([port["announced"], port["carried"]], [CREATED, False]),
         "circuit port gone: its reason names the place": equal(port["says_where"], expected=True),
         "circuit port gone: lines": equal([port["began_lines"], port["over_lines"]], [1, 1]),
         "circuit port back: without queues, s": below(port["without_queues_s"], BARE_S),
-        "host port down: noticed after, s": below(down["noticed_s"], NOTICED_S),
-        "host port down: a reason names the host": equal(down["says_where"], expected=True),
-        "host port back: well after, s": below(down["well_again_s"], WELL_AGAIN_S),
-        "switch claimed twice: noticed after, s": below(twice["noticed_s"], NOTICED_S),
-        "switch claimed twice: a reason names the switch": equal(twice["says_where"], expected=True),
+    }
+
+
+def _noticed(points: dict[str, Any], name: str, noticed_s: float, well_again_s: float | None) -> dict[str, Aim]:
+    """Return the aims of a fault that has to be noticed, and said with its place, and be over when it is mended."""
+    seen = points[name]
+    found = {
+        f"{name}: noticed after, s": below(seen["noticed_s"], noticed_s),
+        f"{name}: a reason names the place": equal(seen["says_where"], expected=True),
+    }
+    if well_again_s is not None:
+        found[f"{name}: well after it is mended, s"] = below(seen["well_again_s"], well_again_s)
+    return found
+
+
+def _of_the_database(hung: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of a database that hangs."""
+    return {
         "database hangs: writes": above(hung["writes"], 1),
         "database hangs: their answers": equal(hung["write_statuses"], [UNAVAILABLE]),
         "database hangs: answers without Retry-After": none_of(hung["without_retry_after"]),
@@ -78,11 +124,6 @@ def of_points(points: dict[str, Any]) -> dict[str, Aim]:
         "database hangs: reads answered while a write waited": above(hung["read_while_a_write_waited"], 0),
         "database hangs: a host's lease without renewal, s": below(hung["without_renewal_s"], hung["lease_s"]),
         "database hangs: unforeseen": none_of(hung["failures"]),
-        "reservations that have ended: in memory before": equal(
-            ended["in_memory_before"] - ended["in_memory"], ended["made"]
-        ),
-        "reservations that have ended: found": equal(ended["found"], [[OK, "released"]]),
-        "reservations that have ended: not in the list": none_of(ended["not_listed"]),
     }
 
 
