@@ -45,6 +45,7 @@ FAILOVER = {
     "cases": {
         "both": {
             "allowed_ms": 280,
+            "write_status_before": None,
             "back_at_plan_ms": dict.fromkeys(HOSTS, 200.0),
             "planned_payload_bps": {"base20": 1},
             "prepared_payload_bps": {"base20": 1},

@@ -5,6 +5,7 @@ from typing import Any
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 from mininet_tests.testing.aims import Aim, above, at_least, at_most, equal, none_of
 
+UNAVAILABLE = 503  # of HTTP
 URGENT, PREDICTABLE, BACKGROUND = "base20", "base22", "base23"
 
 
@@ -17,8 +18,9 @@ def aims(report: dict[str, Any]) -> dict[str, Aim]:
 
 
 def _of_a_case(seen: dict[str, Any]) -> dict[str, Aim]:
-    back_ms, again = seen["back_at_plan_ms"], seen["retransmitted_segments"]
-    return {
+    back_ms, again, status = seen["back_at_plan_ms"], seen["retransmitted_segments"], seen["write_status_before"]
+    held = {} if status is None else {"the database hung, a write before": equal(status, UNAVAILABLE)}
+    return held | {
         "urgent back at its plan, ms": at_most(back_ms[URGENT], seen["allowed_ms"]),
         "predictable back at its plan, ms": at_most(back_ms[PREDICTABLE], seen["allowed_ms"]),
         "plan in force is the one that was ready": equal(seen["planned_payload_bps"], seen["prepared_payload_bps"]),

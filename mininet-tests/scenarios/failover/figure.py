@@ -12,7 +12,12 @@ from mininet_tests.probes.series import rates_bps
 
 CLASSES = {"base20": "urgent", "base22": "predictable", "base23": "background"}
 COLOURS = {"base20": "tab:blue", "base22": "tab:green", "base23": "tab:orange"}
-TITLES = {"both": "both ends lose their carrier", "near": "the senders' end alone", "far": "the receiver's end alone"}
+TITLES = {
+    "both": "both ends lose their carrier",
+    "near": "the senders' end alone",
+    "far": "the receiver's end alone",
+    "held": "both ends, the database hangs",
+}
 BIN_US = 20_000
 SPAN_US = -200_000, 1_000_000
 

@@ -62,6 +62,7 @@ def case(received: Received, seen: dict[str, Any], rtt_ms: float, transitions: l
     back = {host: back_ms(received, host, rate, died_us, returned_us) for host, rate in planned.items()}
     return {
         "allowed_ms": rtt_ms + ALLOWED_MS,
+        "write_status_before": seen["write_status_before"],
         "back_at_plan_ms": back,
         "steps_ms": [
             (one["place"], (one["done_us"] - died_us) / 1000)

@@ -1,7 +1,7 @@
 """Two circuits, for real: one dies under traffic of three classes and comes back; at both ends, or at one of them.
 
-Run inside ``isolated.sh``. Writes what it saw to ``failover.json``; ``report.py`` makes figures of it. It does
-not know whether it is in the lab.
+In one case the controller's database hangs meanwhile. Run inside ``isolated.sh``. Writes what it saw to
+``failover.json``; ``report.py`` makes figures of it. It does not know whether it is in the lab.
 """
 
 import argparse
@@ -11,11 +11,13 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
@@ -24,6 +26,7 @@ from mininet_tests.probes.sockets import Connections
 from mininet_tests.scenarios.failover.aims import aims
 from mininet_tests.scenarios.failover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.faults import SiteFaults
 from mininet_tests.site.saved_page import save_page
 from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back, wire_port
 from mininet_tests.testing.aims import stated
@@ -38,10 +41,26 @@ DIES, STAYS = "north", "south"
 IMAGE_BYTES = 2_000_000_000  # more than is sent in the whole run
 RESERVED_BPS = 20_000_000  # for the background, on the circuit that stays
 RETURN_AFTER_S = 1
+HELD_WITHIN_S = 30
 SAMPLED_EVERY_S = 0.01
 LOOKED_AT_S = 6  # after the death, when what is delivered was told and asked several times
 IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
-CASES = {"both": (0, 1), "near": (0,), "far": (1,)}  # which ends of the line lose their carrier; 0 is the senders'
+BOTH_ENDS = (0, 1)  # 0 is the senders'
+HELD = "held"  # while the controller's database hangs
+CASES = {"both": BOTH_ENDS, "near": (0,), "far": (1,), HELD: BOTH_ENDS}  # which ends of the line lose their carrier
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDatabase:
+    """A database that hangs.
+
+    Attributes:
+        let_go: ends that.
+        write_status: what a write was answered meanwhile, of HTTP.
+    """
+
+    let_go: Callable[[], None]
+    write_status: int
 
 
 class CircuitCable:
@@ -92,10 +111,11 @@ def run(directory: Path, names: Sequence[str], *, page: bool) -> dict[str, Any]:
             cases = {}
             for name in names:
                 say(f"the line dies: {name}")
-                cases[name] = _case(site, arrivals, cable, CASES[name])
+                held = _held(site) if name == HELD else None
+                cases[name] = _case(site, arrivals, cable, CASES[name], held)
                 say(f"the line is used again: {name}")
             if page:
-                cable.pull(CASES["both"])
+                cable.pull(BOTH_ENDS)
                 time.sleep(LOOKED_AT_S)
                 save_page(site, directory / "page")
                 cable.plug()
@@ -148,12 +168,38 @@ def _at_plan(site: Emulation, arrivals: Arrivals) -> bool:
     return all(arrivals.bps(1_000_000, host) > 0.97 * planned[host] for host in PORTS)
 
 
-def _case(site: Emulation, arrivals: Arrivals, cable: CircuitCable, ends: tuple[int, ...]) -> dict[str, Any]:
-    """Let the circuit die and come back; return what was seen of it."""
+def _held(site: Emulation) -> HeldDatabase:
+    """Hold the controller's database, and return once the controller has noticed it.
+
+    Raises:
+        AssertionError: it does not notice.
+    """
+    let_go = SiteFaults(site).hold_database()
+    tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).isoformat()
+    asked = {"from": BACKGROUND, "to": RECEIVER, "class": "background", "rate_bps": 1_000_000} | {
+        "start": tomorrow,
+        "duration_s": 60,
+    }
+    statuses: list[int] = []
+
+    def is_noticed() -> bool:
+        statuses.append(site.api.post("/v1/reservations", json=asked).status_code)
+        return statuses[-1] == httpx.codes.SERVICE_UNAVAILABLE
+
+    eventually(is_noticed, within_s=HELD_WITHIN_S, what=f"a write is answered 503: {statuses}")
+    return HeldDatabase(let_go, statuses[-1])
+
+
+def _case(
+    site: Emulation, arrivals: Arrivals, cable: CircuitCable, ends: tuple[int, ...], held: HeldDatabase | None
+) -> dict[str, Any]:
+    """Let the circuit die and come back; return what was seen of it. A database that is held is let go in between."""
     before, prepared = _seen(site), site.get("/v1/circuits")
     died_us = cable.pull(ends)
     time.sleep(1.5)
     down = _seen(site)
+    if held is not None:
+        held.let_go()
     returned_us = now_us()
     cable.plug()
     eventually(lambda: _state(site) == "up", within_s=30, what="the circuit is used again")
@@ -162,6 +208,7 @@ def _case(site: Emulation, arrivals: Arrivals, cable: CircuitCable, ends: tuple[
     time.sleep(1)
     after = _seen(site)
     return {
+        "write_status_before": None if held is None else held.write_status,
         "before": before,
         "prepared": prepared,
         "died_us": died_us,

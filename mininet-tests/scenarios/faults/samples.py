@@ -34,6 +34,7 @@ PAIR: dict[str, Any] = {
     "kept": KEPT,
     "is_listed": True,
 }
+NOTICED = {"noticed_s": 0.2, "says_where": True}
 POINTS: dict[str, Any] = {
     "offers": {"first": 201, "refused": 409, "offered": 2, "taken": [{"status": 201}, {"status": 201}]},
     "circuit port gone and back": {
@@ -44,8 +45,14 @@ POINTS: dict[str, Any] = {
         "over_lines": 1,
         "without_queues_s": 0.1,
     },
-    "host port down": {"noticed_s": 0.2, "says_where": True, "well_again_s": 0.2},
-    "switch claimed twice": {"noticed_s": 0.2, "says_where": True},
+    "changed while it runs": {"status": 200, "circuits_before": ["north"], "circuits_after": ["north"]},
+    "announced twice": {"statuses": [201, 200, 409], "is_the_same": True},
+    "host port down": NOTICED | {"well_again_s": 0.2},
+    "host port under another number": NOTICED | {"well_again_s": 0.2},
+    "somebody else's queues": NOTICED | {"well_again_s": 9.0},
+    "rules of nobody's": {"status": 200, "lines": 1, "error_lines": 0},
+    "switch that is unknown": NOTICED,
+    "switch claimed twice": NOTICED,
     "reservations that have ended": {
         "made": 3,
         "in_memory_before": 3,
