@@ -14,6 +14,7 @@ from controller.northbound.page.watch import Look
 from controller.northbound.page.words import measured_rate
 from controller.northbound.rest.render_announcements import announcement as announcement_out
 from controller.northbound.rest.render_promises import reservation as reservation_out
+from controller.northbound.rest.shapes import ReservationOut
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
 from topology.network import Hop
@@ -48,6 +49,7 @@ class Detail:
         curl: the request that a script makes for the same.
         act: what can be done, by a name that the page's script knows, with the request's path.
         version: what was seen, for a change that is made of it.
+        extra: what only one kind of page has.
     """
 
     kind: str
@@ -107,6 +109,7 @@ class Details:
             curl=path,
             act=tuple(act),
             version=known.version,
+            extra={} if known.state in ENDED else {"change": _changeable(out)},
         )
 
     def announcement(self, name: str) -> Detail:
@@ -283,6 +286,13 @@ class Details:
         heard = self._behind.events.since(self._behind.events.last - 10_000).events
         found = [one for one in reversed(heard) if not words or words in _said(one)][:MOST_EVENTS]
         return Table("What happened", ("when", "what", "how"), tuple(_row(one) for one in found), "Nothing lately.")
+
+
+def _changeable(out: ReservationOut) -> dict[str, str]:
+    """Return what of a reservation may be changed by a form, by its name in the API."""
+    has_begun = out["state"] not in ("held", "committed")
+    times = {"end": out["end"]} if has_begun else {"start": out["start"], "end": out["end"]}
+    return {"rate": shown_rate(out["rate_bps"]), **times, "description": out["description"] or ""}
 
 
 def _host(name: str) -> tuple[str, str]:

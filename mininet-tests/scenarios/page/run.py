@@ -50,6 +50,7 @@ class Visit:
             self.roles,
             self.reserved,
             self.offer,
+            self.changed,
             self.released,
             self.accessible,
             self.console,
@@ -122,10 +123,26 @@ class Visit:
         window.shows("committed: ", "#answer")
         self.aims["an offer is granted"] = equal("committed: " in window.text("#answer"), True)
 
+    def changed(self) -> None:
+        """Change it on its own page: to more than there is, to what is offered instead, and to less."""
+        window = self._window
+        window.open(self._latest())
+        window.write("input[name=rate]", "20 Gbit/s")
+        window.click("#change button")
+        window.shows("409: ", "#answer")
+        window.click("button.offer")
+        window.shows("Changed: ", "#answer")
+        window.write("input[name=rate]", "50 Mbit/s")
+        window.click("#change button")
+        window.shows("Changed: 50 Mbit/s", "#answer")
+        known = httpx.get(f"{self._site.url}/v1{self._latest()}").json()
+        self.aims["a change is made, and a refused one leads to an offer"] = equal(known["rate_bps"], 50_000_000)
+        self.aims["a change for a script is said"] = equal("curl -X PATCH" in window.text("#answer"), True)
+
     def released(self) -> None:
         """Release it again on its own page, after a confirmation."""
         window = self._window
-        window.click("#answer a") if window.every("#answer a") else window.open(self._latest())
+        window.open(self._latest())
         window.click("button[data-act=release]")
         asked = window.confirm()
         self.aims["what is released is named before"] = equal("Release reservation " in asked, True)

@@ -175,16 +175,38 @@ async function reserve(body) {
       line.append(" ", button);
     }
   }
-  for (const offer of got.said.offers ?? []) {
+  const { rate: _rate, ...rest } = body;
+  showOffers(got.said, (offered) => reserve({ ...rest, ...offered }));
+}
+
+// What would be granted instead, each with a button that takes it.
+function showOffers(said, take) {
+  for (const offer of said.offers ?? []) {
     const { kind, rate_bps: bps, start, end, class: flowClass, circuits } = offer;
     const words = `${kind}: ${bps / MBIT} Mbit/s ${flowClass}, ${start} to ${end}, by ${circuits.join(", ")}`;
     const button = made("button", `Take: ${words}`, { type: "button", class: "offer" });
-    const { rate: _rate, ...rest } = body;
-    button.addEventListener("click", () => reserve({ ...rest, class: flowClass, rate_bps: bps, start, end }));
+    button.addEventListener("click", () => take({ class: flowClass, rate_bps: bps, start, end }));
     const line = made("p");
     line.append(button);
-    shown.append(line);
+    $("#answer").append(line);
   }
+}
+
+// Change: what differs from what was seen, and only if nobody has changed it since.
+async function change(form, body) {
+  const { path, version } = form.dataset;
+  const got = await ask("PATCH", path, body, version);
+  if (got === null) return;
+  if (!got.ok) {
+    const hasStart = "start" in form.elements; // it may not be moved once it has begun
+    showOffers(got.said, ({ start, ...offered }) => change(form, hasStart ? { start, ...offered } : offered));
+    return;
+  }
+  const { rate_bps: bps, start, end, version: now } = got.said;
+  form.dataset.version = now;
+  for (const button of document.querySelectorAll("[data-act]")) button.dataset.version = now;
+  for (const field of form.elements) if (field.name) field.defaultValue = field.value;
+  $("#answer").prepend(made("p", `Changed: ${bps / MBIT} Mbit/s, ${start} to ${end}.`));
 }
 
 async function sayFree(form) {
@@ -270,6 +292,13 @@ if (form) {
   form.addEventListener("submit", (event) => { event.preventDefault(); reserve(wanted(form)); });
 }
 
+$("#change")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const changed = [...event.target.elements].filter((field) => field.name && field.value !== field.defaultValue);
+  if (changed.length) change(event.target, Object.fromEntries(changed.map((field) => [field.name, field.value])));
+  else $("#answer").replaceChildren(made("p", "Nothing is different."));
+});
+
 for (const button of document.querySelectorAll("[data-act]")) {
   const { act, path, version, what } = button.dataset;
   button.addEventListener("click", async () => {
@@ -288,7 +317,7 @@ $("#log-in")?.addEventListener("submit", async (event) => {
   });
   if (answer.ok) {
     const to = new URLSearchParams(location.search).get("to") ?? "/";
-    location.assign(/^\/(?!\/)/.test(to) ? to : "/"); // never to another machine
+    location.assign(/^\/(?![/\\])/.test(to) ? to : "/"); // never to another machine
   } else {
     $("#answer").textContent = (await answer.json()).detail;
   }
@@ -296,7 +325,7 @@ $("#log-in")?.addEventListener("submit", async (event) => {
 
 $("#log-out")?.addEventListener("click", async () => {
   await fetch("/session", { method: "DELETE" });
-  location.assign("/");
+  location.assign("/"); // where the login is, if nobody may look
 });
 
 for (const place of document.querySelectorAll("[data-origin]")) place.textContent = location.origin;

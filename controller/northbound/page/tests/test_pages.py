@@ -144,6 +144,25 @@ def test_a_browser_keeps_a_token_that_no_script_reads_and_forgets_it(site):
     assert client.get("/").status_code == 303
 
 
+def test_a_token_that_has_ended_is_forgotten_on_the_login_page(site):
+    client = stranger(site)
+    assert 'id="log-out"' not in client.get("/login").text
+    client.cookies.set(COOKIE, "hw_no_ne")
+    assert 'id="log-out"' in client.get("/login").text
+    assert client.get("/").headers["location"] == "/login?to=/"
+    assert client.delete("/session").headers["set-cookie"].startswith(f'{COOKIE}="";')
+
+
+def test_a_reservation_s_page_offers_to_change_what_may_be_changed(site, client):
+    name = client.post(MANY, json=NIGHT | {"commit": True}).json()["id"]
+    text = client.get(f"/reservations/{name}").text
+    assert f'<form id="change" data-path="{MANY}/{name}" data-version="2">' in text
+    for field in ("rate", "start", "end", "description"):
+        assert f'<input name="{field}"' in text
+    client.delete(f"{MANY}/{name}")
+    assert 'id="change"' not in client.get(f"/reservations/{name}").text
+
+
 @pytest.mark.parametrize(("origin", "status"), [("http://testserver", 201), (None, 401), ("http://elsewhere", 403)])
 def test_a_kept_token_changes_something_only_from_a_page_of_ours(site, origin, status):
     client = stranger(site)
