@@ -4,7 +4,7 @@ from controller.plan.keeping import fits, unkeepable
 from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
-from controller.state.lateness import Late, late_promises
+from controller.state.lateness import Late, late_promises, overdue_promises
 from controller.state.moment import STARTING_US, Moment
 from topology.units import shown_time
 
@@ -15,6 +15,7 @@ class PromiseWatch:
     def __init__(self, state: GuardedState) -> None:
         self._state = state
         self._late: frozenset[str] = frozenset()
+        self._overdue: frozenset[str] = frozenset()
         self._not_carried: frozenset[str] = frozenset()
         self._unkeepable: frozenset[str] = frozenset()
         self._looked_at: int | None = None  # how often the ledger had been read when it was looked at
@@ -38,6 +39,7 @@ class PromiseWatch:
         if state.must_replan():
             return  # the plan has yet to follow, and then it is looked at again
         known = state.wished.ledger.announcements
+        self._look_at_overdue()
         late = late_promises(state.site, state.value, now)
         for name in sorted(late.keys() - self._late):
             self._tell_late(name, late[name])
@@ -55,6 +57,14 @@ class PromiseWatch:
         for name in sorted((self._not_carried - not_carried) & found.keys()):
             state.events.publish("announcement.carried", announcement=name)
         self._not_carried = not_carried
+
+    def _look_at_overdue(self) -> None:
+        """Tell of what is late already, although the plan has its rate: its sender, its receiver or a loss is why."""
+        state = self._state
+        overdue = overdue_promises(state.value, state.now())
+        for name in sorted(overdue.keys() - self._overdue - self._late):
+            self._tell_late(name, overdue[name])
+        self._overdue = frozenset(overdue)
 
     def _tell_late(self, name: str, one: Late) -> None:
         expected = "" if one.expected_us is None else shown_time(one.expected_us)

@@ -16,6 +16,7 @@ from controller.state.grants import taken_over
 from controller.state.guard import GuardedState
 from controller.state.health import Trouble, troubles
 from controller.state.installed import StepDone
+from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
 from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
 from controller.state.reported import HostState
@@ -87,6 +88,11 @@ class Reports:
         """Return what is not well, beside the last step, while some switches are connected, by their dpids."""
         with self._state.changed:
             return troubles(self._state.site, self._state.value, connected, self._state.now())
+
+    def overdue(self) -> Mapping[str, Late]:
+        """Return the announcements that are late already, by name."""
+        with self._state.changed:
+            return overdue_promises(self._state.value, self._state.now())
 
     def steps(self) -> tuple[StepDone, ...]:
         """Return the latest steps of transitions, oldest first."""

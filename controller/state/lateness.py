@@ -1,14 +1,19 @@
-"""Which promises will be late as things are, and why. Pure."""
+"""Which promises will be late as things are, which are late already, and why. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.plan.announcements import Announcement
 from controller.plan.clock import Instant
+from controller.plan.deliveries import total_bytes
 from controller.plan.failover import late
 from controller.plan.faults import in_the_way
 from controller.site import Site
 from controller.state.desired import hosts_absent
 from controller.state.value import SiteState
+from topology.units import shown_size
+
+TOLD_US = 2_500_000  # hosts tell each second what has arrived, and one telling may be under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,32 @@ def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, La
     return {
         name: Late(promised_us, expected_us, _why(site, state, name, now)) for name, promised_us, expected_us in found
     }
+
+
+def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:
+    """Return the announcements whose promise is over while not all has arrived, by name: whoever is the cause of it.
+
+    Where not every byte was counted, because an agent was started again, it may have arrived: nothing is said of it.
+    """
+    return {
+        name: Late(known.promised_us, None, _lacks(state, known))
+        for name, known in state.wished.ledger.announcements.items()
+        if known.promised_us + TOLD_US < now.calendar_us
+        and known.finished_us is None
+        and not any(one.is_least for one in known.delivered)
+    }
+
+
+def _lacks(state: SiteState, known: Announcement) -> str:
+    """Return how much of an announcement has arrived, and what is in the way of the rest, by sender."""
+    entries = {name: e.flow.name for e in state.desired.plan.entries for name in e.flow.names}
+    hindrances = (
+        (flow.host, state.reported.hosts[flow.host].delivers(entries.get(flow.name, flow.name), 0).hindrance)
+        for flow in known.flows
+    )
+    ways = ", ".join(f"{host}: {why}" for host, why in hindrances if why is not None)
+    arrived = f"{shown_size(total_bytes(known.delivered))} of {shown_size(known.size_bytes)} have arrived"
+    return f"{arrived}; {ways}" if ways else arrived
 
 
 def _why(site: Site, state: SiteState, name: str, now: Instant) -> str:

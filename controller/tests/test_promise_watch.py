@@ -12,7 +12,7 @@ from controller.state.moment import STARTING_US
 from controller.tests.fakes import START_US, FakeSite, image, watch_of
 from controller.work.timekeeper import Timekeeper
 from mininet_tests.testing.networks import chile_illinois, chile_illinois_2
-from topology.protocol import FlowClass
+from topology.protocol import EntryTelemetry, FlowClass, Telemetry
 
 HOUR_US = 3_600_000_000
 MAINTENANCE = Period(START_US + 2 * HOUR_US, START_US + 3 * HOUR_US, 0)
@@ -131,6 +131,35 @@ def test_a_promise_is_not_said_to_be_late_before_the_plan_has_followed_it():
         site.state.note_lines()  # the plan of before, the promises of now: what a switch that calls brings about
     PromiseWatch(site.state).look()
     assert not told(site, "announcement.late")
+    site.keeper.step()
+    assert not told(site, "announcement.late")
+
+
+def test_a_promise_that_is_over_is_said_to_be_late_once_whoever_is_the_cause():
+    site = site_of(chile_illinois())
+    site.announce(image())
+    site.converge()
+    promised_us = site.value.wished.ledger.announcements["image"].promised_us
+    site.clock.now_us = promised_us + 1_000_000  # what arrived in time may not have been told yet
+    site.keeper.step()
+    assert not told(site, "announcement.late")
+    site.clock.now_us = promised_us + 3_000_000
+    site.keeper.step()
+    site.keeper.step()
+    (event,) = told(site, "announcement.late")
+    assert (event["expected"], event["why"].startswith("0 B of ")) == ("", True)
+
+
+def test_a_promise_that_was_kept_is_never_late():
+    site = site_of(chile_illinois())
+    site.announce(image())
+    site.converge()
+    known = site.value.wished.ledger.announcements["image"]
+    for sender in known.flows:
+        counted = EntryTelemetry(sender.name, 1, 1, known.size_bytes, 0, 0, 180_000, counted_since_ns=1)
+        epoch = site.value.reported.hosts[sender.host].sent_epoch
+        site.reports.host_telemetry(sender.host, Telemetry(epoch, 1000, (counted,)))
+    site.clock.now_us = known.promised_us + 3_000_000
     site.keeper.step()
     assert not told(site, "announcement.late")
 

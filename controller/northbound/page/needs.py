@@ -1,13 +1,15 @@
 """The headline: what needs somebody, since when, what it means and what helps. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from controller.plan.invariant import violations
 from controller.plan.lines import LineState
 from controller.reports import View
 from controller.state.health import Trouble, TroubleKind
+from controller.state.lateness import Late
 from topology.certificates import ENDING_DAYS
+from topology.units import shown_time
 
 DAY_S = 86_400
 UNSAVED_US = 2_000_000  # for longer than that, the database does not answer
@@ -30,6 +32,10 @@ ADVICE: dict[str, tuple[str, str]] = {
     ),
     "agent": ("What this host sends is not planned, and what was promised to it may be late.", "headway hosts"),
     "line": ("Its flows are led round it, as far as there is room; tell who runs it.", "headway circuits"),
+    "late": (
+        "The plan has its rate; look at the host that sends, and at the one that receives.",
+        "headway announcements",
+    ),
     "certificate": ("When it ends, the agent is turned away.", "headway pki renew {place}"),
     TroubleKind.SWITCH_GONE: ("It forwards on by the rules it has; nothing new reaches it.", "headway switches"),
     TroubleKind.SWITCH_CLAIMED: (
@@ -75,16 +81,27 @@ class Concern:
         return ADVICE[self.kind][1].format(place=self.place)
 
 
-def needs(
-    view: View, troubles: Iterable[Trouble], unsaved_us: int, ends_s: Mapping[str, float], now_us: int
-) -> tuple[Concern, ...]:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What nothing in the plan says.
+
+    Attributes:
+        ends_s: by host, when its agent's certificate ends, Unix time.
+        overdue: by announcement, why it is late already.
+    """
+
+    ends_s: Mapping[str, float]
+    overdue: Mapping[str, Late]
+
+
+def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Around, now_us: int) -> tuple[Concern, ...]:
     """Return what needs somebody, causes before what they cause.
 
     Args:
         view: the plan at every layer.
         troubles: what is not well.
         unsaved_us: for how long the oldest answer waits to be saved.
-        ends_s: by host, when its agent's certificate ends, Unix time.
+        around: what nothing in the plan says.
         now_us: Unix time.
     """
     dead = {name for name, state in view.lines.items() if state is LineState.DOWN}
@@ -98,7 +115,8 @@ def needs(
         *_plan(view, unsaved_us, gone),
         *(n for n in found if n.kind not in PROMISES),
         *_lines(found, dead),
-        *_around(view, ends_s, now_us),
+        *_around(view, around, now_us),
+        *_late(around, {n.place for n in found if n.kind == TroubleKind.ANNOUNCEMENT}),
     )
     distinct = {(n.kind, n.text): n for n in causes}
     alone = []
@@ -137,15 +155,22 @@ def _lines(found: Iterable[Concern], dead: Iterable[str]) -> Iterator[Concern]:
         yield Concern("line", name, f"{name}: the line is down")
 
 
-def _around(view: View, ends_s: Mapping[str, float], now_us: int) -> Iterator[Concern]:
+def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
     """Yield what breaks no promise at this moment, and will not mend itself."""
     for name, host in view.hosts.items():
         if not host.connected:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
-    for name, end_s in ends_s.items():
+    for name, end_s in around.ends_s.items():
         days = int(end_s - now_us / 1e6) // DAY_S
         if end_s and days < ENDING_DAYS:
             yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {max(days, 0)} days")
+
+
+def _late(around: Around, said: Collection[str]) -> Iterator[Concern]:
+    """Yield the announcements that are late although the plan carries them."""
+    for name, late in around.overdue.items():
+        if name not in said:
+            yield Concern("late", name, f"announcement {name}: promised for {shown_time(late.promised_us)}; {late.why}")
 
 
 class Since:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.page.needs import Concern, Since, needs
+from controller.northbound.page.needs import Around, Concern, Since, needs
 from controller.northbound.page.series import LatestSamples, Sample, sample
 from controller.reports import View
 
@@ -74,7 +74,8 @@ class Watch:
         view, connected = behind.reports.view(), behind.connected()
         troubles, unsaved_us = behind.reports.troubles(connected), behind.use_cases.saves.unsaved_us
         now_us = behind.now_us()
-        found = needs(view, troubles, unsaved_us, behind.certificates(), now_us)
+        around = Around(behind.certificates(), behind.reports.overdue())
+        found = needs(view, troubles, unsaved_us, around, now_us)
         taken = sample(view, behind.network)
         with self._lock:
             number = 0 if self._latest is None else self._latest.number + 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.northbound.page import needs as module
-from controller.northbound.page.needs import ADVICE, Since, headline, needs
+from controller.northbound.page.needs import ADVICE, Around, Since, headline, needs
 from controller.northbound.page.watch import Watch
 from controller.northbound.tests.site import dependencies_of
 from controller.plan.tests.factories import flow
@@ -151,6 +151,16 @@ def test_since_when_begins_anew_when_it_was_over():
     assert since.seen([one], 11)[0].since_us == 11
 
 
+def test_an_image_of_which_nothing_comes_is_late_when_its_promise_is_over(site):
+    site.announce(image())
+    site.converge()
+    promised_us = site.value.wished.ledger.announcements["image"].promised_us
+    assert seen(site) == ()
+    site.clock.now_us = promised_us + 3 * S
+    (one,) = seen(site)
+    assert (one.kind, one.place, "0 B of" in one.text) == ("late", "image", True)
+
+
 def test_every_kind_of_trouble_has_its_advice(site):
     assert set(module.TroubleKind) <= set(ADVICE)
-    assert needs(site.reports.view(), (), 3 * S, {}, 0)[0].text == "the database does not answer"
+    assert needs(site.reports.view(), (), 3 * S, Around({}, {}), 0)[0].text == "the database does not answer"
