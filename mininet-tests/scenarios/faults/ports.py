@@ -10,6 +10,7 @@ import httpx
 from mininet_tests.scenarios.faults.asked import SENDER, WITHIN_S, image, log_of, names, posted, unwell, well
 from mininet_tests.site.openvswitch import PrivateOvs
 from mininet_tests.site.running import Running
+from mininet_tests.site.userspace_switches import add_port
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
@@ -32,7 +33,7 @@ def added_again(ovs: PrivateOvs, controller: Running) -> dict[str, Any]:
     answer = posted(controller, "/v1/announcements", image("without-its-port"))
     eventually(lambda: said("fault.began"), within_s=WITHIN_S, what="the fault is said")
     time.sleep(AWAY_S)
-    _add(ovs, link.port_name, link.port_no)
+    add_port(ovs, "ls1", link)
     began_s = time.monotonic()
     has_queues = partial(ovs.vsctl, "get", "port", link.port_name, "qos")
     eventually(lambda: has_queues().strip() != "[]", within_s=WITHIN_S, what="the port has its queues")
@@ -54,19 +55,19 @@ def host_port_down(ovs: PrivateOvs, controller: Running) -> dict[str, Any]:
     """Take a host's port away and give it back under its number."""
     link = chile_illinois().link("ls1", SENDER)
     ovs.vsctl("del-port", "ls1", link.port_name)
-    return _told(controller, lambda: _add(ovs, link.port_name, link.port_no, "type=internal"))
+    return _told(controller, lambda: add_port(ovs, "ls1", link))
 
 
 def host_port_moved(ovs: PrivateOvs, controller: Running) -> dict[str, Any]:
     """Give a host's port another number, and its own again."""
     link = chile_illinois().link("ls1", SENDER)
     ovs.vsctl("del-port", "ls1", link.port_name)
-    _add(ovs, link.port_name, OTHER_NUMBER, "type=internal")
+    add_port(ovs, "ls1", link, OTHER_NUMBER)
     time.sleep(AWAY_S)  # it was gone, and that is said too; what counts is what is said once it is back
 
     def put_right() -> None:
         ovs.vsctl("del-port", "ls1", link.port_name)
-        _add(ovs, link.port_name, link.port_no, "type=internal")
+        add_port(ovs, "ls1", link)
 
     return _told(controller, put_right)
 
@@ -113,15 +114,6 @@ def _told(controller: Running, mend: Any, place: str = SENDER) -> dict[str, Any]
         "says_where": names(place, reasons),
         "well_again_s": well(controller),
     }
-
-
-def _add(ovs: PrivateOvs, name: str, number: int, *kind: str) -> None:
-    """Add a port to the senders' switch under a number."""
-    ovs.vsctl(
-        *("add-port", "ls1", name, "--", "set", "interface", name, *kind),
-        f"ofport_request={number}",
-    )
-    subprocess.run(["ip", "link", "set", name, "up"], check=True)
 
 
 def _audits(controller: Running) -> float:

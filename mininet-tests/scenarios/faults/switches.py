@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import yaml
 
-from controller.plan.wiring import port_links
 from mininet_tests.probes.switch_state import SwitchesSeen, applied_messages
 from mininet_tests.scenarios.faults.points import replayed
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.topos import Realised
+from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
@@ -43,7 +43,7 @@ def run(directory: Path) -> dict[str, Any]:
         running(directory, f"sqlite:///{directory / 'headway.db'}", rate=RATE, flows=FLOWS) as controller,
     ):
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
-        _add_switches(ovs, port)
+        add_switches(ovs, chile_illinois(), port)
         faults: dict[str, tuple[Callable[[], object], ...]] = {
             "openflow cut": (partial(subprocess.run, ["ss", "-K", "dport", "=", port], check=True, stdout=-3),),
             "vswitchd killed": (ovs.kill_switch, ovs.start_switch),
@@ -54,33 +54,6 @@ def run(directory: Path) -> dict[str, Any]:
         time.sleep(LEASE_S + 1)  # there are no agents: from here on their hosts are absent
         played = {name: _played(controller, acts) for name, acts in faults.items()}
         return {"faults": played, "points": replayed(ovs, controller, directory / "headway.db")}
-
-
-def _add_switches(ovs: PrivateOvs, port: str) -> None:
-    """Make both switches, each with the port that the queues are on, and with those of its hosts."""
-    network = chile_illinois()
-    for switch in network.switches:
-        wan = f"{switch.name}-wan"
-        subprocess.run(
-            ["ip", "link", "add", wan, "up", "type", "veth", "peer", "name", f"{switch.name}-far"], check=True
-        )
-        subprocess.run(["ip", "link", "set", f"{switch.name}-far", "up"], check=True)
-        bridge = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
-        ovs.vsctl(
-            *("add-br", switch.name, "--", "set", "bridge", switch.name, *bridge),
-            f"other-config:datapath-id={switch.dpid:016x}",
-        )
-        for _, link in port_links(network, switch.name):
-            kind = [] if link.port_name == wan else ["type=internal"]
-            number = f"ofport_request={link.port_no}"
-            ovs.vsctl(
-                *("add-port", switch.name, link.port_name, "--", "set", "interface", link.port_name, number, *kind)
-            )
-            subprocess.run(["ip", "link", "set", link.port_name, "up"], check=True)
-        ovs.vsctl(
-            *("set-controller", switch.name, f"tcp:127.0.0.1:{port}"),
-            *("--", "set", "controller", switch.name, "max_backoff=1000"),
-        )
 
 
 def _played(controller: Running, acts: Sequence[Callable[[], object]]) -> dict[str, Any]:

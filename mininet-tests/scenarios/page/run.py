@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -22,6 +23,7 @@ import httpx
 from controller.security.token_file import write_tokens
 from controller.security.tokens import Role, new_token
 from mininet_tests.scenarios.page.browser import SIZES, THEMES, Browser, browser
+from mininet_tests.scenarios.page.headline import headlines
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
 from mininet_tests.testing.eventually import eventually
@@ -217,8 +219,10 @@ def run(out: Path, *, pages: int) -> dict[str, Any]:
                 timings[step.__name__] = round(time.monotonic() - began_s, 2)
                 print(f"{step.__name__}: {timings[step.__name__]} s", flush=True)
         cost = asyncio.run(_cost(site, pages)) if pages else None
-    aims = visit.aims | ({} if cost is None else {"core that open pages take": at_most(cost["core"], 0.1)})
-    return {"seconds": timings, "cost": cost, **stated(aims)}
+    with TemporaryDirectory() as folder:
+        said, said_s = headlines(Path(folder))
+    aims = visit.aims | said | ({} if cost is None else {"core that open pages take": at_most(cost["core"], 0.1)})
+    return {"seconds": timings, "headline_s": said_s, "cost": cost, **stated(aims)}
 
 
 async def _cost(site: Running, pages: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,6 +38,7 @@ class PromisedTransfer:
         began_us: when they were promised.
         promised_us: by when the last is to be confirmed.
         confirmed_us: when it was; 0 while it is not.
+        stood: its connections when the promise was over, as the kernel told, if not all was confirmed by then.
     """
 
     name: str
@@ -45,6 +46,7 @@ class PromisedTransfer:
     began_us: int
     promised_us: int
     confirmed_us: int = 0
+    stood: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -136,6 +138,8 @@ class Soak:
             if not transfer.confirmed_us and not any(stream.unconfirmed_bytes for stream in streams):
                 transfer.confirmed_us = at_us
                 self._released(transfer)
+            elif not transfer.confirmed_us and not transfer.stood and at_us > transfer.promised_us:
+                transfer.stood = {name: asdict(self.traffic.streams[name].told) for name in transfer.streams}
         while self._due and self._due[0][0] <= now_s:
             heapq.heappop(self._due)[2]()
         if self._is_time("drops", DROPS_EVERY_S):

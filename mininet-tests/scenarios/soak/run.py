@@ -106,7 +106,7 @@ def report(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, done: in
         "samples": len(watch.samples),
         "violated": [f"{found.at_us} {found.text}" for found in watch.found[:100]],
         "dropped": outside[:100],
-        "late": [_transfer(t) for t in unexplained],
+        "late": [_transfer(t) | {"stood": t.stood} for t in unexplained],
         "transfers": [_transfer(t) for t in soak.transfers],
         "hit": [_fault(fault) for fault in soak.hit],
     }
