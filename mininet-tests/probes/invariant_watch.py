@@ -148,9 +148,15 @@ def violated(sample: Sample, network: Network) -> Iterator[str]:
 
 
 def least_of(first: Sample, again: Sample) -> Sample:
-    """Return a sample with, of hosts and meters, the lesser of what was read before and after the queues were."""
-    hosts_bps, meters = _least(first.hosts_bps, again.hosts_bps), _least(first.meters, again.meters)
-    return replace(first, hosts_bps=hosts_bps, meters=meters)
+    """Return a sample with, of hosts and meters, the lesser of what was read before and after the queues were.
+
+    A connection that is not in the second has nothing to send any more: what it paced at last was of no account.
+    """
+    hosts_bps = {
+        link: {name: min(bps, again.hosts_bps.get(link, {}).get(name, 0)) for name, bps in rates.items()}
+        for link, rates in first.hosts_bps.items()
+    }
+    return replace(first, hosts_bps=hosts_bps, meters=_least(first.meters, again.meters))
 
 
 def _over(where: str, upper: str, upper_bps: int, lower: str, lower_bps: int) -> Iterator[str]:

@@ -100,6 +100,11 @@ def test_one_that_has_shrunk_while_another_was_read_is_not_too_much():
     assert len(wrong(least_of(before, before))) == 2
 
 
+def test_a_connection_that_has_nothing_to_send_any_more_sends_nothing():
+    before, after = sample(hosts=(60, 40), meters=(63, 31)), sample(hosts=(60,), meters=(62, 31))
+    assert wrong(least_of(before, after)) == []
+
+
 def short(aims):
     """The names of the aims that are missed."""
     return stated(aims)["falls_short"]
