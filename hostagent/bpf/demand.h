@@ -6,6 +6,9 @@
  * before each of the last departures it is known what is left, that window and pacing let it go, and when; a timer rings
  * when that is over. If it has not gone, another hook has run meanwhile and put the timer off.
  *
+ * What was lost waits to be sent too. More than DEMAND_BYTES of it is a flight of its own if the one that it is of has
+ * ended: a tail that a burst of losses has taken would else be sent again at the standby rate.
+ *
  * The rate holds while the allocation wants it under a grant that no end has used up. See docs/decisions/0012.
  *
  *   unsent bytes of a connection
@@ -160,13 +163,19 @@ static __always_inline __s32 in_flight_segments(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* Whether window and congestion window let all that is left go. */
-static __always_inline bool may_all_go(const struct tcp_sock *tp, __u32 unsent)
+/* What was lost and waits to be sent again. */
+static __always_inline __u32 lost_bytes(const struct tcp_sock *tp)
+{
+	return tp->lost_out > tp->retrans_out ? (tp->lost_out - tp->retrans_out) * tp->mss_cache : 0;
+}
+
+/* Whether window and congestion window let all that is left go. What is sent again lies within the window already. */
+static __always_inline bool may_all_go(const struct tcp_sock *tp, __u32 unsent, __u32 lost)
 {
 	__s32 room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
 	__s32 segments = tp->snd_cwnd - in_flight_segments(tp);
 
-	return (__s32)unsent <= room && segments > 0 && unsent <= (__u64)segments * tp->mss_cache;
+	return (__s32)unsent <= room && segments > 0 && unsent + lost <= (__u64)segments * tp->mss_cache;
 }
 
 /* Whether the peer's window is what it will be. What a SYN-ACK offers is unscaled, what an ACK does is not; a window
@@ -180,13 +189,13 @@ static __always_inline bool window_is_open(const struct tcp_sock *tp, const stru
 }
 
 /* When what is left will have gone, at the latest, and the flight is over if nothing follows. */
-static __always_inline __u64 over_ns(struct sock *sk, __u32 unsent, bool all, __u64 now_ns)
+static __always_inline __u64 over_ns(struct sock *sk, __u32 left, bool all, __u64 now_ns)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	__u64 from_ns = tp->tcp_wstamp_ns > now_ns ? tp->tcp_wstamp_ns : now_ns, rate = sk->sk_pacing_rate;
 
 	/* what goes out last has its time on the circuit too */
-	return from_ns + (rate ? unsent * 1000000000ULL / rate : 0) + (all ? MARGIN_NS : PAUSE_NS);
+	return from_ns + (rate ? left * 1000000000ULL / rate : 0) + (all ? MARGIN_NS : PAUSE_NS);
 }
 
 /* Counts what the connection has sent since it was last looked at. */
@@ -233,7 +242,7 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	struct demand *demand;
 	struct demanded *seen;
-	__u32 unsent;
+	__u32 unsent, lost;
 	bool all, begins, waits, sooner = false;
 
 	if (!sk || !conn || !entry)
@@ -246,12 +255,13 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	if (seen->wants && conn->waits && unsent > LAST_STRETCH_BYTES)
 		return 0;
 	count_sent(tp, conn, entry, seen);
+	lost = lost_bytes(tp);
 	all = is_all(sk, entry, seen, unsent);
-	begins = !seen->wants && unsent && window_is_open(tp, conn, unsent) &&
-		 (all || sendable_bytes(tp) > DEMAND_BYTES);
-	waits = unsent && (unsent > LAST_STRETCH_BYTES || !may_all_go(tp, unsent));
-	if (!waits && (unsent || conn->waits))
-		sooner = foretell(conn, seen, over_ns(sk, unsent, all, now_ns));
+	begins = unsent && window_is_open(tp, conn, unsent) && (all || sendable_bytes(tp) > DEMAND_BYTES);
+	begins = !seen->wants && (begins || lost > DEMAND_BYTES);
+	waits = unsent + lost && (unsent + lost > LAST_STRETCH_BYTES || !may_all_go(tp, unsent, lost));
+	if (!waits && (unsent + lost || conn->waits))
+		sooner = foretell(conn, seen, over_ns(sk, unsent + lost, all, now_ns));
 	set_waits(conn, seen, waits);
 	if (begins && !__sync_lock_test_and_set(&seen->wants, 1))
 		tell(conn->slot);

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 import threading
 import time
 from contextlib import ExitStack
@@ -79,6 +80,18 @@ def warm(agent: RunningAgent, hosts: tuple[NamespaceHost, NamespaceHost], cleanu
     bulk.sender.sendall(bytes(3000))
     eventually(lambda: bulk.info.bytes_acked > 3000, within_s=3, what="the first data confirmed")
     return bulk
+
+
+def no_more_arrives(host: NamespaceHost, than_kbytes: int) -> None:
+    """Let all that comes to a host after so much be lost."""
+    rule = f"meta length > 100 quota over {than_kbytes} kbytes drop"
+    rules = f"table inet lost {{ chain data {{ type filter hook prerouting priority -300; {rule}; }}; }}"
+    host.inside(lambda: subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True))
+
+
+def all_arrives(host: NamespaceHost) -> None:
+    """Let none be lost any more."""
+    host.inside(lambda: subprocess.run(["nft", "delete", "table", "inet", "lost"], check=True))
 
 
 def test_a_warm_connection_takes_its_rate_by_a_newer_epoch_and_gives_it_back_by_itself(hosts, agent, cleanup):
@@ -167,6 +180,21 @@ def test_an_epoch_that_comes_after_the_flight_leaves_the_entry_standing_by(hosts
     agent.obey(plan(2, RATE_BPS))
     said(agent, 2, ENDED)
     assert sent_bps(bulk, 1_000_000) <= 1.1 * STANDBY_BPS
+
+
+def test_what_was_lost_of_a_flight_that_has_ended_is_a_demand_again(hosts, agent, cleanup):
+    bulk = warm(agent, hosts, cleanup)
+    no_more_arrives(hosts[1], than_kbytes=1600)
+    bulk.sender.sendall(bytes(2_000_000))
+    said(agent, 1, WANTS_AGAIN)
+    agent.obey(plan(2, RATE_BPS))
+    said(agent, 2, ENDED)
+    assert bulk.info.bytes_acked < 1_700_000
+    all_arrives(hosts[1])
+    said(agent, 2, WANTS_AGAIN)
+    agent.obey(plan(3, RATE_BPS))
+    eventually(lambda: bulk.info.bytes_acked > 2_000_000, within_s=5, what="what was lost has arrived")
+    said(agent, 3, ENDED)
 
 
 def test_the_kernel_part_steps_down_also_while_the_agent_hangs(hosts, agent, cleanup):
