@@ -33,7 +33,7 @@ RATE = "100 Mbit/s"
 LATE_BYTES = 1_000_000
 
 
-class Site:
+class BrokenSite:
     """A controller, its switches, and agents that say what they are to say."""
 
     def __init__(self, controller: Running, ovs: PrivateOvs, certificates: Path, store: Path) -> None:
@@ -144,7 +144,7 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path) -> Iterator[Site]:
+def site(folder: Path) -> Iterator[BrokenSite]:
     """Give a site in which all is well, in namespaces of its own."""
     certificates = folder / "pki"
     now = pki_files.now()
@@ -162,7 +162,7 @@ def site(folder: Path) -> Iterator[Site]:
         controller = stack.enter_context(running(folder, f"sqlite:///{store}", rate=RATE, **settings))
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         add_switches(ovs, chile_illinois(), port)
-        found = Site(controller, ovs, certificates, store)
+        found = BrokenSite(controller, ovs, certificates, store)
         for agent in found.agents.values():
             stack.callback(agent.end)
             agent.start()
