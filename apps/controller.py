@@ -23,6 +23,7 @@ from controller.northbound.page.pages import Pages
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
+from controller.security.own_certificates import OwnCertificates
 from controller.security.token_file import TokenFile
 from controller.security.tokens import Tokens
 from controller.settings.listen import is_here
@@ -133,6 +134,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             audits.view,
             settings.names,
             hosts.certificates,
+            OwnCertificates(settings.tls).found,
         )
         _serve(parts, behind, settings, state, stop)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)

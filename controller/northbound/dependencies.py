@@ -8,6 +8,7 @@ from controller.audit.record import DriftView
 from controller.events import Events
 from controller.reports import Reports
 from controller.reserved import Reserved
+from controller.security.own_certificates import EndingCertificate
 from controller.use_cases import UseCases
 from topology.network import Network
 
@@ -28,6 +29,7 @@ class Dependencies:
         drift: what audits have seen.
         names: by which the API may be asked for, beside addresses and localhost.
         certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
+        own_certificates: the controller's and its authority's, with when they end.
     """
 
     reports: Reports
@@ -41,3 +43,4 @@ class Dependencies:
     drift: Callable[[], DriftView]
     names: frozenset[str] = frozenset()
     certificates: Callable[[], Mapping[str, float]] = dict
+    own_certificates: Callable[[], tuple[EndingCertificate, ...]] = tuple

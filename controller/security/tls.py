@@ -93,10 +93,10 @@ class Credentials:
         return context, revoked
 
     def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_stamp(path) for path in self._tls.files)
+        return tuple(stamp(path) for path in self._tls.files)
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
+def stamp(path: str) -> tuple[int, int, int] | None:
     """Return what changes when a file is written or replaced; None while there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 (a thousandth of the cost, each second)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from controller.plan.invariant import violations
 from controller.plan.lines import LineState
 from controller.reports import View
+from controller.security.own_certificates import EndingCertificate
 from controller.state.health import Trouble, TroubleKind
 from controller.state.lateness import Late
 from topology.certificates import ENDING_DAYS
@@ -36,7 +37,12 @@ ADVICE: dict[str, tuple[str, str]] = {
         "The plan has its rate; look at the host that sends, and at the one that receives.",
         "headway announcements",
     ),
-    "certificate": ("When it ends, the agent is turned away.", "headway pki renew {place}"),
+    "certificate": ("When it ends, the agent is turned away.", "headway pki renew pki {place}"),
+    "controller": ("When it ends, no agent and no switch trusts the controller.", "headway pki renew pki {place}"),
+    "authority": (
+        "When it ends, nobody of the site trusts anybody: renew it while both are good.",
+        "headway pki --help",
+    ),
     TroubleKind.SWITCH_GONE: ("It forwards on by the rules it has; nothing new reaches it.", "headway switches"),
     TroubleKind.SWITCH_CLAIMED: (
         "Two machines say that they are this switch; the first keeps its place.",
@@ -87,10 +93,12 @@ class Around:
 
     Attributes:
         ends_s: by host, when its agent's certificate ends, Unix time.
+        own: the controller's own certificate and its authority's.
         overdue: by announcement, why it is late already.
     """
 
     ends_s: Mapping[str, float]
+    own: tuple[EndingCertificate, ...]
     overdue: Mapping[str, Late]
 
 
@@ -161,9 +169,16 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
         if not host.connected:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
     for name, end_s in around.ends_s.items():
-        days = int(end_s - now_us / 1e6) // DAY_S
-        if end_s and days < ENDING_DAYS:
-            yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {max(days, 0)} days")
+        if end_s and (days := _days_left(end_s, now_us)) < ENDING_DAYS:
+            yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {days} days")
+    for one in around.own:
+        if (days := _days_left(one.end_s, now_us)) < ENDING_DAYS:
+            yield Concern(one.whose, one.name, f"the certificate of the {one.whose}, {one.name}, ends in {days} days")
+
+
+def _days_left(end_s: float, now_us: int) -> int:
+    """Return how many whole days are left until a moment; 0 if it is over."""
+    return max(0, int(end_s - now_us / 1e6) // DAY_S)
 
 
 def _late(around: Around, said: Collection[str]) -> Iterator[Concern]:

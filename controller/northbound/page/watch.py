@@ -74,7 +74,7 @@ class Watch:
         view, connected = behind.reports.view(), behind.connected()
         troubles, unsaved_us = behind.reports.troubles(connected), behind.use_cases.saves.unsaved_us
         now_us = behind.now_us()
-        around = Around(behind.certificates(), behind.reports.overdue())
+        around = Around(behind.certificates(), behind.own_certificates(), behind.reports.overdue())
         found = needs(view, troubles, unsaved_us, around, now_us)
         taken = sample(view, behind.network)
         with self._lock:

@@ -11,6 +11,7 @@ from controller.northbound.page.watch import Watch
 from controller.northbound.tests.site import dependencies_of
 from controller.plan.tests.factories import flow
 from controller.plan.wiring import SeenPort
+from controller.security.own_certificates import EndingCertificate
 from controller.state.reported import PlaceAlarm
 from controller.tests.fakes import START_US, FakeSite, image, ready_site
 from mininet_tests.testing.networks import chile_illinois_2
@@ -132,6 +133,15 @@ def test_a_certificate_about_to_end_is_said(site, days, is_said):
     assert [n.text for n in found] == [f"base20: the certificate of its agent ends in {days} days"] * is_said
 
 
+@pytest.mark.parametrize("whose", ["controller", "authority"])
+def test_the_controllers_own_certificate_and_its_authoritys_are_said_before_they_end(site, whose):
+    end_s = (START_US + 10 * S) / 1e6 + 3 * 86_400
+    own = EndingCertificate(whose, "192.0.2.1", end_s)
+    (found,) = seen(site, own_certificates=lambda: (own,))
+    assert found.text == f"the certificate of the {whose}, 192.0.2.1, ends in 3 days"
+    assert "headway pki" in found.command
+
+
 def test_a_plan_that_takes_a_moment_to_be_in_force_needs_nobody():
     site = ready_site()
     site.switches.gone = True
@@ -163,4 +173,4 @@ def test_an_image_of_which_nothing_comes_is_late_when_its_promise_is_over(site):
 
 def test_every_kind_of_trouble_has_its_advice(site):
     assert set(module.TroubleKind) <= set(ADVICE)
-    assert needs(site.reports.view(), (), 3 * S, Around({}, {}), 0)[0].text == "the database does not answer"
+    assert needs(site.reports.view(), (), 3 * S, Around({}, (), {}), 0)[0].text == "the database does not answer"

@@ -1,0 +1,57 @@
+"""When the controller's own certificate and its authority's end, read again when a file has changed."""
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+
+from controller.security.tls import ServerTls, stamp
+from topology.certificates import called, ends
+
+
+@dataclass(frozen=True, slots=True)
+class EndingCertificate:
+    """A certificate that the controller stands on.
+
+    Attributes:
+        whose: ``controller`` or ``authority``.
+        name: whom it names first.
+        end_s: when it ends, Unix time.
+    """
+
+    whose: str
+    name: str
+    end_s: float
+
+
+class OwnCertificates:
+    """Those of a port with TLS; none without it. Of any thread."""
+
+    def __init__(self, tls: ServerTls | None) -> None:
+        self._files = {} if tls is None else {"controller": tls.certificate, "authority": tls.authority}
+        self._lock = threading.Lock()
+        self._seen: tuple[object, ...] | None = None
+        self._found: tuple[EndingCertificate, ...] = ()
+
+    def found(self) -> tuple[EndingCertificate, ...]:
+        """Return them; those that were there before while a file cannot be read."""
+        with self._lock:
+            seen = tuple(stamp(path) for path in self._files.values())
+            if seen != self._seen:
+                self._seen = seen
+                with contextlib.suppress(OSError, ValueError):  # the port that uses them says so
+                    self._found = tuple(_read(whose, path) for whose, path in self._files.items())
+            return self._found
+
+
+def _read(whose: str, path: str) -> EndingCertificate:
+    """Return the first certificate of a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is none.
+    """
+    certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
+    return EndingCertificate(whose, (*called(certificate), whose)[0], ends(certificate).timestamp())
