@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         DriftOut,
         HealthOut,
         HostStateOut,
+        NeedsOut,
         StepOut,
         SwitchOut,
         TopologyOut,
@@ -273,6 +274,11 @@ class Operations(Transport):
     def get_drift(self) -> DriftOut:
         """Return the latest audit of every switch and of the hosts: what was found, and what was done about it."""
         answer: DriftOut = self.call(Asked("GET", "/v1/drift", repeatable=True))
+        return answer
+
+    def get_needs(self) -> NeedsOut:
+        """Return what needs somebody: the headline of the page, what it means and what helps."""
+        answer: NeedsOut = self.call(Asked("GET", "/v1/needs", repeatable=True))
         return answer
 
     def follow_events(self, *, last_event_id: str | None = None) -> Iterator[ServerSentEvent]:

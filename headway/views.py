@@ -138,6 +138,30 @@ LinkPlanOut = TypedDict(
     },
 )
 
+# Something that needs somebody.
+NeedOut = TypedDict(
+    "NeedOut",
+    {
+        "kind": str,
+        "place": str,
+        "what": str,
+        "since": str,
+        "means": str,
+        "command": str,
+        "touches": list[str],
+    },
+)
+
+# What needs somebody, causes before what they cause.
+NeedsOut = TypedDict(
+    "NeedsOut",
+    {
+        "headline": str,
+        "at": str,
+        "needs": list[NeedOut],
+    },
+)
+
 # A host of the network.
 NodeOut = TypedDict(
     "NodeOut",

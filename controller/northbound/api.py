@@ -18,6 +18,7 @@ from controller.northbound.events import EventStream
 from controller.northbound.gate import Gate
 from controller.northbound.manual import Manual
 from controller.northbound.metrics import Metrics, SiteCollector
+from controller.northbound.page.needs_view import NeedsView
 from controller.northbound.page.pages import Pages
 from controller.northbound.rest.announcements import Announcements
 from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
@@ -61,16 +62,18 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         docs_url=None,
         redoc_url=None,
     )
+    shown = pages or Pages(dependencies, rules)
     routers: Iterable[APIRouter] = (
         Reservations(dependencies, decisions).routes(),
         Announcements(dependencies, decisions).routes(),
         History(dependencies).routes(),
         Views(dependencies).routes(),
         Drift(dependencies).routes(),
+        NeedsView(shown.watch).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),
         Manual().routes(),
-        (pages or Pages(dependencies, rules)).routes(),
+        shown.routes(),
     )
     for routes in routers:
         app.include_router(routes)

@@ -48,6 +48,7 @@ OPERATION_IDS = {
     "GET /v1/announcements/{id}": "get_announcement",
     "DELETE /v1/announcements/{id}": "release_announcement",
     "GET /healthz": "get_health",
+    "GET /v1/needs": "get_needs",
     "GET /v1/plan": "get_plan",
     "GET /v1/circuits": "list_circuits",
     "GET /v1/transitions": "list_transitions",
