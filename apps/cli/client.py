@@ -2,8 +2,20 @@
 
 import typer
 
-from apps.cli import announce, announcements, availability, bursts, change, events, export, reservations, reserve, show
+from apps.cli import (
+    announce,
+    announcements,
+    availability,
+    bursts,
+    change,
+    events,
+    export,
+    reservations,
+    reserve,
+    show,
+    top,
+)
 
 app = typer.Typer()
-for _part in (reserve, reservations, change, availability, announce, announcements, show, bursts, events, export):
+for _part in (reserve, reservations, change, availability, announce, announcements, show, top, bursts, events, export):
     app.registered_commands += _part.app.registered_commands
