@@ -1,5 +1,6 @@
 """``/metrics`` for Prometheus: what there is is read when it is asked for; what was decided has been counted before."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from fastapi import APIRouter, Response
@@ -8,13 +9,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from controller.audit.record import DriftView
 from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest import render
 from controller.northbound.rest.answers import add
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
 from controller.reports import View
+from controller.state.health import Trouble, TroubleKind
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
+NAMELESS = frozenset({TroubleKind.SWITCH_UNKNOWN, TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
+"""What has no place as a label, for there would be a new one with each stranger and each promise."""
 
 
 class SiteCollector:
@@ -26,18 +31,33 @@ class SiteCollector:
     def collect(self) -> Iterator[Metric]:
         """Yield every gauge and every counter of the hosts' kernels."""
         dependencies = self._dependencies
-        view = dependencies.reports.view()
+        view, connected = dependencies.reports.view(), dependencies.connected()
+        troubles = dependencies.reports.troubles(connected)
+        yield from _health(view, troubles, dependencies.use_cases.saves.unsaved_us)
         yield from _promises(dependencies)
         yield from _plan(view, dependencies.use_cases.saves.unsaved_us)
         yield from _links(view)
         yield from _circuits(view)
         yield from _hosts(view)
+        yield from _entries(view)
+        yield from _certificates(dependencies)
         yield from _drift(dependencies.drift())
         up = GaugeMetricFamily("headway_switch_connected", "1 if the switch is connected.", labels=["switch"])
-        connected = dependencies.connected()
         for switch in dependencies.network.switches:
             up.add_metric([switch.name], switch.dpid in connected)
         yield up
+
+
+def _health(view: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> Iterator[Metric]:
+    """Yield what ``/healthz`` says: whether all is well, and what is not, by its kind."""
+    is_well = render.health(view, troubles, unsaved_us)["ok"]
+    yield GaugeMetricFamily("headway_healthy", "1 if /healthz is ok.", value=is_well)
+    about = "What is not well, by its kind, and by the switch, circuit or host that it is at."
+    family = GaugeMetricFamily("headway_troubles", about, labels=["kind", "place"])
+    counted = Counter((t.kind, "" if t.kind in NAMELESS else t.place) for t in troubles)
+    for (kind, place), count in (dict.fromkeys(((kind, "") for kind in TroubleKind), 0) | counted).items():
+        family.add_metric([kind, place], count)
+    yield family
 
 
 def _promises(dependencies: Dependencies) -> Iterator[Metric]:
@@ -112,10 +132,6 @@ def _hosts(view: View) -> Iterator[Metric]:
     rtt = GaugeMetricFamily("headway_rtt_seconds", "Smoothed round trip.", labels=named)
     about = "1 if its connections run the host's own congestion control, because too much is lost."
     fallback = GaugeMetricFamily("headway_agent_fallback", about, labels=named)
-    about = "Payload that was confirmed in the last second or so, bit/s."
-    rate = GaugeMetricFamily("headway_delivered_bps", about, labels=named)
-    about = "1 for what is in the way of more than is delivered."
-    hindrance = GaugeMetricFamily("headway_hindrance", about, labels=[*named, "hindrance"])
     for host, state in view.hosts.items():
         up.add_metric([host], state.connected)
         if state.telemetry is not None:
@@ -126,12 +142,33 @@ def _hosts(view: View) -> Iterator[Metric]:
             sent.add_metric([host, entry.name], entry.sent_segments)
             rtt.add_metric([host, entry.name], entry.rtt_us / 1e6)
             fallback.add_metric([host, entry.name], bool(entry.fallback))
-    for planned in view.desired.entries:
-        seen, flow = view.delivers(planned), planned.flow
+    yield from (up, lease, delivered, again, sent, rtt, fallback)
+
+
+def _entries(view: View) -> Iterator[Metric]:
+    """Yield what the plan has for each allocation, what it delivers, and what is in the way."""
+    named = ["host", "allocation"]
+    about = "Payload that the plan has for it, bit/s."
+    planned = GaugeMetricFamily("headway_planned_bps", about, labels=[*named, "class"])
+    about = "Payload that was confirmed in the last second or so, bit/s."
+    rate = GaugeMetricFamily("headway_delivered_bps", about, labels=named)
+    about = "1 for what is in the way of more than is delivered."
+    hindrance = GaugeMetricFamily("headway_hindrance", about, labels=[*named, "hindrance"])
+    for entry in view.desired.entries:
+        seen, flow = view.delivers(entry), entry.flow
+        planned.add_metric([flow.host, flow.name, flow.flow_class], entry.payload_bps)
         rate.add_metric([flow.host, flow.name], seen.delivered_bps)
         if seen.hindrance is not None:
             hindrance.add_metric([flow.host, flow.name, seen.hindrance], 1)
-    yield from (up, lease, delivered, again, sent, rtt, fallback, rate, hindrance)
+    yield from (planned, rate, hindrance)
+
+
+def _certificates(dependencies: Dependencies) -> Iterator[Metric]:
+    about = "When the certificate of the host's agent ends, Unix time."
+    ends = GaugeMetricFamily("headway_agent_certificate_ends_seconds", about, labels=["host"])
+    for host, end_s in dependencies.certificates().items():
+        ends.add_metric([host], end_s)
+    yield ends
 
 
 def _drift(view: DriftView) -> Iterator[Metric]:

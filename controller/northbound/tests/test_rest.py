@@ -244,6 +244,40 @@ def test_metrics_show_agents_their_counters_and_the_switches(client, site):
     assert found("switch_connected", "ls1") == 1
 
 
+def test_metrics_say_what_is_not_well_by_kind_and_place_as_healthz_does(client, site):
+    site.wire()
+    site.attach_all()
+    found = metrics(client)
+    assert (found("healthy"), found("troubles", "port", "")) == (1, 0)
+    assert client.get("/healthz").status_code == 200
+    site.port_said(1, 1, is_live=False)
+    site.reports.switch_up(0x99, "192.0.2.9:4711", {})
+    found = metrics(client)
+    assert (found("healthy"), found("troubles", "port", "ls1"), found("troubles", "port", "")) == (0, 1, 0)
+    assert client.get("/healthz").status_code == 503
+
+
+def test_what_strangers_and_promises_are_called_is_no_label(client, site):
+    site.wire()
+    client.post("/v1/announcements", json=IMAGE)
+    site.converge()
+    for dpid in (0x98, 0x99):
+        site.reports.switch_up(dpid, "192.0.2.9:4711", {})
+    site.reports.host_down("base20")
+    found = metrics(client)
+    assert (found("troubles", "switch-unknown", ""), found("troubles", "announcement", "")) == (2, 1)
+    assert found("troubles", "announcement", "image") is None
+
+
+def test_metrics_show_what_is_planned_beside_what_is_delivered_and_when_certificates_end(site):
+    dependencies = dependencies_of(site, certificates=lambda: {"base20": 1_790_000_000.0})
+    found = metrics(TestClient(api(dependencies, all_may(lambda: datetime.now(UTC)))))
+    entry = next(e for e in site.value.desired.plan.entries if e.flow.host == "base23")
+    assert found("planned_bps", "base23", entry.flow.name, entry.flow.flow_class) == entry.payload_bps > 0
+    assert found("delivered_bps", "base23", entry.flow.name) == 0
+    assert found("agent_certificate_ends_seconds", "base20") == 1_790_000_000
+
+
 def test_two_apis_in_one_process_count_apart(client, site):
     client.post("/v1/announcements", json=IMAGE)
     assert metrics(client)("decisions_total", "granted", "announcement") == 1
