@@ -51,6 +51,11 @@ class View:
     calendar_off_us: int
     started_us: int
 
+    @property
+    def in_force(self) -> bool:
+        """Whether the plan that is wanted is in force in the switches."""
+        return self.installed is not None and self.installed.epoch == self.desired.epoch
+
     def delivers(self, entry: Entry) -> EntryProgress:
         """Return what an entry of the plan delivers."""
         return self.hosts[entry.flow.host].delivers(entry.flow.name, self.started_us)

@@ -52,6 +52,8 @@ def _health(view: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> Itera
     """Yield what ``/healthz`` says: whether all is well, and what is not, by its kind."""
     is_well = render.health(view, troubles, unsaved_us)["ok"]
     yield GaugeMetricFamily("headway_healthy", "1 if /healthz is ok.", value=is_well)
+    about = "1 if the plan that is wanted is in force in the switches, and no step of it fails."
+    yield GaugeMetricFamily("headway_plan_in_force", about, value=view.in_force and not view.error)
     about = "What is not well, by its kind, and by the switch, circuit or host that it is at."
     family = GaugeMetricFamily("headway_troubles", about, labels=["kind", "place"])
     counted = Counter((t.kind, "" if t.kind in NAMELESS else t.place) for t in troubles)

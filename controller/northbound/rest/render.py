@@ -119,10 +119,9 @@ def burst(value: PortBurst) -> BurstOut:
 
 def health(value: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> HealthOut:
     """Return whether the desired plan is in force in the switches and all that is promised is carried; if not, why."""
-    in_force = value.installed is not None and value.installed.epoch == value.desired.epoch
     missing = [name for name, state in value.hosts.items() if not state.connected]
     waiting = [n for n, s in value.hosts.items() if s.connected and s.confirmed_epoch != s.sent_epoch]
-    behind = [] if in_force else [f"plan {value.desired.epoch} is not in force in the switches yet"]
+    behind = [] if value.in_force else [f"plan {value.desired.epoch} is not in force in the switches yet"]
     reasons = [*([value.error] if value.error else behind), *map(str, troubles)]
     return {
         "ok": not reasons,

@@ -257,6 +257,17 @@ def test_metrics_say_what_is_not_well_by_kind_and_place_as_healthz_does(client, 
     assert client.get("/healthz").status_code == 503
 
 
+def test_metrics_say_whether_the_plan_that_is_wanted_is_in_force(client, site):
+    site.switches.gone = True
+    client.post("/v1/announcements", json=IMAGE)
+    site.use_cases.tick()
+    site.convergence.step()
+    assert metrics(client)("plan_in_force") == metrics(client)("healthy") == 0
+    site.switches.gone = False
+    site.converge()
+    assert metrics(client)("plan_in_force") == 1
+
+
 def test_what_strangers_and_promises_are_called_is_no_label(client, site):
     site.wire()
     client.post("/v1/announcements", json=IMAGE)
