@@ -66,6 +66,8 @@ install: .venv/.installed
 	$(call installed,$(TEST_PACKAGES))
 	@echo "== packages of Python for checks and tests, into .venv"
 	.venv/bin/pip install -q --disable-pip-version-check -e '.[controller,emulation,test]'
+	@echo "== promtool and prometheus of Debian's package, into .venv"
+	test -x .venv/bin/promtool || contrib/prometheus/unpack .venv/bin
 	@touch $@
 
 bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
