@@ -23,7 +23,7 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test test-all check paper paper-quick install bpf packages client lock clean
+.PHONY: demo test test-all check paper paper-quick install bpf packages client dashboards lock clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
 	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
@@ -79,6 +79,9 @@ packages: install  ## Debian packages (agent, controller, command), wheel and sd
 
 client: install  ## the typed part of the Python client, anew from the API's description: headway/
 	$(PYTHON) contrib/api_client.py
+
+dashboards: install  ## Grafana's, anew: contrib/grafana/
+	$(PYTHON) contrib/grafana/dashboards.py
 
 lock: install  ## the versions and hashes of PyPI's packages in them, anew: contrib/packaging/locks/
 	$(PYTHON) contrib/packaging/lock.py

@@ -1,0 +1,1 @@
+"""What Grafana needs to show a site."""
