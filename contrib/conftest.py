@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape
-from controller.northbound.tests.site import api_of
+from controller.northbound.access import all_may
+from controller.northbound.api import api
+from controller.northbound.tests.site import dependencies_of
 from controller.tests.fakes import image, ready_site
 from hostagent.agent.metrics import StatusCollector
 from hostagent.agent.status import Identity, Sight, status_from
@@ -39,8 +42,8 @@ def prometheus():
     return program("prometheus")
 
 
-def busy_site():
-    """A site that has something to say under every name: drift, a fallback, a reservation, a transfer under way."""
+def busy_api():
+    """The API of a site that has something to say under every name: drift, a fallback, promises, a certificate."""
     site = ready_site()
     lost = Deviation(DriftKind.FLOW, Shape.MISSING, "rule", outcome=Outcome.REPAIRED)
     site.switches.found["ls1"] = [Compared({DriftKind.FLOW: 9}, (lost,))] * 2
@@ -49,25 +52,30 @@ def busy_site():
     site.converge()
     counters = EntryTelemetry("image/base20", 1, 1, 5_000, 40, 3, 180_000, "loss")
     site.reports.host_telemetry("base20", Telemetry(site.value.desired.plan.epoch, 250, (counters,)))
-    return site
+    app = api(
+        dependencies_of(site, certificates=lambda: {"base20": 1_790_000_000.0}), all_may(lambda: datetime.now(UTC))
+    )
+    TestClient(app).post(
+        "/v1/reservations", json={"from": "la-serena", "to": "champaign", "rate": "1Mbps", "duration_s": 60}
+    )
+    return app
 
 
-def agent_collector():
-    """What an agent exports that holds one allocation."""
+def agent_status():
+    """What an agent says that holds one allocation."""
     urgent = Allocation("urgent/base20", FlowClass.URGENT, ip_network("192.0.2.0/24"), 800_000_000, 14_000)
     counters = Telemetry(7, 3000, (EntryTelemetry(urgent.name, 4, 2, 7, 9, 1, 180_000, ""),))
     seen = Sight(0, counters, allocations=(urgent,), lease_ms=3000, controller="192.0.2.9:50051", attached_s=1)
     who = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
-    return StatusCollector(lambda: status_from(who, (seen,), 0))
+    return status_from(who, (seen,), 0)
 
 
 @pytest.fixture(scope="session")
 def exported():
     """By metric that a site really exports, the labels that Prometheus will see it with."""
     agent = CollectorRegistry()
-    agent.register(agent_collector())
-    client = TestClient(api_of(busy_site()))
-    client.post("/v1/reservations", json={"from": "la-serena", "to": "champaign", "rate": "1Mbps", "duration_s": 60})
+    agent.register(StatusCollector(agent_status))
+    client = TestClient(busy_api())
     known = {"up": {"job", "instance", "host"}, "node_memory_MemTotal_bytes": {"job", "instance", "host"}}
     for text in (client.get("/metrics").text, generate_latest(agent).decode()):
         for family in text_string_to_metric_families(text):
