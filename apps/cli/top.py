@@ -14,7 +14,7 @@ import typer
 from apps.cli import base, options, top_frame
 
 if TYPE_CHECKING:
-    from apps.cli.top_frame import Seen
+    from apps.cli.top_frame import TopLook
     from headway.client import Client
 
 app = typer.Typer()
@@ -55,7 +55,7 @@ def top(
             _followed(controller, first, interval)
 
 
-def look(controller: "Client") -> "Seen":
+def look(controller: "Client") -> "TopLook":
     """Return how things stand now."""
     state = ["promised", "under-way", "late"]
     page = controller.list_announcements(limit=MOST_ANNOUNCEMENTS, state=state)  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def look(controller: "Client") -> "Seen":
     }
 
 
-def _streamed(controller: "Client", first: "Seen", interval_s: float) -> None:
+def _streamed(controller: "Client", first: "TopLook", interval_s: float) -> None:
     """Print a line of JSON for each look, until interrupted."""
     try:
         typer.echo(json.dumps(first))
@@ -78,7 +78,7 @@ def _streamed(controller: "Client", first: "Seen", interval_s: float) -> None:
         raise typer.Exit from None
 
 
-def _followed(controller: "Client", first: "Seen", interval_s: float) -> None:
+def _followed(controller: "Client", first: "TopLook", interval_s: float) -> None:
     """Show look after look on the whole terminal, until q; a controller that does not answer is waited for."""
     from rich.live import Live
 

@@ -19,7 +19,7 @@ UP = "up"
 STATES = {"late": "[red]! late[/red]", "under-way": "under way", "promised": "○ promised"}
 
 
-class Seen(TypedDict):
+class TopLook(TypedDict):
     """How things stand at one moment, as the API says it."""
 
     needs: "NeedsOut"
@@ -28,7 +28,7 @@ class Seen(TypedDict):
     announcements: "list[AnnouncementOut]"
 
 
-def drawn(seen: Seen, silent: str, columns: int) -> "Group":
+def drawn(seen: TopLook, silent: str, columns: int) -> "Group":
     """Return what a terminal shows.
 
     Args:
@@ -46,7 +46,7 @@ def drawn(seen: Seen, silent: str, columns: int) -> "Group":
     return Group(*parts, Text(""), hint)
 
 
-def printed(seen: Seen) -> None:
+def printed(seen: TopLook) -> None:
     """Print one look."""
     for line in headline(seen["needs"], ""):
         show(line)
@@ -71,7 +71,7 @@ def headline(needs: "NeedsOut", silent: str) -> list[str]:
     return lines
 
 
-def tables(seen: Seen, columns: int) -> "Iterator[Table]":
+def tables(seen: TopLook, columns: int) -> "Iterator[Table]":
     """Yield the classes of each circuit, the flows, and the announcements under way."""
     yield _classes(seen)
     if seen["plan"]["desired"]["allocations"]:
@@ -97,7 +97,7 @@ def _delivered_bps(entry: "AllocationOut") -> int:
     return progress["delivered_bps"] if progress else 0
 
 
-def _classes(seen: Seen) -> "Table":
+def _classes(seen: TopLook) -> "Table":
     """Return the table of circuits: each direction that somebody uses, class by class."""
     table = _table("circuit", "line", "direction", "class", ">planned", ">delivered", "")
     sums, links = by_class(seen["plan"]), seen["plan"]["desired"]["links"]
@@ -118,7 +118,7 @@ def _classes(seen: Seen) -> "Table":
     return table
 
 
-def _flows(seen: Seen, *, is_wide: bool) -> "Table":
+def _flows(seen: TopLook, *, is_wide: bool) -> "Table":
     """Return the table of flows; those that have least of what is planned first."""
     table = _table("flow", "class", ">planned", ">delivered", "in the way", *(["path", "since"] if is_wide else []))
     entries = seen["plan"]["desired"]["allocations"]

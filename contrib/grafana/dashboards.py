@@ -30,7 +30,7 @@ WIDE, HALF, SMALL = 24, 12, 3  # Grafana's columns: 24 in all
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PanelLook:
     """A panel.
 
     Attributes:
@@ -108,7 +108,7 @@ class Board:
     name: str
     about: str
     variables: Mapping[str, str]
-    looks: tuple[Look, ...]
+    looks: tuple[PanelLook, ...]
 
     def built(self) -> dashboard.Dashboard:
         """Return it as Grafana has it."""
