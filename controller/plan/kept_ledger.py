@@ -24,12 +24,18 @@ class LedgerPart:
         reservations: by name, as they are now.
         announcements: by name, as they are now; None for one that is gone.
         ended: announcements that have ended, by number, as they are now.
+        before: the reservations as they were in the part before, or in the store; None for a new one.
+        announcements_before: likewise.
+        ended_before: likewise; None for one that has ended now.
     """
 
     number: int
     reservations: Mapping[str, Reservation]
     announcements: Mapping[str, Announcement | None]
     ended: Mapping[int, EndedAnnouncement]
+    before: Mapping[str, Reservation | None]
+    announcements_before: Mapping[str, Announcement | None]
+    ended_before: Mapping[int, EndedAnnouncement | None]
 
 
 class KeptLedger(Ledger):
@@ -45,11 +51,13 @@ class KeptLedger(Ledger):
         """Return, once, what has changed since the last call; ``decided``: by somebody's wish, not by the clock."""
         self._parts += 1
         number = self._parts
+        before = (self._unsaved.before(), self._unsaved_announcements.before(), self.ended.unsaved.before())
         return LedgerPart(
             number,
             {name: r for name, r in self._unsaved.handed_over(number, decided=decided).items() if r is not None},
             self._unsaved_announcements.handed_over(number, decided=decided),
             {n: e for n, e in self.ended.unsaved.handed_over(number, decided=decided).items() if e is not None},
+            *before,
         )
 
     @property

@@ -20,6 +20,7 @@ class Unsaved(Generic[K, V]):
 
     def __init__(self) -> None:
         self._fresh: dict[K, V | None] = {}  # not handed over yet
+        self._before: dict[K, V | None] = {}  # the same, as it was before
         self._saved: dict[K, V | None] = {}  # what is saved of that which has changed since
         self._last: dict[K, int] = {}  # the part with the last change
         self._decided: dict[K, int] = {}  # the part with the last decision
@@ -27,15 +28,20 @@ class Unsaved(Generic[K, V]):
     def put(self, name: K, before: V | None, after: V | None) -> None:
         """Note a change."""
         self._saved.setdefault(name, before)
+        self._before.setdefault(name, before)
         self._fresh[name] = after
 
     def __bool__(self) -> bool:
         """Return whether something has changed that was not handed over."""
         return bool(self._fresh)
 
+    def before(self) -> dict[K, V | None]:
+        """Return, of all that would be handed over now, what was handed over (or was there) before it."""
+        return {name: self._before[name] for name in self._fresh}
+
     def handed_over(self, number: int, *, decided: bool) -> dict[K, V | None]:
         """Return, once, what has changed since the last call."""
-        part, self._fresh = self._fresh, {}
+        part, self._fresh, self._before = self._fresh, {}, {}
         self._last.update(dict.fromkeys(part, number))
         if decided:
             self._decided.update(dict.fromkeys(part, number))
@@ -72,6 +78,7 @@ class Unsaved(Generic[K, V]):
             del self._saved[name]
             self._last.pop(name, None)
             self._fresh.pop(name, None)
+            self._before.pop(name, None)
         return undecided
 
     def of_clock(self) -> dict[K, V | None]:
