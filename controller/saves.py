@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from controller.asker import CONTROLLER, present_asker
+from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.state.guard import GuardedState
-from controller.store import Changes, PurchaseRow, Store, StoredRows, StoreFailed
+from controller.store import Changes, PurchaseRow, SaveRecord, Store, StoredRows, StoreFailed
 from controller.store.announcements import announcement_of, announcement_text
 
 T = TypeVar("T")
@@ -68,12 +70,29 @@ class Saves:
             reservations=tuple(part.reservations.values()),
             announcements=bodies,
             ended=tuple(part.ended.values()),
+            record=self._record(part, decided=decided),
         )
         saved = self._store.save(changes)
         saved.add_done_callback(partial(self._heard, ledger, part, tuple(tells), told))
         if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock
         return told
+
+    def _record(self, part: LedgerPart, *, decided: bool) -> SaveRecord | None:
+        """Return what is to be remembered of a part: who has asked for it, and what was before; None if for nothing."""
+        if not (part.reservations or part.announcements or part.ended):
+            return None
+        before, announced = part.before, part.announcements_before
+        kept: list[tuple[Announcement | None, Announcement]] = [
+            (announced[name], known) for name, known in part.announcements.items() if known is not None
+        ]
+        return SaveRecord(
+            present_asker() if decided else CONTROLLER,
+            self._state.now_us(),
+            tuple((before[name], known) for name, known in part.reservations.items()),
+            tuple(kept),
+            tuple(ended for number, ended in part.ended.items() if part.ended_before[number] is None),
+        )
 
     def hand_over_clock(self, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
         """Hand over what the clock has done; while the store fails it waits in the ledger until that is over."""

@@ -1,5 +1,8 @@
 """What outlives the process: reservations, announcements and purchases, in SQLite or PostgreSQL."""
 
+from controller.store.chain import BEGINNING, ChainEnd, ChainRow
+from controller.store.changed import RefusedWish, SaveRecord
+from controller.store.changes import ChangeQuery
 from controller.store.ended import EndedQuery
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer, UrlNotUsable
 from controller.store.history import EndedKind, HistoryItem
@@ -8,7 +11,11 @@ from controller.store.rows import Changes, PurchaseRow, StoredRows
 from controller.store.store import Store
 
 __all__ = [
+    "BEGINNING",
     "WINDOW_ROWS",
+    "ChainEnd",
+    "ChainRow",
+    "ChangeQuery",
     "Changes",
     "EndedKind",
     "EndedQuery",
@@ -16,6 +23,8 @@ __all__ = [
     "PastPage",
     "PastQuery",
     "PurchaseRow",
+    "RefusedWish",
+    "SaveRecord",
     "Store",
     "StoreBusy",
     "StoreError",

@@ -15,6 +15,7 @@ from controller.store.backends import backend
 from controller.store.errors import NotRestorable, StoreFailed
 from controller.store.schema import VERSION_TABLE, migrate, revision
 from controller.store.tables import META, METADATA
+from controller.store.text import one_line
 from topology import __version__
 
 FORMAT = 1
@@ -63,7 +64,7 @@ def backed_up(url: str, rows: dict[str, int]) -> Iterator[str]:
         finally:
             source.drop(connection)
     except (SQLAlchemyError, OSError) as error:
-        raise StoreFailed(source.shown, _said(error)) from error
+        raise StoreFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
     finally:
         source.release()
 
@@ -88,7 +89,7 @@ def restore(url: str, lines: Iterable[str]) -> BackupCount:
         finally:
             target.drop(connection)
     except (SQLAlchemyError, OSError) as error:
-        raise StoreFailed(target.shown, _said(error)) from error
+        raise StoreFailed(target.shown, one_line(getattr(error, "orig", None) or error)) from error
     finally:
         target.release()
     return BackupCount(target.shown, rows)
@@ -152,7 +153,3 @@ def _read(line: str) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise NotRestorable("this is no backup of a store")
     return said
-
-
-def _said(error: Exception) -> str:
-    return "; ".join(str(getattr(error, "orig", None) or error).split("\n"))

@@ -12,6 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from controller.plan.lifecycle import ENDED
 from controller.store.backends import backend
+from controller.store.chain import BEGINNING, ChainRow, chained
+from controller.store.changed import remembered
+from controller.store.changes import CUT, LAST, change_row, cut, end_row, forgettable, next_end
 from controller.store.clock import SavedTime, time_of, time_text
 from controller.store.ended import ended_row, used_keys
 from controller.store.history import HIGHEST, EndedKind, forget, highest
@@ -27,6 +30,7 @@ from controller.store.rows import (
 from controller.store.schema import WRITTEN_BY, migrate
 from controller.store.tables import (
     ANNOUNCEMENTS,
+    CHANGES,
     ENDED_ANNOUNCEMENTS,
     ENDED_RESERVATIONS,
     META,
@@ -40,6 +44,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 TIME, PROOF = "time", "proof"
+_APPEND = insert(CHANGES)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
 
@@ -58,6 +63,7 @@ class Database:
         self.shown = self._backend.shown
         self._connection: Connection | None = None
         self._number = 0  # of what has ended last
+        self._chain = BEGINNING  # where it ends
         tables = (RESERVATIONS, ENDED_RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
         self._upserts = {table: self._backend.upsert(table) for table in tables}
 
@@ -79,6 +85,7 @@ class Database:
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
             self._number = max(self._number, highest(connection).number)
+            self._chain = next_end(connection)
 
     def close(self) -> None:
         """Let it go, with the lock."""
@@ -115,6 +122,18 @@ class Database:
                 self._put(META, [{"key": HIGHEST, "value": json.dumps(asdict(used))}])
             return count
 
+    def forget_changes(self, before_us: int, limit: int) -> int:
+        """Forget the oldest changes, as long as they are from before a time; return how many they were.
+
+        Where they ended is written down, so that the rest can be verified.
+        """
+        with self._connected().begin() as transaction:
+            end = forgettable(transaction.connection, before_us, limit)
+            if end is None:
+                return 0
+            self._put(META, [end_row(CUT, end)])
+            return cut(transaction.connection, end)
+
     def prove(self) -> None:
         """Write something that needs room, so that nobody takes a database for whole that is read-only or full."""
         with self._connected().begin():
@@ -130,6 +149,7 @@ class Database:
         """Write a batch in one transaction; once this returns, it outlives a crash of the machine."""
         bodies = {name: body for name, body in batch.announcements.items() if body is not None}
         bought = [purchase for purchase in batch.purchases.values() if purchase is not None]
+        changes = chained(self._chain, (row for record in batch.records for row in remembered(record)))
         with self._connected().begin():
             over = [r for r in batch.reservations.values() if r.state in ENDED]
             self._forget(RESERVATIONS, [r.reservation_id for r in over])
@@ -138,9 +158,16 @@ class Database:
             self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
+            self._append(changes)
             self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
             self._forget(PURCHASES, [name for name, purchase in batch.purchases.items() if purchase is None])
+        self._chain = changes[-1].end if changes else self._chain
+
+    def _append(self, changes: Sequence[ChainRow]) -> None:
+        if changes:
+            self._connected().execute(_APPEND, [change_row(row) for row in changes])
+            self._put(META, [end_row(LAST, changes[-1].end)])
 
     def _numbered(self, ended: Sequence[Row]) -> list[Row]:
         """Return rows with the numbers that come next."""

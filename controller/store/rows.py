@@ -10,6 +10,7 @@ from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
+from controller.store.changed import SaveRecord
 from controller.store.clock import SavedTime
 from controller.store.text import original, storable
 from topology.protocol import FlowClass
@@ -51,6 +52,7 @@ class Changes:
         purchases_gone: the names of those to forget, after the former.
         time: the calendar's, for the next controller.
         ended: announcements that have ended, or whose last counts have come since.
+        record: what is to be remembered of it, written in the same transaction; None for nothing.
     """
 
     reservations: tuple[Reservation, ...] = ()
@@ -59,6 +61,7 @@ class Changes:
     purchases_gone: tuple[str, ...] = ()
     time: SavedTime | None = None
     ended: tuple[EndedAnnouncement, ...] = ()
+    record: SaveRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """The last word about each thing that changes; None for what is gone.
+    """The last word about each thing that changes; None for what is gone. And every word about what is remembered.
 
     ``times`` has one, or none.
     """
@@ -92,11 +95,12 @@ class RowBatch:
     purchases: dict[str, PurchaseRow | None] = field(default_factory=dict)
     times: list[SavedTime] = field(default_factory=list)
     ended: dict[int, EndedAnnouncement] = field(default_factory=dict)
+    records: list[SaveRecord] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
         promises = self.reservations or self.announcements or self.ended
-        return bool(promises or self.purchases or self.times)
+        return bool(promises or self.purchases or self.times or self.records)
 
 
 def merged(many: Iterable[Changes]) -> RowBatch:
@@ -109,6 +113,7 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.purchases.update((name, None) for name in changes.purchases_gone)
         batch.times[:] = [changes.time] if changes.time else batch.times
         batch.ended.update((one.announcement.sequence, one) for one in changes.ended)
+        batch.records.extend([changes.record] if changes.record else ())
     return batch
 
 

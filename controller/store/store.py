@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,15 +15,12 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
-from controller.plan.ended import EndedAnnouncement
-from controller.plan.reservations import Reservation
 from controller.store.backends import backend
 from controller.store.clock import SavedTime
 from controller.store.database import Database
-from controller.store.ended import EndedQuery, found
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
-from controller.store.history import EndedKind, HistoryItem, history
-from controller.store.past import PastPage, PastQuery, past_one, past_page, past_with_key
+from controller.store.history import EndedKind
+from controller.store.questions import Questions
 from controller.store.rows import Changes, StoredRows, merged
 
 T = TypeVar("T")
@@ -45,7 +41,7 @@ class _Save:
     since_s: float
 
 
-class Store:
+class Store(Questions):
     """What outlives the process.
 
     After a failure, what is in the database may be less than what the caller believes, or more: a commit whose answer
@@ -140,46 +136,6 @@ class Store:
             except Exception as error:
                 raise StoreFailed(self.url, _why(error)) from error
 
-    def ended(self, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
-        """Return announcements that have ended, as they were saved.
-
-        Raises:
-            StoreFailed: they cannot be read within ``READ_WITHIN_S``.
-        """
-        return self._asked(partial(found, query=query))
-
-    def past(self, query: PastQuery) -> PastPage:
-        """Return reservations that have ended.
-
-        Raises:
-            StoreFailed: they cannot be read.
-        """
-        return self._asked(partial(past_page, query=query))
-
-    def past_one(self, reservation_id: str) -> Reservation | None:
-        """Return a reservation that has ended; None if there is none of this name.
-
-        Raises:
-            StoreFailed: it cannot be read.
-        """
-        return self._asked(partial(past_one, reservation_id=reservation_id))
-
-    def past_with_key(self, key: str) -> Reservation | None:
-        """Return the reservation that was made with an idempotency key and has ended; None if there is none.
-
-        Raises:
-            StoreFailed: it cannot be read.
-        """
-        return self._asked(partial(past_with_key, key=key))
-
-    def history(self, after: int, limit: int) -> tuple[HistoryItem, ...]:
-        """Return what has ended and has a higher number than ``after``, the lowest first.
-
-        Raises:
-            StoreFailed: it cannot be read.
-        """
-        return self._asked(partial(history, after=after, limit=limit))
-
     def forget(self, kind: EndedKind, before_us: int, limit: int) -> int:
         """Forget what has ended before a time, Unix time; return how many they were, at most ``limit``.
 
@@ -188,7 +144,16 @@ class Store:
         """
         return self._read(lambda: self._database.forget(kind, before_us, limit))
 
-    def _asked(self, question: Callable[[Connection], T]) -> T:
+    def forget_changes(self, before_us: int, limit: int) -> int:
+        """Forget the oldest changes, from before a time; return how many they were, at most ``limit``.
+
+        Raises:
+            StoreFailed: nothing was forgotten, or it is not certain.
+        """
+        return self._read(lambda: self._database.forget_changes(before_us, limit))
+
+    def asked(self, question: Callable[[Connection], T]) -> T:
+        """See :meth:`Questions.asked`."""
         return self._read(lambda: self._database.ask(question))
 
     def _read(self, ask: Callable[[], T]) -> T:

@@ -98,3 +98,23 @@ META = Table(
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
+
+CHANGES = Table(
+    "changes",
+    METADATA,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("at_us", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("old", Text),
+    Column("new", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Index("changes_at_us", "at_us"),
+    Index("changes_who", "who", "number"),
+    Index("changes_id", "id", "number"),
+)
+"""Who has changed what, when, from where; appended only. What ``hash`` is: :mod:`controller.store.chain`."""

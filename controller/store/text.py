@@ -24,3 +24,12 @@ def original(text: str) -> str:
     'a\\b'
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\" in text else text
+
+
+def one_line(error: object) -> str:
+    r"""Return what an error says, in one line.
+
+    >>> one_line("disk full\nHINT: buy another")
+    'disk full; HINT: buy another'
+    """
+    return "; ".join(str(error).split("\n"))

@@ -30,7 +30,8 @@ def of(*some: Reservation) -> Changes:
 
 def downgrade(connection: sa.Connection) -> None:
     """Make an empty database of today one of schema 0003, in which what had ended was among the others."""
-    connection.execute(sa.text("DROP TABLE ended_reservations"))
+    for table in ("ended_reservations", "changes"):
+        connection.execute(sa.DDL(f"DROP TABLE {table}"))
     for name in ("number", "key"):
         connection.execute(sa.DDL(f"DROP INDEX ended_announcements_{name}"))
     connection.execute(sa.text("ALTER TABLE ended_announcements DROP COLUMN number"))

@@ -1,0 +1,86 @@
+"""What a store is asked for: what has ended, and what is remembered of changes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from controller.plan.ended import EndedAnnouncement
+from controller.plan.reservations import Reservation
+from controller.store.chain import ChainEnd, ChainRow
+from controller.store.changes import ChangeQuery, changes, written_end
+from controller.store.ended import EndedQuery, found
+from controller.store.history import HistoryItem, history
+from controller.store.past import PastPage, PastQuery, past_one, past_page, past_with_key
+
+T = TypeVar("T")
+
+
+class Questions(ABC):
+    """A store as who only reads it knows it. Each question reads a bounded number of rows."""
+
+    @abstractmethod
+    def asked(self, question: Callable[[Connection], T]) -> T:
+        """Return the answer to a question, which changes nothing.
+
+        Raises:
+            StoreFailed: there is none in time (``READ_WITHIN_S``).
+        """
+
+    def ended(self, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
+        """Return announcements that have ended, as they were saved.
+
+        Raises:
+            StoreFailed: they cannot be read.
+        """
+        return self.asked(partial(found, query=query))
+
+    def past(self, query: PastQuery) -> PastPage:
+        """Return reservations that have ended.
+
+        Raises:
+            StoreFailed: they cannot be read.
+        """
+        return self.asked(partial(past_page, query=query))
+
+    def past_one(self, reservation_id: str) -> Reservation | None:
+        """Return a reservation that has ended; None if there is none of this name.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self.asked(partial(past_one, reservation_id=reservation_id))
+
+    def past_with_key(self, key: str) -> Reservation | None:
+        """Return the reservation that was made with an idempotency key and has ended; None if there is none.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self.asked(partial(past_with_key, key=key))
+
+    def history(self, after: int, limit: int) -> tuple[HistoryItem, ...]:
+        """Return what has ended and has a higher number than ``after``, the lowest first.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self.asked(partial(history, after=after, limit=limit))
+
+    def changes(self, query: ChangeQuery) -> tuple[ChainRow, ...]:
+        """Return what is remembered of changes, as it was stored.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        return self.asked(partial(changes, query=query))
+
+    def last_change(self) -> ChainEnd:
+        """Return number and hash of the last change that was written.
+
+        Raises:
+            StoreFailed: they cannot be read.
+        """
+        return self.asked(written_end)
