@@ -30,6 +30,7 @@ from controller.store import (
 from controller.store.clock import SavedTime
 from controller.store.schema import VERSION_TABLE
 from controller.store.tables import METADATA
+from controller.tests.changes_contract import ChangesContract
 from controller.tests.past_contract import ACK_S, PastContract, done, of
 from controller.tests.store_child import reservation
 from topology.protocol import FlowClass
@@ -88,7 +89,7 @@ def killed(child: subprocess.Popen[str]) -> list[str]:
     return rest.split()
 
 
-class StoreContract(PastContract):
+class StoreContract(PastContract, ChangesContract):
     """Inherit, give the fixtures ``url`` and ``broken``, and call it Test...."""
 
     @pytest.fixture
@@ -370,7 +371,7 @@ class StoreContract(PastContract):
 
     def test_a_database_with_somebody_elses_tables_stays_as_it_is(self, engine, url):
         with engine.begin() as connection:  # what is left stands in the way only after the first tables are made
-            for name in (VERSION_TABLE, "reservations", "announcements", "ended_announcements", "ended_reservations"):
+            for name in {VERSION_TABLE, *METADATA.tables} - {"purchases", "meta"}:
                 connection.execute(sa.DDL(f"DROP TABLE {name}"))
         with pytest.raises(StoreFailed, match=r"purchases.* already exists"):
             Store(url).open()

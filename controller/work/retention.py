@@ -1,41 +1,66 @@
-"""The thread that forgets what ended long ago, a little at a time, so that nobody who saves waits for it."""
+"""The thread that forgets what ended long ago, a little at a time, so that nobody who saves waits for it.
+
+It also says in the log where the chain of changes ends: a log that is kept elsewhere shows whether it was made anew.
+"""
+
+import structlog
 
 from controller.plan.deliveries import KEEP_US
 from controller.state.guard import GuardedState
-from controller.store import EndedKind, Store, StoreError
+from controller.store import BEGINNING, ChainEnd, EndedKind, Store, StoreError
 
 AT_ONCE = 500  # rows; a few milliseconds of the database
 PAUSE_S = 0.1
 AGAIN_S = 3_600.0
 
+log = structlog.get_logger()
+
 
 class Retention:
     """Deletes from the store; memory has had none of it for long.
 
-    ``retention_us``: how long reservations are kept after their end; None for ever. Announcements have a time of their
-    own.
+    ``retention_us``: how long reservations are kept after their end, and changes after they were made; None for ever.
+    Announcements have a time of their own.
     """
 
     def __init__(self, state: GuardedState, store: Store, retention_us: int | None) -> None:
         self._state = state
         self._store = store
         kept = {EndedKind.RESERVATION: retention_us, EndedKind.ANNOUNCEMENT: KEEP_US}
+        self._changes_us = retention_us
+        self._said: ChainEnd | None = None  # in the log
         self._kept_us = {kind: us for kind, us in kept.items() if us is not None}
 
     def run(self) -> None:
         """Work until the state says stop."""
         state = self._state
         while True:
-            wait_s = PAUSE_S if self.step() else AGAIN_S
+            more = self.step()
+            if not more:
+                self.say_last()
             with state.changed:
-                if state.changed.wait_for(lambda: state.stopping, timeout=wait_s):
-                    return
+                stops = state.changed.wait_for(lambda: state.stopping, timeout=PAUSE_S if more else AGAIN_S)
+            if stops:
+                self.say_last()
+                return
 
     def step(self) -> bool:
         """Forget some; return whether there may be more. What the store does not do now it does an hour later."""
         now_us = self._state.now_us()
         try:
             counts = [self._store.forget(kind, now_us - us, AT_ONCE) for kind, us in self._kept_us.items()]
+            if self._changes_us is not None:
+                counts.append(self._store.forget_changes(now_us - self._changes_us, AT_ONCE))
         except StoreError:  # whoever saves says so
             return False
         return AT_ONCE in counts
+
+    def say_last(self) -> None:
+        """Say in the log which change is the last one, and its hash; nothing if that is said."""
+        try:
+            last = self._store.last_change()
+        except StoreError:  # whoever saves says so
+            return
+        if last not in {self._said, BEGINNING}:
+            log.info("changes.last", number=last.number, hash=last.hash)
+            self._said = last

@@ -1,0 +1,75 @@
+"""Whether what is remembered of changes is as it was written: a look along the chain in the database itself.
+
+A controller may go on with it meanwhile.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from controller.store.backends import backend
+from controller.store.chain import ChainChecked, ChainEnd, ChainFault, ChainRow, checked
+from controller.store.changes import chain_row, cut_end, in_order, written_end
+from controller.store.errors import StoreFailed
+from controller.store.schema import revision
+from controller.store.text import one_line
+
+_AT_ONCE = 1_000  # rows
+
+
+def verified(url: str, noted: ChainEnd | None = None) -> ChainChecked:
+    """Return what a look along the chain has found, as everything was at one moment.
+
+    Args:
+        url: the store's.
+        noted: a row as somebody else has noted it, if it must be in the chain: all of which could be made anew.
+
+    Raises:
+        UrlNotUsable: the URL names no database that we can use.
+        StoreFailed: there is none of ours, or it cannot be read.
+    """
+    source = backend(url)
+    try:
+        connection = source.snapshot()
+        try:
+            with connection.begin():
+                if revision(connection) is None:
+                    raise StoreFailed(source.shown, "there is no store of a controller in it")
+                return _checked(connection, noted)
+        finally:
+            source.drop(connection)
+    except (SQLAlchemyError, OSError, ValueError, TypeError) as error:
+        raise StoreFailed(source.shown, one_line(getattr(error, "orig", None) or error)) from error
+    finally:
+        source.release()
+
+
+def _checked(connection: Connection, noted: ChainEnd | None) -> ChainChecked:
+    cut, seen = cut_end(connection), set[ChainEnd]()
+
+    def watched() -> Iterator[ChainRow]:
+        for row in _rows(connection):
+            if noted is not None and row.number == noted.number:
+                seen.add(row.end)
+            yield row
+
+    found = checked(watched(), cut, written_end(connection))
+    if noted is None or found.fault is not None or noted in seen or noted == cut:
+        return found
+    if noted.number < cut.number:
+        why = f"it is forgotten, as is all up to {cut.number}: name a later one"
+    elif seen:
+        why = "its hash is another one: all from there on, or from before, was made anew"
+    else:
+        why = f"it is missing: the last row is {found.end.number}"
+    return replace(found, fault=ChainFault(noted.number, why))
+
+
+def _rows(connection: Connection) -> Iterator[ChainRow]:
+    """Yield all rows in order; not all of them are in memory at once."""
+    after = -1
+    while rows := [chain_row(row) for row in connection.execute(in_order(after, _AT_ONCE))]:
+        yield from rows
+        after = rows[-1].number
