@@ -132,6 +132,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             state.now_us,
             sessions.dpids,
             audits.view,
+            store.changes,
             settings.names,
             hosts.certificates,
             OwnCertificates(settings.tls).found,

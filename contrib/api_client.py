@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 MADE = '"""Made from the API\'s description by contrib/api_client.py: {what}."""\n\n'
-PROMISES = ("/v1/reservations", "/v1/announcements", "/v1/availability", "/v1/history")
+PROMISES = ("/v1/reservations", "/v1/announcements", "/v1/availability", "/v1/history", "/v1/changes")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 KEY, MATCH = "Idempotency-Key", "If-Match"
 CACHED = "If-None-Match"  # the client keeps no answers

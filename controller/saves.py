@@ -14,8 +14,9 @@ from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
+from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
-from controller.store import Changes, PurchaseRow, SaveRecord, Store, StoredRows, StoreFailed
+from controller.store import Changes, PurchaseRow, RefusedWish, SaveRecord, Store, StoredRows, StoreFailed
 from controller.store.announcements import announcement_of, announcement_text
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class Saves:
     def __init__(self, state: GuardedState, store: Store) -> None:
         self._state = state
         self._store = store
+        self._refusals = RefusalQuota()
 
     @property
     def unsaved_us(self) -> int:
@@ -93,6 +95,14 @@ class Saves:
             tuple(kept),
             tuple(ended for number, ended in part.ended.items() if part.ended_before[number] is None),
         )
+
+    def remember_refused(self, wish: RefusedWish) -> None:
+        """Remember a wish that was refused, if its asker has not had too many lately. Nobody waits for that."""
+        asker, now_us = present_asker(), self._state.now_us()
+        unwritten = self._refusals.takes(asker.who, now_us)
+        if unwritten is not None:
+            refused = (replace(wish, unwritten=unwritten),)
+            self._store.save(Changes(record=SaveRecord(asker, now_us, refused=refused)))
 
     def hand_over_clock(self, tells: Sequence[Callable[[], None]] = ()) -> Future[None]:
         """Hand over what the clock has done; while the store fails it waits in the ledger until that is over."""

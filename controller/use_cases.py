@@ -27,7 +27,7 @@ from controller.saves import Saved, Saves
 from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
 from controller.state.guard import GuardedState
 from controller.state.moment import Circumstances, Moment
-from controller.store import Store
+from controller.store import RefusedWish, Store
 
 T = TypeVar("T")
 Tell = Callable[[], None]  # publishes an event
@@ -73,7 +73,8 @@ class UseCases:
                 if not new.key or memory == asked_at:
                     request = begun_now(asked(now_us), now_us)
                     check_request(state.site, ledger, request, now_us)
-                    return self._save_and_tell("reservation.held", new.reservation_id, ledger.hold(request, new))
+                    answer = ledger.hold(request, new)
+                    return self._save_and_tell("reservation.held", new.reservation_id, answer, request)
                 asked_at = memory  # what has left memory since is asked for again
             past = self._store.past_with_key(new.key)
 
@@ -132,9 +133,8 @@ class UseCases:
             if started and request.start_us != known.start_us:
                 raise NotAllowed("start", "it has begun, so its start cannot change any more")
             check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
-            return self._save_and_tell(
-                "reservation.changed", reservation_id, self._state.wished.ledger.change(reservation_id, request, now_us)
-            )
+            answer = self._state.wished.ledger.change(reservation_id, request, now_us)
+            return self._save_and_tell("reservation.changed", reservation_id, answer, request)
 
     def release(self, reservation_id: str, version: int | None = None) -> Saved[Reservation]:
         """Give a reservation back; one that is given back already stays so.
@@ -152,7 +152,7 @@ class UseCases:
             if known.state is ReservationState.RELEASED:
                 return self._save(known)
             released = self._state.wished.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
-            return self._save_and_tell("reservation.released", reservation_id, released)
+            return self._save(released, self._telling("reservation.released", reservation=reservation_id))
 
     def reservation(self, reservation_id: str) -> Reservation:
         """Return one.
@@ -223,7 +223,7 @@ class UseCases:
                 asked.fingerprint,
             )
             answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
-            return self._save_and_tell("announcement.promised", asked.announcement_id, answer)
+            return self._save_and_tell("announcement.promised", asked.announcement_id, answer, asked)
 
     def forget(self, announcement_id: str) -> Saved[EndedAnnouncement]:
         """Forget an announcement; its share goes back. What became of it is kept.
@@ -352,9 +352,10 @@ class UseCases:
             raise NotKnown("reservation", reservation_id, ())
         return known
 
-    def _save_and_tell(self, event: str, name: str, answer: T) -> Saved[T]:
+    def _save_and_tell(self, event: str, name: str, answer: T, asked: Request | AnnouncementRequest) -> Saved[T]:
         kind, _, _ = event.partition(".")
         if isinstance(answer, Refused):
+            self.saves.remember_refused(RefusedWish(f"{kind}.refused", name, answer.reason.value, asked))
             return self._save(answer, self._telling(f"{kind}.refused", why=str(answer), **{kind: name}))
         return self._save(answer, self._telling(event, **{kind: name}))
 

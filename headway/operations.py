@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         AvailabilityOut,
         FlowClass,
         HistoryPage,
+        RememberedPage,
         RenewalIn,
         ReservationChange,
         ReservationIn,
@@ -228,6 +229,29 @@ class Operations(Transport):
         """
         answer: HistoryPage = self.call(
             Asked("GET", "/v1/history", query={"limit": limit, "cursor": cursor}, repeatable=True)
+        )
+        return answer
+
+    def list_changes(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        id_: str | None = None,
+        who: str | None = None,
+        since: str | None = None,
+    ) -> RememberedPage:
+        """Return who has changed what, when and from where, a page at a time, in the order in which that was saved.
+
+        Each was written in the transaction that has changed it. Nothing comes before a cursor later.
+        """
+        answer: RememberedPage = self.call(
+            Asked(
+                "GET",
+                "/v1/changes",
+                query={"limit": limit, "cursor": cursor, "id": id_, "who": who, "since": since},
+                repeatable=True,
+            )
         )
         return answer
 

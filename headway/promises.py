@@ -1,6 +1,6 @@
 """Made from the API's description by contrib/api_client.py: reservations, announcements, availability."""
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 AnnouncementState = Literal["promised", "under-way", "late", "arrived", "released", "lapsed"]
 
@@ -171,6 +171,34 @@ Refusal = TypedDict(
         "free_bps": int | None,
         "at": str,
         "offers": list[OfferOut],
+    },
+)
+
+# A change of a reservation or an announcement.
+RememberedOut = TypedDict(
+    "RememberedOut",
+    {
+        "cursor": str,
+        "number": int,
+        "at": str,
+        "who": str,
+        "address": str,
+        "request_id": str,
+        "kind": str,
+        "id": str,
+        "old": dict[str, Any] | None,
+        "new": dict[str, Any],
+        "outcome": str,
+        "hash": str,
+    },
+)
+
+# Some changes, in the order in which they were saved.
+RememberedPage = TypedDict(
+    "RememberedPage",
+    {
+        "changes": list[RememberedOut],
+        "next": str | None,
     },
 )
 

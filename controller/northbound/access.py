@@ -3,6 +3,8 @@
 Both are known before a handler looks anything up, so that a refusal tells nothing of what exists.
 """
 
+import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +12,12 @@ from ipaddress import ip_address
 from urllib.parse import quote
 
 import structlog
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from controller.asker import Asker, asking
 from controller.northbound.gate import READS
 from controller.northbound.rest.answers import problem
 from controller.security.tokens import Principal, Role, Tokens
@@ -26,6 +29,9 @@ STATIC = "/static/"  # likewise
 SESSION = "/session"  # where a browser is given its token to keep, and forgets it
 COOKIE = "headway-token"
 PAGES = ("/reservations/", "/announcements/", "/hosts/", "/circuits/", "/switches/", "/transitions", "/events")
+CHANGES = "/v1/changes"  # what others do, and from where
+REQUEST_ID = "x-request-id"
+_GOOD_ID = re.compile(r"[\x21-\x7e]{1,64}")
 MADE_BY_RESERVE = frozenset({"/v1/reservations", "/v1/announcements"})
 
 
@@ -67,12 +73,25 @@ class Access:
         needed = role_needed(scope["method"], scope["path"])
         shown = headers.getlist("authorization") or _kept(scope["method"], headers)
         who = principal(self._rules, shown, client[0] if client else "")
+        asker = Asker(who.name if who else "nobody", client[0] if client else "unix", _request_id(headers))
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[REQUEST_ID] = asker.request_id
+            await send(message)
+
         if needed is None or (who is not None and who.role.includes(needed)):
             scope.setdefault("state", {})["principal"] = who
-            await self._app(scope, receive, send)
+            with asking(asker):
+                await self._app(scope, receive, named)
             return
-        address = client[0] if client else "unix"
-        log.info("access.refused", who=who.name if who else None, address=address, needs=needed.value)
+        log.info(
+            "access.refused",
+            who=who.name if who else None,
+            address=asker.address,
+            needs=needed.value,
+            request=asker.request_id,
+        )
         if who is None and scope["method"] in READS and (scope["path"] == "/" or scope["path"].startswith(PAGES)):
             answer: Response = RedirectResponse(f"/login?to={quote(scope['path'])}", 303)
         elif who is None:
@@ -83,7 +102,7 @@ class Access:
         else:
             detail = f'this needs the role "{needed}", yours is "{who.role}"'
             answer = problem(403, "role-missing", detail, {"needs": needed, "has": who.role})
-        await answer(scope, receive, send)
+        await answer(scope, receive, named)
 
 
 def role_needed(method: str, path: str) -> Role | None:
@@ -95,11 +114,19 @@ def role_needed(method: str, path: str) -> Role | None:
     >>> role_needed("GET", "/v1/plan"), role_needed("POST", "/v1/reservations/any/commit"), role_needed("GET", "/docs")
     (<Role.READ: 'read'>, <Role.OPERATE: 'operate'>, None)
     """
+    if path == CHANGES:
+        return Role.ADMIN
     if path == SESSION:
         return None
     if method in READS:
         return None if path in FOR_ALL or path.startswith(STATIC) else Role.READ
     return Role.RESERVE if method == "POST" and path in MADE_BY_RESERVE else Role.OPERATE
+
+
+def _request_id(headers: Headers) -> str:
+    """Return the name of a request: its client's, or one that is made up."""
+    said = headers.get(REQUEST_ID, "")
+    return said if _GOOD_ID.fullmatch(said) else secrets.token_hex(8)
 
 
 def _kept(method: str, headers: Headers) -> list[str]:

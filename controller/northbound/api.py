@@ -22,6 +22,7 @@ from controller.northbound.page.needs_view import NeedsView
 from controller.northbound.page.pages import Pages
 from controller.northbound.rest.announcements import Announcements
 from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.rest.changes import ChangesMade
 from controller.northbound.rest.drift import Drift
 from controller.northbound.rest.history import History
 from controller.northbound.rest.reservations import Reservations
@@ -67,6 +68,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         Reservations(dependencies, decisions).routes(),
         Announcements(dependencies, decisions).routes(),
         History(dependencies).routes(),
+        ChangesMade(dependencies).routes(),
         Views(dependencies).routes(),
         Drift(dependencies).routes(),
         NeedsView(shown.watch).routes(),

@@ -9,6 +9,7 @@ from controller.events import Events
 from controller.reports import Reports
 from controller.reserved import Reserved
 from controller.security.own_certificates import EndingCertificate
+from controller.store import ChainRow, ChangeQuery
 from controller.use_cases import UseCases
 from topology.network import Network
 
@@ -27,6 +28,7 @@ class Dependencies:
         now_us: the clock, Unix time.
         connected: the dpids of the switches that are connected now.
         drift: what audits have seen.
+        changes: what is remembered of changes; raises StoreFailed if it cannot be read.
         names: by which the API may be asked for, beside addresses and localhost.
         certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
         own_certificates: the controller's and its authority's, with when they end.
@@ -41,6 +43,7 @@ class Dependencies:
     now_us: Callable[[], int]
     connected: Callable[[], frozenset[int]]
     drift: Callable[[], DriftView]
+    changes: Callable[[ChangeQuery], tuple[ChainRow, ...]]
     names: frozenset[str] = frozenset()
     certificates: Callable[[], Mapping[str, float]] = dict
     own_certificates: Callable[[], tuple[EndingCertificate, ...]] = tuple

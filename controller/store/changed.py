@@ -15,6 +15,7 @@ from controller.store.chain import Remembered
 from controller.store.text import storable
 
 DONE = "done"
+MOST_ASKED = 4_096  # characters of what was refused
 # Not the names of requests, which are their owners' secrets; nor what is said by the row itself.
 _NOT_KEPT = {"reservation_id", "sequence", "changed_us", "key", "fingerprint"}
 _RESERVATION = tuple(field.name for field in fields(Reservation) if field.name not in _NOT_KEPT)
@@ -30,13 +31,15 @@ class RefusedWish:
         kind: ``reservation.refused`` or ``announcement.refused``.
         id: of what it was to be, or to be changed.
         outcome: why, as the problem's type says.
-        asked: the values.
+        asked: a dataclass.
+        unwritten: how many refusals of the same principal were not remembered before this one.
     """
 
     kind: str
     id: str
     outcome: str
-    asked: Mapping[str, Any]
+    asked: Any
+    unwritten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def remembered(record: SaveRecord) -> Iterator[Remembered]:
         values = _TEXT.encode({"state": "promised"}), _TEXT.encode(became)
         yield row(ended.ended_us, f"announcement.{ended.ending}", known.announcement_id, values)
     for wish in record.refused:
-        yield row(record.at_us, wish.kind, wish.id, (None, _TEXT.encode(wish.asked)), wish.outcome)
+        yield row(record.at_us, wish.kind, wish.id, (None, _asked(wish)), wish.outcome)
 
 
 def reservation_kind(before: Reservation | None, now: Reservation) -> str:
@@ -123,6 +126,14 @@ def _announcement(known: Announcement | None) -> dict[str, Any] | None:
         "pool": known.pool,
         "promised_us": known.promised_us,
     }
+
+
+def _asked(wish: RefusedWish) -> str:
+    """Return what was refused, with what was refused before and not written."""
+    more = {"unwritten": wish.unwritten} if wish.unwritten else {}
+    values = {name: value for name, value in asdict(wish.asked).items() if name not in _NOT_KEPT}
+    text = _TEXT.encode(values | more)
+    return text if len(text) <= MOST_ASKED else _TEXT.encode({"characters": len(text)} | more)
 
 
 def _compared(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> tuple[str | None, str]:

@@ -9,7 +9,8 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.store import PastQuery, StoreFailed
+from controller.store import ChangeQuery, PastQuery, StoreFailed
+from controller.store.verify import verified
 from controller.tests.fakes import START_US, FakeSite, image
 from controller.work.recovery import Recovery
 from mininet_tests.testing.eventually import eventually
@@ -284,3 +285,33 @@ def test_a_store_that_hangs_does_not_keep_the_process_from_ending(tmp_path, monk
     assert time.monotonic() - began_s < 10
     assert isinstance(waiting.exception(5), StoreFailed)
     site.answers()
+
+
+def remembered(site):
+    """What is remembered of changes, and whether the chain is whole."""
+    assert verified(site.store.url).fault is None
+    return [(row.change.kind, row.change.id) for row in site.store.changes(ChangeQuery(limit=100))]
+
+
+def test_what_could_not_be_saved_is_not_remembered_and_what_comes_later_is(site):
+    site.hangs()
+    waiting = [hold(site).saved, site.use_cases.commit("r").saved]
+    for saved in waiting:
+        with pytest.raises(StoreFailed):
+            saved.result(5)
+    site.answers()
+    recovered(site)
+    kept = stored(site)
+    assert [name for kind, name in remembered(site) if kind == "reservation.held"] == list(kept)
+    committed(site, "next")
+    assert remembered(site)[-2:] == [("reservation.held", "next"), ("reservation.committed", "next")]
+
+
+def test_what_was_saved_unheard_is_remembered_once(site):
+    site.hangs_after = True
+    site.hangs()
+    with pytest.raises(StoreFailed):
+        hold(site).saved.result(5)
+    site.answers()
+    recovered(site)
+    assert (list(stored(site)), remembered(site)) == (["r"], [("reservation.held", "r")])

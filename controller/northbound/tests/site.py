@@ -36,6 +36,7 @@ def dependencies_of(site: FakeSite, **others) -> Dependencies:
         now_us=site.clock,
         connected=lambda: frozenset(switch.dpid for switch in network.switches),
         drift=site.audits.view,
+        changes=site.store.changes,
         names=frozenset({"testserver"}),  # as Starlette's client asks
     )
     return replace(found, **others)
