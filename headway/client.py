@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headway.operations import Operations
 
 if TYPE_CHECKING:
-    from headway.promises import AnnouncementOut, EndedOut, ReservationOut
+    from headway.promises import AnnouncementOut, EndedOut, RememberedOut, ReservationOut
 
 PAGE = 1000
 
@@ -49,6 +49,16 @@ class Client(Operations):
         while True:
             page = self.list_history(limit=PAGE, cursor=cursor)
             yield from page["ended"]
+            cursor = page["next"]
+            if cursor is None:
+                return
+
+    def all_changes(self, **which: Any) -> Iterator[RememberedOut]:
+        """Yield who has changed what, page after page; ``which`` is as in :meth:`list_changes`."""
+        cursor: str | None = which.pop("cursor", None)
+        while True:
+            page = self.list_changes(limit=PAGE, cursor=cursor, **which)
+            yield from page["changes"]
             cursor = page["next"]
             if cursor is None:
                 return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headway.client import Client
     from headway.promises import AnnouncementOut, ReservationOut
 
-EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_NOT_CARRIED = 1, 2, 3, 4
+EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_NOT_CARRIED, EXIT_BROKEN = 1, 2, 3, 4, 5
 
 
 def stop(message: str, code: int) -> NoReturn:

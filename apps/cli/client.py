@@ -10,6 +10,7 @@ from apps.cli import (
     change,
     events,
     export,
+    history,
     reservations,
     reserve,
     show,
@@ -17,5 +18,18 @@ from apps.cli import (
 )
 
 app = typer.Typer()
-for _part in (reserve, reservations, change, availability, announce, announcements, show, top, bursts, events, export):
+for _part in (
+    reserve,
+    reservations,
+    change,
+    availability,
+    announce,
+    announcements,
+    show,
+    top,
+    bursts,
+    events,
+    export,
+    history,
+):
     app.registered_commands += _part.app.registered_commands

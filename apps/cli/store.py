@@ -35,7 +35,7 @@ def backup(file: File, config: Config = USUAL, store: Url = None) -> None:
     rows: dict[str, int] = {}
     try:
         with _written(file) as out:
-            for line in backed_up(_url(config, store), rows):
+            for line in backed_up(url_of(config, store), rows):
                 out.write(line)
     except (StoreError, OSError) as error:
         base.stop(str(error), base.EXIT_FAILED)
@@ -55,7 +55,7 @@ def restore(file: File, config: Config = USUAL, store: Url = None) -> None:
 
     try:
         with sys.stdin if file == STDOUT else file.open(encoding="utf-8") as lines:
-            done = restored(_url(config, store), lines)
+            done = restored(url_of(config, store), lines)
     except UnicodeDecodeError:
         base.stop(f"{file}: this is no backup of a store", base.EXIT_FAILED)
     except (StoreError, OSError) as error:
@@ -63,7 +63,7 @@ def restore(file: File, config: Config = USUAL, store: Url = None) -> None:
     typer.echo(f"{done.shown}: {_counted(done.rows)}")
 
 
-def _url(config: Path, store: str | None) -> str:
+def url_of(config: Path, store: str | None) -> str:
     """Return the store's URL; of a configuration nothing else need be right."""
     if store is not None:
         return store

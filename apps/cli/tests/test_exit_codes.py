@@ -27,6 +27,7 @@ COMMANDS = {
     "top": ("top", "--once"),
     "events": ("events",),
     "export": ("export",),
+    "history": ("history",),
 }
 
 

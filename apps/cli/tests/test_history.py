@@ -1,0 +1,122 @@
+"""``headway history``: against an API of a site without switches, and along the chain in a database."""
+
+import doctest
+import json
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import CliRunner
+
+from apps.cli import history
+from apps.main import app
+from controller.store import Store
+from controller.tests.changes_contract import recorded
+from controller.tests.fakes import image
+from controller.tests.past_contract import done
+from controller.tests.store_child import reservation
+
+ENDS = ("--from", "la-serena", "--to", "champaign")
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """Nothing is waited for."""
+    monkeypatch.setattr("headway.transport.WAITS_S", ())
+
+
+@pytest.fixture
+def database(tmp_path):
+    """The path of a store with five changes, and the last of them."""
+    path = tmp_path / "headway.db"
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    for n in range(1, 6):
+        done(store, recorded(reservation(n)))
+    last = store.last_change()
+    store.close()
+    return path, last
+
+
+def verify(path, *arguments):
+    """Verify; return exit code, standard output, standard error."""
+    ended = CliRunner().invoke(app, ("history", "--verify", "--store", f"sqlite:///{path}", *arguments))
+    return ended.exit_code, ended.stdout, ended.stderr
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(history).failed == 0
+
+
+def test_all_versions_of_a_reservation_are_shown_with_what_has_changed(cli):
+    made = cli.json("reserve", *ENDS, "--start", "22:00", "--for", "1h", "--rate", "2Mbps", "--hold-only")
+    cli.run("commit", made["id"])
+    cli.run("change", made["id"], "--rate", "1Mbps")
+    cli.run("cancel", made["id"])
+    said, _ = cli.run("history", made["id"])
+    for part in (
+        *("reservation.held", "reservation.committed", "reservation.changed", "reservation.released"),
+        *("local", "127.0.0.1", "rate 2 Mbit/s", "rate 2 Mbit/s -> 1 Mbit/s", "state held -> committed"),
+    ):
+        assert part in said, said
+    assert next(row["kind"] for row in cli.json("history", made["id"])) == "reservation.held"
+
+
+def test_an_announcement_has_a_history_too_and_lists_are_by_whom_and_since_when(cli):
+    cli.site.announce(image())
+    cli.run("release", "image")
+    found = cli.json("history", "image")
+    assert [(row["kind"], row["who"]) for row in found] == [
+        ("announcement.promised", "controller"),  # this test, past the API
+        ("announcement.released", "local"),
+    ]
+    assert [row["kind"] for row in cli.json("history", "--who", "local")] == ["announcement.released"]
+    minute = datetime.fromtimestamp(cli.site.clock.now_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:00Z")
+    assert len(cli.json("history", "--since", minute)) == 2
+    assert cli.json("history", "--since", "2100-01-01T00:00:00Z") == []
+    assert "2,688,024,580 bytes" in cli.run("history")[0]
+    assert cli.run("history", "--who", "nobody")[0] == "no changes\n"
+
+
+def test_a_time_without_a_date_is_the_last_one(cli):
+    cli.site.announce(image())
+    cli.run("history", "--since", "00:00")
+    assert len(cli.json("history", "--since", "00:00")) == 1
+
+
+def test_what_nothing_is_remembered_of_is_an_error(cli):
+    assert "nothing is remembered of" in cli.run("history", "none", exit_code=1)[1]
+    assert "--noted goes with --verify" in cli.run("history", "--noted", "1:ab", exit_code=2)[1]
+
+
+def test_what_people_have_written_is_no_markup(cli):
+    ends = ("--start", "22:00", "--for", "1h", "--rate", "2Mbps")
+    made = cli.json("reserve", *ENDS, *ends, "--description", "[red]x[/red] [/]")
+    assert "[red]x[/red] [/]" in cli.run("history", made["id"])[0]
+
+
+def test_a_chain_that_is_whole_is_0_and_says_its_last_link(database):
+    path, last = database
+    assert verify(path) == (0, f"5 changes are as they were written; the last is 5:{last.hash}\n", "")
+    assert verify(path, "--noted", f"5:{last.hash}")[0] == 0
+    code, said, _ = verify(path, "--json")
+    assert (code, json.loads(said)) == (0, {"rows": 5, "number": 5, "hash": last.hash, "broken": None})
+
+
+def test_a_chain_that_is_broken_is_5_and_says_where(database):
+    path, last = database
+    assert verify(path, "--noted", f"5:{'0' * 64}")[0] == 5
+    with sqlite3.connect(path) as tool:
+        tool.execute("DELETE FROM changes WHERE number = 3")
+    tool.close()
+    code, said, why = verify(path)
+    assert (code, said, why) == (5, "", "headway: change 3 is not as it should be: it is missing\n")
+    code, said, _ = verify(path, "--json")
+    assert (code, json.loads(said)["broken"]) == (5, {"number": 3, "why": "it is missing"})
+    assert json.loads(said)["rows"] == 2
+    assert last.number == 5
+
+
+def test_what_cannot_be_verified_is_1_and_what_makes_no_sense_2(tmp_path, database):
+    assert verify(tmp_path / "none.db")[0] == 1
+    assert verify(database[0], "--noted", "5")[0] == verify(database[0], "--noted", "x:y")[0] == 2
