@@ -102,7 +102,7 @@ def _word(name: str) -> str:
 
 def _value(name: str, value: Any, where: tzinfo) -> str:
     """Return a value as people read it; empty if there is none."""
-    if value is None or value is False or value in ("", []):
+    if value is None or value is False or value in ("", []) or (value == 0 and name.endswith("_port")):
         return ""
     if name.endswith("_us"):
         return shown.short(units.shown_time(value), where)
