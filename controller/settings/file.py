@@ -27,6 +27,8 @@ def read_file(path: Path) -> YamlText:
         raise ConfigError(str(path), (f"is not UTF-8 text: {error.reason} at byte {error.start}",)) from error
     except NotYaml as error:
         raise ConfigError(str(path), (str(error),)) from error
+    except ValueError as error:  # a name that no file can have
+        raise ConfigError(repr(str(path)), (f"cannot be read: {error}",)) from error
 
 
 def sections_of(data: object, shape: type[T], found: list[str]) -> tuple[T | None, frozenset[str]]:
