@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 MADE = '"""Made from the API\'s description by contrib/api_client.py: {what}."""\n\n'
 PROMISES = ("/v1/reservations", "/v1/announcements", "/v1/availability", "/v1/history", "/v1/changes")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+TEXTS = {"text/plain", "text/calendar"}
 KEY, MATCH = "Idempotency-Key", "If-Match"
 CACHED = "If-None-Match"  # the client keeps no answers
 REPEATABLE = {"commit_reservation", "renew_reservation", "release_reservation"}
@@ -137,7 +138,7 @@ def method(verb: str, path: str, operation: Schema) -> str:
     signature = ", ".join(["self", *positional, *(["*", *named] if named else [])])
     media, answer = good(operation)
     events = media == "text/event-stream"
-    kind = "Iterator[ServerSentEvent]" if events else "str" if media == "text/plain" else type_of(answer)
+    kind = "Iterator[ServerSentEvent]" if events else "str" if media in TEXTS else type_of(answer)
     summary, more = operation["summary"] + ".", operation.get("description") or ""
     paragraphs = [summary, *(more.split("\n\n") if more and not more.startswith(operation["summary"]) else [])]
     doc = textwrap.indent("\n\n".join(textwrap.fill(part, 105) for part in paragraphs), "        ").strip()
@@ -167,7 +168,7 @@ def _called(verb: str, path: str, operation: Schema, by_place: Mapping[str, list
     if verb == "get" or has_key or operation["operationId"] in REPEATABLE:
         matched = any(one["name"] == MATCH for one in by_place["header"])
         arguments.append(f"repeatable={f'{word(MATCH)} is None' if matched else 'True'}")
-    kind = "str" if good(operation)[0] == "text/plain" else type_of(good(operation)[1])
+    kind = "str" if good(operation)[0] in TEXTS else type_of(good(operation)[1])
     return f"answer: {kind} = self.call(Asked({', '.join(arguments)}))\nreturn answer"
 
 

@@ -63,12 +63,12 @@ class Operations(Transport):
     def list_reservations(
         self,
         *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        state: Sequence[ReservationState] | None = None,
         class_: Sequence[FlowClass] | None = None,
         from_: str | None = None,
         to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Sequence[ReservationState] | None = None,
         after: str | None = None,
         before: str | None = None,
         description: str | None = None,
@@ -83,12 +83,12 @@ class Operations(Transport):
                 "GET",
                 "/v1/reservations",
                 query={
-                    "limit": limit,
-                    "cursor": cursor,
-                    "state": state,
                     "class": class_,
                     "from": from_,
                     "to": to,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "state": state,
                     "after": after,
                     "before": before,
                     "description": description,
@@ -175,6 +175,20 @@ class Operations(Transport):
                 },
                 repeatable=True,
             )
+        )
+        return answer
+
+    def get_calendar(
+        self, *, class_: Sequence[FlowClass] | None = None, from_: str | None = None, to: str | None = None
+    ) -> str:
+        """Return reservations as iCalendar (RFC 5545), for a calendar program to subscribe to.
+
+        At most 1,000 that have not ended, those that begin first. One that is held and not committed is
+        tentative. A program that cannot send a bearer token gives it as the password of HTTP's basic
+        authentication.
+        """
+        answer: str = self.call(
+            Asked("GET", "/v1/calendar.ics", query={"class": class_, "from": from_, "to": to}, repeatable=True)
         )
         return answer
 

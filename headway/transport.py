@@ -157,9 +157,9 @@ class Transport:
         return {name: value for name, value in said.items() if value is not None}
 
     def _read(self, answer: HTTPResponse) -> Any:
-        """Return what an answer says: JSON, or text that is said to be plain."""
+        """Return what an answer says: JSON, or text that is said to be plain, or a calendar."""
         text, media = answer.read(), answer.headers.get("Content-Type", "")
-        if answer.status < 300 and media.startswith("text/plain"):
+        if answer.status < 300 and media.startswith(("text/plain", "text/calendar")):
             return text.decode()
         try:
             said = json.loads(text)

@@ -5,6 +5,7 @@ Both are known before a handler looks anything up, so that a refusal tells nothi
 
 import re
 import secrets
+from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +31,7 @@ SESSION = "/session"  # where a browser is given its token to keep, and forgets 
 COOKIE = "headway-token"
 PAGES = ("/reservations/", "/announcements/", "/hosts/", "/circuits/", "/switches/", "/transitions", "/events")
 CHANGES = "/v1/changes"  # what others do, and from where
+CALENDAR = "/v1/calendar.ics"
 REQUEST_ID = "x-request-id"
 _GOOD_ID = re.compile(r"[\x21-\x7e]{1,64}")
 MADE_BY_RESERVE = frozenset({"/v1/reservations", "/v1/announcements"})
@@ -97,6 +99,8 @@ class Access:
         elif who is None:
             why = "the token is none of ours, or its end has come" if shown else "say who you are"
             challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"' if shown else "Bearer"}
+            if scope["path"] == CALENDAR:  # a calendar program asks its user for what it can send
+                challenge = {"WWW-Authenticate": 'Basic realm="Headway: any name, a token", Bearer'}
             detail = f'{why}: this needs "Authorization: Bearer TOKEN" with the role "{needed}"'
             answer = problem(401, "not-authenticated", detail, {"needs": needed}, challenge)
         else:
@@ -150,12 +154,29 @@ def principal(rules: AccessRules, shown: list[str], address: str) -> Principal |
         address: where from; empty for a Unix socket.
     """
     if shown:
-        kind, _, token = shown[0].partition(" ")
-        if len(shown) > 1 or kind.lower() != "bearer":
-            return None
-        return rules.tokens().principal(token.strip(), rules.now())
+        token = _token(shown[0]) if len(shown) == 1 else ""
+        return rules.tokens().principal(token, rules.now()) if token else None
     name, role = ("local", rules.local) if _is_here(address) else ("anybody", rules.anybody)
     return None if role is None else Principal(name, role)
+
+
+def _token(shown: str) -> str:
+    """Return the token of a header ``Authorization``; empty if there is none.
+
+    It is a bearer's (RFC 6750), or the password of the basic scheme (RFC 7617), which calendar programs can send.
+
+    >>> _token("Bearer hw_a_b"), _token("Basic YW5hOmh3X2FfYg=="), _token("Basic !"), _token("Digest x")
+    ('hw_a_b', 'hw_a_b', '', '')
+    """
+    kind, _, value = shown.partition(" ")
+    if kind.lower() == "bearer":
+        return value.strip()
+    if kind.lower() != "basic":
+        return ""
+    try:
+        return b64decode(value.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _is_here(address: str) -> bool:

@@ -22,6 +22,7 @@ from controller.northbound.page.needs_view import NeedsView
 from controller.northbound.page.pages import Pages
 from controller.northbound.rest.announcements import Announcements
 from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
+from controller.northbound.rest.calendar_feed import CalendarFeed
 from controller.northbound.rest.changes import ChangesMade
 from controller.northbound.rest.drift import Drift
 from controller.northbound.rest.history import History
@@ -66,6 +67,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     shown = pages or Pages(dependencies, rules)
     routers: Iterable[APIRouter] = (
         Reservations(dependencies, decisions).routes(),
+        CalendarFeed(dependencies).routes(),
         Announcements(dependencies, decisions).routes(),
         History(dependencies).routes(),
         ChangesMade(dependencies).routes(),

@@ -43,6 +43,7 @@ OPERATION_IDS = {
     "POST /v1/reservations/{id}/commit": "commit_reservation",
     "POST /v1/reservations/{id}/renew": "renew_reservation",
     "GET /v1/availability": "get_availability",
+    "GET /v1/calendar.ics": "get_calendar",
     "POST /v1/announcements": "announce",
     "GET /v1/announcements": "list_announcements",
     "GET /v1/announcements/{id}": "get_announcement",

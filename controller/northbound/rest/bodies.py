@@ -271,16 +271,9 @@ class AnnouncementQuery(Body):
     )
 
 
-class ReservationQuery(Body):
-    """Which reservations, and how many of them."""
+class CalendarQuery(Body):
+    """Which reservations."""
 
-    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
-    cursor: str | None = Field(
-        default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
-    )
-    state: list[ReservationState] = Field(
-        default=[], max_length=len(ReservationState), description="In one of these states."
-    )
     flow_class: list[FlowClass] = Field(
         default=[], alias="class", max_length=len(FlowClass), description="Of these classes."
     )
@@ -297,6 +290,22 @@ class ReservationQuery(Body):
         max_length=255,
         description="Exactly this receiving host or site.",
         examples=["champaign"],
+    )
+
+    def value(self) -> ReservationFilter:
+        """Return which reservations are meant."""
+        return ReservationFilter(flow_classes=tuple(self.flow_class), a_end=self.a_end, z_end=self.z_end)
+
+
+class ReservationQuery(CalendarQuery):
+    """Which reservations, and how many of them."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
+    cursor: str | None = Field(
+        default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
+    )
+    state: list[ReservationState] = Field(
+        default=[], max_length=len(ReservationState), description="In one of these states."
     )
     after: Instant = Field(default=None, description="Its time goes on after this instant.")
     before: Instant = Field(default=None, description="Its time begins before this instant.")

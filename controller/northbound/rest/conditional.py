@@ -2,10 +2,18 @@
 
 import re
 from collections.abc import Iterable
+from typing import Annotated
+
+from fastapi import Header
 
 from controller.errors import NotAllowed
 
 MOST_DIGITS = 18  # a version that any database holds has no more
+IfNoneMatch = Annotated[
+    str | None,
+    Header(alias="If-None-Match", description="The entity tag of what you have.", examples=['"3"']),
+]
+
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 
 

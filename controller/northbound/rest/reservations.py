@@ -20,7 +20,7 @@ from controller.northbound.rest.bodies import (
     ReservationIn,
     ReservationQuery,
 )
-from controller.northbound.rest.conditional import etag, highest_version, strong_tags
+from controller.northbound.rest.conditional import IfNoneMatch, etag, highest_version, strong_tags
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
@@ -33,10 +33,6 @@ Name = Annotated[str, Path(alias="id", description="The reservation's id.", exam
 IfMatch = Annotated[
     str | None,
     Header(alias="If-Match", description="The entity tag of what you have seen; `*` for any.", examples=['"3"']),
-]
-IfNoneMatch = Annotated[
-    str | None,
-    Header(alias="If-None-Match", description="The entity tag of what you have.", examples=['"3"']),
 ]
 
 _TAGGED = {"ETag": {"description": "The version, for If-Match", "schema": {"type": "string"}}}

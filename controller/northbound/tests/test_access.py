@@ -60,7 +60,7 @@ def test_each_role_reaches_its_operations_and_no_other(client, role):
     reads = {(method, path) for method, path in every if method == "GET"}
     new = {("POST", "/v1/reservations"), ("POST", "/v1/announcements")}
     reads -= {("GET", "/v1/changes")}
-    assert len(every) == 25
+    assert len(every) == 26
     operates = every - {("GET", "/v1/changes")}
     assert reached == {None: set(), Role.READ: reads, Role.RESERVE: reads | new, Role.OPERATE: operates}.get(
         role, every
