@@ -29,6 +29,7 @@ from controller.settings.listen import (
 )
 from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
+from controller.settings.webhooks import WebhookSection, WebhookSettings, webhooks
 from controller.site import Site
 from controller.southbound.ovsdb.settings import check_guarantees, servers
 from controller.store.settings import StoreSection, StoreSettings, store_settings
@@ -52,6 +53,7 @@ class _File(Section):
     tls: TlsSection | None = None
     insecure: bool = False
     access: AccessSection | None = None
+    webhooks: tuple[WebhookSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class ControllerSettings:
         audit: how often drift is looked for, and which rules are left alone.
         names: by which the API may be asked for, beside addresses and localhost.
         access: who may do what by it.
+        webhooks: who is told of what happens.
     """
 
     site: Site
@@ -85,6 +88,7 @@ class ControllerSettings:
     switches_tls: ServerTls | None = None
     names: frozenset[str] = frozenset()
     access: AccessSettings = NOBODY
+    webhooks: tuple[WebhookSettings, ...] = ()
 
 
 def load(path: Path) -> ControllerSettings:
@@ -173,6 +177,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         switches_tls=tls if by_tls else None,
         names=names,
         access=access,
+        webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),
     )
 
 

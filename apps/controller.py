@@ -20,6 +20,7 @@ from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page.pages import Pages
+from controller.northbound.webhooks import Webhook
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
@@ -74,6 +75,8 @@ def _serve(
     parts.callback(state.events.close)
     for work, name in ((pages.watch.run, "page"), (pages.tonight.run, "calendars")):
         parts.enter_context(working(partial(work, stop.wait), name, state, stop))
+    for one in settings.webhooks:
+        parts.enter_context(working(partial(Webhook(state.events, one).run, stop.wait), "webhook", state, stop))
 
 
 def _switches_address(settings: ControllerSettings) -> osken_hub.Address:

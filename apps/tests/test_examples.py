@@ -217,6 +217,8 @@ def test_the_controllers_configuration_in_the_document_is_right_and_shows_the_de
     (text,) = blocks("configuration.md", "yaml")
     written = yaml.safe_load(text)
     folder = certified(tmp_path)
+    (folder / "webhook.secret").write_text("whsec_" + "QUJD" * 10)
+    (folder / "webhook.secret").chmod(0o600)
     least = parsed({"network": written["network"], "flows": written["flows"]}, "least", folder)
     settings = parsed(written, "configuration.md", folder)
     assert settings.site.policy == least.site.policy

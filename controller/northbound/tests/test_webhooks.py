@@ -1,0 +1,185 @@
+"""Webhooks, told to a real HTTP server that is not always well."""
+
+import json
+import re
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from controller.events import Events
+from controller.northbound import webhooks
+from controller.northbound.webhooks import Webhook
+from controller.settings.webhooks import ALARMS, WebhookSettings, secret_of
+from mininet_tests.testing.eventually import eventually
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+SECRET = "whsec_" + "QUJD" * 10
+
+
+@dataclass
+class Receiver:
+    """A server of somebody else's, and what it was told."""
+
+    url: str = ""
+    answers: list[int] = field(default_factory=list)  # one by one; 200 when there are none left
+    hears: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    hangs: threading.Event = field(default_factory=threading.Event)
+
+
+@pytest.fixture
+def receiver():
+    """One that answers 200."""
+    one = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            one.hears.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            status = one.answers.pop(0) if one.answers else 200
+            if not status:
+                one.hangs.wait(30)
+                return
+            self.send_response(status)
+            self.send_header("location", "http://192.0.2.1/")
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        one.url = f"http://127.0.0.1:{server.server_port}/hook"
+        yield one
+        one.hangs.set()
+        server.shutdown()
+
+
+@contextmanager
+def told(events, url, folder, patterns=ALARMS):
+    """Tell somebody, in a thread, until the end."""
+    file = folder / "secret"
+    file.write_text(SECRET)
+    file.chmod(0o600)
+    stop = threading.Event()
+    hook = Webhook(events, WebhookSettings(url, file, patterns))
+    thread = threading.Thread(target=hook.run, args=(stop.wait,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    """Nothing is waited for longer than it must."""
+    monkeypatch.setattr(webhooks, "LOOK_S", 0.02)
+    monkeypatch.setattr(webhooks, "AGAIN_S", (0.02,))
+
+
+@pytest.fixture
+def events():
+    return Events(lambda: time.time_ns() // 1000)
+
+
+def names(events):
+    """What has happened to webhooks."""
+    return [one.name for one in events.since(0).events if one.name.startswith("webhook.")]
+
+
+def hears(receiver, count):
+    eventually(lambda: len(receiver.hears) >= count, within_s=10, what=f"{count} messages; {receiver.hears}")
+    return receiver.hears[:count]
+
+
+def test_only_what_is_asked_for_is_told_in_order_with_its_fields(receiver, events, tmp_path):
+    with told(events, receiver.url, tmp_path, ("announcement.late", "drift.*")):
+        events.publish("transition.step", us=7)
+        events.publish("announcement.late", announcement="image", why="loss")
+        events.publish("drift.alarm", place="ls1")
+        said = [json.loads(body) for _, body in hears(receiver, 2)]
+    assert [one["type"] for one in said] == ["announcement.late", "drift.alarm"]
+    assert said[0]["data"] == {"announcement": "image", "why": "loss"}
+
+
+def test_the_signature_is_what_the_manual_checks(receiver, events, tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "webhooks.md").read_text(), re.DOTALL)
+    manual = {}
+    exec(code, manual)  # noqa: S102 - the manual's own example
+    with told(events, receiver.url, tmp_path):
+        events.publish("switch.unknown", dpid="e9")
+        ((headers, body),) = hears(receiver, 1)
+    assert manual["is_from_headway"](headers, body, SECRET)
+    assert not manual["is_from_headway"](headers, body + b" ", SECRET)
+    assert not manual["is_from_headway"](headers, body, "whsec_" + "QUJE" * 10)
+    assert not manual["is_from_headway"](headers | {"webhook-timestamp": "1"}, body, SECRET)
+
+
+def test_what_is_not_taken_is_told_again_under_its_id_and_the_fault_is_said_once(receiver, events, tmp_path):
+    receiver.answers = [500, 302, 404]
+    with told(events, receiver.url, tmp_path):
+        events.publish("drift.alarm", place="ls1")
+        events.publish("drift.alarm", place="ch1")
+        found = hears(receiver, 5)
+        eventually(lambda: "webhook.over" in names(events), within_s=10, what="it is over")
+    assert [json.loads(body)["data"]["place"] for _, body in found] == ["ls1"] * 4 + ["ch1"]
+    assert len({headers["webhook-id"] for headers, _ in found}) == 2
+    assert names(events) == ["webhook.failing", "webhook.over"]
+
+
+def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, events, tmp_path, monkeypatch):
+    monkeypatch.setattr(webhooks, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(webhooks, "GIVE_UP_S", 0.1)
+    receiver.answers = [0]
+    with told(events, receiver.url, tmp_path):
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: "webhook.given_up" in names(events), within_s=10, what="it is given up")
+        events.publish("drift.alarm", place="ch1")
+        eventually(lambda: "webhook.over" in names(events), within_s=10, what="the next is told")
+    with told(events, "http://127.0.0.1:1/hook", tmp_path):
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: names(events).count("webhook.given_up") == 2, within_s=10, what="nobody listens")
+
+
+def test_a_new_secret_is_used_as_soon_as_it_is_there_and_none_is_a_failure(receiver, events, tmp_path):
+    with told(events, receiver.url, tmp_path):
+        (tmp_path / "secret").rename(tmp_path / "gone")
+        events.publish("drift.alarm", place="ls1")
+        eventually(lambda: "webhook.failing" in names(events), within_s=10, what="it fails")
+        assert receiver.hears == []
+        (tmp_path / "gone").rename(tmp_path / "secret")
+        hears(receiver, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "why"),
+    [
+        ("whsec_QUJD", 0o600, "24 to 64 bytes, this one 3"),
+        ("whsec_*", 0o600, "is not base64"),
+        ("ÿ", 0o600, "is not a secret"),
+        (SECRET, 0o644, "everybody on this machine can read it"),
+        (None, 0, "No such file"),
+    ],
+)
+def test_a_file_without_a_secret_says_what_helps(tmp_path, text, mode, why):
+    file = tmp_path / "secret"
+    if text is not None:
+        file.write_text(text)
+        file.chmod(mode)
+    with pytest.raises(ValueError, match=why):
+        secret_of(file)
+
+
+def test_every_alarm_is_an_event_of_the_manual():
+    manual = (DOCS / "configuration.md").read_text()
+    rows = [row for row in manual.splitlines() if row.startswith("| `")]
+    for name in ALARMS:
+        kind, _, what = name.partition(".")
+        assert any(f"`{name}`" in row or (f"`{kind}." in row and f"`.{what}`" in row) for row in rows), name

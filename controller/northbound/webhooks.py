@@ -1,0 +1,116 @@
+"""Webhooks: what happens is told to somebody's HTTP server, signed, and again until it is taken.
+
+The message is that of Standard Webhooks: ``webhook-id``, ``webhook-timestamp`` and ``webhook-signature``. Events are
+read from the memory of them, a few times a second, so whoever publishes one waits for nobody.
+"""
+
+import base64
+import hmac
+import time
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic_core import to_json
+
+from controller.events import Events, Happened
+from controller.settings.webhooks import WebhookSettings, secret_of
+from topology import __version__
+from topology.units import shown_time
+
+LOOK_S = 0.5
+PATIENCE_S = 5.0  # for an answer
+AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # after so many failures in a row
+GIVE_UP_S = 3600.0  # an event that nobody has taken for so long is of no use to anybody
+OURS = "webhook."  # what happens to webhooks is not told by them
+
+
+class Webhook:
+    """Tells one server; has a thread of its own, so that one that is slow keeps nobody waiting."""
+
+    def __init__(self, events: Events, settings: WebhookSettings, now_s: Callable[[], float] = time.time) -> None:
+        self._events = events
+        self._settings = settings
+        self._now_s = now_s
+        self._told = events.last
+        self._where = urlsplit(settings.url).hostname or ""  # the rest of the address may be a secret
+        self._failures = 0
+
+    def run(self, ended: Callable[[float], bool]) -> None:
+        """Tell until the end.
+
+        Args:
+            ended: waits for so many seconds, and says whether the process ends.
+        """
+        with httpx.Client(timeout=PATIENCE_S, follow_redirects=False) as client:
+            while not ended(LOOK_S):
+                heard = self._events.since(self._told)
+                if heard.lost:
+                    self._events.publish("webhook.lost", level="error", where=self._where)
+                for one in heard.events:
+                    if self._is_wanted(one) and not self._delivered(client, one, ended):
+                        return
+                    self._told = one.number
+                self._told = max(self._told, heard.last)
+
+    def _is_wanted(self, one: Happened) -> bool:
+        if one.name.startswith(OURS):
+            return False
+        return any(fnmatchcase(one.name, pattern) for pattern in self._settings.events)
+
+    def _delivered(self, client: httpx.Client, one: Happened, ended: Callable[[float], bool]) -> bool:
+        """Tell of one event until it is taken, or too old; return whether the process goes on."""
+        began_s = time.monotonic()
+        while True:
+            why = self._refused(client, one)
+            if not why:
+                if self._failures:
+                    self._events.publish("webhook.over", where=self._where, failures=self._failures)
+                self._failures = 0
+                return True
+            if not self._failures:
+                self._events.publish("webhook.failing", level="error", where=self._where, why=why)
+            self._failures += 1
+            if time.monotonic() - began_s > GIVE_UP_S:
+                self._events.publish("webhook.given_up", level="error", where=self._where, event_name=one.name)
+                return True
+            if ended(AGAIN_S[min(self._failures, len(AGAIN_S)) - 1]):
+                return False
+
+    def _refused(self, client: httpx.Client, one: Happened) -> str:
+        """Tell of one event once; return why it was not taken, nothing if it was."""
+        body = to_json(
+            {
+                "type": one.name,
+                "timestamp": shown_time(one.at_us),
+                "data": dict(one.fields),
+            },
+            fallback=str,
+        )
+        try:
+            headers = signed(f"headway-{one.number}", int(self._now_s()), body, secret_of(self._settings.secret))
+            answer = client.post(self._settings.url, content=body, headers=headers)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            return f"{type(error).__name__}: {error}"
+        return "" if answer.is_success else f"it answered {answer.status_code}"
+
+
+def signed(message_id: str, at_s: int, body: bytes, secret: bytes) -> dict[str, str]:
+    """Return the headers of a message.
+
+    Args:
+        message_id: names the message; the same each time that it is sent.
+        at_s: when it is sent, Unix time.
+        body: what it says.
+        secret: known to both sides.
+    """
+    content = f"{message_id}.{at_s}.".encode() + body
+    signature = base64.b64encode(hmac.digest(secret, content, "sha256")).decode()
+    return {
+        "content-type": "application/json",
+        "user-agent": f"Headway/{__version__}",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(at_s),
+        "webhook-signature": f"v1,{signature}",
+    }

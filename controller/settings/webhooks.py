@@ -1,0 +1,100 @@
+"""The section ``webhooks``: who is told of what happens, by HTTP."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from controller.settings.sections import Section
+from topology.problems import Problems
+
+PREFIX = "whsec_"  # of a secret, as Standard Webhooks writes it
+LEAST_BYTES, MOST_BYTES = 24, 64
+HOW = f"make one: echo {PREFIX}$(openssl rand -base64 32)"
+ALARMS = (
+    "announcement.late",
+    "announcement.not_carried",
+    "announcement.refused",
+    "circuit.down",
+    "drift.alarm",
+    "fault.began",
+    "host.fallback",
+    "reservation.failed",
+    "reservation.lost",
+    "reservation.refused",
+    "reservation.unkeepable",
+    "store.failed",
+    "switch.claimed_twice",
+    "switch.unknown",
+)
+
+
+class WebhookSection(Section):
+    """One of them, as it is written; a relative path is relative to the configuration."""
+
+    url: str = Field(min_length=1, max_length=2000)
+    secret: str = Field(min_length=1)
+    events: tuple[str, ...] = Field(default=ALARMS, min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """Who is told.
+
+    Attributes:
+        url: where to POST.
+        secret: the file with the secret that signs.
+        events: names of events, or patterns of a shell.
+    """
+
+    url: str
+    secret: Path
+    events: tuple[str, ...]
+
+
+def webhooks(sections: tuple[WebhookSection, ...], folder: Path, problems: Problems) -> tuple[WebhookSettings, ...]:
+    """Return who is told; what is wrong goes to ``problems``."""
+    found = []
+    for number, section in enumerate(sections):
+        place = problems.at(str(number))
+        try:
+            parts = urlsplit(section.url)
+            is_one = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        except ValueError:
+            is_one = False
+        if not is_one:
+            place.at("url").add(f'"{section.url}" is not an address such as https://chat.example.org/hook')
+        path = folder / section.secret
+        try:
+            secret_of(path)
+        except ValueError as error:
+            place.at("secret").add(error)
+        found.append(WebhookSettings(section.url, path, section.events))
+    return tuple(found)
+
+
+def secret_of(path: Path) -> bytes:
+    """Return the secret in a file.
+
+    Raises:
+        ValueError: there is none; what is wrong, and what helps.
+    """
+    try:
+        is_open = path.stat().st_mode & 0o007
+        text = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}; {HOW}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: is not a secret; {HOW}") from error
+    if is_open:
+        raise ValueError(f"{path}: everybody on this machine can read it; chmod o= {path}")
+    try:
+        secret = base64.b64decode(text.removeprefix(PREFIX), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"{path}: is not base64; {HOW}") from error
+    if not LEAST_BYTES <= len(secret) <= MOST_BYTES:
+        raise ValueError(f"{path}: a secret has {LEAST_BYTES} to {MOST_BYTES} bytes, this one {len(secret)}; {HOW}")
+    return secret
