@@ -122,7 +122,7 @@ def test_the_signature_is_what_the_manual_checks(receiver, events, tmp_path):
     assert not manual["is_from_headway"](headers | {"webhook-timestamp": "1"}, body, SECRET)
 
 
-def test_what_is_not_taken_is_told_again_under_its_id_and_the_fault_is_said_once(receiver, events, tmp_path):
+def test_what_is_not_taken_is_told_again_under_its_id_and_that_it_failed_is_logged_once(receiver, events, tmp_path):
     receiver.answers = [500, 302, 404]
     with told(events, receiver.url, tmp_path):
         events.publish("drift.alarm", place="ls1")
