@@ -209,16 +209,21 @@ class Bulk:
 
 
 class RunningAgent:
-    """An agent as a process of its own in a host's namespace, with its controller."""
+    """An agent as a process of its own in a host's namespace, with its controller.
 
-    def __init__(self, host: NamespaceHost, folder: Path) -> None:
+    ``settings``: what its configuration has besides what every agent of a test has.
+    """
+
+    def __init__(self, host: NamespaceHost, folder: Path, **settings: Any) -> None:
         self.host = host
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.controller = FakeController(folder / "c.sock")
         self._config = folder / "agent.yaml"
         self._config.write_text(
-            json.dumps({"host": host.name, "controllers": [self.controller.address], "run_dir": str(folder.parent)})
+            json.dumps(
+                {"host": host.name, "controllers": [self.controller.address], "run_dir": str(folder.parent)} | settings
+            )
         )
         self.process = self._started()
 
