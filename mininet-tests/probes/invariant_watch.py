@@ -4,9 +4,11 @@ Hosts: the pacing rate that the agents have given the connections that have some
 Meters: asked of the switch by ``ovs-ofctl``. Queues: asked of the kernel. The controller's own ``violations`` beside.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Self
 
 from mininet_tests.probes.counters import NftCounters, install
@@ -19,6 +21,7 @@ from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
 ARRIVED_EVERY_S = 0.01
+LOOK_COUNTS_AT_MOST_US = 20_000  # two intervals: what is longer is the machine's silence, not the line's
 Rates = dict[str, dict[FlowClass, int]]  # by link and class, bit/s of frames
 
 
@@ -62,6 +65,7 @@ class InvariantWatch:
         samples: what was seen.
         found: what was wrong.
         arrived: by sending host, the times at which its payload was seen to have grown, and what it had come to.
+        looks: when it was looked at, and how much of the time until then was watched, microseconds.
     """
 
     traffic: Traffic
@@ -70,6 +74,7 @@ class InvariantWatch:
     samples: list[Sample] = field(default_factory=list)
     found: list[FoundViolation] = field(default_factory=list)
     arrived: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    looks: list[tuple[int, int]] = field(default_factory=list)
     _sampling: Sampling = field(default_factory=Sampling)
 
     def __enter__(self) -> Self:
@@ -79,8 +84,10 @@ class InvariantWatch:
         senders = {h.name: str(h.ip) for h in network.hosts if h.name != self.receiver}
         install(pid, senders)
         counters = in_namespace(pid, NftCounters)
-        self.arrived.update({name: [(now_us(), 0)] for name in senders})
-        self._sampling.start(ARRIVED_EVERY_S, lambda: self._arrive(counters))
+        began_us = now_us()
+        self.looks.append((began_us, 0))
+        self.arrived.update({name: [(began_us, 0)] for name in senders})
+        self._sampling.start(ARRIVED_EVERY_S, lambda: self.arrive(counters, now_us()))
         self._sampling.start(self.every_s, self._look)
         return self
 
@@ -88,8 +95,10 @@ class InvariantWatch:
         """Stop."""
         self._sampling.stop()
 
-    def _arrive(self, counters: NftCounters) -> None:
-        at_us = now_us()
+    def arrive(self, counters: NftCounters, at_us: int) -> None:
+        """Look once at what has arrived."""
+        before_us, watched_us = self.looks[-1]
+        self.looks.append((at_us, watched_us + min(at_us - before_us, LOOK_COUNTS_AT_MOST_US)))
         for name, count in counters.read().items():
             seen = self.arrived[name]
             if count.payload_bytes > seen[-1][1]:
@@ -123,12 +132,27 @@ class InvariantWatch:
         before = next((size_bytes for at_us, size_bytes in reversed(seen) if at_us <= from_us), 0)
         return 8 * (seen[-1][1] - before) / over_s
 
-    def longest_gap_ms(self, host: str, from_us: int, to_us: int) -> float:
-        """Return the longest time between two times in which nothing of a host's arrived, milliseconds."""
+    def gaps(self, host: str, from_us: int, to_us: int) -> list[tuple[int, int, int]]:
+        """Return each time between two times in which nothing of a host's arrived, and from when to when it was.
+
+        A look that comes late counts as two intervals at most: on a machine whose processors are taken away nothing is
+        seen for that long, whatever the line carries.
+
+        Returns:
+            (how much of it was watched, from, to), microseconds.
+        """
         times = [at_us for at_us, _ in self.arrived[host]]
         before = max((t for t in times if t <= from_us), default=from_us)
         within = [before, *(t for t in times if from_us < t < to_us), to_us]
-        return max(b - a for a, b in pairwise(within)) / 1000
+        return [(self._watched_us(b) - self._watched_us(a), a, b) for a, b in pairwise(within)]
+
+    def _watched_us(self, until_us: int) -> int:
+        at_us, watched_us = self.looks[max(bisect_right(self.looks, until_us, key=itemgetter(0)) - 1, 0)]
+        return watched_us + min(max(until_us - at_us, 0), LOOK_COUNTS_AT_MOST_US)
+
+    def longest_gap_ms(self, host: str, from_us: int, to_us: int) -> float:
+        """Return the longest time between two times in which nothing of a host's arrived, milliseconds."""
+        return max(self.gaps(host, from_us, to_us))[0] / 1000
 
 
 def violated(sample: Sample, network: Network) -> Iterator[str]:

@@ -131,8 +131,7 @@ def dropped(samples: list[tuple[int, dict[str, int]]]) -> list[tuple[int, int, i
 def gap_ms(watch: InvariantWatch, hit: list[SoakFault], host: str) -> dict[str, float]:
     """Return the longest time in which nothing of a standing flow arrived, in all and where no fault was near."""
     times = [at_us for at_us, _ in watch.arrived[host]][1:]
-    gaps = [(b - a, a, b) for a, b in pairwise(times)]
-    longest = sorted(gaps, reverse=True)
+    longest = sorted(watch.gaps(host, times[0], times[-1]), reverse=True)
     alone = (gap_us for gap_us, a, b in longest if not any(fault.covers(a, b) for fault in hit))
     return {"in_all": longest[0][0] / 1000, "without_faults": next(alone, 0) / 1000}
 
