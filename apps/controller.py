@@ -75,8 +75,8 @@ def _serve(
     parts.callback(state.events.close)
     for work, name in ((pages.watch.run, "page"), (pages.tonight.run, "calendars")):
         parts.enter_context(working(partial(work, stop.wait), name, state, stop))
-    for one in settings.webhooks:
-        parts.enter_context(working(partial(Webhook(state.events, one).run, stop.wait), "webhook", state, stop))
+    for webhook in behind.webhooks:
+        parts.enter_context(working(partial(webhook.run, stop.wait), "webhook", state, stop))
 
 
 def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
@@ -139,6 +139,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             settings.names,
             hosts.certificates,
             OwnCertificates(settings.tls).found,
+            tuple(Webhook(state.events, one) for one in settings.webhooks),
         )
         _serve(parts, behind, settings, state, stop)
         parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import agent, clean, client, network, pki, store, token
+from apps.cli import agent, clean, client, network, pki, store, token, webhook
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -22,6 +22,7 @@ app.add_typer(agent.app, name="agent")
 app.add_typer(network.app, name="network")
 app.add_typer(pki.app, name="pki")
 app.add_typer(token.app, name="token")
+app.add_typer(webhook.app, name="webhook")
 Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]
 
 

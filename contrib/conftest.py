@@ -16,6 +16,8 @@ from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shap
 from controller.northbound.access import all_may
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of
+from controller.northbound.webhooks import Webhook
+from controller.settings.webhooks import ALARMS, WebhookSettings
 from controller.tests.fakes import image, ready_site
 from hostagent.agent.metrics import StatusCollector
 from hostagent.agent.status import Identity, Sight, status_from
@@ -52,9 +54,9 @@ def busy_api():
     site.converge()
     counters = EntryTelemetry("image/base20", 1, 1, 5_000, 40, 3, 180_000, "loss")
     site.reports.host_telemetry("base20", Telemetry(site.value.desired.plan.epoch, 250, (counters,)))
-    app = api(
-        dependencies_of(site, certificates=lambda: {"base20": 1_790_000_000.0}), all_may(lambda: datetime.now(UTC))
-    )
+    pager = Webhook(site.state.events, WebhookSettings("https://pager.example.org/h", Path("pager.secret"), ALARMS))
+    behind = dependencies_of(site, certificates=lambda: {"base20": 1_790_000_000.0}, webhooks=(pager,))
+    app = api(behind, all_may(lambda: datetime.now(UTC)))
     TestClient(app).post(
         "/v1/reservations", json={"from": "la-serena", "to": "champaign", "rate": "1Mbps", "duration_s": 60}
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from controller.announced import Announced
 from controller.audit.record import DriftView
 from controller.events import Events
+from controller.northbound.webhooks import Webhook
 from controller.reports import Reports
 from controller.reserved import Reserved
 from controller.security.own_certificates import EndingCertificate
@@ -32,6 +33,7 @@ class Dependencies:
         names: by which the API may be asked for, beside addresses and localhost.
         certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
         own_certificates: the controller's and its authority's, with when they end.
+        webhooks: who is told of what happens.
     """
 
     reports: Reports
@@ -47,3 +49,4 @@ class Dependencies:
     names: frozenset[str] = frozenset()
     certificates: Callable[[], Mapping[str, float]] = dict
     own_certificates: Callable[[], tuple[EndingCertificate, ...]] = tuple
+    webhooks: tuple[Webhook, ...] = ()

@@ -11,6 +11,7 @@ from controller.audit.record import DriftView
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render
 from controller.northbound.rest.answers import add
+from controller.northbound.webhooks import Outcome, Webhook
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
@@ -42,6 +43,7 @@ class SiteCollector:
         yield from _entries(view)
         yield from _certificates(dependencies)
         yield from _drift(dependencies.drift())
+        yield from _webhooks(dependencies.webhooks)
         up = GaugeMetricFamily("headway_switch_connected", "1 if the switch is connected.", labels=["switch"])
         for switch in dependencies.network.switches:
             up.add_metric([switch.name], switch.dpid in connected)
@@ -60,6 +62,21 @@ def _health(view: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> Itera
     for (kind, place), count in (dict.fromkeys(((kind, "") for kind in TroubleKind), 0) | counted).items():
         family.add_metric([kind, place], count)
     yield family
+
+
+def _webhooks(webhooks: tuple[Webhook, ...]) -> Iterator[Metric]:
+    """Yield what becomes of what they are told, by server: two on one server are one here."""
+    about = "Messages to webhooks by what became of them; each time that one is sent again counts."
+    messages = CounterMetricFamily("headway_webhook_messages", about, labels=["where", "outcome"])
+    about = "For how long a webhook has taken nothing; 0 if it has taken the last."
+    failing = GaugeMetricFamily("headway_webhook_failing_seconds", about, labels=["where"])
+    for where in dict.fromkeys(webhook.where for webhook in webhooks):
+        there = [webhook for webhook in webhooks if webhook.where == where]
+        for outcome in Outcome:
+            messages.add_metric([where, outcome], sum(webhook.outcomes[outcome] for webhook in there))
+        failing.add_metric([where], max(webhook.failing_s() for webhook in there))
+    yield messages
+    yield failing
 
 
 def _promises(dependencies: Dependencies) -> Iterator[Metric]:

@@ -7,8 +7,11 @@ read from the memory of them, a few times a second, so whoever publishes one wai
 import base64
 import hmac
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,16 +29,36 @@ GIVE_UP_S = 3600.0  # an event that nobody has taken for so long is of no use to
 OURS = "webhook."  # what happens to webhooks is not told by them
 
 
+class Outcome(StrEnum):
+    """What became of one message."""
+
+    TAKEN = "taken"
+    FAILED = "failed"
+    GIVEN_UP = "given_up"
+
+
 class Webhook:
-    """Tells one server; has a thread of its own, so that one that is slow keeps nobody waiting."""
+    """Tells one server; has a thread of its own, so that one that is slow keeps nobody waiting.
+
+    Attributes:
+        where: the server's name; the rest of the address may be a secret.
+        outcomes: messages since the start, by what became of them; one that is sent again counts as failed each time.
+    """
 
     def __init__(self, events: Events, settings: WebhookSettings, now_s: Callable[[], float] = time.time) -> None:
         self._events = events
         self._settings = settings
         self._now_s = now_s
         self._told = events.last
-        self._where = urlsplit(settings.url).hostname or ""  # the rest of the address may be a secret
         self._failures = 0
+        self._failing_since_s: float | None = None
+        self.where = host_of(settings.url)
+        self.outcomes: Counter[Outcome] = Counter()
+
+    def failing_s(self) -> float:
+        """Return for how long nothing has been taken; 0 if the last was."""
+        since_s = self._failing_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     def run(self, ended: Callable[[float], bool]) -> None:
         """Tell until the end.
@@ -47,7 +70,7 @@ class Webhook:
             while not ended(LOOK_S):
                 heard = self._events.since(self._told)
                 if heard.lost:
-                    self._events.publish("webhook.lost", level="error", where=self._where)
+                    self._events.publish("webhook.lost", level="error", where=self.where)
                 for one in heard.events:
                     if self._is_wanted(one) and not self._delivered(client, one, ended):
                         return
@@ -62,38 +85,55 @@ class Webhook:
     def _delivered(self, client: httpx.Client, one: Happened, ended: Callable[[float], bool]) -> bool:
         """Tell of one event until it is taken, or too old; return whether the process goes on."""
         began_s = time.monotonic()
-        while True:
-            why = self._refused(client, one)
-            if not why:
-                if self._failures:
-                    self._events.publish("webhook.over", where=self._where, failures=self._failures)
-                self._failures = 0
-                return True
+        while why := self._refused(client, one):
+            self.outcomes[Outcome.FAILED] += 1
             if not self._failures:
-                self._events.publish("webhook.failing", level="error", where=self._where, why=why)
+                self._failing_since_s = time.monotonic()
+                self._events.publish("webhook.failing", level="error", where=self.where, why=why)
             self._failures += 1
             if time.monotonic() - began_s > GIVE_UP_S:
-                self._events.publish("webhook.given_up", level="error", where=self._where, event_name=one.name)
+                self._events.publish("webhook.given_up", level="error", where=self.where, event_name=one.name)
+                self.outcomes[Outcome.GIVEN_UP] += 1
                 return True
             if ended(AGAIN_S[min(self._failures, len(AGAIN_S)) - 1]):
                 return False
+        if self._failures:
+            self._events.publish("webhook.over", where=self.where, failures=self._failures)
+        self._failures = 0
+        self._failing_since_s = None
+        self.outcomes[Outcome.TAKEN] += 1
+        return True
 
     def _refused(self, client: httpx.Client, one: Happened) -> str:
-        """Tell of one event once; return why it was not taken, nothing if it was."""
-        body = to_json(
-            {
-                "type": one.name,
-                "timestamp": shown_time(one.at_us),
-                "data": dict(one.fields),
-            },
-            fallback=str,
+        said = {"type": one.name, "timestamp": shown_time(one.at_us), "data": dict(one.fields)}
+        return refused(client, self._settings, f"headway-{one.number}", said, int(self._now_s()))
+
+
+def refused(
+    client: httpx.Client, settings: WebhookSettings, message_id: str, said: Mapping[str, Any], at_s: int
+) -> str:
+    """Tell of one event once; return why it was not taken, nothing if it was.
+
+    Args:
+        client: which waits no longer than it is to.
+        settings: who is told.
+        message_id: names the message; the same each time that it is sent.
+        said: the event.
+        at_s: now, Unix time.
+    """
+    body = to_json(said, fallback=str)
+    try:
+        answer = client.post(
+            settings.url, content=body, headers=signed(message_id, at_s, body, secret_of(settings.secret))
         )
-        try:
-            headers = signed(f"headway-{one.number}", int(self._now_s()), body, secret_of(self._settings.secret))
-            answer = client.post(self._settings.url, content=body, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            return f"{type(error).__name__}: {error}"
-        return "" if answer.is_success else f"it answered {answer.status_code}"
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "" if answer.is_success else f"it answered {answer.status_code}"
+
+
+def host_of(url: str) -> str:
+    """Return what may be said of an address: the rest of it may be a secret."""
+    return urlsplit(url).hostname or ""
 
 
 def signed(message_id: str, at_s: int, body: bytes, secret: bytes) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,8 +13,8 @@ from controller.settings.sections import Section
 from topology.problems import Problems
 
 PREFIX = "whsec_"  # of a secret, as Standard Webhooks writes it
-LEAST_BYTES, MOST_BYTES = 24, 64
-HOW = f"make one: echo {PREFIX}$(openssl rand -base64 32)"
+LEAST_BYTES, NEW_BYTES, MOST_BYTES = 24, 32, 64
+HOW = "make one: headway webhook secret FILE"
 ALARMS = (
     "announcement.late",
     "announcement.not_carried",
@@ -59,7 +60,7 @@ def webhooks(sections: tuple[WebhookSection, ...], folder: Path, problems: Probl
     """Return who is told; what is wrong goes to ``problems``."""
     found = []
     for number, section in enumerate(sections):
-        place = problems.at(str(number))
+        place = problems.at(number)
         try:
             parts = urlsplit(section.url)
             is_one = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -74,6 +75,11 @@ def webhooks(sections: tuple[WebhookSection, ...], folder: Path, problems: Probl
             place.at("secret").add(error)
         found.append(WebhookSettings(section.url, path, section.events))
     return tuple(found)
+
+
+def new_secret() -> str:
+    """Return a secret that nobody knows, as it is written into a file."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(NEW_BYTES)).decode()
 
 
 def secret_of(path: Path) -> bytes:

@@ -6,16 +6,23 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from controller.events import Events
 from controller.northbound import webhooks
-from controller.northbound.webhooks import Webhook
+from controller.northbound.access import all_may
+from controller.northbound.api import api
+from controller.northbound.tests.site import dependencies_of
+from controller.northbound.webhooks import Outcome, Webhook
 from controller.settings.webhooks import ALARMS, WebhookSettings, secret_of
+from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import chile_illinois
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SECRET = "whsec_" + "QUJD" * 10
@@ -70,7 +77,7 @@ def told(events, url, folder, patterns=ALARMS):
     thread = threading.Thread(target=hook.run, args=(stop.wait,))
     thread.start()
     try:
-        yield
+        yield hook
     finally:
         stop.set()
         thread.join(20)
@@ -124,7 +131,7 @@ def test_the_signature_is_what_the_manual_checks(receiver, events, tmp_path):
 
 def test_what_is_not_taken_is_told_again_under_its_id_and_that_it_failed_is_logged_once(receiver, events, tmp_path):
     receiver.answers = [500, 302, 404]
-    with told(events, receiver.url, tmp_path):
+    with told(events, receiver.url, tmp_path) as hook:
         events.publish("drift.alarm", place="ls1")
         events.publish("drift.alarm", place="ch1")
         found = hears(receiver, 5)
@@ -132,6 +139,8 @@ def test_what_is_not_taken_is_told_again_under_its_id_and_that_it_failed_is_logg
     assert [json.loads(body)["data"]["place"] for _, body in found] == ["ls1"] * 4 + ["ch1"]
     assert len({headers["webhook-id"] for headers, _ in found}) == 2
     assert names(events) == ["webhook.failing", "webhook.over"]
+    assert hook.outcomes == {Outcome.TAKEN: 2, Outcome.FAILED: 3}
+    assert hook.failing_s() == 0
 
 
 def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, events, tmp_path, monkeypatch):
@@ -143,9 +152,26 @@ def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, event
         eventually(lambda: "webhook.given_up" in names(events), within_s=10, what="it is given up")
         events.publish("drift.alarm", place="ch1")
         eventually(lambda: "webhook.over" in names(events), within_s=10, what="the next is told")
-    with told(events, "http://127.0.0.1:1/hook", tmp_path):
+    with told(events, "http://127.0.0.1:1/hook", tmp_path) as hook:
         events.publish("drift.alarm", place="ls1")
         eventually(lambda: names(events).count("webhook.given_up") == 2, within_s=10, what="nobody listens")
+        assert hook.outcomes[Outcome.TAKEN] == 0
+        assert hook.failing_s() > 0.1
+
+
+def test_what_becomes_of_messages_is_seen_by_server(receiver, events, tmp_path):
+    with told(events, receiver.url, tmp_path) as hook, told(events, receiver.url + "2", tmp_path) as same_server:
+        events.publish("drift.alarm", place="ls1")
+        hears(receiver, 2)
+        eventually(lambda: hook.outcomes.total() + same_server.outcomes.total() == 2, within_s=5, what="both counted")
+    site = FakeSite(chile_illinois(), standing=())
+    site.attach_all()
+    site.wire()
+    behind = dependencies_of(site, webhooks=(hook, same_server))
+    text = TestClient(api(behind, all_may(lambda: datetime.now(UTC)))).get("/metrics").text
+    assert 'headway_webhook_messages_total{outcome="taken",where="127.0.0.1"} 2.0' in text
+    assert 'headway_webhook_messages_total{outcome="failed",where="127.0.0.1"} 0.0' in text
+    assert 'headway_webhook_failing_seconds{where="127.0.0.1"} 0.0' in text
 
 
 def test_a_new_secret_is_used_as_soon_as_it_is_there_and_none_is_a_failure(receiver, events, tmp_path):

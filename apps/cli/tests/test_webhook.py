@@ -1,0 +1,91 @@
+"""``headway webhook``: a secret is made once and is its owner's; a try says of each server what came back."""
+
+import json
+import stat
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from typer.testing import CliRunner
+
+from apps.cli import webhook
+from controller.settings.webhooks import secret_of
+
+
+@contextmanager
+def answering(status):
+    """A server that gives one answer; its URL, and what it is told."""
+    told = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            told.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/T0KEN", told
+        server.shutdown()
+
+
+def run(*arguments, exit_code=0):
+    """Run a command; return what it prints."""
+    done = CliRunner().invoke(webhook.app, arguments, env={"COLUMNS": "200"})
+    assert done.exit_code == exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}\n{done.exception!r}"
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A secret that was made."""
+    path = tmp_path / "secret"
+    run("secret", str(path))
+    return path
+
+
+@pytest.fixture
+def config(tmp_path, secret):
+    """Write a configuration with webhooks, by URL; nothing else of it is right."""
+
+    def written(*urls):
+        rows = ", ".join(f"{{url: '{url}', secret: {secret.name}}}" for url in urls)
+        path = tmp_path / "c.yaml"
+        path.write_text(f"nonsense: 1\nwebhooks: [{rows}]\n")
+        return str(path)
+
+    return written
+
+
+def test_a_secret_is_its_owners_alone_and_is_never_written_over(secret):
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    before = secret.read_text()
+    assert len(secret_of(secret)) == 32
+    assert "File exists" in run("secret", str(secret), exit_code=1)
+    assert secret.read_text() == before
+
+
+def test_each_server_is_told_once_and_its_answer_is_printed(config):
+    with answering(204) as (well, told), answering(500) as (ill, told_ill):
+        said = run("test", "--config", config(well, ill, "http://127.0.0.1:9/T0KEN"), exit_code=1).splitlines()
+        assert said[:2] == ["127.0.0.1: taken", "127.0.0.1: it answered 500"]
+        assert said[2].startswith("127.0.0.1: ConnectError")
+        assert "T0KEN" not in "".join(said), "the address may be a secret"
+        assert [one["type"] for one in told + told_ill] == ["webhook.test"] * 2
+        assert json.loads(run("test", "--json", "--config", config(well))) == [
+            {"where": "127.0.0.1", "taken": True, "why": ""}
+        ]
+
+
+def test_what_is_not_configured_is_said(config, tmp_path):
+    file = config()
+    assert "there are no webhooks" in run("test", "--config", file, exit_code=2)
+    assert "No such file" in run("test", "--config", str(tmp_path / "none"), exit_code=2)
+    (tmp_path / "c.yaml").write_text("network: x\n")
+    assert "there are no webhooks" in run("test", "--config", file, exit_code=2)
+    (tmp_path / "c.yaml").write_text("webhooks: [{url: 'ftp://x', secret: secret}]\n")
+    assert "webhooks[0].url" in run("test", "--config", file, exit_code=2)
