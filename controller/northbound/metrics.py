@@ -11,7 +11,7 @@ from controller.audit.record import DriftView
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render
 from controller.northbound.rest.answers import add
-from controller.northbound.webhooks import Outcome, Webhook
+from controller.northbound.webhooks import Delivery, Webhook
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
@@ -72,7 +72,7 @@ def _webhooks(webhooks: tuple[Webhook, ...]) -> Iterator[Metric]:
     failing = GaugeMetricFamily("headway_webhook_failing_seconds", about, labels=["where"])
     for where in dict.fromkeys(webhook.where for webhook in webhooks):
         there = [webhook for webhook in webhooks if webhook.where == where]
-        for outcome in Outcome:
+        for outcome in Delivery:
             messages.add_metric([where, outcome], sum(webhook.outcomes[outcome] for webhook in there))
         failing.add_metric([where], max(webhook.failing_s() for webhook in there))
     yield messages

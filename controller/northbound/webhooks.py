@@ -29,7 +29,7 @@ GIVE_UP_S = 3600.0  # an event that nobody has taken for so long is of no use to
 OURS = "webhook."  # what happens to webhooks is not told by them
 
 
-class Outcome(StrEnum):
+class Delivery(StrEnum):
     """What became of one message."""
 
     TAKEN = "taken"
@@ -53,7 +53,7 @@ class Webhook:
         self._failures = 0
         self._failing_since_s: float | None = None
         self.where = host_of(settings.url)
-        self.outcomes: Counter[Outcome] = Counter()
+        self.outcomes: Counter[Delivery] = Counter()
 
     def failing_s(self) -> float:
         """Return for how long nothing has been taken; 0 if the last was."""
@@ -86,14 +86,14 @@ class Webhook:
         """Tell of one event until it is taken, or too old; return whether the process goes on."""
         began_s = time.monotonic()
         while why := self._refused(client, one):
-            self.outcomes[Outcome.FAILED] += 1
+            self.outcomes[Delivery.FAILED] += 1
             if not self._failures:
                 self._failing_since_s = time.monotonic()
                 self._events.publish("webhook.failing", level="error", where=self.where, why=why)
             self._failures += 1
             if time.monotonic() - began_s > GIVE_UP_S:
                 self._events.publish("webhook.given_up", level="error", where=self.where, event_name=one.name)
-                self.outcomes[Outcome.GIVEN_UP] += 1
+                self.outcomes[Delivery.GIVEN_UP] += 1
                 return True
             if ended(AGAIN_S[min(self._failures, len(AGAIN_S)) - 1]):
                 return False
@@ -101,7 +101,7 @@ class Webhook:
             self._events.publish("webhook.over", where=self.where, failures=self._failures)
         self._failures = 0
         self._failing_since_s = None
-        self.outcomes[Outcome.TAKEN] += 1
+        self.outcomes[Delivery.TAKEN] += 1
         return True
 
     def _refused(self, client: httpx.Client, one: Happened) -> str:

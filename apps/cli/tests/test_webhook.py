@@ -18,7 +18,7 @@ def answering(status):
     """A server that gives one answer; its URL, and what it is told."""
     told = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(BaseHTTPRequestHandler):
         def do_POST(self):
             told.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             self.send_response(status)
@@ -27,7 +27,7 @@ def answering(status):
         def log_message(self, *_):
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/T0KEN", told
         server.shutdown()

@@ -18,7 +18,7 @@ from controller.northbound import webhooks
 from controller.northbound.access import all_may
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of
-from controller.northbound.webhooks import Outcome, Webhook
+from controller.northbound.webhooks import Delivery, Webhook
 from controller.settings.webhooks import ALARMS, WebhookSettings, secret_of
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
@@ -139,7 +139,7 @@ def test_what_is_not_taken_is_told_again_under_its_id_and_that_it_failed_is_logg
     assert [json.loads(body)["data"]["place"] for _, body in found] == ["ls1"] * 4 + ["ch1"]
     assert len({headers["webhook-id"] for headers, _ in found}) == 2
     assert names(events) == ["webhook.failing", "webhook.over"]
-    assert hook.outcomes == {Outcome.TAKEN: 2, Outcome.FAILED: 3}
+    assert hook.outcomes == {Delivery.TAKEN: 2, Delivery.FAILED: 3}
     assert hook.failing_s() == 0
 
 
@@ -155,7 +155,7 @@ def test_a_server_that_hangs_or_is_not_there_is_given_up_in_time(receiver, event
     with told(events, "http://127.0.0.1:1/hook", tmp_path) as hook:
         events.publish("drift.alarm", place="ls1")
         eventually(lambda: names(events).count("webhook.given_up") == 2, within_s=10, what="nobody listens")
-        assert hook.outcomes[Outcome.TAKEN] == 0
+        assert hook.outcomes[Delivery.TAKEN] == 0
         assert hook.failing_s() > 0.1
 
 
