@@ -68,14 +68,13 @@ def url_of(config: Path, store: str | None) -> str:
     if store is not None:
         return store
     from controller.errors import ConfigError
-    from controller.settings.file import read_file
-    from controller.store.settings import DEFAULT_STORE
+    from controller.settings.file import part_of
+    from controller.store.settings import StorePart
 
     try:
-        said = read_file(config).values
+        return part_of(config, StorePart)[0].store.url
     except ConfigError as error:
         base.stop(str(error), base.EXIT_USAGE)
-    return str(said.get("store", DEFAULT_STORE)) if isinstance(said, dict) else DEFAULT_STORE
 
 
 def _counted(rows: dict[str, int]) -> str:

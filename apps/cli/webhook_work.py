@@ -11,10 +11,9 @@ import typer
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
 from controller.errors import ConfigError
 from controller.northbound.webhooks import PATIENCE_S, host_of, refused
-from controller.settings.file import read_file, sections_of
+from controller.settings.file import part_of
 from controller.settings.sections import Section
 from controller.settings.webhooks import WebhookSection, WebhookSettings, new_secret, webhooks
-from topology.problems import Problems
 from topology.units import shown_time
 
 
@@ -56,15 +55,12 @@ def try_out(config: Path, *, as_json: bool) -> None:
 def _webhooks(config: Path) -> tuple[WebhookSettings, ...]:
     """Return the webhooks of a configuration, of which nothing else need be right."""
     try:
-        text = read_file(config)
+        part, problems = part_of(config, _Part)
     except ConfigError as error:
         stop(str(error), EXIT_USAGE)
-    problems = Problems(values=text.values)
-    said = text.values.get("webhooks", []) if isinstance(text.values, dict) else []
-    part, _ = sections_of({"webhooks": said}, _Part, problems.found)
-    found = webhooks(part.webhooks, config.absolute().parent, problems.at("webhooks")) if part else ()
+    found = webhooks(part.webhooks, config.absolute().parent, problems.at("webhooks"))
     if problems.found:
-        stop(f"{config}: {'; '.join(problems.found)}", EXIT_USAGE)
+        stop(str(ConfigError(str(config), tuple(problems.found))), EXIT_USAGE)
     return found
 
 

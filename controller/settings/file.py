@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from controller.errors import ConfigError
-from topology.problems import placed
+from topology.problems import Problems, placed
 from topology.yaml_text import NotYaml, YamlText, read
 
 T = TypeVar("T", bound=BaseModel)
@@ -29,6 +29,28 @@ def read_file(path: Path) -> YamlText:
         raise ConfigError(str(path), (str(error),)) from error
     except ValueError as error:  # a name that no file can have
         raise ConfigError(repr(str(path)), (f"cannot be read: {error}",)) from error
+
+
+def part_of(path: Path, shape: type[T]) -> tuple[T, Problems]:
+    """Return the sections of a file that a command needs; nothing else in it need be right.
+
+    Args:
+        path: the file.
+        shape: what these sections are; each has a default.
+
+    Returns:
+        the sections, and the problems of the file, to which may be added what does not fit together.
+
+    Raises:
+        ConfigError: the file cannot be read, or these sections are not well-formed.
+    """
+    values = read_file(path).values
+    problems = Problems(values=values)
+    said = values if isinstance(values, Mapping) else {}
+    part, _ = sections_of({key: said[key] for key in shape.model_fields if key in said}, shape, problems.found)
+    if part is None or problems.found:
+        raise ConfigError(str(path), tuple(problems.found))
+    return part, problems
 
 
 def sections_of(data: object, shape: type[T], found: list[str]) -> tuple[T | None, frozenset[str]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from controller.settings.sections import Section
 from controller.store.errors import UrlNotUsable
@@ -41,6 +41,12 @@ def _with_keys(value: Any) -> Any:
 
 
 StoreSection = Annotated[_Store, BeforeValidator(_with_keys)]
+
+
+class StorePart(Section):
+    """A configuration of which only the store is looked at."""
+
+    store: StoreSection = Field(default_factory=dict, validate_default=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Backups by the command."""
 
 import stat
+from contextlib import closing
 
 from typer.testing import CliRunner
 
@@ -30,6 +31,19 @@ def test_a_backup_is_made_while_the_controller_runs_and_restored_when_it_does_no
     assert "not empty" in run("restore", str(file), "--config", str(config))[1]
     assert run("restore", str(file), "--store", there)[0] == 0
     assert run("backup", "-", "--store", there)[1].count('"r1"') == 1
+
+
+def test_the_store_of_a_configuration_may_be_a_section_and_one_that_is_not_right_is_said(tmp_path):
+    config, here = tmp_path / "c.yaml", f"sqlite:///{tmp_path}/here.db"
+    with closing(Store(here)) as store:
+        store.open()
+        done(store, of(reservation(1)))
+        for said in (here, f'{{url: "{here}", retention: 730 d}}'):
+            config.write_text(f"store: {said}\nnetwork: none that is right\n")
+            assert run("backup", "-", "--config", str(config))[1].count('"r1"') == 1
+    config.write_text("network: x\nstore: {uri: x}\n")
+    code, said = run("backup", "-", "--config", str(config))
+    assert (code, said) == (2, f"headway: {config}: line 2: store.uri: there is no such key\n")
 
 
 def test_a_backup_that_fails_leaves_the_former_one(tmp_path):
