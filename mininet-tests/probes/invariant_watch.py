@@ -144,7 +144,8 @@ class InvariantWatch:
         times = [at_us for at_us, _ in self.arrived[host]]
         before = max((t for t in times if t <= from_us), default=from_us)
         within = [before, *(t for t in times if from_us < t < to_us), to_us]
-        return [(self._watched_us(b) - self._watched_us(a), a, b) for a, b in pairwise(within)]
+        watched = ((self._watched_us(t), t) for t in within)
+        return [(b_watched - a_watched, a, b) for (a_watched, a), (b_watched, b) in pairwise(watched)]
 
     def _watched_us(self, until_us: int) -> int:
         at_us, watched_us = self.looks[max(bisect_right(self.looks, until_us, key=itemgetter(0)) - 1, 0)]
