@@ -2,35 +2,13 @@
 
 import json
 import stat
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from typer.testing import CliRunner
 
 from apps.cli import webhook
+from controller.northbound.tests.receiver import receiving
 from controller.settings.webhooks import secret_of
-
-
-@contextmanager
-def answering(status):
-    """A server that gives one answer; its URL, and what it is told."""
-    told = []
-
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self):
-            told.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_):
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/T0KEN", told
-        server.shutdown()
 
 
 def run(*arguments, exit_code=0):
@@ -70,13 +48,14 @@ def test_a_secret_is_its_owners_alone_and_is_never_written_over(secret):
 
 
 def test_each_server_is_told_once_and_its_answer_is_printed(config):
-    with answering(204) as (well, told), answering(500) as (ill, told_ill):
-        said = run("test", "--config", config(well, ill, "http://127.0.0.1:9/T0KEN"), exit_code=1).splitlines()
+    with receiving(204) as well, receiving(500) as ill:
+        urls = (f"{well.url}/T0KEN", f"{ill.url}/T0KEN", "http://127.0.0.1:9/T0KEN")
+        said = run("test", "--config", config(*urls), exit_code=1).splitlines()
         assert said[:2] == ["127.0.0.1: taken", "127.0.0.1: it answered 500"]
         assert said[2].startswith("127.0.0.1: ConnectError")
         assert "T0KEN" not in "".join(said), "the address may be a secret"
-        assert [one["type"] for one in told + told_ill] == ["webhook.test"] * 2
-        assert json.loads(run("test", "--json", "--config", config(well))) == [
+        assert [json.loads(body)["type"] for _, body in well.hears + ill.hears] == ["webhook.test"] * 2
+        assert json.loads(run("test", "--json", "--config", config(well.url))) == [
             {"where": "127.0.0.1", "taken": True, "why": ""}
         ]
 

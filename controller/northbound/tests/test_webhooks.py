@@ -5,9 +5,7 @@ import re
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from controller.events import Events
 from controller.northbound import webhooks
 from controller.northbound.access import all_may
 from controller.northbound.api import api
+from controller.northbound.tests.receiver import receiving
 from controller.northbound.tests.site import dependencies_of
 from controller.northbound.webhooks import Delivery, Webhook
 from controller.settings.webhooks import ALARMS, WebhookSettings, secret_of
@@ -28,42 +27,11 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 SECRET = "whsec_" + "QUJD" * 10
 
 
-@dataclass
-class Receiver:
-    """A server of somebody else's, and what it was told."""
-
-    url: str = ""
-    answers: list[int] = field(default_factory=list)  # one by one; 200 when there are none left
-    hears: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    hangs: threading.Event = field(default_factory=threading.Event)
-
-
 @pytest.fixture
 def receiver():
     """One that answers 200."""
-    one = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            one.hears.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            status = one.answers.pop(0) if one.answers else 200
-            if not status:
-                one.hangs.wait(30)
-                return
-            self.send_response(status)
-            self.send_header("location", "http://192.0.2.1/")
-            self.end_headers()
-
-        def log_message(self, *_):
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        one.url = f"http://127.0.0.1:{server.server_port}/hook"
+    with receiving() as one:
         yield one
-        one.hangs.set()
-        server.shutdown()
 
 
 @contextmanager

@@ -1,0 +1,45 @@
+"""A real HTTP server that webhooks are told to, and that is not always well."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Receiver:
+    """A server of somebody else's, and what it was told."""
+
+    url: str = ""
+    answers: list[int] = field(default_factory=list)  # one by one; 200 when there are none left
+    hears: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    hangs: threading.Event = field(default_factory=threading.Event)
+
+
+@contextmanager
+def receiving(*answers: int) -> Iterator[Receiver]:
+    """Serve; ``answers`` are the first ones, 0 for none at all."""
+    one = Receiver(answers=list(answers))
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            one.hears.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            status = one.answers.pop(0) if one.answers else 200
+            if not status:
+                one.hangs.wait(30)
+                return
+            self.send_response(status)
+            self.send_header("location", "http://192.0.2.1/")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        one.url = f"http://127.0.0.1:{server.server_port}/hook"
+        yield one
+        one.hangs.set()
+        server.shutdown()
