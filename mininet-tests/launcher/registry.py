@@ -181,6 +181,14 @@ EXPERIMENTS = (
         120,
     ),
     Experiment(
+        "eckart",
+        Group.PAPER,
+        "a receiver's disk sets the rate: PA-UDP's table 3 and figures 2 and 6, computed",
+        "papers.eckart.run",
+        Place.HERE,
+        1,
+    ),
+    Experiment(
         "reservations",
         Group.BENCH,
         "how fast reservations are decided and kept, on both databases",

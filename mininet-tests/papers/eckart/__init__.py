@@ -1,0 +1,1 @@
+"""Eckart et al. (PA-UDP): a receiver's disk sets the rate."""
