@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cryptography import x509
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import AttachmentRefused
-from topology.certificates import Kind, Pems, ends, names, problems
+from topology.certificates import Kind, Pems, chained, ends, names, problems
 from topology.handshake import why_failed, why_untrusted
 
 
@@ -56,7 +55,7 @@ class ClientTls:
             AttachmentRefused: there is none.
         """
         try:
-            certificate = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
+            certificate = chained(self.certificate.read_bytes())[0]
         except (OSError, ValueError) as error:
             raise AttachmentRefused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
         return int(ends(certificate).timestamp())
@@ -84,7 +83,7 @@ class ClientTls:
 
 
 def _of_another(certificate: bytes, host: str) -> Iterator[str]:
-    for_names = names(x509.load_pem_x509_certificates(certificate)[0])
+    for_names = names(chained(certificate)[0])
     if host not in for_names:
         yield f"tls.certificate: is for {', '.join(for_names)}, not for {host}"
 

@@ -3,6 +3,9 @@
 An agent's certificate may be used by a TLS client only, a controller's by a server only (extended key usage, RFC 5280
 section 4.2.1.12), so that no host can pass itself off as a controller. Both carry their names as alternative names.
 A switch's is a client's too; its one alternative name is a URI with its datapath id, so that it is no host's.
+
+An agent of Debian 12 has the library's version 38: what came later (lists of certificates, keys that can be compared,
+``verify_directly_issued_by``) is put together here of what it has.
 """
 
 import re
@@ -14,12 +17,14 @@ from typing import Any, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier, SignatureAlgorithmOID
 
 T = TypeVar("T")
 
 SWITCH_URI = "headway:switch:"
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)  # RFC 7468
 ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
 
 
@@ -64,6 +69,18 @@ class Pems:
     certificate: bytes
     key: bytes
     revoked: bytes | None = None
+
+
+def chained(pem: bytes) -> list[x509.Certificate]:
+    """Return the certificates of a file, in its order.
+
+    Raises:
+        ValueError: it has none, or something else under that name.
+    """
+    found = [x509.load_pem_x509_certificate(one) for one in _CERTIFICATE.findall(pem)]
+    if not found:
+        raise ValueError("no certificate in PEM")
+    return found
 
 
 def names(certificate: x509.Certificate) -> tuple[str, ...]:
@@ -161,8 +178,8 @@ def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, .
 
 def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[CertificateFault]:
     found: list[CertificateFault] = []
-    authorities = _read(pems.authority, x509.load_pem_x509_certificates, "authority", "certificate in PEM", found) or []
-    chain = _read(pems.certificate, x509.load_pem_x509_certificates, "certificate", "certificate in PEM", found) or []
+    authorities = _read(pems.authority, chained, "authority", "certificate in PEM", found) or []
+    chain = _read(pems.certificate, chained, "certificate", "certificate in PEM", found) or []
     key = _read(pems.key, lambda pem: load_pem_private_key(pem, None), "key", "private key in PEM", found)
     revoked = _read(pems.revoked or b"", x509.load_pem_x509_crl, "revoked", "list of revoked ones in PEM", found)
     yield from found
@@ -170,7 +187,7 @@ def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[CertificateFaul
         yield from _untimely(certificate, "authority", now)
     if chain:
         yield from _of_leaf(chain[0], kind, now)
-        if key is not None and key.public_key() != chain[0].public_key():
+        if key is not None and _encoded(key) != _encoded(chain[0]):
             yield CertificateFault("key", "is not the key of the certificate")
         if authorities and not any(_issued(chain[-1], authority) for authority in authorities):
             yield CertificateFault("certificate", "is not signed by the authority")
@@ -215,11 +232,34 @@ def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Itera
         yield CertificateFault(field, f"is not valid before {begins}; is this machine's clock right?")
 
 
+def _encoded(holder: Any) -> bytes:
+    """Return the public key of a certificate or of a private key, in a form that can be compared."""
+    encoded: bytes = holder.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return encoded
+
+
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    """Whether an authority has signed a certificate; RFC 5280, section 6.1.3."""
+    if certificate.issuer != authority.subject:
         return False
+    key, signed = authority.public_key(), (certificate.signature, certificate.tbs_certificate_bytes)
+    try:
+        hashed = certificate.signature_hash_algorithm
+        if isinstance(key, ed25519.Ed25519PublicKey | ed448.Ed448PublicKey):
+            key.verify(*signed)
+        elif isinstance(key, ec.EllipticCurvePublicKey) and hashed is not None:
+            key.verify(*signed, ec.ECDSA(hashed))
+        elif isinstance(key, rsa.RSAPublicKey) and hashed is not None:
+            pss = certificate.signature_algorithm_oid == SignatureAlgorithmOID.RSASSA_PSS
+            key.verify(
+                *signed, padding.PSS(padding.MGF1(hashed), padding.PSS.AUTO) if pss else padding.PKCS1v15(), hashed
+            )
+        else:
+            return False
+    except InvalidSignature:
+        return False
+    except UnsupportedAlgorithm:
+        return True  # version 38 cannot read RSA-PSS in certificates; TLS can, and decides
     return True
 
 

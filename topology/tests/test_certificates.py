@@ -1,0 +1,66 @@
+"""What an agent asks of its certificates, with each kind of key that a site's own authority may have."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from topology.certificates import Kind, Pems, chained, problems
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RSA = rsa.generate_private_key(65537, 2048)
+KEYS = {
+    "ECDSA": (ec.generate_private_key(ec.SECP384R1()), hashes.SHA384(), {}),
+    "Ed25519": (ed25519.Ed25519PrivateKey.generate(), None, {}),
+    "RSA": (RSA, hashes.SHA256(), {}),
+    "RSA-PSS": (RSA, hashes.SHA256(), {"rsa_padding": padding.PSS(padding.MGF1(hashes.SHA256()), 32)}),
+}
+
+
+def name(common):
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def signed(subject, issuer, key, by, hashed, **more):
+    of = x509.CertificateBuilder().subject_name(name(subject)).issuer_name(name(issuer)).public_key(key.public_key())
+    of = of.serial_number(7).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=9))
+    of = of.add_extension(x509.SubjectAlternativeName([x509.DNSName(subject)]), critical=False)
+    of = of.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    return of.sign(by, hashed, **more).public_bytes(Encoding.PEM)
+
+
+def pem(key):
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_certificate_is_known_by_its_authority_and_by_no_other_of_that_name(kind):
+    authoritys, hashed, more = KEYS[kind]
+    key = ec.generate_private_key(ec.SECP256R1())
+    own = signed("base20", "Site", key, authoritys, hashed, **more)
+    authority = signed("Site", "Site", authoritys, authoritys, hashed, **more)
+    assert problems(Pems(authority, own, pem(key)), Kind.AGENT, NOW) == ()
+    for another in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())):
+        false = signed("Site", "Site", another, another, hashes.SHA256())
+        wrong = problems(Pems(false, own, pem(key)), Kind.AGENT, NOW)
+        assert [(one.field, one.what) for one in wrong] == [("certificate", "is not signed by the authority")]
+        assert problems(Pems(false + authority, own, pem(key)), Kind.AGENT, NOW) == ()
+
+
+def test_a_key_of_another_certificate_is_told_from_its_own():
+    key, another = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    own = signed("Site", "Site", key, key, hashes.SHA256())
+    assert [one.field for one in problems(Pems(own, own, pem(another)), Kind.AGENT, NOW)] == ["key"]
+
+
+def test_a_file_has_its_certificates_in_order_whatever_is_between_them():
+    key = ec.generate_private_key(ec.SECP256R1())
+    one, two = (signed(subject, "Site", key, key, hashes.SHA256()) for subject in ("one", "two"))
+    found = chained(b"# one\n" + one + b"\n# two, with the authority's key:\n" + two)
+    assert [each.subject for each in found] == [name("one"), name("two")]
+    with pytest.raises(ValueError, match="no certificate"):
+        chained(pem(key))
