@@ -104,7 +104,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.callback(store.close)
         store.open()
         clock = machine_clock(store.time(), trusts_wall=trusts_wall)
-        state = GuardedState(settings.site, clock.now)
+        state = GuardedState(settings.site, clock.now, store.term)
         reports = Reports(state)
         hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
         ignored = settings.audit.ignored

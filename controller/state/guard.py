@@ -31,12 +31,12 @@ class GuardedState:
     None of its methods blocks. ``site``, the clocks and ``events`` need no lock.
     """
 
-    def __init__(self, site: Site, now: Callable[[], Instant]) -> None:
+    def __init__(self, site: Site, now: Callable[[], Instant], term: int) -> None:
         self.site = site
         self.now = now
         self.events = Events(self.now_us)
         self.changed = threading.Condition()
-        self._value = first_state(site, now())
+        self._value = first_state(site, now(), term)
 
     def now_us(self) -> int:
         """Return the calendar's time, Unix time."""

@@ -36,16 +36,16 @@ class SiteState:
     stopping: bool = False
 
 
-def first_state(site: Site, now: Instant) -> SiteState:
-    """Return the state of a controller that has just begun and knows nothing yet.
+def first_state(site: Site, now: Instant, term: int) -> SiteState:
+    """Return the state of a controller that has just begun, under a term, and knows nothing yet.
 
-    Epochs must grow over restarts, or agents would take us for an old controller; milliseconds outrun changes.
+    Its epochs begin at twice the term, above those of every controller before it: agents obey no lower ones.
     """
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
     # What it acts on may be what an earlier controller granted.
     unknown = HostState(away_us=now.elapsed_us, unknown_until_us=now.elapsed_us + site.lease_ms * 1000)
     reported = Reported({h.name: unknown for h in site.network.hosts}, lines=Lines(site.return_after_us))
-    plan = desired_plan(site, wished, reported, Installed(), now.calendar_us // 1000 * 2, now)
+    plan = desired_plan(site, wished, reported, Installed(), 2 * term, now)
     made_of = basis(site, wished, reported, Installed(), now)
     return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)
 

@@ -4,7 +4,7 @@ from controller.store.chain import BEGINNING, ChainEnd, ChainRow
 from controller.store.changed import RefusedWish, SaveRecord
 from controller.store.changes import ChangeQuery
 from controller.store.ended import EndedQuery
-from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer, UrlNotUsable
+from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer, StoreTaken, UrlNotUsable
 from controller.store.history import EndedKind, HistoryItem
 from controller.store.past import WINDOW_ROWS, PastPage, PastQuery
 from controller.store.rows import Changes, PurchaseRow, StoredRows
@@ -30,6 +30,7 @@ __all__ = [
     "StoreError",
     "StoreFailed",
     "StoreNewer",
+    "StoreTaken",
     "StoredRows",
     "UrlNotUsable",
 ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
@@ -17,6 +18,7 @@ from controller.store.changed import remembered
 from controller.store.changes import CUT, LAST, change_row, cut, end_row, forgettable, next_end
 from controller.store.clock import SavedTime, time_of, time_text
 from controller.store.ended import ended_row, used_keys
+from controller.store.errors import StoreTaken
 from controller.store.history import HIGHEST, EndedKind, forget, highest
 from controller.store.rows import (
     Row,
@@ -37,6 +39,7 @@ from controller.store.tables import (
     PURCHASES,
     RESERVATIONS,
 )
+from controller.store.terms import TERM, next_term
 from controller.store.text import original, storable
 from topology import __version__
 
@@ -62,16 +65,18 @@ class Database:
         self._backend = backend(url)
         self.shown = self._backend.shown
         self._connection: Connection | None = None
+        self.term = 0  # under which we lead; 0 before we do
         self._number = 0  # of what has ended last
         self._chain = BEGINNING  # where it ends
         tables = (RESERVATIONS, ENDED_RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
         self._upserts = {table: self._backend.upsert(table) for table in tables}
 
     def open(self) -> None:
-        """Connect, or connect again; be alone; bring the schema up to date.
+        """Connect, or connect again; be alone; bring the schema up to date; lead under a new term, or still ours.
 
         Raises:
             StoreBusy: another controller has it.
+            StoreTaken: another controller has had it since.
             StoreNewer: a newer Headway has written it.
         """
         self._disconnect()
@@ -84,8 +89,24 @@ class Database:
                 connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
+            self._lead(connection)
             self._number = max(self._number, highest(connection).number)
             self._chain = next_end(connection)
+
+    def _lead(self, connection: Connection) -> None:
+        """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
+
+        Raises:
+            StoreTaken: it is not.
+        """
+        text = connection.execute(select(META.c.value).where(META.c.key == TERM)).scalar()
+        found = None if text is None else int(text)
+        if self.term and found != self.term:
+            raise StoreTaken(self.shown, self.term, found or 0)
+        if not self.term:
+            term = next_term(found, time.time_ns() // 1_000_000)
+            self._put(META, [{"key": TERM, "value": str(term)}])
+            self.term = term
 
     def close(self) -> None:
         """Let it go, with the lock."""

@@ -3,6 +3,7 @@
 StoreError
 ├── UrlNotUsable     the URL names no database that we can use
 ├── StoreBusy        another controller has it
+├── StoreTaken       another controller has had it since we were alone with it
 ├── StoreNewer       a newer Headway has written it
 ├── NotRestorable    a backup cannot be put into it
 └── StoreFailed      it cannot be read or written; nothing since the last acknowledged save is in it for certain
@@ -42,6 +43,22 @@ class StoreBusy(StoreError):
     def __str__(self) -> str:
         """Return who has it, and what to do, for people."""
         return f"{self.url} is in use by {self.holder}: only one controller may use a database, stop that one first"
+
+
+@dataclass(eq=False)
+class StoreTaken(StoreError):
+    """Another controller has had the database since we were alone with it: what we remember may be of the past."""
+
+    url: str
+    ours: int
+    found: int
+
+    def __str__(self) -> str:
+        """Return what has happened, and what follows, for people."""
+        return (
+            f"{self.url} has had another controller meanwhile (term {self.found}, ours was {self.ours}): "
+            "this one decides nothing any more and must be started again"
+        )
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError, StatementError
 from controller.store.backends import backend
 from controller.store.clock import SavedTime
 from controller.store.database import Database
-from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer
+from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer, StoreTaken
 from controller.store.history import EndedKind
 from controller.store.questions import Questions
 from controller.store.rows import Changes, StoredRows, merged
@@ -118,6 +118,11 @@ class Store(Questions):
         threading.Thread(target=self._watch, name="store watch", daemon=True).start()
 
     @property
+    def term(self) -> int:
+        """The term under which we lead; 0 before ``open``."""
+        return self._database.term
+
+    @property
     def unsaved_us(self) -> int:
         """Age of the oldest save that the database has not confirmed, failed ones included; 0 if there is none."""
         with self._changed:
@@ -192,6 +197,7 @@ class Store(Questions):
 
         Raises:
             StoreFailed: it cannot be read; saves are refused until it can.
+            StoreTaken: another controller has had the database since; saves are refused for good.
         """
         with self._using:
             self._flush()
@@ -206,6 +212,8 @@ class Store(Questions):
                 saved = self._database.read()
             except Exception as error:
                 self._refuse(_why(error))
+                if isinstance(error, StoreTaken):
+                    raise
                 raise StoreFailed(self.url, _why(error)) from error
             with self._changed:
                 self._why = self._why if self._closing else ""
@@ -352,6 +360,8 @@ def _why(error: Exception) -> str:
     match error:
         case StoreBusy():
             return f"meanwhile it is in use by {error.holder}"
+        case StoreTaken():
+            return f"another controller has had it meanwhile (term {error.found})"
         case StoreNewer():
             return f"meanwhile Headway {error.written_by} has written it (schema {error.found})"
         case StatementError(orig=BaseException() as cause):

@@ -153,10 +153,10 @@ class FakeSite:
     ):
         self.clock = clock or Clock()
         site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
-        self.state = GuardedState(site, self.clock.instant)
-        self.reports = Reports(self.state)
         self.store = Store(store, save_within_s=30)
         self.store.open()
+        self.state = GuardedState(site, self.clock.instant, self.store.term)
+        self.reports = Reports(self.state)
         self.use_cases = PatientUseCases(self.state, self.store)
         self.switches = switches or FakeSwitches()
         self.hosts = FakeHosts(self.reports)

@@ -9,9 +9,10 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.store import ChangeQuery, PastQuery, StoreFailed
+from controller.store import ChangeQuery, PastQuery, StoreFailed, StoreTaken
 from controller.store.verify import verified
 from controller.tests.fakes import START_US, FakeSite, image
+from controller.tests.terms_contract import led_since
 from controller.work.recovery import Recovery
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import FlowClass
@@ -249,6 +250,18 @@ def test_a_database_that_can_only_be_read_is_not_taken_for_whole(site):
     store._database.prove = whole
     recovered(site)
     hold(site).saved.result(5)
+
+
+def test_a_controller_that_another_one_has_followed_says_so_and_ends(site):
+    seen = site.state.events.last
+    site.store._refuse("gone")
+    with pytest.raises(StoreFailed):
+        hold(site).saved.result(5)
+    led_since(site.store.url, site.store.term + 1)
+    with pytest.raises(StoreTaken) as taken:
+        Recovery(site.state, site.use_cases.saves).run()
+    (said,) = (event for event in site.state.events.since(seen).events if event.name == "store.taken")
+    assert said.fields == {"error": str(taken.value)}
 
 
 def test_the_lock_is_free_while_the_database_is_read_again(site):

@@ -17,6 +17,7 @@ from controller.plan.reservations import Reservation
 from controller.reserved import Reserved
 from controller.state.guard import GuardedState
 from controller.store import Store, StoreFailed
+from controller.store.terms import TERM_STEP
 from controller.tests.fakes import START_US, Clock, FakeSite, image, ready_site, value_of, watch_of
 from controller.use_cases import UseCases
 from controller.work.convergence import Convergence
@@ -69,7 +70,7 @@ def site():
 
 def after_restart(site):
     """The same database read by a new process, at this moment."""
-    state = GuardedState(site.state.site, site.clock.instant)
+    state = GuardedState(site.state.site, site.clock.instant, site.store.term + TERM_STEP)
     return state, UseCases(state, site.store)
 
 

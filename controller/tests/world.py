@@ -17,6 +17,7 @@ from controller.site import Site
 from controller.state.grants import grant
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
+from controller.store.terms import TERM_STEP
 from controller.tests.fakes import Clock, value_of
 from controller.work.convergence import Convergence
 from controller.work.mending import Mending
@@ -60,6 +61,7 @@ class World:
 
     def __init__(self, network: Network) -> None:
         self.clock = Clock()
+        self.term = 0
         self.flows: tuple[Flow, ...] = ()
         self.capacity_bps: dict[Hop, int] = {}
         self.site = Site(network, DEFAULT_POLICY, (), LEASE_MS, together_us=0)
@@ -78,7 +80,8 @@ class World:
             self.calls(name)
 
     def _controller_begins(self) -> None:
-        self.state = GuardedState(self.site, self.clock.instant)
+        self.term += TERM_STEP
+        self.state = GuardedState(self.site, self.clock.instant, self.term)
         ledger = self.value.wished.ledger
         ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.reports = Reports(self.state)

@@ -2,7 +2,7 @@
 
 from controller.saves import Saves
 from controller.state.guard import GuardedState
-from controller.store import StoreError
+from controller.store import StoreError, StoreTaken
 
 AGAIN_S = 1.0
 
@@ -16,7 +16,11 @@ class Recovery:
         self._said = ""
 
     def run(self) -> None:
-        """Work until the state says stop."""
+        """Work until the state says stop.
+
+        Raises:
+            StoreTaken: another controller has led meanwhile; what we remember may be of the past.
+        """
         state = self._state
         while True:
             with state.changed:
@@ -28,9 +32,16 @@ class Recovery:
                     state.changed.wait_for(lambda: state.stopping, timeout=AGAIN_S)
 
     def step(self) -> bool:
-        """Try once; return whether the store works."""
+        """Try once; return whether the store works.
+
+        Raises:
+            StoreTaken: another controller has led meanwhile.
+        """
         try:
             self._saves.recover()
+        except StoreTaken as taken:
+            self._state.events.publish("store.taken", level="error", error=str(taken))
+            raise
         except StoreError as failure:
             if str(failure) != self._said:
                 self._said = str(failure)

@@ -230,7 +230,7 @@ class Agent:
         """Decline a plan from the past; what is in force stays until its lease ends."""
         why = (
             f"epoch {epoch} is older than {self._highest_epoch}, which this agent has held: from an older controller, "
-            "or one whose clock is behind; end it, or set its clock and start it again; an agent started again forgets"
+            "or of one with another database and a clock that is behind; end it; an agent started again forgets"
         )
         return self._noted(Declined(epoch, self._highest_epoch, why), "agent.old_epoch")
 

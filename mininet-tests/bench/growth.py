@@ -100,7 +100,7 @@ def sending(network: Network) -> tuple[Flow, ...]:
 
 def begun(network: Network, standing: tuple[Flow, ...] = ()) -> GuardedState:
     """Return the state of a controller that has just begun."""
-    return GuardedState(Site(network, DEFAULT_POLICY, standing, LEASE_MS), lambda: NOW)
+    return GuardedState(Site(network, DEFAULT_POLICY, standing, LEASE_MS), lambda: NOW, term=1)
 
 
 def longest_rtt(hosts: int) -> Work:

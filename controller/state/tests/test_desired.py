@@ -40,7 +40,7 @@ reservations = st.lists(
 
 def state_with(promised) -> SiteState:
     """A state in which some reservations have begun, as a new process would make it."""
-    state = first_state(SITE, NOW)
+    state = first_state(SITE, NOW, term=1)
     ledger = state.wished.ledger
     for number, (host, flow_class, rate_bps) in enumerate(promised):
         name = f"r{number}"
@@ -120,7 +120,7 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
 
 
 def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
-    state = first_state(SITE, NOW)
+    state = first_state(SITE, NOW, term=1)
     ready = replace(state.desired.plan, down=frozenset({"north"}))
     state = replace(state, desired=replace(state.desired, prepared={"north": ready}))
     lines = state.reported.lines.said("north", NORTH_PORT, NOW.elapsed_us, is_live=False)
@@ -134,7 +134,7 @@ def test_a_line_that_dies_puts_the_prepared_plan_in_force_with_a_newer_epoch():
 
 
 def test_reading_the_ledger_anew_is_another_version_even_if_nothing_moved():
-    state = first_state(SITE, NOW)
+    state = first_state(SITE, NOW, term=1)
     restored = replace(state, wished=replace(state.wished, ledger=SITE.ledger(), restored=1))
     assert must_replan(SITE, restored, NOW)
     assert not must_replan(SITE, replanned(SITE, restored, NOW), NOW)

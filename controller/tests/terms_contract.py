@@ -1,0 +1,64 @@
+"""What every store keeps to about terms; a part of the whole contract."""
+
+import itertools
+
+import pytest
+import sqlalchemy as sa
+
+from controller.store import Store, StoreFailed, StoreTaken
+from controller.store.tables import META
+from controller.store.terms import TERM, TERM_STEP
+from controller.tests.changes_contract import tool
+from controller.tests.past_contract import ACK_S, done, of
+from controller.tests.store_child import reservation
+
+AHEAD = 1 << 50  # milliseconds: in the year 37648
+
+
+def led_since(url: str, term: int) -> None:
+    """Let another controller have led under a term."""
+    with tool(url) as connection:
+        connection.execute(sa.update(META).where(META.c.key == TERM).values(value=str(term)))
+
+
+class TermsContract:
+    """For :class:`~controller.tests.store_contract.StoreContract`, which has the fixtures."""
+
+    def test_each_controller_leads_under_a_term_above_those_before_it(self, store, url):
+        terms = [store.term]
+        store.close()
+        for _ in range(3):
+            following = Store(url)
+            following.open()
+            terms.append(following.term)
+            following.close()
+        assert all(later >= earlier + TERM_STEP for earlier, later in itertools.pairwise(terms))
+
+    def test_a_controller_whose_clock_is_behind_leads_under_a_later_term(self, store, url):
+        store.close()
+        led_since(url, AHEAD)
+        following = Store(url)
+        following.open()
+        assert following.term == AHEAD + TERM_STEP
+        following.close()
+
+    def test_a_store_that_has_failed_goes_on_under_its_term(self, store, broken):
+        term = store.term
+        with broken():
+            for future in [store.save(of(reservation(n))) for n in range(400)]:
+                assert future.exception(ACK_S)
+        store.load()
+        done(store, of(reservation(1)))
+        assert store.term == term
+
+    def test_a_controller_that_was_not_alone_all_the_time_decides_nothing_any_more(self, store, url, broken):
+        term = store.term
+        with broken():
+            for future in [store.save(of(reservation(n))) for n in range(400)]:
+                assert future.exception(ACK_S)
+        led_since(url, term + 1)
+        for _ in range(2):
+            with pytest.raises(StoreTaken, match=rf"term {term + 1}, ours was {term}\).*must be started again"):
+                store.load()
+        with pytest.raises(StoreFailed, match="another controller has had it meanwhile"):
+            done(store, of(reservation(1)))
