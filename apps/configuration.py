@@ -1,6 +1,7 @@
 """The controller's configuration: each section given to the part that it is for, every problem reported at once."""
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from controller.providers import settings as providers
 from controller.providers.oscars_wire import OscarsSettings
 from controller.providers.settings import CircuitSection
 from controller.security.access_settings import NOBODY, AccessSection, AccessSettings, access_settings
-from controller.security.settings import TlsSection, check_guarded, trusted
+from controller.security.settings import TlsSection, check_guarded, rest_certified, rest_tls, trusted
 from controller.security.tls import ServerTls
 from controller.settings.file import read_file, sections_of
 from controller.settings.flows import ClassSection, FailoverSection, FlowSection, policy_of, standing_flows
@@ -23,7 +24,8 @@ from controller.settings.listen import (
     UnixSocket,
     address_or_socket,
     check_apart,
-    listen_address,
+    proxies_named,
+    rest_address,
     rest_names,
     switches_address,
 )
@@ -71,6 +73,8 @@ class ControllerSettings:
         store: the database that promises are kept in, and for how long.
         oscars: by circuit that is bought at need, the OSCARS that sells it.
         audit: how often drift is looked for, and which rules are left alone.
+        rest_tls: the files by which the API is served; None for plain text.
+        proxies: that say for whom they ask.
         names: by which the API may be asked for, beside addresses and localhost.
         access: who may do what by it.
         webhooks: who is told of what happens.
@@ -86,6 +90,8 @@ class ControllerSettings:
     audit: AuditSettings
     tls: ServerTls | None = None
     switches_tls: ServerTls | None = None
+    rest_tls: ServerTls | None = None
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     names: frozenset[str] = frozenset()
     access: AccessSettings = NOBODY
     webhooks: tuple[WebhookSettings, ...] = ()
@@ -140,9 +146,10 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     openflow, by_tls = switches_address(
         file.listen.openflow, listen.at("openflow"), tls=file.tls is not None, insecure=file.insecure
     )
-    rest = listen_address(file.listen.rest, listen.at("rest"))
-    access = access_settings(file.access, file.listen.rest, folder, problems, insecure=file.insecure)
-    names = rest_names(file.listen.names, rest, listen.at("names"))
+    by_rest = rest_tls(file.listen.tls, folder, listen.at("tls"))
+    rest = rest_address(file.listen.rest, listen.at("rest"), tls=by_rest is not None, insecure=file.insecure)
+    access = access_settings(file.access, str(rest), folder, problems, insecure=file.insecure or rest is None)
+    names = rest_names(file.listen.names, rest, listen.at("names")) | frozenset(rest_certified(by_rest))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
     check_apart({"openflow": openflow, "rest": rest, "agents": agents}, listen)
     if isinstance(agents, ListenAddress):
@@ -175,6 +182,8 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
         switches_tls=tls if by_tls else None,
+        rest_tls=by_rest,
+        proxies=proxies_named(file.listen.proxies, listen.at("proxies")),
         names=names,
         access=access,
         webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),

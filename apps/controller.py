@@ -59,7 +59,7 @@ def _rules(settings: ControllerSettings) -> AccessRules:
         TokensUnusable: the file of the tokens.
     """
     access = settings.access
-    if not is_here(str(settings.rest)):
+    if settings.rest_tls is None and not is_here(str(settings.rest)):
         log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
     tokens = TokenFile(access.tokens).current if access.tokens else partial(Tokens, ())
     return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody)
@@ -71,7 +71,8 @@ def _serve(
     """Serve REST and the pages until the end, and keep what the pages show."""
     rules = _rules(settings)
     pages = Pages(behind, rules)
-    parts.enter_context(web(api(behind, rules, pages), settings.rest))
+    app = api(behind, rules, pages)
+    parts.enter_context(web(app, settings.rest, tls=settings.rest_tls, proxies=settings.proxies))
     parts.callback(state.events.close)
     for work, name in ((pages.watch.run, "page"), (pages.tonight.run, "calendars")):
         parts.enter_context(working(partial(work, stop.wait), name, state, stop))
@@ -138,7 +139,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             store.changes,
             settings.names,
             hosts.certificates,
-            OwnCertificates(settings.tls).found,
+            OwnCertificates(settings.tls, settings.rest_tls).found,
             tuple(Webhook(state.events, one) for one in settings.webhooks),
         )
         _serve(parts, behind, settings, state, stop)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import agent, clean, client, network, pki, store, token, webhook
+from apps.cli import agent, clean, client, network, pki, store, token, trust, webhook
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -85,8 +85,13 @@ def headway(
             "--version", callback=lambda asked: _show_version(asked=asked), is_eager=True, help="Print the version."
         ),
     ] = False,
+    ca: Annotated[
+        Path | None, typer.Option(envvar=trust.CA_ENV, help="The authority of an https controller's certificate.")
+    ] = None,
 ) -> None:
     """One bandwidth plan for the circuit, the switches and the sending hosts of a site."""
+    if ca is not None:
+        os.environ[trust.CA_ENV] = str(ca)
 
 
 def _show_version(*, asked: bool) -> None:

@@ -3,38 +3,58 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from functools import partial
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from controller.northbound.connections import Limits, OpenConnections, network_of
+from apps.web_tls import SecuredServer
+from controller.northbound.connections import Guest, Limits, OpenConnections, network_of
+from controller.northbound.proxies import Proxied, is_named
+from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
 
 MOST_LIMITS = Limits()
+Proxies = tuple[IPv4Network | IPv6Network, ...]
 
 
 @contextlib.contextmanager
-def web(app: ASGIApp, address: ListenAddress, limits: Limits = MOST_LIMITS) -> Iterator[int]:
-    """Serve the API in a thread; the port is bound before this yields it."""
-    bound = socket.create_server((address.host, address.port))
-    open_ones = OpenConnections[BoundedProtocol](limits.connections, limits.of_one_address)
-    served = partial(BoundedProtocol, limits, open_ones)
+def web(
+    app: ASGIApp,
+    address: ListenAddress,
+    limits: Limits = MOST_LIMITS,
+    *,
+    tls: ServerTls | None = None,
+    proxies: Proxies = (),
+) -> Iterator[int]:
+    """Serve the API in a thread; the port is bound before this yields it.
+
+    Raises:
+        OSError: the address is taken or not ours, or a file of ``tls`` is wrong.
+    """
+    credentials = Credentials(tls, ssl.TLSVersion.TLSv1_2) if tls else None
+    bound = socket.create_server((address.host.strip("[]"), address.port), family=address.family)
+    open_ones = OpenConnections[Guest](limits.connections, limits.of_one_address)
+    served = partial(BoundedProtocol, limits, open_ones, proxies)
     config = uvicorn.Config(
-        app,
+        Proxied(app, proxies),
         http=cast("type[asyncio.Protocol]", served),  # whatever makes one will do
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # else anybody on this machine says who he is, in X-Forwarded-For
+        proxy_headers=False,  # Proxied believes those that are named; uvicorn would all of this machine
         timeout_keep_alive=limits.idle_s,
     )
-    server = uvicorn.Server(config)
+    server = (
+        SecuredServer(config, credentials, open_ones, limits.handshake_s) if credentials else uvicorn.Server(config)
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
     thread.start()
     try:
@@ -53,11 +73,15 @@ class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, which counts bytes and seconds of what comes. HTTP is read by its parser alone."""
 
     def __init__(
-        self, limits: Limits, connections: "OpenConnections[BoundedProtocol]", *args: Any, **more: Any
+        self, limits: Limits, connections: OpenConnections[Guest], proxies: Proxies, *args: Any, **more: Any
     ) -> None:
         super().__init__(*args, **more)
         self._limits = limits
         self._all = connections
+        self._proxies = proxies
+        self._client_name: str | None = None
+        self.serial = 0  # of the certificate that was shown
+        self.instead_of: Guest | None = None  # the handshake that counted until now
         self._reading: Literal["head", "body", ""] = "head"
         self._read_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
@@ -69,13 +93,26 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle  # None before the first, whatever its declaration says
         return cycle is None or cycle.response_complete or cycle.more_body
 
+    def end(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
         """Take a connection in; another one may have to give way to it, or it itself."""
         super().connection_made(transport)
         self._wait("head", self._limits.head_s)
-        leaves = self._all.came(self, network_of(self.client[0] if self.client else ""))
+        shown = transport.get_extra_info("peercert")
+        self.serial, self._client_name = shown_serial(shown), shown_client(shown)
+        if self.instead_of is not None:
+            self._all.went(self.instead_of)
+        leaves = self._all.came(self, self._network())
         if leaves is not None:
-            leaves.transport.abort()
+            leaves.end()
+
+    def _network(self) -> str:
+        """Return whose connections count together with this one; of a proxy each is somebody else's."""
+        host, port = self.client or ("", 0)
+        return f"{host}:{port}" if is_named(host, self._proxies) else network_of(host)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -101,6 +138,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Note that a head begins."""
         super().on_message_begin()
+        if self._client_name is not None:
+            self.scope["extensions"] = {"tls": {"client_cert_name": self._client_name}}
         self._read_bytes = 0
         self._wait("head", self._limits.head_s)
 

@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from headway.errors import ApiError, ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl
+from headway.errors import ApiError, ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl, NotTrusted
 from headway.stream import ServerSentEvent
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "NotAController",
     "NotAToken",
     "NotAUrl",
+    "NotTrusted",
     "ServerSentEvent",
 ]
 

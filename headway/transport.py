@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from headway.errors import ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl
+from headway.errors import ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl, NotTrusted
 from headway.stream import ServerSentEvent, stream_events
-
-if TYPE_CHECKING:
-    import ssl
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
@@ -78,6 +76,7 @@ class Transport:
 
         Raises:
             NoAnswer: nobody answered.
+            NotTrusted: somebody did whose certificate is not trusted.
             NotAController: somebody else did.
             ApiProblem: the controller says what is wrong; :class:`ApiRefusal` if it is a refusal with offers.
         """
@@ -134,6 +133,8 @@ class Transport:
         except UnicodeError as error:  # a host's name that no name server can be asked for
             raise NotAUrl(f"{self.url} is not a URL: {error}") from error
         except (OSError, HTTPException) as error:
+            if isinstance(error, ssl.SSLCertVerificationError):
+                raise NotTrusted(f"{self.url} is not trusted: {error.verify_message}") from error
             raise NoAnswer(str(error) or type(error).__name__) from error
         finally:
             connection.close()

@@ -2,7 +2,8 @@
 
 An agent's certificate may be used by a TLS client only, a controller's by a server only (extended key usage, RFC 5280
 section 4.2.1.12), so that no host can pass itself off as a controller. Both carry their names as alternative names.
-A switch's is a client's too; its one alternative name is a URI with its datapath id, so that it is no host's.
+All others carry a URI of ours (``headway:...``) that says what they are for, so that none can stand for another: a
+switch's its datapath id, a person's or script's his name. A switch's is both ends', since Open vSwitch has one for all.
 
 An agent of Debian 12 has the library's version 38: what came later (lists of certificates, keys that can be compared,
 ``verify_directly_issued_by``) is put together here of what it has.
@@ -23,8 +24,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
 T = TypeVar("T")
 
-SWITCH_URI = "headway:switch:"
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)  # RFC 7468
+SWITCH_URI, CLIENT_URI = "headway:switch:", "headway:client:"
+REST_URI, OVSDB_URI = "headway:rest", "headway:ovsdb"
+_SERVER, _CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
 ENDING_DAYS = 30  # from here on a certificate that ends is spoken of
 
 
@@ -34,11 +37,31 @@ class Kind(StrEnum):
     AGENT = "agent"
     CONTROLLER = "controller"
     SWITCH = "switch"
+    REST = "rest"
+    CLIENT = "client"
+    OVSDB = "ovsdb"
 
     @property
-    def usage(self) -> ObjectIdentifier:
-        """The extended key usage that its certificates must have."""
-        return ExtendedKeyUsageOID.SERVER_AUTH if self is Kind.CONTROLLER else ExtendedKeyUsageOID.CLIENT_AUTH
+    def usages(self) -> tuple[ObjectIdentifier, ...]:
+        """The extended key usages that its certificates have."""
+        if self in {Kind.SWITCH, Kind.OVSDB}:
+            return (_CLIENT, _SERVER)
+        return (_SERVER,) if self in {Kind.CONTROLLER, Kind.REST} else (_CLIENT,)
+
+    @property
+    def is_dialled(self) -> bool:
+        """Whether its certificates are for names and addresses that others dial, or an agent's host."""
+        return self in {Kind.AGENT, Kind.CONTROLLER, Kind.REST}
+
+
+_WHOSE = {
+    Kind.AGENT: "an agent",
+    Kind.CONTROLLER: "a controller",
+    Kind.SWITCH: "a switch",
+    Kind.REST: "REST's port",
+    Kind.CLIENT: "a person or script",
+    Kind.OVSDB: "a controller towards switches",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +117,35 @@ def names(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def called(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return what a certificate is for, as it is listed: a switch's has its name for people, and its URI."""
-    uris = _switch_uris(certificate)
-    if not uris:
-        return names(certificate)
-    return (str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value), *uris)
+    """Return what a certificate is for, as it is listed: its names, or else its name for people; and its URIs."""
+    uris = tuple(uri for uri in _uris(certificate) if uri_kind(uri) is not None)
+    its_names = names(certificate)
+    if uris and not its_names:
+        its_names = (str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value),)
+    return (*its_names, *uris)
+
+
+def uri_kind(uri: str) -> Kind | None:
+    """Return what a certificate with a URI is for; None if the URI is none of ours.
+
+    >>> uri_kind("headway:rest"), uri_kind("headway:client:ana"), uri_kind("headway:client:"), uri_kind("urn:x")
+    (<Kind.REST: 'rest'>, <Kind.CLIENT: 'client'>, None, None)
+    """
+    if uri in {REST_URI, OVSDB_URI}:
+        return Kind.REST if uri == REST_URI else Kind.OVSDB
+    if client_name(uri) is not None:
+        return Kind.CLIENT
+    return None if uri_dpid(uri) is None else Kind.SWITCH
+
+
+def client_name(uri: str) -> str | None:
+    """Return whose a URI is; None if it is no person's or script's.
+
+    >>> client_name("headway:client:ana@example.org"), client_name("headway:client:a b"), client_name("headway:rest")
+    ('ana@example.org', None, None)
+    """
+    found = re.fullmatch(f"{CLIENT_URI}([A-Za-z0-9][A-Za-z0-9._@-]{{0,63}})", uri)
+    return found[1] if found else None
 
 
 def switch_uri(dpid: int) -> str:
@@ -120,13 +167,12 @@ def uri_dpid(uri: str) -> int | None:
     return int(found[1], 16) if found else None
 
 
-def _switch_uris(certificate: x509.Certificate) -> tuple[str, ...]:
+def _uris(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
         alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
-    uris = alternative.get_values_for_type(x509.UniformResourceIdentifier)
-    return tuple(uri for uri in uris if uri_dpid(uri) is not None)
+    return tuple(alternative.get_values_for_type(x509.UniformResourceIdentifier))
 
 
 def ends(certificate: x509.Certificate) -> datetime:
@@ -143,17 +189,16 @@ def _utc(signed: x509.Certificate | x509.CertificateRevocationList, what: str) -
 
 
 def kind_of(certificate: x509.Certificate) -> Kind | None:
-    """Return whose certificate it is; None if it is nobody's, or both ends'."""
+    """Return whose certificate it is; None if it is nobody's, or several kinds' at once."""
     try:
-        usages = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+        usages = set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) & {_CLIENT, _SERVER}
     except x509.ExtensionNotFound:
         return None
-    ends_of = usages & {Kind.CONTROLLER.usage, Kind.AGENT.usage}
-    if ends_of == {Kind.CONTROLLER.usage}:
-        return Kind.CONTROLLER
-    if ends_of == {Kind.AGENT.usage}:
-        return Kind.SWITCH if _switch_uris(certificate) else Kind.AGENT
-    return None
+    marks = {kind for uri in _uris(certificate) if (kind := uri_kind(uri)) is not None}
+    if marks == {Kind.SWITCH} and usages == {_CLIENT}:
+        return Kind.SWITCH  # made before switches were dialled, too
+    found = [kind for kind in marks or {Kind.AGENT, Kind.CONTROLLER} if usages == set(kind.usages)]
+    return found[0] if len(found) == 1 and len(marks) <= 1 else None
 
 
 def revoked_serials(pem: bytes) -> frozenset[int]:
@@ -209,19 +254,15 @@ def _read(pem: bytes, read: Callable[[bytes], T], field: str, what: str, found: 
 def _of_leaf(certificate: x509.Certificate, kind: Kind, now: datetime) -> Iterator[CertificateFault]:
     yield from _untimely(certificate, "certificate", now)
     is_kind = kind_of(certificate)
+    if kind is Kind.REST and is_kind in {Kind.CONTROLLER, None}:
+        return  # of another authority, which knows nothing of our kinds
     if is_kind is not kind:
-        whose = (
-            f"that of an {is_kind}" if is_kind is Kind.AGENT else f"that of a {is_kind}" if is_kind else "of neither"
-        )
+        whose = f"that of {_WHOSE[is_kind]}" if is_kind else "of neither"
         yield CertificateFault(
-            "certificate", f"must be that of {_a(kind)}, and is {whose}; make it by: headway pki {kind}"
+            "certificate", f"must be that of {_WHOSE[kind]}, and is {whose}; make it by: headway pki {kind}"
         )
     if not called(certificate):
         yield CertificateFault("certificate", f"carries no name; make it by: headway pki {kind}")
-
-
-def _a(kind: Kind) -> str:
-    return f"an {kind}" if kind is Kind.AGENT else f"a {kind}"
 
 
 def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Iterator[CertificateFault]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from apps.cli import identity, times
+from apps.cli import identity, times, trust
 from topology import units
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def controller(url: str) -> Iterator["Client"]:
     from headway.client import Client  # takes longer than all the rest; not for who asks for help alone
 
     try:
-        yield Client(url, token=lambda: identity.token(url))
+        yield Client(url, token=lambda: identity.token(url), tls=trust.context(url))
     except errors.ApiRefusal:
         raise
     except errors.ApiProblem as problem:
@@ -57,11 +57,13 @@ def controller(url: str) -> Iterator["Client"]:
         if problem.status == 401:
             detail += f"; set {identity.TOKEN_ENV}, or write a line of URL and token into {identity.tokens_path()}"
         stop(detail, EXIT_USAGE if problem.status in {400, 422} else EXIT_FAILED)
+    except errors.NotTrusted as why:
+        stop(f"{why}; trust the site's ca.pem: as {trust.own_folder()}/ca.pem, --ca or {trust.CA_ENV}", EXIT_FAILED)
     except errors.NoAnswer as why:
         stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
     except errors.NotAUrl as why:
         stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
-    except (errors.NotAToken, identity.NotOursAlone) as why:
+    except (errors.NotAToken, identity.NotOursAlone, trust.NotUsable) as why:
         stop(str(why), EXIT_USAGE)
     except errors.NotAController as why:
         stop(str(why), EXIT_FAILED)

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from apps.cli import identity
+from apps.cli import identity, trust
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -23,8 +24,9 @@ def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
 
     url = os.environ.get("HEADWAY_URL", "http://127.0.0.1:8080")
     try:
-        return ask(Client(url, token=lambda: identity.token(url), timeout_s=TIMEOUT_S, waits_s=()))
-    except (ApiError, identity.NotOursAlone):
+        shown = partial(identity.token, url)
+        return ask(Client(url, token=shown, tls=trust.context(url), timeout_s=TIMEOUT_S, waits_s=()))
+    except (ApiError, identity.NotOursAlone, trust.NotUsable):
         return None
 
 

@@ -11,7 +11,7 @@ AUTHORITY_DAYS, CERTIFICATE_DAYS, SOON_DAYS = 3650, 730, 30  # as in controller.
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Make the certificates by which agents, switches and controllers know each other.
+    help="""Make the certificates by which agents, switches, controllers and who asks them know each other.
 
     In a folder that only you can read: headway pki init DIR --name "my site", then a certificate for each controller
     and for each host, which you copy there with ca.pem. See docs/pki.md.""",
@@ -94,6 +94,38 @@ def switch(
     from apps.cli import pki_work
 
     pki_work.switches(folder, tuple(names or ()), pki_work.known_network(config, network), days, force=force)
+
+
+@app.command()
+def rest(
+    folder: Folder,
+    name: Annotated[list[str], typer.Option(help="Name or address that REST is asked by; repeat it for more.")],
+    days: Days = CERTIFICATE_DAYS,
+    force: Force = False,
+) -> None:
+    """Make a key and a certificate for REST's port, for all names and addresses under which it is asked.
+
+    Example: headway pki rest pki --name ctl.example.org --name 192.0.2.1
+    """
+    from apps.cli import pki_work
+
+    pki_work.rest(folder, tuple(name), days, force=force)
+
+
+@app.command()
+def client(
+    folder: Folder,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Of people and scripts.")],
+    days: Days = CERTIFICATE_DAYS,
+    force: Force = False,
+) -> None:
+    """Make keys and certificates for people and scripts, who show them to REST in place of a token.
+
+    Example: headway pki client pki ana@example.org
+    """
+    from apps.cli import pki_work
+
+    pki_work.clients(folder, tuple(names), days, force=force)
 
 
 @app.command()

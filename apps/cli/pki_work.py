@@ -15,7 +15,7 @@ from controller.errors import ConfigError
 from controller.security import pki_files
 from controller.security.pki import Issued, NotAName
 from controller.security.pki_files import Made, PkiError, now
-from topology.certificates import Kind, switch_uri
+from topology.certificates import CLIENT_URI, REST_URI, Kind, client_name, switch_uri
 from topology.network import Network
 
 
@@ -93,11 +93,35 @@ def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *,
         typer.echo("every switch has a certificate already")
 
 
+def rest(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
+    """Make a certificate for the address of REST."""
+    with _said():
+        made = pki_files.make(folder, Kind.REST, (*names, REST_URI), now(), days, force=force)
+        _echo(made)
+    typer.echo(f"on the controller  listen: {{tls: {_named(made)}}}")
+    typer.echo(f"who asks           trusts {folder}/ca.pem, as ~/.config/headway/ca.pem or by HEADWAY_CA")
+
+
+def clients(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
+    """Make certificates for people and scripts that ask REST."""
+    for name in names:
+        if client_name(f"{CLIENT_URI}{name}") is None:
+            stop(f'"{name}" is no name of a person or script, try "ana" or "ana@example.org"', EXIT_USAGE)
+    with _said():
+        for name in names:
+            _echo(pki_files.make(folder, Kind.CLIENT, (name, f"{CLIENT_URI}{name}"), now(), days, force=force))
+
+
+def _named(made: Made) -> str:
+    """Return files as the configuration names them."""
+    return f"{{certificate: {made.certificate.name}, key: {made.key.name}}}"
+
+
 def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
     """Make new certificates for keys that are there."""
     now_s = int(now().timestamp())
     with _said():
-        by_worth = sorted(pki_files.listed(folder), key=lambda one: (not one.revoked, one.ends_s))
+        by_worth = sorted(_all(folder), key=lambda one: (not one.revoked, one.ends_s))
         newest = {(one.kind, one.name): one for one in by_worth}  # the last one of a name stays
         chosen = [one for one in newest.values() if one.name in names]
         if not names:
@@ -106,7 +130,8 @@ def renew(folder: Path, names: tuple[str, ...], within: int, days: int) -> None:
         if missing:
             raise PkiError(f'no certificate was made for "{min(missing)}"')
         for one in chosen:
-            _echo(pki_files.renew(folder, one.kind, one.name, now(), days))
+            own = folder / pki_files.TO_SWITCHES if one.kind is Kind.OVSDB else folder
+            _echo(pki_files.renew(own, one.kind, one.name, now(), days))
     if not chosen:
         typer.echo(f"no certificate ends within {within} days")
 
@@ -119,10 +144,16 @@ def revoke(folder: Path, which: str) -> None:
     typer.echo(f"copy {folder}/crl.pem to every controller: its holder is turned out within seconds of that")
 
 
+def _all(folder: Path) -> tuple[Issued, ...]:
+    """Return every certificate of a folder, those that controllers show to switches too."""
+    own = folder / pki_files.TO_SWITCHES
+    return pki_files.listed(folder) + (pki_files.listed(own) if (own / "ca.key").exists() else ())
+
+
 def show(folder: Path, *, as_json: bool) -> None:
     """Show every certificate."""
     with _said():
-        found = pki_files.listed(folder)
+        found = _all(folder)
     now_s = int(now().timestamp())
     if as_json:
         typer.echo(json.dumps([_row(one, now_s) for one in found], indent=2))

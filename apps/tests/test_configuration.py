@@ -170,14 +170,14 @@ def test_two_that_listen_at_one_address_are_told_and_not_tried():
 
 
 def test_rest_goes_by_the_names_that_are_said_by_this_machines_and_by_where_it_listens():
-    listen = {"rest": "ctl.internal:80", "names": ["ctl.example.org"]}
+    listen = {"rest": "tcp:ctl.internal:80", "names": ["ctl.example.org"]}
     said = parsed(GOOD | {"listen": listen, "access": {}}, "c.yaml").names
     assert said == {"ctl.example.org", "ctl.internal", socket.gethostname()}
     (problem,) = problems(GOOD | {"listen": {"names": ["ctl.example.org", "http://ctl:8080"]}})
     assert problem.startswith('listen.names[1]: "http://ctl:8080" is not a name of a machine')
 
 
-OPEN = GOOD | {"listen": {"rest": "0.0.0.0:8080"}}
+OPEN = GOOD | {"listen": {"rest": "tcp:0.0.0.0:8080"}}
 
 
 def test_without_a_word_rest_is_for_this_machine_only():

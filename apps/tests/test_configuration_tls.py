@@ -8,7 +8,7 @@ from controller.security import pki_files
 from controller.settings.listen import UnixSocket
 from controller.settings.network import network_in
 from mininet_tests.testing import networks
-from topology.certificates import Kind, switch_uri
+from topology.certificates import CLIENT_URI, REST_URI, Kind, switch_uri
 
 NETWORK = str(networks.FILES["chile-illinois"])
 LEAST = {"network": NETWORK, "store": "sqlite://"}
@@ -80,6 +80,53 @@ def test_switches_of_other_machines_are_asked_who_they_are_unless_it_is_said_tha
     plain = [switches_at("tcp:192.0.2.1:6653", tls=FILES), switches_at("127.0.0.1:6653", tls=FILES)]
     plain += [switches_at("192.0.2.1:6653", insecure=True)]
     assert [parsed(one, "c.yaml", folder).switches_tls for one in plain] == [None, None, None]
+
+
+REST = {"certificate": "rest/ctl.pem", "key": "rest/ctl.key"}
+
+
+def rest_at(address, **more):
+    return LEAST | {"access": {}, "listen": {"rest": address, **more}}
+
+
+def test_rest_is_plain_for_other_machines_only_where_that_is_said(folder):
+    pki_files.make(folder, Kind.REST, ("ctl", "192.0.2.1", REST_URI), pki_files.now(), 30)
+    (problem,) = problems_of(rest_at("192.0.2.1:8080"), folder)
+    assert "tokens be read on the way" in problem
+    assert "headway pki rest DIR" in problem
+    secured = parsed(rest_at("192.0.2.1:8080", tls=REST | {"clients": "ca.pem", "revoked": "crl.pem"}), "c", folder)
+    assert secured.rest_tls is not None
+    assert not secured.rest_tls.is_mutual
+    assert secured.names >= {"ctl", "192.0.2.1"}, "it is asked for by the names of its certificate"
+    assert str(secured.rest) == "192.0.2.1:8080"
+    assert parsed(rest_at("tcp:192.0.2.1:8080"), "c", folder).rest_tls is None
+    assert problems_of(rest_at("ssl:192.0.2.1:1"), folder) == (
+        'listen.rest: "ssl:192.0.2.1:1" needs listen.tls, its certificate and key: see docs/pki.md',
+    )
+    (problem,) = problems_of(rest_at("tcp:192.0.2.1:1", tls=REST), folder)
+    assert "is plain text, and there is listen.tls" in problem
+
+
+def test_what_is_wrong_with_the_files_of_rest_is_told(folder):
+    pki_files.make(folder, Kind.CLIENT, ("ana", f"{CLIENT_URI}ana"), pki_files.now(), 30)
+    own = {"certificate": "clients/ana.pem", "key": "nowhere", "revoked": "crl.pem"}
+    told = problems_of(rest_at("0.0.0.0:1", tls=own, proxies=["192.0.2.7", "proxy"]), folder)
+    assert [one.partition(" ")[0] for one in told] == [
+        "listen.tls.revoked:",
+        "listen.tls.key:",
+        "listen.tls.certificate:",
+        "listen.proxies[1]:",
+    ]
+    assert "must be that of REST's port, and is that of a person or script" in told[2]
+    (folder / "other.pem").write_text("nonsense")
+    (problem,) = problems_of(rest_at("0.0.0.0:1", tls=REST | {"clients": "other.pem"} | own_rest(folder)), folder)
+    assert problem == f"listen.tls.clients: {folder}/other.pem is no certificate in PEM"
+
+
+def own_rest(folder):
+    """Files of REST that are good."""
+    pki_files.make(folder, Kind.REST, ("ctl", REST_URI), pki_files.now(), 30)
+    return REST
 
 
 def test_a_switchs_certificate_is_not_the_controllers(folder):

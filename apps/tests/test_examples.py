@@ -27,7 +27,7 @@ from controller.tests.serving import served
 from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
 from mininet_tests.testing.networks import chile_illinois
-from topology.certificates import Kind
+from topology.certificates import REST_URI, Kind
 from topology.network_text import section_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -190,8 +190,9 @@ def certified(folder):
     networked(folder)
     now = pki_files.now()
     pki_files.init(folder, "example", now, 30)
-    for kind, name in ((Kind.CONTROLLER, "ctl.example.org"), (Kind.AGENT, "base20")):
-        made = pki_files.make(folder, kind, (name,), now, 30)
+    rest = ("rest", REST_URI)
+    for kind, names in ((Kind.CONTROLLER, ("ctl.example.org",)), (Kind.AGENT, ("base20",)), (Kind.REST, rest)):
+        made = pki_files.make(folder, kind, names, now, 30)
         for path in (made.certificate, made.key):
             path.rename(folder / path.name)
     return folder

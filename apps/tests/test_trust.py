@@ -2,10 +2,12 @@
 
 import ssl
 import time
+from dataclasses import replace
 
 import pytest
 
 from apps.tests.trusting import (
+    BEFORE,
     AgentsListener,
     Pki,
     agent_running,
@@ -17,7 +19,10 @@ from apps.tests.trusting import (
     controllers_of,
     free_port,
 )
+from controller.security import pki_files
+from hostagent.agent.stream import NOT_A_CONTROLLERS
 from mininet_tests.testing.eventually import eventually
+from topology.certificates import REST_URI, Kind
 from topology.protocol import Hello, to_bytes
 
 
@@ -42,6 +47,12 @@ def test_an_agent_of_another_authority_is_refused(site, stranger):
     said, logged = both_say(site.controller(), agent)
     assert said == "the controller refuses our certificate: its authority is unknown there"
     assert logged == ["the agent's certificate is refused: unknown authority: it is not of ours"]
+
+
+def test_the_certificate_of_rest_is_no_controllers_though_its_name_is(site):
+    made = pki_files.make(site.folder, Kind.REST, ("127.0.0.1", REST_URI), BEFORE, 1000)
+    rest = replace(site.controller(), key=str(made.key), certificate=str(made.certificate))
+    assert both_say(rest, site.agent())[0] == NOT_A_CONTROLLERS
 
 
 def test_an_expired_agent_is_refused(site):

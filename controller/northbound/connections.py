@@ -14,6 +14,7 @@ class Limits:
         head_bytes: of a request's line and fields; a token of an issuer may have 8 kB.
         fields: of a head.
         message_bytes: of a whole request, with all that frames it; no body of ours has more than 256 KiB.
+        handshake_s: of TLS, from the connection to its end.
         head_s: from the connection, or from a head's first byte, to its end.
         body_s: from a head's end to the body's.
         idle_s: between an answer and the next request.
@@ -25,6 +26,7 @@ class Limits:
     head_bytes: int = 16 * 1024
     fields: int = 100
     message_bytes: int = 1024 * 1024
+    handshake_s: float = 5.0
     head_s: float = 10.0
     body_s: float = 30.0
     idle_s: int = 5
@@ -69,12 +71,18 @@ def network_of(address: str) -> str:
     return str(found.ipv4_mapped or IPv6Address(int(found) >> 64 << 64))
 
 
-class _Guest(Protocol):
+class Guest(Protocol):
+    """A connection."""
+
     @property
-    def gives_way(self) -> bool: ...
+    def gives_way(self) -> bool:
+        """Whether it may be ended for another."""
+
+    def end(self) -> None:
+        """End it at once."""
 
 
-G = TypeVar("G", bound=_Guest)
+G = TypeVar("G", bound=Guest)
 
 
 class OpenConnections(Generic[G]):

@@ -16,7 +16,7 @@ class EndingCertificate:
     """A certificate that the controller stands on.
 
     Attributes:
-        whose: ``controller`` or ``authority``.
+        whose: ``controller``, ``authority`` or ``rest``.
         name: whom it names first.
         end_s: when it ends, Unix time.
     """
@@ -27,10 +27,11 @@ class EndingCertificate:
 
 
 class OwnCertificates:
-    """Those of a port with TLS; none without it. Of any thread."""
+    """Those of the ports with TLS; none without it. Of any thread."""
 
-    def __init__(self, tls: ServerTls | None) -> None:
+    def __init__(self, tls: ServerTls | None, rest: ServerTls | None = None) -> None:
         self._files = {} if tls is None else {"controller": tls.certificate, "authority": tls.authority}
+        self._files |= {} if rest is None else {"rest": rest.certificate}
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] | None = None
         self._found: tuple[EndingCertificate, ...] = ()

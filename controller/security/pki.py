@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from topology.certificates import Kind, called, uri_dpid
+from topology.certificates import Kind, called, uri_kind
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 730  # two years: renewing is one command and a file to copy
@@ -103,12 +103,13 @@ def new_authority(site: str, now: datetime, days: int = AUTHORITY_DAYS) -> Autho
 def certificate(
     authority: Authority, kind: Kind, its_names: tuple[str, ...], public_key: ec.EllipticCurvePublicKey, ends: datetime
 ) -> x509.Certificate:
-    """Return a certificate for a controller, an agent or a switch; it ends with its authority at the latest.
+    """Return a certificate of a kind; it ends with its authority at the latest.
 
     Args:
         authority: signs it.
         kind: what it may be used for.
-        its_names: DNS names, and of a controller addresses too; at least one. Of a switch: its name, and its URI.
+        its_names: DNS names and addresses, at least one, and the kind's URI, if it has one. Where nobody dials it, the
+            first is a name for people.
         public_key: its holder's.
         ends: when it expires, with its zone.
 
@@ -116,7 +117,7 @@ def certificate(
         NotAName: one of the names cannot be in a certificate.
     """
     issuer = authority.certificate
-    alternative = x509.SubjectAlternativeName([general_name(name) for name in its_names[kind is Kind.SWITCH :]])
+    alternative = x509.SubjectAlternativeName([general_name(name) for name in its_names[not kind.is_dialled :]])
     subject = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, authority.site),
@@ -130,7 +131,7 @@ def certificate(
         .not_valid_after(min(ends, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([kind.usage]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(kind.usages), critical=False)
         .add_extension(alternative, critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(signer, critical=False)
@@ -217,9 +218,9 @@ def general_name(name: str) -> x509.GeneralName:
     """Return a name as a certificate has it.
 
     Raises:
-        NotAName: it is neither a DNS name, an address, nor a switch's URI.
+        NotAName: it is neither a DNS name, an address, nor a URI of ours.
     """
-    if uri_dpid(name) is not None:
+    if uri_kind(name) is not None:
         return x509.UniformResourceIdentifier(name)
     try:
         return x509.IPAddress(ip_address(name))

@@ -7,7 +7,13 @@
     controllers/NAME.pem .key   for each controller
     agents/HOST.pem .key        for each agent
     switches/NAME.pem .key      for each switch
+    rest/NAME.pem .key          for each address of REST
+    clients/NAME.pem .key       for each person or script that asks REST
     issued/SERIAL.pem           everything that was ever signed
+    ovsdb/                      an authority of its own, of the same form: what controllers show to switches
+
+A switch lets in whomever its authority has signed, by whatever name (Open vSwitch asks for none), and reads no list of
+revoked ones. So what it trusts is an authority that signs for controllers and for nobody else.
 """
 
 import contextlib
@@ -23,12 +29,20 @@ from cryptography import x509
 
 from controller.errors import HeadwayError
 from controller.security import pki
-from controller.security.pki import Authority, Issued
-from topology.certificates import Kind, called, kind_of
+from controller.security.pki import Authority, Issued, NotAName
+from topology.certificates import CLIENT_URI, Kind, called, client_name, kind_of
 
 LONGEST_SITE_BYTES = 64  # ub-organization-name of RFC 5280
 PRIVATE, PUBLIC = 0o600, 0o644
-_FOLDERS = {Kind.AGENT: "agents", Kind.CONTROLLER: "controllers", Kind.SWITCH: "switches"}
+TO_SWITCHES = "ovsdb"
+_FOLDERS = {
+    Kind.AGENT: "agents",
+    Kind.CONTROLLER: "controllers",
+    Kind.SWITCH: "switches",
+    Kind.REST: "rest",
+    Kind.CLIENT: "clients",
+    Kind.OVSDB: "controllers",
+}
 _SERIAL = re.compile(r"[0-9a-f]{16,}")
 
 
@@ -59,8 +73,7 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
     if not 0 < len(site.encode()) <= LONGEST_SITE_BYTES:
         raise PkiError(f"the site's name must have 1 to {LONGEST_SITE_BYTES} bytes, and has {len(site.encode())}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name in ("issued", *_FOLDERS.values()):
-        (folder / name).mkdir(exist_ok=True, mode=0o700)
+    (folder / "issued").mkdir(exist_ok=True, mode=0o700)
     for made in (folder / "issued").glob("*.pem"):
         made.unlink()  # of the authority that is replaced
     authority = pki.new_authority(site, now, days)
@@ -69,10 +82,19 @@ def init(folder: Path, site: str, now: datetime, days: int, *, force: bool = Fal
     _written(folder / "crl.pem", pki.revocations(authority, (), now), PUBLIC)
 
 
+def site_of(folder: Path) -> str:
+    """Return the site's name, as the authority of a folder has it.
+
+    Raises:
+        PkiError: there is no authority in the folder.
+    """
+    return _authority(folder).site
+
+
 def make(
     folder: Path, kind: Kind, its_names: tuple[str, ...], now: datetime, days: int, *, force: bool = False
 ) -> Made:
-    """Make a key and a certificate for a controller, an agent or a switch; the first name is the files'.
+    """Make a key and a certificate of a kind; the first name is the files'.
 
     Raises:
         PkiError: there is one of this name already, or no authority in the folder.
@@ -80,8 +102,10 @@ def make(
         OSError: the folder cannot be written.
     """
     authority = _authority(folder)
-    for name in its_names:
+    for name in its_names[not kind.is_dialled :]:
         pki.general_name(name)  # before it is part of a path
+    if not kind.is_dialled and client_name(f"{CLIENT_URI}{its_names[0]}") is None:
+        raise NotAName(its_names[0])
     stem = folder / _FOLDERS[kind] / its_names[0].replace(":", "_")
     stem.parent.mkdir(exist_ok=True, mode=0o700)  # of an authority from before there were switches'
     if stem.with_name(f"{stem.name}.key").exists() and not force:

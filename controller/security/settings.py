@@ -3,13 +3,14 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cryptography import x509
 from pydantic import Field
 
 from controller.security.tls import ServerTls
-from controller.settings.listen import is_here
+from controller.settings.listen import RestTlsSection, is_here
 from controller.settings.sections import Section
 from topology import certificates
-from topology.certificates import Kind, Pems
+from topology.certificates import CertificateFault, Kind, Pems, names
 from topology.problems import Problems
 
 HOW = (
@@ -31,8 +32,35 @@ def trusted(section: TlsSection | None, folder: Path, problems: Problems) -> Ser
     """Return the files of a section, None without one; everything that is wrong with them now goes to ``problems``."""
     if section is None:
         return None
-    texts = {"authority": b"", "certificate": b"", "key": b"", "revoked": b""}
     paths = {name: folder / path for name, path in section if path is not None}
+    _checked(paths, Kind.CONTROLLER, problems)
+    revoked = paths.get("revoked")
+    return ServerTls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
+
+
+def rest_tls(section: RestTlsSection | None, folder: Path, problems: Problems) -> ServerTls | None:
+    """Return the files of REST's TLS, None without a section; everything that is wrong with them now is a problem."""
+    if section is None:
+        return None
+    if section.revoked is not None and section.clients is None:
+        problems.at("revoked").add("is for certificates of clients, and there is no authority of theirs: say clients")
+    paths = {name: folder / path for name, path in section if path is not None}
+    _checked(paths, Kind.REST, problems)
+    clients, revoked = (str(paths.get(name, "")) for name in ("clients", "revoked"))
+    return ServerTls(str(paths["key"]), str(paths["certificate"]), clients, revoked, is_mutual=False)
+
+
+def rest_certified(tls: ServerTls | None) -> tuple[str, ...]:
+    """Return the names that REST's certificate is for; none if it cannot be read, of which there is a problem."""
+    try:
+        return names(x509.load_pem_x509_certificates(Path(tls.certificate).read_bytes())[0]) if tls else ()
+    except (OSError, ValueError):
+        return ()
+
+
+def _checked(paths: dict[str, Path], kind: Kind, problems: Problems) -> None:
+    """Add what is wrong with the files of a section, by the names that they have there."""
+    texts = dict.fromkeys(("authority", "clients", "certificate", "key", "revoked"), b"")
     for name, path in paths.items():
         try:
             texts[name] = path.read_bytes()
@@ -41,11 +69,16 @@ def trusted(section: TlsSection | None, folder: Path, problems: Problems) -> Ser
             continue
         if not texts[name]:
             problems.at(name).add(f"{path} is empty")
-    pems = Pems(texts["authority"], texts["certificate"], texts["key"], texts["revoked"] or None)
-    for wrong in certificates.problems(pems, Kind.CONTROLLER, datetime.now(UTC)):
+    authority = texts["authority"] if kind is Kind.CONTROLLER else b""  # others' need not have signed our certificate
+    pems = Pems(authority, texts["certificate"], texts["key"], texts["revoked"] or None)
+    found = certificates.problems(pems, kind, datetime.now(UTC))
+    if kind is Kind.REST:
+        found += tuple(
+            CertificateFault("clients", wrong.what)
+            for wrong in certificates.problems(Pems(texts["clients"], b"", b""), kind, datetime.now(UTC))
+        )
+    for wrong in found:
         problems.at(wrong.field).add(f"{paths[wrong.field]} {wrong.what}")
-    revoked = paths.get("revoked")
-    return ServerTls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
 
 
 def check_guarded(address: str, problems: Problems, *, tls: bool, insecure: bool) -> None:

@@ -1,29 +1,32 @@
-"""The files of mutual TLS, towards switches and towards agents."""
+"""The files of TLS, towards switches, agents and who asks by REST."""
 
 import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from topology.certificates import Kind, revoked_serials
+from topology.certificates import Kind, client_name, revoked_serials, uri_kind
 from topology.handshake import why_failed, why_untrusted
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """Files for mutual TLS: who has no certificate of our authority is turned away.
+    """Files for TLS: who shows a certificate that is not of our authority is turned away.
 
     Attributes:
         key: our private key, PEM.
         certificate: our certificate, PEM.
-        authority: certificates that sign the other ends', PEM.
+        authority: certificates that sign the other ends', PEM; empty if nobody is asked for one.
         revoked: list of certificates of the authority that are not believed any more, PEM; empty for none.
+        is_mutual: whether the other end must show a certificate.
     """
 
     key: str
     certificate: str
     authority: str
     revoked: str = ""
+    is_mutual: bool = True
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -41,9 +44,10 @@ class ServerTls:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = oldest
-        context.verify_mode = ssl.CERT_REQUIRED
         context.load_cert_chain(self.certificate, self.key)
-        context.load_verify_locations(self.authority)
+        if self.authority:
+            context.verify_mode = ssl.CERT_REQUIRED if self.is_mutual else ssl.CERT_OPTIONAL
+            context.load_verify_locations(self.authority)
         if self.revoked:
             context.load_verify_locations(self.revoked)
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
@@ -94,6 +98,31 @@ class Credentials:
 
     def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
         return tuple(stamp(path) for path in self._tls.files)
+
+
+def shown_serial(shown: Any) -> int:
+    """Return the serial number of a certificate as :meth:`ssl.SSLSocket.getpeercert` shows it; 0 if there is none."""
+    return int(str((shown or {}).get("serialNumber", "0")), 16)
+
+
+def shown_client(shown: Any) -> str | None:
+    """Return whose a certificate is, as :meth:`ssl.SSLSocket.getpeercert` shows it; None if it names nobody who asks.
+
+    It is the name of our own URI, or else the first address of e-mail, which other authorities' certificates have.
+    Agents' and controllers' have neither.
+
+    >>> shown_client({"subjectAltName": (("URI", "headway:client:ana"), ("email", "ana@example.org"))})
+    'ana'
+    >>> shown_client({"subjectAltName": (("email", "ana@example.org"),)})
+    'ana@example.org'
+    >>> shown_client({"subjectAltName": (("URI", "headway:rest"), ("email", "ana@example.org"))})
+    >>> shown_client({"subjectAltName": (("DNS", "base20"),)})
+    """
+    alternative = (shown or {}).get("subjectAltName", ())
+    ours = [name for kind, name in alternative if kind == "URI" and uri_kind(name) is not None]
+    if ours:
+        return client_name(ours[0]) if len(ours) == 1 else None
+    return next((name for kind, name in alternative if kind == "email"), None)
 
 
 def stamp(path: str) -> tuple[int, int, int] | None:

@@ -4,10 +4,21 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from pydantic import Field
 
 from controller.settings.sections import Section
 from topology.problems import Problems
+
+
+class RestTlsSection(Section):
+    """The files of REST's TLS, PEM; a relative path is relative to the configuration."""
+
+    certificate: str = Field(min_length=1)
+    key: str = Field(min_length=1)
+    clients: str | None = Field(default=None, min_length=1)
+    revoked: str | None = Field(default=None, min_length=1)
 
 
 class ListenSection(Section):
@@ -17,6 +28,8 @@ class ListenSection(Section):
     rest: str = "127.0.0.1:8080"
     agents: str = "127.0.0.1:50051"
     names: tuple[str, ...] = ()
+    tls: RestTlsSection | None = None
+    proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,11 @@ class ListenAddress:
     def __str__(self) -> str:
         """As it is written in the configuration."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        """Of sockets that listen there."""
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +97,44 @@ def switches_address(text: str, problems: Problems, *, tls: bool, insecure: bool
             f"certificates that are made by: headway pki switch DIR; or tcp:{text}, if only switches can reach it"
         )
     return address, by_tls
+
+
+def rest_address(text: str, problems: Problems, *, tls: bool, insecure: bool) -> ListenAddress | None:
+    """Return where REST is served; plain text is for this machine, or is said.
+
+    Args:
+        text: an address; before it ``ssl:`` or ``tcp:``, or nothing.
+        problems: those of this field.
+        tls: whether there are files for it, ``listen.tls``.
+        insecure: whether it is said that nobody shall be asked who he is.
+    """
+    transport, _, rest = text.partition(":")
+    is_said = transport in {"ssl", "tcp"} and ":" in rest
+    address = listen_address(rest if is_said else text, problems)
+    if is_said and (transport == "ssl") is not tls:
+        lacks = "needs listen.tls, its certificate and key"
+        what = lacks if transport == "ssl" else "is plain text, and there is listen.tls"
+        problems.add(f'"{text}" {what}: see docs/pki.md')
+    if address is not None and not (is_said or tls or insecure or is_here(str(address))):
+        problems.add(
+            f"{text} can be reached from other machines, and tokens be read on the way: say listen: {{tls: "
+            "{certificate: NAME.pem, key: NAME.key}}, made by: headway pki rest DIR --name NAME; "
+            f"or tcp:{text}, if only a proxy with TLS can reach it"
+        )
+    return address
+
+
+def proxies_named(said: Iterable[str], problems: Problems) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks of the reverse proxies that are believed; a problem for each that is none."""
+    found: list[IPv4Network | IPv6Network] = []
+    for number, text in enumerate(said):
+        try:
+            found.append(ip_network(text))
+        except ValueError as error:
+            problems.at(number).add(
+                f'"{text}" is not the address of a proxy, try "192.0.2.7" or "192.0.2.0/28": {error}'
+            )
+    return tuple(found)
 
 
 def is_here(address: str) -> bool:

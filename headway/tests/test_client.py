@@ -14,7 +14,7 @@ import pytest
 from controller.northbound.tests.site import api_of
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
-from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAToken, NotAUrl
+from headway import ApiProblem, ApiRefusal, Client, NoAnswer, NotAController, NotAToken, NotAUrl, NotTrusted
 from mininet_tests.testing.networks import chile_illinois
 
 ASKED = {"from": "la-serena", "to": "champaign", "rate_bps": 600_000_000, "duration_s": 3600}
@@ -220,7 +220,7 @@ def test_over_tls_only_who_is_trusted_is_asked(certificate):
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own.load_cert_chain(*certificate)
     with scripted((200, {}, []), tls=own) as server:
-        with pytest.raises(NoAnswer, match="certificate verify failed"):
+        with pytest.raises(NotTrusted, match="is not trusted: self-signed certificate"):
             Client(server.url, waits_s=()).list_hosts()
         trusted = ssl.create_default_context(cafile=str(certificate[0]))
         assert Client(server.url, tls=trusted).list_hosts() == []

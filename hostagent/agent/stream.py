@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus
@@ -25,12 +26,14 @@ from hostagent import trust
 from hostagent.errors import AttachmentRefused, Lost, NotAttached
 from hostagent.lease_clock import lease_now_ns
 from hostagent.trust import ClientTls
+from topology.certificates import uri_kind
 from topology.protocol import ATTACH_PATH, LONGEST_BYTES, PING_S, SILENT_S
 
 DIAL_WITHIN_S = 5.0  # for each address, and again for the handshakes
 CLOSE_WITHIN_S = 1.0
 LOOK_S = 0.2  # the socket is looked at so often, or when something comes
 MOST_UNSENT_BYTES = 1 << 20
+NOT_A_CONTROLLERS = "the controller's certificate is of another kind: somebody else's, who plays the controller?"
 _READ_BYTES = 1 << 16
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -155,7 +158,9 @@ class ControllerStream:
             deadline_s = time.monotonic() + DIAL_WITHIN_S
             while not self._shaken(tls):
                 self._wait(deadline_s, "the TLS handshake")
-            shown = tls.getpeercert() or {}
+            shown: Any = tls.getpeercert() or {}
+            if any(kind == "URI" and uri_kind(name) is not None for kind, name in shown.get("subjectAltName", ())):
+                raise AttachmentRefused(NOT_A_CONTROLLERS)
             self.ends_s["controller"] = ssl.cert_time_to_seconds(str(shown["notAfter"]))
 
     def _connect(self, family: int, address: object) -> None:

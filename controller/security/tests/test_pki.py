@@ -1,5 +1,6 @@
 """Certificates and the folder of an authority."""
 
+import doctest
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,19 @@ from hypothesis import strategies as st
 from controller.security import pki, pki_files
 from controller.security.pki import NotAName
 from controller.security.pki_files import PkiError
-from topology.certificates import Kind, Pems, kind_of, names, problems
+from topology import certificates
+from topology.certificates import (
+    CLIENT_URI,
+    OVSDB_URI,
+    REST_URI,
+    Kind,
+    Pems,
+    called,
+    kind_of,
+    names,
+    problems,
+    switch_uri,
+)
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -177,3 +190,36 @@ def test_an_authority_that_has_expired_is_told(tmp_path):
 def test_a_certificate_of_tomorrow_is_told(folder):
     ((_, what), *_) = whats(pems(folder, agent(folder)), at=NOW - timedelta(days=1))
     assert "is not valid before" in what
+
+
+MADE = {
+    Kind.AGENT: ("base20",),
+    Kind.CONTROLLER: ("ctl.example.org", "192.0.2.1"),
+    Kind.SWITCH: ("ls1", switch_uri(1)),
+    Kind.REST: ("ctl.example.org", REST_URI),
+    Kind.CLIENT: ("ana@example.org", f"{CLIENT_URI}ana@example.org"),
+    Kind.OVSDB: ("ctl.example.org", OVSDB_URI),
+}
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(certificates).failed == 0
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_certificate_is_of_its_kind_and_of_no_other(kind):
+    authority, key = pki.new_authority("example", NOW), pki.new_key()
+    made = pki.certificate(authority, kind, MADE[kind], key.public_key(), NOW + timedelta(days=30))
+    assert kind_of(made) is kind
+    assert called(made) == MADE[kind]
+    pems = Pems(pki.certificate_pem(authority.certificate), pki.certificate_pem(made), pki.key_pem(key))
+    good_as = {other for other in Kind if not problems(pems, other, NOW)}
+    foreign = {Kind.REST} if kind is Kind.CONTROLLER else set()  # as other authorities make REST's
+    assert good_as == {kind} | foreign
+
+
+def test_a_certificate_of_two_kinds_is_of_none():
+    authority, key = pki.new_authority("example", NOW), pki.new_key()
+    both = ("ana", f"{CLIENT_URI}ana", switch_uri(1))
+    made = pki.certificate(authority, Kind.CLIENT, both, key.public_key(), NOW + timedelta(days=30))
+    assert kind_of(made) is None

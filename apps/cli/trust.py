@@ -1,0 +1,53 @@
+"""Whom we trust to be a controller, and the certificate that we show it, for https alone."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+CA_ENV, CERTIFICATE_ENV = "HEADWAY_CA", "HEADWAY_CERTIFICATE"
+SYSTEM_CA = Path("/etc/headway/ca.pem")  # where the site's authority is on its controllers and hosts
+
+
+class NotUsable(Exception):
+    """A file of ours for TLS cannot be used."""
+
+
+def own_folder() -> Path:
+    """Return where our own files are."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "headway"
+
+
+def context(url: str) -> "ssl.SSLContext | None":
+    """Return how a controller at a URL is asked by TLS; None if it is asked in plain text.
+
+    ``HEADWAY_CA`` alone is trusted if it is set; else the system's authorities, and the site's where its file is. The
+    certificate in ``HEADWAY_CERTIFICATE``, or else in ``client.pem``, is shown to who asks for one; its key is in the
+    file beside it that ends in ``.key``, or in the same.
+
+    Raises:
+        NotUsable: a file cannot be read, or is something else.
+    """
+    if not url.startswith("https:"):
+        return None
+    import ssl
+
+    said = os.environ.get(CA_ENV)
+    authorities = [Path(said)] if said else [path for path in (SYSTEM_CA, own_folder() / "ca.pem") if path.exists()]
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if said else ssl.create_default_context()
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.hostname_checks_common_name = False
+    shown = os.environ.get(CERTIFICATE_ENV)
+    certificate = Path(shown) if shown else own_folder() / "client.pem"
+    path = certificate
+    try:
+        for path in authorities:
+            made.load_verify_locations(path)
+        if shown or certificate.exists():
+            path, key = certificate, certificate.with_suffix(".key")
+            made.load_cert_chain(certificate, key if key.exists() else None)
+    except OSError as error:  # an SSLError too
+        raise NotUsable(f"{path}: {error.strerror or error}") from error
+    return made
