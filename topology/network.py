@@ -212,7 +212,7 @@ class Network:
             KeyError: two nodes of the path are not neighbours.
         """
         tagged = any(self.link(tail, head).vlan_vid is not None for tail, head in pairwise(path))
-        return replace(self.framing, vlan_tags=int(tagged))
+        return self.framing if self.framing.vlan_tags == tagged else replace(self.framing, vlan_tags=int(tagged))
 
     def against(self, tail: str, head: str) -> Hop:
         """Return the hop that goes the other way between the same two ends: over a line, its other entrance.

@@ -97,7 +97,8 @@ def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     >>> from controller.plan.flows import flow_on
     >>> from controller.plan.keys import flow_id
     >>> from topology.protocol import FlowClass
-    >>> from controller.plan.plan import PlanInput, planned
+    >>> from controller.plan.plan import PlanInput
+    >>> from controller.plan.planning import planned
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> from mininet_tests.testing.networks import chile_illinois_2
     >>> network = chile_illinois_2()

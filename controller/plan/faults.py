@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from controller.plan.failover import crossed, led_another_way
 from controller.plan.paths import Path
-from controller.plan.plan import THE_REST, Entry, Flow, Plan, PlanInput, entry, planned
+from controller.plan.plan import THE_REST, Entry, Flow, Plan, PlanInput, Workings, entry
+from controller.plan.planning import planned
 from controller.plan.policy import Policy
 from controller.plan.transitions import lesser_of, with_meters
 from topology.network import Hop, Network, hops
@@ -134,28 +135,28 @@ def kept(network: Network, flow: Flow, faults: Faults) -> Entry | None:
 
 
 def planned_beside(
-    epoch: int, network: Network, policy: Policy, demand: PlanInput, faults: Faults, in_force: tuple[Plan, Plan] | None
+    epoch: int, before: Workings, demand: PlanInput, faults: Faults, in_force: tuple[Plan, Plan] | None
 ) -> Plan:
     """Return the plan that gives each flow its share and leaves places with a fault as they are.
 
     Args:
         epoch: number of the plan.
-        network: where.
-        policy: what each class may have.
+        before: of another plan, from which this one is worked out.
         demand: who wants to send now, and what is promised.
         faults: the faults there are.
         in_force: the plan whose rules and meters are in force, and the one whose queues are; None before the first.
     """
+    network, policy = before.network, before.policy
     if not closed(faults.values()):
-        return planned(epoch, network, policy, demand)
+        return planned(epoch, network, policy, demand, before)
     demand = _staying(network, policy, demand, faults)
     keeps = {f.name: kept(network, f, faults) for f in demand.flows if across(network, f.path, faults)}
     demand = replace(demand, flows=tuple(f for f in demand.flows if keeps.get(f.name, f) is not None))
-    plan = planned(epoch, network, policy, demand)
+    plan = planned(epoch, network, policy, demand, before)
     above = {e.flow.name: has for e in plan.entries if (has := keeps.get(e.flow.name)) and has.frame_bps < e.frame_bps}
     if above:  # others find what it cannot use
         flows = tuple(_at_most(network, f, above[f.name]) if f.name in above else f for f in demand.flows)
-        plan = planned(epoch, network, policy, replace(demand, flows=flows))
+        plan = planned(epoch, network, policy, replace(demand, flows=flows), plan.workings)
         entries = tuple(
             entry(e.flow, min(e.frame_bps, above[e.flow.name].frame_bps), network, policy)
             if e.flow.name in above

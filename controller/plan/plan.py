@@ -11,7 +11,7 @@ from controller.plan.policy import Policy
 from controller.plan.shares import class_shares, max_min
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
-from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
+from topology.wire import PPM, Framing, Layer, converted_bps
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +165,14 @@ class Plan:
         links: every direction of every circuit.
         entries: the allocations, ordered by name.
         down: circuits that nothing is sent by.
+        workings: from which it was made, and another one can be made where that differs; None if they are not kept.
     """
 
     epoch: int
     links: dict[Hop, LinkPlan]
     entries: tuple[Entry, ...]
     down: frozenset[str] = frozenset()
+    workings: "Workings | None" = field(default=None, compare=False, repr=False)
 
     def of_host(self, host: str) -> tuple[Entry, ...]:
         """Return the entries of one sending host."""
@@ -202,56 +204,38 @@ class PlanInput:
     down: frozenset[str] = frozenset()
 
 
-def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput) -> Plan:
-    """Return the plan that gives each flow its share.
+@dataclass(frozen=True, slots=True)
+class Workings:
+    """What a plan was made of, place by place.
 
-    Every layer's limit is derived from the layer above it and rounded down, so that
-    hosts <= meter <= queue <= circuit holds exactly, per class and in total, on each direction of each circuit. A flow
-    that crosses several circuits gets the least of what they have for it.
-
-    Args:
-        epoch: number of the plan.
+    Attributes:
         network: where.
         policy: what each class may have.
-        demand: who wants to send now, and what is promised.
+        demand: who wants to send, and what is promised.
+        flows: those, by name.
+        pairs: by sender and receiver, their flows as others make room for them.
+        carriers: by sender and receiver, how the answers to their data go.
+        data: by hop, the flows whose data cross it, in the order of their names.
+        answered: by hop, the flows whose answers cross it, likewise.
+        links: the limits of every direction of every circuit.
+        parts: by such a link, what each flow can have of it, bit/s of frames.
+        entries: by flow, its allocation; in the order of their names.
     """
-    flows = sorted((_standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
-    carriers = answers(flows, policy)
-    data, answered = _by_hop(flows, flows), _by_hop(flows, [carriers[f.host, f.target] for f in flows])
-    links = {}
-    for hop in (Hop(t, h) for t, h, _ in network.circuit_links):
-        crossing = [(f, f) for f in data.get(hop, ())]
-        crossing += [(f, carriers[f.host, f.target]) for f in answered.get(hop, ())]
-        links[hop] = _link_plan(network, hop, policy, demand, crossing)
-    parts: dict[str, int] = {}
-    for hop, link in links.items():
-        back, framing = network.against(*hop), network.framing_of(hop)
-        by_class: dict[FlowClass, list[Flow]] = {}
-        for flow in data.get(hop, ()):
-            by_class.setdefault(flow.flow_class, []).append(flow)
-        for flow_class, members in by_class.items():
-            data_bps = 0
-            for share, senders in _answered(answered.get(hop, ()), carriers, back, flow_class).items():
-                meter_bps = links[share.hop].classes[share.flow_class].meter_bps
-                data_bps += min(meter_bps, sum(_wants_bps(f, meter_bps, framing) for f in senders))
-            answers_bps = data_bps * answers_ppm(framing) // PPM
-            divided = _divided(link.classes[flow_class].meter_bps, answers_bps, members, framing)
-            for flow, bps in zip(members, divided, strict=True):
-                parts[flow.name] = min(bps, parts.get(flow.name, bps))
-    entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
-    return Plan(epoch, links, entries, demand.down)
+
+    network: Network
+    policy: Policy
+    demand: PlanInput
+    flows: Mapping[FlowId, Flow]
+    pairs: Mapping[tuple[str, str], tuple[Flow, ...]]
+    carriers: Mapping[tuple[str, str], Flow]
+    data: Mapping[Hop, Mapping[FlowId, Flow]]
+    answered: Mapping[Hop, Mapping[FlowId, Flow]]
+    links: dict[Hop, LinkPlan]
+    parts: Mapping[Hop, Mapping[FlowId, int]]
+    entries: Mapping[FlowId, Entry]
 
 
-def _by_hop(flows: Sequence[Flow], crossing: Sequence[Flow]) -> dict[Hop, list[Flow]]:
-    """Return, by hop, the flows whose data or answers cross it, in their order; ``crossing`` says by which way."""
-    found: dict[Hop, list[Flow]] = {}
-    for flow, way in zip(flows, crossing, strict=True):
-        for hop in dict.fromkeys(way.links):
-            found.setdefault(hop, []).append(flow)
-    return found
-
-
-def _standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
+def standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
     """Return a flow as others have to make room for it: of an absent host's, what any flow keeps to stand by."""
     if not flow.is_away:
         return flow
@@ -278,7 +262,7 @@ def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow
     return found
 
 
-def _answered(
+def answered_shares(
     flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], back: Hop, flow_class: FlowClass
 ) -> dict[ClassShare, list[Flow]]:
     """Return the flows, by circuit link and class of their data, whose answers cross a link in a class.
@@ -294,7 +278,7 @@ def _answered(
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
     >>> carriers = answers([image], DEFAULT_POLICY)
-    >>> [str(share) for share in _answered([image], carriers, Hop("ls1", "ch1"), FlowClass.URGENT)]
+    >>> [str(share) for share in answered_shares([image], carriers, Hop("ls1", "ch1"), FlowClass.URGENT)]
     ['ls1->ch1 urgent']
     """
     found: dict[ClassShare, list[Flow]] = {}
@@ -305,14 +289,14 @@ def _answered(
     return found
 
 
-def _wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
+def wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
     """Return what a flow may come to send of a meter, bit/s of frames."""
     if flow.wanted_bps is None:
         return meter_bps
     return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
 
 
-def _link_plan(
+def link_plan(
     network: Network, hop: Hop, policy: Policy, demand: PlanInput, crossing: Sequence[tuple[Flow, Flow]]
 ) -> LinkPlan:
     """Return one direction's limits, ``crossing`` being each flow with what of it crosses, its data or its answers.
@@ -340,7 +324,7 @@ def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
     return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
 
 
-def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Framing) -> list[int]:
+def divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Framing) -> list[int]:
     """Return what each of a class's flows gets of its meter on a link, bit/s of frames.
 
     Answers to flows the other way come before what is not promised, and after what is: what is promised has had its
@@ -360,9 +344,9 @@ def _divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fra
     >>> def flow_of(host):
     ...     return flow_on(network, FlowId(host), FlowClass.URGENT, network.path(host, "arch"))
     >>> promised, other = replace(flow_of("base20"), floor_bps=50_000_000), flow_of("base21")
-    >>> [bps // 10**6 for bps in _divided(100_000_000, 8_000_000, [promised, other], Framing())]
+    >>> [bps // 10**6 for bps in divided(100_000_000, 8_000_000, [promised, other], Framing())]
     [49, 42]
-    >>> [bps // 10**3 for bps in _divided(100_000_000, 80_000_000, [promised, other], Framing())]
+    >>> [bps // 10**3 for bps in divided(100_000_000, 80_000_000, [promised, other], Framing())]
     [49219, 780]
     """
 

@@ -112,7 +112,8 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
 
     >>> from controller.plan.flows import flow_on
     >>> from controller.plan.keys import flow_id
-    >>> from controller.plan.plan import PlanInput, planned
+    >>> from controller.plan.plan import PlanInput
+    >>> from controller.plan.planning import planned
     >>> from controller.plan.policy import DEFAULT_POLICY
     >>> from mininet_tests.testing.networks import chile_illinois_2
     >>> network = chile_illinois_2()

@@ -9,7 +9,8 @@ from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
-from controller.plan.plan import Flow, Plan, PlanInput
+from controller.plan.plan import Flow, Plan, PlanInput, Workings
+from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.installed import Installed
@@ -94,18 +95,18 @@ def absent_from_us(site: Site, reported: Reported, elapsed_us: int) -> int | Non
     return min((at_us for at_us in ends_us if at_us > elapsed_us), default=None)
 
 
-def desired_plan(
-    site: Site, wished: Wished, reported: Reported, installed: Installed, epoch: int, now: Instant
-) -> Plan:
-    """Return the plan for what there is now."""
+def demand_now(site: Site, wished: Wished, reported: Reported, now: Instant) -> PlanInput:
+    """Return what the plan is made of now."""
     down = circuits_down(site, reported, now.elapsed_us)
-    demand = plan_input(site, wished, reported, down, now.calendar_us, hosts_absent(site, reported, now.elapsed_us))
-    return plan_beside(site, installed, epoch, demand)
+    return plan_input(site, wished, reported, down, now.calendar_us, hosts_absent(site, reported, now.elapsed_us))
 
 
-def plan_beside(site: Site, installed: Installed, epoch: int, demand: PlanInput) -> Plan:
-    """Return the plan for a demand, beside what cannot be changed now."""
-    return planned_beside(epoch, site.network, site.policy, demand, installed.faults, installed.in_force)
+def desired_plan(
+    site: Site, installed: Installed, epoch: int, demand: PlanInput, before: Workings | None = None
+) -> Plan:
+    """Return the plan for a demand, beside what cannot be changed now; worked out from another one if there is one."""
+    start = before or no_workings(site.network, site.policy)
+    return planned_beside(epoch, start, demand, installed.faults, installed.in_force)
 
 
 def plan_input(

@@ -7,7 +7,7 @@ from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow
 from controller.plan.reservations import MAX_TIME_US
 from controller.site import Site
-from controller.state.desired import Desired, absent_from_us, basis, circuits_down, desired_plan, plan_input
+from controller.state.desired import Desired, absent_from_us, basis, circuits_down, demand_now, desired_plan, plan_input
 from controller.state.installed import Installed
 from controller.state.reported import HostState, Reported
 from controller.state.wished import Wished
@@ -45,7 +45,7 @@ def first_state(site: Site, now: Instant, term: int) -> SiteState:
     # What it acts on may be what an earlier controller granted.
     unknown = HostState(away_us=now.elapsed_us, unknown_until_us=now.elapsed_us + site.lease_ms * 1000)
     reported = Reported({h.name: unknown for h in site.network.hosts}, lines=Lines(site.return_after_us))
-    plan = desired_plan(site, wished, reported, Installed(), 2 * term, now)
+    plan = desired_plan(site, Installed(), 2 * term, demand_now(site, wished, reported, now))
     made_of = basis(site, wished, reported, Installed(), now)
     return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)
 
@@ -66,7 +66,8 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
     made_of = basis(site, wished, reported, state.installed, now)
     if made_of == desired.basis:
         return state
-    plan = desired_plan(site, wished, reported, state.installed, desired.next_epoch, now)
+    demand = demand_now(site, wished, reported, now)
+    plan = desired_plan(site, state.installed, desired.next_epoch, demand, desired.plan.workings)
     if replace(plan, epoch=desired.plan.epoch) != desired.plan:
         desired = desired.becomes(plan, now.elapsed_us)
     running = (known.reservation_id for known in wished.ledger.carried())
@@ -84,7 +85,8 @@ def with_lines_noted(state: SiteState, elapsed_us: int) -> tuple[SiteState, tupl
     desired = state.desired
     for circuit, line in news:
         if line is LineState.DOWN and circuit in desired.prepared:
-            ready = replace(desired.prepared[circuit], epoch=desired.next_epoch)
+            # its own workings were not kept, and any other plan's do
+            ready = replace(desired.prepared[circuit], epoch=desired.next_epoch, workings=desired.plan.workings)
             rest = {name: plan for name, plan in desired.prepared.items() if name != circuit}
             desired = replace(desired, prepared=rest).becomes(ready, elapsed_us)
     return replace(state, desired=desired, reported=replace(state.reported, lines=lines)), news

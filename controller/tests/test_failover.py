@@ -9,7 +9,7 @@ from controller.plan.admission import Request
 from controller.plan.invariant import violations
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.plan.plan import planned
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import flow
 from controller.promise_watch import PromiseWatch

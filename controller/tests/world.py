@@ -14,6 +14,7 @@ from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.reports import Reports
 from controller.site import Site
+from controller.state.desired import demand_now, desired_plan
 from controller.state.grants import grant
 from controller.state.guard import GuardedState
 from controller.state.value import SiteState
@@ -304,7 +305,9 @@ class World:
                 while self.hosts[name].outbox:
                     self.heard(name)
             self.passes(LEASE_US // 10)
-        desired = self.value.desired.plan
+        value, desired = self.value, self.value.desired.plan
+        demand = demand_now(self.site, value.wished, value.reported, self.clock.instant())
+        assert desired == desired_plan(self.site, value.installed, desired.epoch, demand), "it is worked out otherwise"
         assert self.value.installed.meters == desired
         assert self.meters == {n: {c: x.meter_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
         assert self.queues == {n: {c: x.queue_bps for c, x in k.classes.items()} for n, k in desired.links.items()}

@@ -6,7 +6,7 @@ from controller.plan.wiring import CLAIM_US
 from controller.promise_watch import PromiseWatch
 from controller.start_bursts import StartBurstWatch
 from controller.state.carried import SettledWatch
-from controller.state.desired import circuits_down, hosts_absent, plan_beside, plan_input
+from controller.state.desired import circuits_down, desired_plan, hosts_absent, plan_input
 from controller.state.guard import GuardedState
 from controller.state.moment import Moment
 from controller.state.value import must_prepare
@@ -25,12 +25,19 @@ def prepare(state: GuardedState) -> None:
         if not must_prepare(site, now):
             return
         basis, epoch, down = now.desired.basis, now.desired.plan.epoch, circuits_down(site, now.reported, elapsed_us)
-        installed, absent = now.installed, hosts_absent(site, now.reported, elapsed_us)
+        installed, before, absent = (
+            now.installed,
+            now.desired.plan.workings,
+            hosts_absent(site, now.reported, elapsed_us),
+        )
         inputs = {
             circuit: plan_input(site, now.wished, now.reported, down | {circuit}, now_us, absent)
             for circuit in sorted(site.redundant - down)
         }
-    plans = {circuit: plan_beside(site, installed, epoch, one) for circuit, one in inputs.items()}
+    plans = {
+        circuit: replace(desired_plan(site, installed, epoch, one, before), workings=None)
+        for circuit, one in inputs.items()
+    }
     with state.changed:
         if basis == state.desired.basis:
             state.put(desired=replace(state.desired, prepared=plans, prepared_for=basis))

@@ -25,7 +25,8 @@ from controller.plan.kept_ledger import KeptLedger
 from controller.plan.keys import FlowId
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
-from controller.plan.plan import Flow, PlanInput, planned
+from controller.plan.plan import Flow, PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
 from controller.reports import Reports

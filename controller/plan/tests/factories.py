@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from controller.plan.flows import flow_on
 from controller.plan.keys import ClassShare
-from controller.plan.plan import THE_REST, Flow, Plan, PlanInput, Selector, planned
+from controller.plan.plan import THE_REST, Flow, Plan, PlanInput, Selector
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.told_apart import told_apart
 from mininet_tests.testing.drawn import sections

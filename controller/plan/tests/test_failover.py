@@ -12,7 +12,8 @@ from controller.plan.announcements import Announcement
 from controller.plan.failover import carried, late, redundant, without
 from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
-from controller.plan.plan import Plan, PlanInput, planned
+from controller.plan.plan import Plan, PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import ClassShare, need
 from controller.plan.tests.factories import PLANNED_CLASSES, RING

@@ -12,7 +12,8 @@ from controller.plan import paths, ports
 from controller.plan import plan as planning
 from controller.plan.flows import flow_on
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry, planned
+from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints
 from controller.plan.shares import class_shares, max_min
@@ -25,7 +26,7 @@ from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
 
 def flow_by_flow(epoch, network, policy, demand):
     """The plan as it was made at first: every link looks at all flows."""
-    flows = sorted((planning._standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
+    flows = sorted((planning.standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
     carriers = answers(flows, policy)
     hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
     links = {hop: limits_of(network, hop, policy, replace(demand, flows=tuple(flows)), carriers) for hop in hops}
@@ -46,7 +47,7 @@ def flow_by_flow(epoch, network, policy, demand):
                 wants_bps = [wants_of(f, meter_bps, framing) for f in wants]
                 data_bps += min(meter_bps, sum(wants_bps))
             answers_bps = data_bps * answers_ppm(framing) // PPM
-            divided = planning._divided(limits.meter_bps, answers_bps, members, framing)
+            divided = planning.divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from controller.plan import plan as plan_module
 from controller.plan.invariant import Layers, Violation, violations
 from controller.plan.keys import ClassShare, FlowId
-from controller.plan.plan import Plan, PlanInput, planned
+from controller.plan.plan import Plan, PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import (
     DATABASE,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.bursts import Choice, departure_bytes
-from controller.plan.plan import planned
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
 from controller.plan.tests.factories import GIGABIT, IMAGE, RAW_IMAGES, RING, any_network, demands_in, flow, plan_of

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from controller.plan.invariant import violations
-from controller.plan.plan import PlanInput, planned
+from controller.plan.plan import PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, RATE_BPS, RING, any_demand, flow, layers, ways
 from controller.plan.transitions import lesser_of

@@ -16,7 +16,8 @@ from controller.plan.flows import flow_on
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Created, Ledger
 from controller.plan.lifecycle import LifecycleEvent
-from controller.plan.plan import THE_REST, Plan, PlanInput, Selector, answers, planned
+from controller.plan.plan import THE_REST, Plan, PlanInput, Selector, answers
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints, Reservation
 from controller.plan.tests.factories import GIGABIT, RING, flow, flows_in

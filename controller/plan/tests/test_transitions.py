@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from controller.plan import transitions
-from controller.plan.plan import PlanInput, planned
+from controller.plan.plan import PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, flows_in, plan_of
 from controller.plan.transitions import (

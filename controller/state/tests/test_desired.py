@@ -14,7 +14,7 @@ from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.site import Site
-from controller.state.desired import basis, desired_plan
+from controller.state.desired import basis, demand_now, desired_plan
 from controller.state.installed import Installed
 from controller.state.value import SiteState, first_state, must_replan, replanned, with_lines_noted
 from controller.tests.fakes import ELAPSED_US, START_US, ready_site, value_of
@@ -54,7 +54,7 @@ def state_with(promised) -> SiteState:
 
 def plan_of_state(state: SiteState, epoch: int = 2, now: Instant = NOW) -> Plan:
     """The plan that is desired in a state."""
-    return desired_plan(SITE, state.wished, state.reported, state.installed, epoch, now)
+    return desired_plan(SITE, state.installed, epoch, demand_now(SITE, state.wished, state.reported, now))
 
 
 @settings(max_examples=40, deadline=None)
@@ -113,7 +113,8 @@ def test_what_a_host_wants_to_send_changes_the_plan_of_a_watched_flow_alone(want
     state = value_of(site.state)
     host = replace(state.reported.hosts["base20"], wants={"image/base20": wants, "unknown": True})
     reported = state.reported.with_host("base20", host)
-    plans = (desired_plan(site.state.site, state.wished, r, Installed(), 2, NOW) for r in (state.reported, reported))
+    demands = (demand_now(site.state.site, state.wished, r, NOW) for r in (state.reported, reported))
+    plans = (desired_plan(site.state.site, Installed(), 2, demand) for demand in demands)
     before, after = ({e.flow.name: e.frame_bps for e in plan.entries} for plan in plans)
     assert (after != before) is wants
     assert (after["image/base20"] > before["image/base20"]) is wants

@@ -10,7 +10,8 @@ import pytest
 
 from controller.plan.flows import flow_on
 from controller.plan.keys import FlowId
-from controller.plan.plan import PlanInput, planned
+from controller.plan.plan import PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import DatabaseGone, NoSuchPort
 from controller.southbound.openflow.desired import switch_state

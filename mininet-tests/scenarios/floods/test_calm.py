@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from controller.plan.flows import flow_on
-from controller.plan.plan import Plan, PlanInput, Selector, planned
+from controller.plan.plan import Plan, PlanInput, Selector
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, flow
 from controller.plan.tests.ring import ways

@@ -18,7 +18,8 @@ from typing import Any
 from apps.openflow import OpenFlowApp
 from controller.plan.flows import flow_on
 from controller.plan.keys import FlowId
-from controller.plan.plan import Entry, Plan, PlanInput, planned
+from controller.plan.plan import Entry, Plan, PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.desired import switch_state

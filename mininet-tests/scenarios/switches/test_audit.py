@@ -9,7 +9,8 @@ import pytest
 
 from controller.audit.drift import Compared, DriftKind, Outcome, Shape
 from controller.audit.switches import Part, SwitchAudit
-from controller.plan.plan import Plan, PlanInput, planned
+from controller.plan.plan import Plan, PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, RAW_IMAGES
 from controller.plan.wiring import port_links

@@ -6,7 +6,8 @@ from ipaddress import IPv4Address
 import pytest
 
 from controller.plan.flows import flow_on
-from controller.plan.plan import PlanInput, Selector, planned
+from controller.plan.plan import PlanInput, Selector
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, flow, plan_of
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.plan import PlanInput, Selector, planned
+from controller.plan.plan import PlanInput, Selector
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, flow, plan_of
 from controller.plan.tests.ring import RING, any_demand

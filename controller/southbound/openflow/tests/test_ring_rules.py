@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.plan import PlanInput, Selector, planned
+from controller.plan.plan import PlanInput, Selector
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, PAIRS, RATE_BPS, RING, any_demand, flow, ways
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id

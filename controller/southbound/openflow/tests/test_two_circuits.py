@@ -3,7 +3,8 @@
 import pytest
 
 from controller.plan.failover import carried, without
-from controller.plan.plan import PlanInput, planned
+from controller.plan.plan import PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.test_failover import AFTER, BEFORE, NORTH, TWO, flow
 from controller.plan.transitions import InForce, lesser_of, next_step

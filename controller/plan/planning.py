@@ -1,0 +1,213 @@
+"""The plan, worked out where it differs from the one before. Pure.
+
+A link's limits follow from the flows that cross it, and a flow's rate from the links that it crosses. So what a change
+touches are the links of the flows that have come, gone or changed, or whose answers go otherwise; those whose capacity
+or promises have; and, where limits become others, the links on which answers to what they let through take their part.
+All else is the very same value as before. The whole plan is the change from no plan at all.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from controller.plan.keys import FlowId
+from controller.plan.plan import (
+    Entry,
+    Flow,
+    Plan,
+    PlanInput,
+    Workings,
+    answered_shares,
+    answers,
+    divided,
+    entry,
+    link_plan,
+    standing_in,
+    wants_bps,
+)
+from controller.plan.policy import Policy
+from topology.network import Hop, Network
+from topology.protocol import FlowClass
+from topology.wire import PPM, answers_ppm
+
+Pair = tuple[str, str]
+ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
+
+
+def planned(epoch: int, network: Network, policy: Policy, demand: PlanInput, before: Workings | None = None) -> Plan:
+    """Return the plan that gives each flow its share.
+
+    Every layer's limit is derived from the layer above it and rounded down, so that
+    hosts <= meter <= queue <= circuit holds exactly, per class and in total, on each direction of each circuit. A flow
+    that crosses several circuits gets the least of what they have for it.
+
+    Args:
+        epoch: number of the plan.
+        network: where.
+        policy: what each class may have.
+        demand: who wants to send now, and what is promised.
+        before: of any other plan; the answer is the same with it and without, and costs what differs from it.
+    """
+    if before is None or before.network is not network or before.policy is not policy:
+        before = no_workings(network, policy)
+    made = _worked_out(before, demand, _Touched(set() if before.links else {*before.parts}))
+    return Plan(epoch, made.links, tuple(made.entries.values()), demand.down, made)
+
+
+def no_workings(network: Network, policy: Policy) -> Workings:
+    """Return the workings before the first plan."""
+    hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
+    flows: ByHop = {hop: {} for hop in hops}
+    return Workings(network, policy, PlanInput(()), {}, {}, {}, flows, flows, {}, {hop: {} for hop in hops}, {})
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What a change touches, as far as it is known: links, and flows whose allocations are to be made again."""
+
+    links: set[Hop]
+    flows: set[FlowId] = field(default_factory=set)
+
+
+def _worked_out(before: Workings, demand: PlanInput, touched: _Touched) -> Workings:
+    """Return the workings for another demand."""
+    flows, known = {flow.name: flow for flow in demand.flows}, before.flows
+    come = [flow for name, flow in flows.items() if (old := known.get(name)) is not flow and old != flow]
+    gone = [known[name] for name in known.keys() - flows.keys()] + [known[f.name] for f in come if f.name in known]
+    made = replace(before, demand=demand, flows=flows)
+    if come or gone:
+        made = _with_flows(made, come, gone, touched)
+    touched.links |= _differing(before.demand, demand) & made.parts.keys()
+    return _with_entries(_with_parts(_with_links(made, touched), touched), touched)
+
+
+def _differing(old: PlanInput, new: PlanInput) -> set[Hop]:
+    """Return the links whose capacity or promises differ."""
+    capacity, reserved = old.capacity_bps, old.reserved_bps
+    hops = {hop for hop, bps in new.capacity_bps.items() if capacity.get(hop) != bps}
+    hops |= capacity.keys() - new.capacity_bps.keys()
+    hops |= {share[0] for share, bps in new.reserved_bps.items() if reserved.get(share) != bps}
+    return hops | {hop for hop, _ in reserved.keys() - new.reserved_bps.keys()}
+
+
+class _Crossings:
+    """Which flows cross each link; those of a link are copied before they change."""
+
+    def __init__(self, by_hop: ByHop, touched: _Touched) -> None:
+        self._by_hop = dict(by_hop)
+        self._own: dict[Hop, dict[FlowId, Flow]] = {}
+        self._touched = touched
+
+    def put(self, flow: Flow, way: Flow, *, crosses: bool) -> None:
+        """Let a flow cross the links of a way, or not any more."""
+        for hop in way.links:
+            if hop not in self._by_hop:
+                continue
+            if hop not in self._own:
+                self._own[hop] = dict(self._by_hop[hop])
+                self._touched.links.add(hop)
+            self._own[hop].pop(flow.name, None)
+            if crosses:
+                self._own[hop][flow.name] = flow
+
+    def by_hop(self) -> ByHop:
+        """Return them all, those of a link in the order of their names."""
+        return self._by_hop | {hop: dict(sorted(flows.items())) for hop, flows in self._own.items()}
+
+
+def _with_flows(made: Workings, come: Iterable[Flow], gone: Iterable[Flow], touched: _Touched) -> Workings:
+    """Return workings with flows that have come, and without those that have gone; one that has changed is both."""
+    pairs, carriers = dict(made.pairs), dict(made.carriers)
+    data, answered = _Crossings(made.data, touched), _Crossings(made.answered, touched)
+    members = {(flow.host, flow.target): {f.name: f for f in pairs.get((flow.host, flow.target), ())} for flow in gone}
+    for flow in gone:
+        data.put(members[flow.host, flow.target].pop(flow.name), flow, crosses=False)
+        touched.flows.add(flow.name)
+    for flow in come:
+        pair = flow.host, flow.target
+        if pair not in members:
+            members[pair] = {f.name: f for f in pairs.get(pair, ())}
+        members[pair][flow.name] = stands = standing_in(flow, made.network, made.policy)
+        data.put(stands, stands, crosses=True)
+        touched.flows.add(flow.name)
+    around = {pair[::-1]: pairs.get(pair[::-1], ()) for pair in members}
+    around |= {pair: tuple(sorted(of_pair.values(), key=lambda f: f.name)) for pair, of_pair in members.items()}
+    led = answers((flow for of_pair in around.values() for flow in of_pair), made.policy)
+    for pair, of_pair in around.items():
+        old, new = carriers.pop(pair, None), led.get(pair)
+        before = pairs.pop(pair, ())
+        if old is not None and (old != new or pair in members):
+            for flow in before:
+                answered.put(flow, old, crosses=False)
+        if new is not None:
+            if old != new or pair in members:
+                for flow in of_pair:
+                    answered.put(flow, new, crosses=True)
+            carriers[pair], pairs[pair] = new, of_pair
+    return replace(made, pairs=pairs, carriers=carriers, data=data.by_hop(), answered=answered.by_hop())
+
+
+def _with_links(made: Workings, touched: _Touched) -> Workings:
+    """Return workings with the limits of touched links; where they are others, more links are touched."""
+    links, carriers = dict(made.links), made.carriers
+    for hop in [hop for hop in made.parts if hop in touched.links]:
+        crossing = [(f, f) for f in made.data[hop].values()]
+        crossing += [(f, carriers[f.host, f.target]) for f in made.answered[hop].values()]
+        link = link_plan(made.network, hop, made.policy, made.demand, crossing)
+        if links.get(hop) == link:
+            continue
+        links[hop] = link
+        touched.links.add(made.network.against(*hop))
+        for f in made.data[hop].values():
+            if f.links[1] == hop:
+                touched.links.update(h for h in carriers[f.host, f.target].links if h in made.parts)
+    return replace(made, links=links)
+
+
+def _with_parts(made: Workings, touched: _Touched) -> Workings:
+    """Return workings with the touched links divided anew."""
+    parts = dict(made.parts)
+    for hop in touched.links:
+        before, parts[hop] = parts[hop], _parts(made, hop)
+        if before != parts[hop]:
+            touched.flows.update(name for name, bps in parts[hop].items() if before.get(name) != bps)
+    return replace(made, parts=parts)
+
+
+def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
+    """Return what each flow that crosses a link can have of it."""
+    back, framing = made.network.against(*hop), made.network.framing_of(hop)
+    by_class: dict[FlowClass, list[Flow]] = {}
+    for flow in made.data[hop].values():
+        by_class.setdefault(flow.flow_class, []).append(flow)
+    parts: dict[FlowId, int] = {}
+    for flow_class, members in by_class.items():
+        data_bps, answered = 0, made.answered[hop].values()
+        for share, senders in answered_shares(answered, made.carriers, back, flow_class).items():
+            meter_bps = made.links[share.hop].classes[share.flow_class].meter_bps
+            data_bps += min(meter_bps, sum(wants_bps(f, meter_bps, framing) for f in senders))
+        answers_bps = data_bps * answers_ppm(framing) // PPM
+        shared = divided(made.links[hop].classes[flow_class].meter_bps, answers_bps, members, framing)
+        parts.update(zip((flow.name for flow in members), shared, strict=True))
+    return parts
+
+
+def _with_entries(made: Workings, touched: _Touched) -> Workings:
+    """Return workings with the allocations of touched flows; one that comes out as it was is the same value."""
+    entries = dict(made.entries)
+    for name in touched.flows:
+        before = entries.get(name)
+        after = _entry(made, made.flows[name]) if name in made.flows else None
+        if after is None:
+            entries.pop(name, None)
+        elif after != before:
+            entries[name] = after
+    if entries.keys() != made.entries.keys():
+        entries = dict(sorted(entries.items()))
+    return replace(made, entries=entries)
+
+
+def _entry(made: Workings, asked: Flow) -> Entry | None:
+    """Return the allocation of a flow: the least that its links have for it; None if that is nothing."""
+    flow = next(f for f in made.pairs[asked.host, asked.target] if f.name == asked.name)
+    frame_bps = min((made.parts[hop][flow.name] for hop in flow.links if hop in made.parts), default=0)
+    return entry(flow, frame_bps, made.network, made.policy) if frame_bps else None
