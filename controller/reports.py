@@ -19,10 +19,12 @@ from controller.state.installed import StepDone
 from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
 from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
+from controller.state.receivers import intakes_after, news
 from controller.state.reported import HostState
 from controller.state.value import flows
 from topology.network import Hop, Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
+from topology.units import shown_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Reports:
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
             up = replace(host, connected=True, kernel=hello.kernel, wants=wants, since_us=state.now_us())
-            state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}))
+            state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}))
             plan = state.installed.meters
             state.hosts_changed()
             if hello.epoch is not None and not host.leases.grants:
@@ -255,13 +257,28 @@ class Reports:
             if now is not None:
                 planned_bps: dict[str, int] = {entry.flow.name: entry.payload_bps for entry in known.sent}
                 moves = progress(known.telling, replace(now, now_us=now_us), known.progress, planned_bps)
-                told = replace(told, progress=moves)
+                takes = intakes_after(known.intakes, telemetry, moves, known.sent, state.elapsed_us())
+                told = replace(told, progress=moves, intakes=takes)
             state.put_host(host, told)
+            self._say_intakes(known, told)
             self._say_fallbacks(host, known.telemetry, telemetry)
             self._count(known, telemetry, now_us)
             for seen in telemetry.entries:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
+
+    def _say_intakes(self, before: HostState, now: HostState) -> None:
+        """Say whose receiver is held to another rate, and let the plan follow at once; under the lock."""
+        state, changed = self._state, tuple(news(before.intakes, now.intakes))
+        for one in changed:
+            fields = {"host": one.now.host or one.before.host, "flow": one.name, "store": ""}
+            if one.now.drain_bps is None:
+                state.events.publish("receiver.over", **fields)
+            else:
+                fields |= {"drains": shown_rate(one.now.drain_bps), "why": one.now.brake.value}
+                state.events.publish("receiver.slow", level="warning", **fields)
+        if changed:
+            state.demand_changed()
 
     def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:
         """Take in what a host has delivered of announcements; under the lock."""

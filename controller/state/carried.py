@@ -10,6 +10,7 @@ from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import circuits_not_up, flow_name
 from controller.state.moment import Circumstances, Moment
+from controller.state.receivers import why_held
 from controller.state.value import SiteState
 from topology.network import hops
 
@@ -71,6 +72,7 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.host, flow.target))
+        found += [why] if (why := why_held(flow, state.reported)) else []
     has_less = any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)) and ways.keys() & {
         flow.name for flow in known.flows
     }

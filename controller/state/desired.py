@@ -7,6 +7,7 @@ from controller.plan.clock import Instant
 from controller.plan.failover import crossed, without
 from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
+from controller.plan.held import held
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
 from controller.plan.plan import Flow, Plan, PlanInput, Workings
@@ -14,6 +15,7 @@ from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.installed import Installed
+from controller.state.receivers import receivers
 from controller.state.reported import Reported
 from controller.state.wished import Wished
 from topology.network import Hop
@@ -127,6 +129,7 @@ def plan_input(
     flows = tuple(
         away(f) if f.host in absent else standing_by(f) if reported.hosts[f.host].waits(f) else f for f in demand.flows
     )
+    flows = held(flows, receivers(flows, reported), {}, site.network)
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
 

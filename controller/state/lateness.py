@@ -10,6 +10,7 @@ from controller.plan.failover import late
 from controller.plan.faults import in_the_way
 from controller.site import Site
 from controller.state.desired import hosts_absent
+from controller.state.receivers import why_held
 from controller.state.value import SiteState
 from topology.units import shown_size
 
@@ -84,4 +85,5 @@ def _why(site: Site, state: SiteState, name: str, now: Instant) -> str:
     flows, absent = state.wished.ledger.announcements[name].flows, hosts_absent(site, state.reported, now.elapsed_us)
     gone = [f"{flow.host}: its agent is not connected" for flow in flows if flow.host in absent]
     faults = [why for flow in flows for why in in_the_way(site.network, flow.path, state.installed.faults)]
-    return "; ".join(dict.fromkeys((*gone, *faults))) or "what is left of the circuits has less room"
+    slow = [why for flow in flows if (why := why_held(flow, state.reported))]
+    return "; ".join(dict.fromkeys((*gone, *faults, *slow))) or "what is left of the circuits has less room"

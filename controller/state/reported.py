@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from controller.plan.intake import Intake
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines
 from controller.plan.plan import Entry, Flow
@@ -28,6 +29,7 @@ class HostState:
         unknown_until_us: until when it may be acting on what an earlier controller granted, and nobody here knows what.
         progress: by entry, what is delivered and what is in the way of more.
         since_us: since when its stream is open, or is not, Unix time; 0 if it never was.
+        intakes: by entry, what its receiver takes.
     """
 
     connected: bool = False
@@ -42,6 +44,7 @@ class HostState:
     unknown_until_us: int = 0
     progress: Mapping[str, EntryProgress] = field(default_factory=dict)
     since_us: int = 0
+    intakes: Mapping[str, Intake] = field(default_factory=dict)
 
     @property
     def sent_epoch(self) -> int:
@@ -101,7 +104,7 @@ class Reported:
 
     Attributes:
         hosts: every host's agent.
-        demands: how often a host has come or gone, or has said what it wants to send.
+        demands: how often a host has come or gone, or has said what it wants to send or takes.
         lines: how the circuits' lines are.
         wiring: which switches are there, and by which ports.
         alarms: by place, what its latest audit has left for a person.

@@ -14,6 +14,8 @@ from hostagent.kernel.plan import V4_MAPPED, V4_MAPPED_BITS, Match, match_of
 from hostagent.log import log
 from topology.protocol import Allocation
 
+ENOUGH_PERCENT = 95  # of its rate; a flow that is held to a little more than its receiver drains has 94
+
 
 @dataclass(frozen=True, slots=True)
 class KeptBack:
@@ -86,7 +88,7 @@ class Hindrances:
     def seen(
         self, allocations: Iterable[Allocation], counters: Mapping[str, EntryCounters], now_ns: int
     ) -> dict[str, KeptBack]:
-        """Return by entry what has come since the call before; nothing for one that has nine tenths of its rate."""
+        """Return by entry what has come since the call before; nothing for one that has enough of its rate."""
         allocations, took_ns = tuple(allocations), now_ns - self._looked_ns
         slow = frozenset(a.name for a in allocations if self._is_slow(a, counters, took_ns))
         self._delivered = {name: one.delivered_bytes for name, one in counters.items()}
@@ -111,7 +113,7 @@ class Hindrances:
         if seen is None or not seen.connections:
             return False
         moved_bytes = seen.delivered_bytes - self._delivered.get(allocation.name, 0)
-        return moved_bytes * 8_000_000_000 * 10 < allocation.rate_bps * took_ns * 9
+        return moved_bytes * 8_000_000_000 * 100 < allocation.rate_bps * took_ns * ENOUGH_PERCENT
 
 
 def _grown(now: SendingConnection, before: SendingConnection | None, took_us: int) -> KeptBack:

@@ -1,0 +1,86 @@
+"""Flows that are held to what their receivers take, in a plan: what that frees goes to others."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.plan.flows import flow_on
+from controller.plan.held import Intaking, held
+from controller.plan.intake import Intake
+from controller.plan.keys import FlowId
+from controller.plan.tests.factories import DATABASE, GIGABIT, RAW_IMAGES, plan_of
+from topology.protocol import FlowClass
+
+MBIT = 10**6
+
+
+def image(host, **changes):
+    flow = flow_on(GIGABIT, FlowId(f"image/{host}"), FlowClass.URGENT, GIGABIT.path(host, "arch"))
+    return replace(flow, standby_bps=MBIT, **changes)
+
+
+def slow(mbit, *flows, room_bytes=0):
+    return Intaking(Intake("arch", mbit * MBIT, room_bytes), [flow.name for flow in flows])
+
+
+def payload_mbit(plan, *names):
+    return [e.payload_bps / MBIT for name in names for e in plan.entries if e.flow.name == name]
+
+
+def plan_with(receivers, *flows, left=None):
+    return plan_of(*held(flows, receivers, left or {}, GIGABIT))
+
+
+def test_a_flow_gets_what_its_receiver_takes_and_a_little_and_the_others_get_the_rest():
+    one = image("base20")
+    before = plan_of(DATABASE, RAW_IMAGES, one)
+    plan = plan_with([slow(100, one)], DATABASE, RAW_IMAGES, one)
+    (rate,) = payload_mbit(plan, one.name)
+    assert 106 < rate <= 106.25
+    (others_before,), (others,) = payload_mbit(before, RAW_IMAGES.name), payload_mbit(plan, RAW_IMAGES.name)
+    (freed,) = payload_mbit(before, one.name)
+    assert others - others_before > 0.99 * (freed - rate)
+
+
+def test_what_is_promised_is_not_kept_idle_for_a_receiver_that_does_not_take_it():
+    one = image("base20", floor_bps=800 * MBIT)
+    (rate,) = payload_mbit(plan_with([slow(100, one)], RAW_IMAGES, one), one.name)
+    assert rate <= 106.25
+
+
+def test_a_reservation_keeps_what_it_has_reserved():
+    one = replace(image("base20"), standby_bps=0, wanted_bps=500 * MBIT, floor_bps=500 * MBIT)
+    assert held([one], [slow(100, one)], {}, GIGABIT) == (one,)
+
+
+def test_several_that_send_to_one_receiver_share_what_it_takes():
+    two = image("base20"), image("base21")
+    rates = payload_mbit(plan_with([slow(100, *two)], RAW_IMAGES, *two), *(flow.name for flow in two))
+    assert 105 < sum(rates) <= 106.25
+    assert abs(rates[0] - rates[1]) < 0.1
+
+
+def test_bytes_that_were_announced_may_fill_the_room_by_their_end():
+    one = image("base20")
+    receiver = slow(100, one, room_bytes=50_000_000)
+    (rate,) = payload_mbit(plan_with([receiver], one, left={one.name: 120_000_000}), one.name)
+    alone = 100 * 17 / 16 * 120 / (120 - 50)
+    assert alone * 0.999 < rate <= alone
+    (rate,) = payload_mbit(plan_with([receiver], one, left={one.name: 50_000_000}), one.name)
+    assert rate > 700, "all of it fits into the room"
+
+
+def test_a_receiver_that_takes_next_to_nothing_leaves_the_standby_rate():
+    one = image("base20")
+    assert held([one], [slow(0, one)], {}, GIGABIT)[0].wanted_bps == one.standby_bps
+
+
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=2), st.integers(0, 900))
+def test_held_flows_are_never_given_more_than_their_receivers_take(drains, floor):
+    flows = [image(host, floor_bps=floor * MBIT // 2) for host in ("base20", "base21")]
+    receivers = [slow(mbit, flow) for mbit, flow in zip(drains, flows, strict=False)]
+    plan = plan_with(receivers, DATABASE, RAW_IMAGES, *flows)
+    for one in receivers:
+        (name,) = one.flows
+        assert payload_mbit(plan, name)[0] <= max(one.intake.ceiling_bps, MBIT) / MBIT
