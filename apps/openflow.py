@@ -13,6 +13,7 @@ _ANSWERS = [
     ofp_event.EventOFPFlowStatsReply,
     ofp_event.EventOFPGroupDescStatsReply,
     ofp_event.EventOFPMeterConfigStatsReply,
+    ofp_event.EventOFPRoleReply,
 ]
 
 

@@ -73,6 +73,7 @@ class Reports:
         self._watched_of: tuple[object, ...] | None = None  # what decides which flows are watched, as it was then
         self._watched: Mapping[str, tuple[FlowId, ...]] = {}
         self._switches = {switch.dpid: switch for switch in state.site.network.switches}
+        self._led_by_another: set[int] = set()  # dpids that this was said of; under the lock
 
     def view(self) -> View:
         """Return the plan at every layer, now."""
@@ -306,6 +307,7 @@ class Reports:
         """Note that a switch came: what it holds must be compared again, and what it has lost is drift."""
         switch, state = self._switches.get(dpid), self._state
         with state.changed:
+            self._led_by_another.discard(dpid)
             if switch is None:
                 self._put_wiring(state.reported.wiring.with_unknown(dpid, address))
                 state.events.publish("switch.unknown", level="error", dpid=f"{dpid:016x}", address=address)
@@ -338,6 +340,15 @@ class Reports:
                 name = self._switches[dpid].name if dpid in self._switches else ""
                 fields = {"dpid": f"{dpid:016x}", "switch": name, "address": address}
                 state.events.publish("switch.claimed_twice", level="error", **fields)
+
+    def led_by_another(self, dpid: int, address: str) -> None:
+        """Note that a switch obeys a controller of a later term; it is told once until the switch obeys us again."""
+        with self._state.changed:
+            if dpid not in self._led_by_another:
+                self._led_by_another.add(dpid)
+                name = self._switches[dpid].name if dpid in self._switches else ""
+                fields = {"dpid": f"{dpid:016x}", "switch": name, "address": address}
+                self._state.events.publish("switch.led_by_another", level="error", **fields)
 
     def rule_gone(self, dpid: int) -> None:
         """Note that somebody has deleted a rule of ours: that switch is audited at once."""

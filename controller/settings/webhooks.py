@@ -29,6 +29,7 @@ ALARMS = (
     "reservation.unkeepable",
     "store.failed",
     "switch.claimed_twice",
+    "switch.led_by_another",
     "switch.unknown",
 )
 

@@ -76,6 +76,11 @@ class SwitchRefused(SwitchError):
     message: object
     refusals: int
 
+    @property
+    def is_outranked(self) -> bool:
+        """Whether it obeys another master by now: OFPBRC_IS_SLAVE."""
+        return (self.error_type, self.error_code) == (1, 10)
+
     def __str__(self) -> str:
         """Return what happened, for people."""
         more = f" (and {self.refusals - 1} more)" if self.refusals > 1 else ""

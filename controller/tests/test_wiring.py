@@ -113,6 +113,16 @@ def test_a_datapath_id_that_is_claimed_twice_is_told_of_once_and_until_nobody_cl
     assert told(site, "switch.claim_over") == [{"dpid": "0000000000000001"}]
 
 
+def test_a_switch_that_obeys_another_controller_is_told_of_once_until_it_obeys_us_again(site):
+    for _ in range(3):
+        site.reports.led_by_another(1, "192.0.2.9:4711")
+    event = {"dpid": "0000000000000001", "switch": "ls1", "address": "192.0.2.9:4711"}
+    assert told(site, "switch.led_by_another") == [event]
+    site.reports.switch_up(1, "192.0.2.9:4711", {})
+    site.reports.led_by_another(1, "192.0.2.9:4711")
+    assert told(site, "switch.led_by_another") == [event, event]
+
+
 def test_a_switch_that_is_not_connected_is_not_well(site):
     assert troubles(site, {1}) == ("ch1: is not connected, so nothing can be changed there",)
 

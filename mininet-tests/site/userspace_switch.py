@@ -16,7 +16,7 @@ from controller.security.tls import ServerTls
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.foreign import Ignored
 from controller.southbound.openflow.session import SwitchSessions
-from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
 from mininet_tests.testing.eventually import eventually
 
@@ -102,7 +102,7 @@ def connected_switch(
 ) -> Iterator[UserspaceSwitch]:
     """Give a switch that is connected; all of it is gone afterwards."""
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener, ignored)
+    sessions = SwitchSessions(listener, new_term(), ignored)
     with private_ovs(directory, veths or {}) as ovs:
         framework = listening(sessions)
         try:

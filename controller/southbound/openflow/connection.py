@@ -87,6 +87,7 @@ class SwitchConnection:
         confirmed: what the switch has confirmed; None: not known, read it back.
         hardware: the hardware addresses of its ports when it connected.
         ports: its ports by number, as it has shown them; the sessions keep them.
+        role_xid: of our wish to be its master; None before that.
     """
 
     def __init__(self, datapath: Any) -> None:
@@ -95,6 +96,7 @@ class SwitchConnection:
         self.confirmed: SwitchState | None = None
         self.hardware = wire.hardware(datapath)
         self.ports = wire.seen_ports(datapath)
+        self.role_xid: int | None = None
         self._lock = threading.Lock()  # guards these
         self._batch: _Batch | None = None
         self._gone = False
@@ -103,6 +105,12 @@ class SwitchConnection:
         """Take in an answer; return whether somebody waits for it."""
         with self._lock:
             return self._batch is not None and self._batch.answered(msg)
+
+    def ask_to_lead(self, term: int) -> None:
+        """Ask to be the switch's master under a term; what it answers is the sessions' to take in."""
+        request = wire.role_request(self.datapath, term)
+        self.role_xid = self.datapath.set_xid(request)
+        self.datapath.send_msg(request)
 
     def end(self) -> None:
         """Mark it gone, and wake whoever waits on it."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import structlog
 
 from controller.plan.wiring import SeenPort, SeenPorts
-from controller.southbound.errors import SwitchGone, SwitchTimeout
+from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection
 from controller.southbound.openflow.foreign import Ignored, without_ignored
@@ -50,19 +50,29 @@ class SwitchListener(Protocol):
     def claimed(self, dpid: int, address: str) -> None:
         """Another switch has called under the datapath id of one that is connected, and was turned away."""
 
+    def led_by_another(self, dpid: int, address: str) -> None:
+        """A switch obeys a controller of a later term, and not us; it was let go."""
+
 
 class SwitchSessions:
-    """The connected switches."""
+    """The connected switches: those that have taken us for their master under our term.
 
-    def __init__(self, listener: SwitchListener, ignored: tuple[Ignored, ...] = ()) -> None:
+    A switch obeys the master of the highest term alone (OpenFlow 1.3, section 6.3.6): one of us that wakes up after
+    another has followed it changes nothing any more. Nothing is written to a switch before it has answered that.
+    """
+
+    def __init__(self, listener: SwitchListener, term: int, ignored: tuple[Ignored, ...] = ()) -> None:
         """Start with no switch.
 
         Args:
             listener: who hears of switches.
+            term: under which we lead; ``generation_id`` to a switch.
             ignored: the rules that are left alone although they have our cookie.
         """
         self._listener = listener
+        self._term = term
         self._ignored = ignored
+        self._asked: dict[int, SwitchConnection] = {}  # not yet connections: they have not taken us for their master
         self._connections: dict[int, SwitchConnection] = {}
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
         self._lock = threading.Lock()  # guards these
@@ -76,7 +86,7 @@ class SwitchSessions:
     # ---- called by the os-ken application ----
 
     def connected(self, datapath: Any) -> None:
-        """Take in a switch that has finished the OpenFlow handshake.
+        """Take in a switch that has finished the OpenFlow handshake, and ask to be its master.
 
         A newer connection of the same switch replaces an older, which may not have noticed its end yet. Another switch
         under the same datapath id is turned away while the first is there, and with TLS at any time: the certificate is
@@ -92,23 +102,49 @@ class SwitchSessions:
             older = self._connections.get(datapath.id)
             is_another = older is not None and older.hardware != mine and older.hardware.isdisjoint(mine)
             if not is_another:
-                self._connections[datapath.id] = SwitchConnection(datapath)
-                if older is not None:
-                    older.end()
-                self._arrived.notify_all()
+                asked = self._asked[datapath.id] = SwitchConnection(datapath)
         if is_another:
             self._changes.put(partial(self._listener.claimed, datapath.id, address))
             datapath.close()
             return
+        asked.ask_to_lead(self._term)
+
+    def _answered_role(self, connection: SwitchConnection, msg: Any) -> None:
+        """Take in what a switch says to our wish to be its master."""
+        if wire.is_error(msg) and wire.is_outranked(msg):
+            self._let_go(connection)
+            return
+        datapath = connection.datapath
+        if wire.is_error(msg):  # it knows no roles: everybody is its master
+            _log.warning("switch.no_roles", dpid=f"{datapath.id:#018x}", error=wire.error_of(msg)[2])
+        with self._lock:
+            if self._asked.get(datapath.id) is not connection:
+                return  # a newer connection has been asked meanwhile, or it has gone
+            del self._asked[datapath.id]
+            older = self._connections.get(datapath.id)
+            self._connections[datapath.id] = connection
+            if older is not None:
+                older.end()
+            ports = dict(connection.ports)
+            self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
-        self._changes.put(partial(self._listener.switch_up, datapath.id, address, wire.seen_ports(datapath)))
+        self._changes.put(partial(self._listener.switch_up, datapath.id, _address(datapath), ports))
+
+    def _let_go(self, connection: SwitchConnection) -> None:
+        """End a connection to a switch that obeys a controller of a later term."""
+        datapath = connection.datapath
+        self._changes.put(partial(self._listener.led_by_another, datapath.id, _address(datapath)))
+        datapath.close()
 
     def disconnected(self, datapath: Any) -> None:
         """Take in that a connection has ended; whoever waits on it is told at once."""
         with self._lock:
-            connection = self._connections.get(datapath.id)
-            if connection is None or connection.datapath is not datapath:
+            connection = self._known(datapath)
+            if connection is None:
                 return  # it never finished the handshake, or a newer connection has replaced it
+            if connection is self._asked.get(datapath.id):
+                del self._asked[datapath.id]
+                return
             del self._connections[datapath.id]
             self._gone_s[datapath.id] = time.monotonic()
             connection.end()
@@ -119,21 +155,26 @@ class SwitchSessions:
         """Take in that a port has come, gone, or changed its state."""
         port_no, port = wire.changed_port(msg)
         with self._lock:
-            connection = self._connections.get(msg.datapath.id)
-            if connection is None or connection.datapath is not msg.datapath:
+            connection = self._known(msg.datapath)
+            if connection is None:
                 return
             connection.ports.pop(port_no, None)
             if port is not None:
                 connection.ports[port_no] = port
+            if connection is not self._connections.get(msg.datapath.id):
+                return  # told with all the others, once it is a connection
         is_live = port is not None and port.is_live
         _log.info("switch.port", dpid=f"{msg.datapath.id:#018x}", port_no=port_no, is_live=is_live)
         self._changes.put(partial(self._listener.port_said, msg.datapath.id, port_no, port))
 
     def answered(self, msg: Any) -> None:
-        """Take in a barrier reply, a multipart reply or an error from a switch."""
+        """Take in a barrier reply, a multipart reply, a role reply or an error from a switch."""
         with self._lock:
-            connection = self._connections.get(msg.datapath.id)
-        if connection is not None and connection.datapath is msg.datapath and connection.answered(msg):
+            connection = self._known(msg.datapath)
+        if connection is not None and connection.role_xid == msg.xid:
+            self._answered_role(connection, msg)
+            return
+        if connection is not None and connection.answered(msg):
             return
         if wire.is_error(msg):  # nobody waits for it any more, or it was never ours
             _log.warning("switch.late_error", dpid=f"{msg.datapath.id:#018x}", xid=msg.xid, error=wire.error_of(msg)[2])
@@ -242,6 +283,14 @@ class SwitchSessions:
             except Exception:  # noqa: BLE001 - a thread's top: one failed callback must not end the telling of others
                 _log.exception("switch.callback_failed", callback=repr(tell))
 
+    def _known(self, datapath: Any) -> SwitchConnection | None:
+        """Return the connection over a datapath, whether it has taken us for its master yet or not; under the lock."""
+        for connections in (self._asked, self._connections):
+            connection = connections.get(datapath.id)
+            if connection is not None and connection.datapath is datapath:
+                return connection
+        return None
+
     def _there(self, dpid: int, timeout_s: float) -> SwitchConnection:
         """Return the connection of a switch, under the lock; one that has just gone is waited for.
 
@@ -263,6 +312,10 @@ class SwitchSessions:
             raise SwitchTimeout(dpid, deadline.timeout_s)
         try:
             yield connection
+        except SwitchRefused as refused:
+            if refused.is_outranked:
+                self._let_go(connection)
+            raise
         finally:
             connection.calls.release()
 

@@ -54,6 +54,17 @@ def barrier(datapath: Any) -> Any:
     return datapath.ofproto_parser.OFPBarrierRequest(datapath)
 
 
+def role_request(datapath: Any, term: int) -> Any:
+    """Return the wish to be the one master; OpenFlow 1.3 ``ofp_role_request``, ``generation_id`` is the term."""
+    return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_MASTER, term)
+
+
+def is_outranked(error: Any) -> bool:
+    """Return whether an error says that a switch obeys a master of a later term: our wish to be its master is stale."""
+    ofp = error.datapath.ofproto
+    return (error.type, error.code) == (ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_STALE)
+
+
 def our_flows_request(datapath: Any) -> Any:
     """Return the question for all flow entries with our cookie."""
     ofp = datapath.ofproto

@@ -25,7 +25,7 @@ from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import DropMeter, SwitchState
-from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
@@ -191,7 +191,7 @@ def sites(folder: Path) -> Iterator[Callable[..., Any]]:
     """Give a maker of sites, each taken down at the end of its ``with``; one Open vSwitch serves all."""
     with ExitStack() as parts:
         parts.enter_context(PrivateOvs(Directories.standard()))
-        sessions = SwitchSessions(RecordedSwitches())
+        sessions = SwitchSessions(RecordedSwitches(), new_term())
         parts.callback(sessions.close)
         hub = osken_hub.start(OpenFlowApp, osken_hub.Address(port=OPENFLOW_PORT), listener=sessions)
         parts.callback(hub.stop)

@@ -9,7 +9,7 @@ import pytest
 from apps.cli.network_text import bridge_lines
 from controller.plan.wiring import port_links
 from controller.southbound.openflow.session import SwitchSessions
-from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from mininet_tests.site.userspace_switch import NEEDS_OVS, listening, private_ovs
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES, loaded
@@ -23,7 +23,7 @@ def test_what_is_printed_makes_a_bridge_that_calls_with_its_ports_and_may_be_typ
     (switch, _) = network.switches
     names = {link.port_name: f"{link.port_name}-f" for _, link in port_links(network, switch.name)}
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener, ())
+    sessions = SwitchSessions(listener, new_term())
     with private_ovs(tmp_path, names) as ovs:
         framework = listening(sessions)
         try:

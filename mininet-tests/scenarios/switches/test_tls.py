@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from controller.security import pki_files
 from controller.security.tls import ServerTls
 from controller.southbound.openflow.session import SwitchSessions
-from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.site.openvswitch import PrivateOvs
@@ -91,7 +91,7 @@ def refused(logs: list[Any], event: str, why: str) -> bool:
 def test_only_the_certificate_of_its_own_datapath_id_makes_a_switch_until_it_is_revoked(ovs, tmp_path):
     pki_files.init(tmp_path, "test", pki_files.now(), days=2)
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, new_term())
     ours = made_by(tmp_path, Kind.CONTROLLER, "ctl")
     framework = listening(sessions, ours)
     target = f"ssl:127.0.0.1:{framework.port}"
@@ -119,7 +119,7 @@ def test_only_the_certificate_of_its_own_datapath_id_makes_a_switch_until_it_is_
 
 def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_under_load(ovs, tmp_path):
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, new_term())
     framework = listening(sessions, signed(tmp_path, "controller", "ca"))
     target = f"ssl:127.0.0.1:{framework.port}"
     try:

@@ -1,8 +1,15 @@
 """A listener of switches that writes down what it hears."""
 
+import time
 from dataclasses import dataclass, field
 
 from controller.plan.wiring import SeenPort, SeenPorts
+from controller.store.terms import next_term
+
+
+def new_term() -> int:
+    """A term above every one that was used before, for sessions without a store."""
+    return next_term(None, time.time_ns() // 1_000_000)
 
 
 @dataclass
@@ -15,6 +22,7 @@ class RecordedSwitches:
         said: (dpid, port number, is live), in order.
         names: the name of each port, by its number, as said last.
         claims: (dpid, address) of switches that were turned away.
+        lost: dpids of switches that obey another controller, each time they were let go.
     """
 
     told: list[int] = field(default_factory=list)
@@ -22,6 +30,7 @@ class RecordedSwitches:
     said: list[tuple[int, int, bool]] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     claims: list[tuple[int, str]] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
 
     @property
     def live(self) -> dict[int, bool]:
@@ -51,3 +60,7 @@ class RecordedSwitches:
     def claimed(self, dpid: int, address: str) -> None:
         """Note who was turned away."""
         self.claims.append((dpid, address))
+
+    def led_by_another(self, dpid: int, _address: str) -> None:
+        """Note whom another controller leads."""
+        self.lost.append(dpid)

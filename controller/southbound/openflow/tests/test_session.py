@@ -1,10 +1,8 @@
 """What the sessions believe of a switch, with a connection played by the test."""
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,84 +13,20 @@ from controller.plan.wiring import SeenPort, SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow.session import BACK_WITHIN_S, SwitchSessions
 from controller.southbound.openflow.state import SwitchState, drop_meter
+from controller.southbound.openflow.tests.played_switch import DPID, LARGE, SMALL, TERM, at_port, connected
 from controller.southbound.openflow.tests.recorder import RecordedSwitches
 from mininet_tests.testing.eventually import eventually
 
-DPID = 1
-SMALL, LARGE = (SwitchState(meters=frozenset({drop_meter(1000, rate, 1000)})) for rate in (1_000_000, 9_000_000))
 SWAPPED = SwitchState(meters=frozenset({drop_meter(1000, 1_000_000, 1000), drop_meter(1001, 9_000_000, 1000)}))
 SWAPPED_BACK = SwitchState(meters=frozenset({drop_meter(1000, 9_000_000, 1000), drop_meter(1001, 1_000_000, 1000)}))
-
-
-@dataclass(eq=False)
-class PlayedDatapath:
-    """A connection whose switch answers as the test says; by default confirms all and has nothing installed."""
-
-    sessions: SwitchSessions
-    refuse: Callable[[Any], bool] = lambda _message: False
-    ignores: Callable[[Any], bool] = lambda _message: False
-    sent: list[Any] = field(default_factory=list)
-    xids: Iterator[int] = field(default_factory=itertools.count)
-    id: int = DPID
-    address: Any = "played"
-    ports: dict[int, Any] = field(default_factory=dict)
-    ofproto: Any = ofproto_v1_3
-    ofproto_parser: Any = ofproto_v1_3_parser
-    is_closed: bool = False
-    certified_dpid: int | None = None
-
-    def close(self) -> None:
-        """End the connection."""
-        self.is_closed = True
-
-    def set_xid(self, msg: Any) -> int:
-        """Number the messages of the connection."""
-        msg.set_xid(next(self.xids))
-        return msg.xid
-
-    def send_msg(self, msg: Any) -> bool:
-        """Keep the message and answer it."""
-        self.sent.append(msg)
-        parser = self.ofproto_parser
-        answer = {
-            parser.OFPBarrierRequest: parser.OFPBarrierReply,
-            parser.OFPFlowStatsRequest: parser.OFPFlowStatsReply,
-            parser.OFPMeterConfigStatsRequest: parser.OFPMeterConfigStatsReply,
-            parser.OFPGroupDescStatsRequest: parser.OFPGroupDescStatsReply,
-        }.get(type(msg))
-        if self.ignores(msg):
-            return True
-        if self.refuse(msg):
-            self.say(parser.OFPErrorMsg(self, type_=12, code=2, data=b""), msg.xid)  # OFPMMFC_INVALID_METER
-        elif answer is parser.OFPBarrierReply:
-            self.say(answer(self), msg.xid)
-        elif answer is not None:
-            self.say(answer(self, body=[], flags=0), msg.xid)
-        return True
-
-    def say(self, reply: Any, xid: int) -> None:
-        """Say something to the controller."""
-        reply.xid, reply.msg_type = xid, reply.cls_msg_type
-        self.sessions.answered(reply)
-
-    def meter_mods(self) -> list[int]:
-        """The meters that were named, in order."""
-        return [msg.meter_id for msg in self.sent if isinstance(msg, self.ofproto_parser.OFPMeterMod)]
 
 
 @pytest.fixture
 def sessions() -> Iterator[SwitchSessions]:
     """Sessions that nobody listens to."""
-    sessions = SwitchSessions(RecordedSwitches())
+    sessions = SwitchSessions(RecordedSwitches(), TERM)
     yield sessions
     sessions.close()
-
-
-def connected(sessions: SwitchSessions, **played: Any) -> PlayedDatapath:
-    """A switch that has just connected."""
-    datapath = PlayedDatapath(sessions, **played)
-    sessions.connected(datapath)
-    return datapath
 
 
 def everything(_message: Any) -> bool:
@@ -219,7 +153,7 @@ def test_an_answer_on_an_older_connection_does_not_count(sessions):
 def test_every_port_is_told_of_when_the_switch_connects_and_one_that_changes_when_it_does():
     ofp, parser = ofproto_v1_3, ofproto_v1_3_parser
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, TERM)
 
     def port(number: int, state: int, config: int = 0) -> Any:
         return parser.OFPPort(number, f"02:00:00:00:00:{number:02x}", b"p", config, state, 0, 0, 0, 0, 0, 0)
@@ -252,7 +186,7 @@ def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling
             raise ValueError("a bug in the reports")
 
     listener = Applying()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, TERM)
     datapath = connected(sessions)
     eventually(lambda: listener.told == [DPID], within_s=5, what="told of the switch")
     sessions.disconnected(datapath)
@@ -260,15 +194,9 @@ def test_a_callback_may_apply_at_once_and_a_failing_one_does_not_end_the_telling
     sessions.close()
 
 
-def at_port(number: int, hardware: str) -> dict[int, Any]:
-    """A live port of its own hardware address, as a switch shows it."""
-    parser, live = ofproto_v1_3_parser, ofproto_v1_3.OFPPS_LIVE
-    return {number: parser.OFPPort(number, hardware, b"ls1-eth1", 0, live, 0, 0, 0, 0, 0, 0)}
-
-
 def test_another_switch_under_the_datapath_id_of_one_that_is_there_is_turned_away_and_told_of():
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, TERM)
     first = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
     second = connected(sessions, ports=at_port(1, "02:00:00:00:00:99"), address=("192.0.2.9", 4711))
     sessions.apply(DPID, SMALL, timeout_s=1)
@@ -284,7 +212,7 @@ def test_another_switch_under_the_datapath_id_of_one_that_is_there_is_turned_awa
 
 def test_a_certificate_of_one_switch_does_not_make_another_even_if_that_is_not_there():
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, TERM)
     another = connected(sessions, certified_dpid=DPID + 1)
     assert (sessions.dpids(), another.is_closed) == (frozenset(), True)
     own = connected(sessions, certified_dpid=DPID, ports=at_port(1, "02:00:00:00:00:01"))
@@ -297,7 +225,7 @@ def test_a_certificate_of_one_switch_does_not_make_another_even_if_that_is_not_t
 
 def test_a_newer_connection_of_the_same_switch_replaces_an_older_that_has_not_ended_yet():
     listener = RecordedSwitches()
-    sessions = SwitchSessions(listener)
+    sessions = SwitchSessions(listener, TERM)
     older = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
     newer = connected(sessions, ports=at_port(1, "02:00:00:00:00:01") | at_port(2, "02:00:00:00:00:02"))
     sessions.apply(DPID, SMALL, timeout_s=1)
@@ -308,7 +236,7 @@ def test_a_newer_connection_of_the_same_switch_replaces_an_older_that_has_not_en
 
 
 def test_ports_are_shown_by_number_and_name_as_said_last():
-    sessions = SwitchSessions(RecordedSwitches())
+    sessions = SwitchSessions(RecordedSwitches(), TERM)
     datapath = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
     assert sessions.ports(DPID) == {1: SeenPort("ls1-eth1", is_live=True)}
     parser, ofp = ofproto_v1_3_parser, ofproto_v1_3

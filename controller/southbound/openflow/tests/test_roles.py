@@ -1,0 +1,75 @@
+"""Who is a switch's master, with a connection played by the test."""
+
+from collections.abc import Iterator
+
+import pytest
+from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.ofproto: they import each other
+from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
+
+from controller.southbound.errors import SwitchGone, SwitchRefused
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.tests.played_switch import DPID, LARGE, SMALL, TERM, at_port, connected
+from controller.southbound.openflow.tests.recorder import RecordedSwitches
+
+STALE, UNSUPPORTED, IS_SLAVE = (11, 0), (11, 1), (1, 10)  # OpenFlow 1.3, section 7.4.4
+
+
+@pytest.fixture
+def listener() -> RecordedSwitches:
+    """Who hears of switches."""
+    return RecordedSwitches()
+
+
+@pytest.fixture
+def sessions(listener) -> Iterator[SwitchSessions]:
+    """Sessions that are heard."""
+    sessions = SwitchSessions(listener, TERM)
+    yield sessions
+    sessions.close()
+
+
+def test_a_switch_is_asked_to_take_us_for_its_master_under_our_term_before_anything_is_written(sessions, listener):
+    silent = connected(sessions, role=())
+    assert (silent.generation, sessions.dpids()) == (TERM, frozenset())
+    with pytest.raises(SwitchGone):
+        sessions.apply(DPID, SMALL, timeout_s=0.05)
+    obeys = connected(sessions)
+    sessions.disconnected(silent)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    sessions.close()
+    assert (silent.sent, obeys.meter_mods(), listener.told) == ([], [1000], [DPID])
+
+
+def test_a_switch_that_obeys_a_controller_of_a_later_term_is_told_of_and_let_go(sessions, listener):
+    datapath = connected(sessions, role=STALE)
+    sessions.disconnected(datapath)
+    sessions.close()
+    assert (datapath.is_closed, datapath.sent, sessions.dpids()) == (True, [], frozenset())
+    assert (listener.lost, listener.told) == ([DPID], [])
+
+
+def test_a_switch_that_another_controller_takes_over_meanwhile_is_let_go_at_its_first_refusal(sessions, listener):
+    datapath = connected(sessions)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    datapath.refuse, datapath.refusal = lambda msg: isinstance(msg, ofproto_v1_3_parser.OFPMeterMod), IS_SLAVE
+    with pytest.raises(SwitchRefused):
+        sessions.apply(DPID, LARGE, timeout_s=1)
+    sessions.close()
+    assert (datapath.is_closed, listener.lost) == (True, [DPID])
+
+
+def test_a_switch_that_knows_no_roles_is_led_without_one(sessions):
+    datapath = connected(sessions, role=UNSUPPORTED)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    assert datapath.meter_mods() == [1000]
+
+
+def test_a_port_that_changes_before_the_switch_has_answered_is_shown_as_it_is_now(sessions, listener):
+    datapath = connected(sessions, role=(), ports=at_port(1, "02:00:00:00:00:01"))
+    (gone,) = at_port(1, "02:00:00:00:00:01").values()
+    sessions.port_changed(ofproto_v1_3_parser.OFPPortStatus(datapath, ofproto_v1_3.OFPPR_DELETE, gone))
+    reply = ofproto_v1_3_parser.OFPRoleReply(datapath, role=2, generation_id=TERM)
+    datapath.say(reply, next(datapath.xids) - 1)
+    assert sessions.ports(DPID) == {}
+    sessions.close()
+    assert (listener.told, listener.said) == ([DPID], [])
