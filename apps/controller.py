@@ -20,6 +20,7 @@ from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page.pages import Pages
+from controller.northbound.rates import RequestRate
 from controller.northbound.webhooks import Webhook
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
@@ -62,7 +63,8 @@ def _rules(settings: ControllerSettings) -> AccessRules:
     if settings.rest_tls is None and not is_here(str(settings.rest)):
         log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
     tokens = TokenFile(access.tokens).current if access.tokens else partial(Tokens, ())
-    return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody)
+    rate = None if access.requests_per_s is None else RequestRate(access.requests_per_s)
+    return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody, rate)
 
 
 def _serve(
@@ -118,7 +120,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         audit = SwitchAudit(settings.site, sessions, by_switch, ignored, numbers)
         audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
         address = _switches_address(settings)
-        use_cases = UseCases(state, store)
+        use_cases = UseCases(state, store, settings.access.quotas)
         clocks = ClockWatch(state, store, clock)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}

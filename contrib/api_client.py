@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write the typed part of the client anew from the API's description: ``make client``.
 
-``headway/operations.py`` has a method for each operation, ``headway/promises.py`` and ``headway/views.py`` a type for
-each schema, under its own name. A test makes them again and compares.
+``headway/operations.py`` has a method for each operation, the files of :data:`FILES` a type for each schema, under its
+own name. A test makes them again and compares.
 """
 
 import builtins
@@ -19,7 +19,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 MADE = '"""Made from the API\'s description by contrib/api_client.py: {what}."""\n\n'
-PROMISES = ("/v1/reservations", "/v1/announcements", "/v1/availability", "/v1/history", "/v1/changes")
+FILES = (  # a file of types, what it has, and of which paths: what two have, the first has
+    (
+        "promises",
+        "reservations, announcements, availability",
+        ("/v1/reservations", "/v1/announcements", "/v1/availability"),
+    ),
+    ("records", "what has ended, what was changed, who asks", ("/v1/history", "/v1/changes", "/v1/whoami")),
+    ("views", "the network, the plan, how things stand", ("/",)),
+)
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 TEXTS = {"text/plain", "text/calendar"}
 KEY, MATCH = "Idempotency-Key", "If-Match"
@@ -183,32 +191,36 @@ def made(api: Mapping[str, Any]) -> dict[str, str]:
     """Return the files of the client that come of the API's description, by name."""
     schemas: Mapping[str, Schema] = api["components"]["schemas"]
     operations = [(path, verb, one) for path, verbs in api["paths"].items() for verb, one in verbs.items()]
-    of_promises = set().union(*(refs(one) for path, _, one in operations if path.startswith(PROMISES)))
-    promises = reachable(of_promises, schemas)
-    views = set(schemas) - promises
-    files = {}
-    for file, names, what in (
-        ("promises.py", promises, "reservations, announcements, availability"),
-        ("views.py", views, "the network, the plan, how things stand"),
-    ):
+    files, where = {}, dict[str, str]()  # by type, the file that has it
+    for file, what, paths in FILES:
+        found = reachable(set().union(*(refs(one) for path, _, one in operations if path.startswith(paths))), schemas)
+        names = found - where.keys()
+        where |= dict.fromkeys(names, file)
         text = MADE.format(what=what)
         body = "\n".join(shape(name, schemas[name]) for name in ordered(names, schemas))
         used = [each for each in ("Any", "Literal", "NotRequired", "TypedDict") if re.search(rf"\b{each}\b", body)]
         text += f"from typing import {', '.join(used)}\n\n"
-        others = sorted(set().union(*(refs(schemas[name]) for name in names)) - names)
-        text += f"from headway.promises import {', '.join(others)}\n" if others else ""
-        files[file] = text + body
+        files[f"{file}.py"] = (
+            text + "".join(imports(set().union(*(refs(schemas[name]) for name in names)) - names, where)) + body
+        )
     methods = "\n".join(method(verb, path, one) for path, verb, one in operations)
     asked = set(re.findall(r"\b[A-Z]\w+\b", re.sub(r'""".*?"""', "", methods, flags=re.DOTALL)))
     text = MADE.format(what="a method for each operation") + "from __future__ import annotations\n\n"
     text += "from typing import TYPE_CHECKING\n\nfrom headway.transport import Asked, Transport, made_up, segment\n"
     text += "\nif TYPE_CHECKING:\n    from collections.abc import Iterator, Sequence\n\n"
-    text += f"    from headway.promises import {', '.join(sorted(asked & promises))}\n"
-    text += "    from headway.stream import ServerSentEvent\n"
-    text += f"    from headway.views import {', '.join(sorted(asked & views))}\n\n"
+    lines = [*imports(asked & where.keys(), where), "from headway.stream import ServerSentEvent\n"]
+    text += textwrap.indent("".join(sorted(lines)), "    ") + "\n"
     text += 'class Operations(Transport):\n    """The operations of the API, by their names in its description."""\n\n'
     files["operations.py"] = text + methods
     return {name: tidy(text) for name, text in files.items()}
+
+
+def imports(names: Iterable[str], where: Mapping[str, str]) -> list[str]:
+    """Return the lines that import types from the files that have them."""
+    by_file: dict[str, list[str]] = {}
+    for name in sorted(names):
+        by_file.setdefault(where[name], []).append(name)
+    return [f"from headway.{file} import {', '.join(found)}\n" for file, found in sorted(by_file.items())]
 
 
 def main() -> None:

@@ -40,22 +40,25 @@ class Announced:
             raise NotKnown("announcement", announcement_id, tuple(known.announcement_id for known in live))
         return max(ended, key=sequence_of)
 
-    def page(self, after: int, limit: int, states: Sequence[AnnouncementState]) -> tuple[tuple[Known, ...], str]:
-        """Return announcements with a higher number, in order; at most so many, in one of the states (none: in any).
+    def page(
+        self, after: int, limit: int, states: Sequence[AnnouncementState], owners: Sequence[str] = ()
+    ) -> tuple[tuple[Known, ...], str]:
+        """Return announcements with a higher number, in order; at most so many.
 
-        And why those that have ended are not all among them; "" if they are.
+        In one of the states, of one of the owners; none of these: any. And why those that have ended are not all among
+        them; "" if they are.
         """
         live, lately = self._in_memory()
         ended: tuple[EndedAnnouncement, ...] = ()
         lacks = ""
         try:
-            ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states)))
+            ended = self._store.ended(EndedQuery(after, limit + len(lately), tuple(states), owners=tuple(owners)))
         except StoreFailed as failure:
             lacks = failure.why
         every: tuple[Known, ...] = (*live, *ended, *lately)
         by_number = {sequence_of(known): known for known in every}
         now_us = self._state.now_us()
-        found = (by_number[n] for n in sorted(by_number) if n > after)
+        found = (by_number[n] for n in sorted(by_number) if n > after and _is_of(by_number[n], owners))
         return tuple(known for known in found if not states or state_at(known, now_us) in states)[:limit], lacks
 
     def latest(self, count: int) -> tuple[Known, ...]:
@@ -89,6 +92,10 @@ class Announced:
         with self._state.changed:
             ledger = self._state.wished.ledger
             return tuple(ledger.shown_announcements().values()), tuple(ledger.shown_ended().values())
+
+
+def _is_of(known: Known, owners: Sequence[str]) -> bool:
+    return not owners or (known.announcement if isinstance(known, EndedAnnouncement) else known).owner in owners
 
 
 def sequence_of(known: Known) -> int:

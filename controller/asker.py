@@ -18,14 +18,24 @@ class Asker:
         who: the principal: ``token:NAME``, ``local``, ``anybody``; ``controller`` if nobody has asked.
         address: where from; ``unix`` for a Unix socket, empty if nobody has asked.
         request_id: names the request, in its answer too; empty if nobody has asked.
+        groups: that it is in, without ``group:``.
+        operates: whether it may change what is others', too.
     """
 
     who: str
     address: str = ""
     request_id: str = ""
+    groups: frozenset[str] = frozenset()
+    operates: bool = False
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """As whom it may own something: itself, and each of its groups."""
+        return frozenset({self.who, *(f"{GROUP}{name}" for name in self.groups)})
 
 
-CONTROLLER = Asker("controller")
+GROUP = "group:"
+CONTROLLER = Asker("controller", operates=True)
 _ASKER = ContextVar("asker", default=CONTROLLER)
 
 

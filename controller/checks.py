@@ -29,6 +29,7 @@ class AnnouncementRequest:
         selector: which connections of each sender to the target it is for.
         key: the client's name for the request; empty for none.
         is_named: whether the client has named it; else the name was made up.
+        owner: in whose name; empty for the client's own.
     """
 
     announcement_id: str
@@ -40,6 +41,7 @@ class AnnouncementRequest:
     selector: Selector = THE_REST
     key: str = ""
     is_named: bool = True
+    owner: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -53,6 +55,7 @@ class AnnouncementRequest:
             self.target,
             self.deadline_us,
             self.selector,
+            *((self.owner,) if self.owner else ()),
         )
         return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 

@@ -7,6 +7,7 @@ HeadwayError
   Taken              an id or a key that another request was made with (409)
   Outdated           it has changed since the client saw it (412)
   Unconditional      a change without what the client has seen (428)
+  NotYours           a change of what is somebody else's (403)
 A switch that did not do what it was told: controller.southbound.errors (502).
 A refusal for want of capacity is not an error but a value (controller.plan.announcements.Refused, 409).
 """
@@ -74,3 +75,20 @@ class Unconditional(HeadwayError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f'a change of "{name}" must say which version it is of: send its ETag as If-Match')
+
+
+class NotYours(HeadwayError):
+    """A change of ``name`` by somebody who is neither its ``owner``, nor in the group that is, nor operates the site.
+
+    Attributes:
+        needs: the role that may, whoever the owner is.
+    """
+
+    def __init__(self, kind: str, name: str, owner: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.owner = owner or None
+        self.needs = "operate"
+        whose = f"is not yours but {owner}'s" if owner else "is nobody's"
+        said = f"you are not {name}" if kind == "owner" else f'{kind} "{name}" {whose}'
+        super().__init__(f'{said}: this needs the role "{self.needs}"')

@@ -8,11 +8,15 @@ the clock does follows from what is saved, and waits for nobody.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TypeVar
 
+from controller.allowances import Allowances, reserved
+from controller.asker import present_asker
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.events import Value
+from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.availability import Availability, Question, asked_of, availability
@@ -22,6 +26,7 @@ from controller.plan.failover import crossed
 from controller.plan.keeping import instead_of
 from controller.plan.ledger import HOLD_US, Created
 from controller.plan.lifecycle import IN_PLAN, LifecycleEvent, ReservationState
+from controller.plan.quotas import NO_QUOTAS, More, Quotas
 from controller.plan.reservations import Reservation
 from controller.saves import Saved, Saves
 from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
@@ -37,10 +42,11 @@ Answered = Announcement | EndedAnnouncement | UsedKey | Refused  # UsedKey: the 
 class UseCases:
     """The use cases over one state and one store."""
 
-    def __init__(self, state: GuardedState, store: Store) -> None:
+    def __init__(self, state: GuardedState, store: Store, quotas: Quotas = NO_QUOTAS) -> None:
         """Take in what the store has; what became due meanwhile is acted on by the first :meth:`tick`."""
         self._state = state
         self._store = store
+        self.allowances = Allowances(state, quotas)
         self._settled: Circumstances | None = None  # in which nothing was left to be settled
         self.saves = Saves(state, store)
         self.saves.read_anew()
@@ -57,6 +63,7 @@ class UseCases:
         Raises:
             NotKnown: an end that is neither a host nor a site.
             NotAllowed: a request that makes no sense, or a key that was used for another one.
+            NotYours: in the name of somebody else.
             StoreFailed: it is not known whether the key was used.
         """
         state, past, asked_at = self._state, None, None
@@ -71,9 +78,9 @@ class UseCases:
                     return self._save(known)
                 memory = (state.wished.restored, ledger.left_with_key)
                 if not new.key or memory == asked_at:
-                    request = begun_now(asked(now_us), now_us)
+                    request = self._in_name_of(begun_now(asked(now_us), now_us))
                     check_request(state.site, ledger, request, now_us)
-                    answer = ledger.hold(request, new)
+                    answer = self.allowances.refused(reserved(request), now_us) or ledger.hold(request, new)
                     return self._save_and_tell("reservation.held", new.reservation_id, answer, request)
                 asked_at = memory  # what has left memory since is asked for again
             past = self._store.past_with_key(new.key)
@@ -83,11 +90,13 @@ class UseCases:
 
         Raises:
             NotKnown: there is none of this name.
+            NotYours: it is somebody else's.
             Illegal: the hold has lapsed, or it has ended.
         """
         with self._state.changed:
             now_us = self._now_to_decide()
             known = self._known(reservation_id)
+            check_own("reservation", reservation_id, known.owner, present_asker())
             if known.state in {ReservationState.COMMITTED, *IN_PLAN}:
                 return self._save(known)
             self._state.wished.ledger.happened(reservation_id, LifecycleEvent.COMMIT, now_us)
@@ -100,11 +109,12 @@ class UseCases:
 
         Raises:
             NotKnown: there is none of this name.
+            NotYours: it is somebody else's.
             Illegal: it is not held any more.
         """
         with self._state.changed:
             now_us = self._now_to_decide()
-            self._known(reservation_id)
+            check_own("reservation", reservation_id, self._known(reservation_id).owner, present_asker())
             return self._save(self._state.wished.ledger.renew(reservation_id, now_us, hold_us))
 
     def change(
@@ -120,6 +130,7 @@ class UseCases:
         Raises:
             NotKnown: there is none of this name.
             Outdated: it has changed since the client saw it.
+            NotYours: it is somebody else's.
             NotAllowed: a change that makes no sense.
             Illegal: it has ended.
         """
@@ -128,12 +139,17 @@ class UseCases:
             known = self._known(reservation_id)
             if known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
+            check_own("reservation", reservation_id, known.owner, present_asker())
             request = changed(known)
+            if request.owner != known.owner:
+                request = self._in_name_of(request)
             started = known.state in IN_PLAN
             if started and request.start_us != known.start_us:
                 raise NotAllowed("start", "it has begun, so its start cannot change any more")
             check_request(self._state.site, self._state.wished.ledger, request, now_us, reservation_id)
-            answer = self._state.wished.ledger.change(reservation_id, request, now_us)
+            answer = self.allowances.refused(reserved(request), now_us, known) or self._state.wished.ledger.change(
+                reservation_id, request, now_us
+            )
             return self._save_and_tell("reservation.changed", reservation_id, answer, request)
 
     def release(self, reservation_id: str, version: int | None = None) -> Saved[Reservation]:
@@ -142,6 +158,7 @@ class UseCases:
         Raises:
             NotKnown: there is none of this name.
             Outdated: it has changed since the client saw it.
+            NotYours: it is somebody else's.
             Illegal: it has ended otherwise.
         """
         with self._state.changed:
@@ -149,6 +166,7 @@ class UseCases:
             known = self._known(reservation_id)
             if version is not None and known.version != version:
                 raise Outdated("reservation", reservation_id, version, known.version)
+            check_own("reservation", reservation_id, known.owner, present_asker())
             if known.state is ReservationState.RELEASED:
                 return self._save(known)
             released = self._state.wished.ledger.happened(reservation_id, LifecycleEvent.RELEASE, now_us)
@@ -221,8 +239,14 @@ class UseCases:
                 asked.selector,
                 asked.key,
                 asked.fingerprint,
+                owner_of(asked.owner, present_asker()),
+                present_asker().who,
             )
-            answer = state.wished.ledger.announce(wish, asked.senders, asked.target, now_us)
+            by_us = now_us + (asked.deadline_us or 0)
+            more = More(wish.owner, 0, now_us, by_us, asked.size_bytes)
+            answer = self.allowances.refused(more, now_us) or state.wished.ledger.announce(
+                wish, asked.senders, asked.target, now_us
+            )
             return self._save_and_tell("announcement.promised", asked.announcement_id, answer, asked)
 
     def forget(self, announcement_id: str) -> Saved[EndedAnnouncement]:
@@ -230,11 +254,13 @@ class UseCases:
 
         Raises:
             NotKnown: there is none of this name in the plan.
+            NotYours: it is somebody else's.
         """
         with self._state.changed:
             now_us, ledger = self._now_to_decide(), self._state.wished.ledger
             if announcement_id not in ledger.announcements:
                 raise NotKnown("announcement", announcement_id, tuple(ledger.announcements))
+            check_own("announcement", announcement_id, ledger.announcements[announcement_id].owner, present_asker())
             ended = ledger.forget(announcement_id, now_us)
             return self._save(ended, self._telling_end("announcement.released", ended))
 
@@ -345,6 +371,9 @@ class UseCases:
             bytes=known.size_bytes,
             delivered_bytes=total_bytes(known.delivered),
         )
+
+    def _in_name_of(self, request: Request) -> Request:
+        return replace(request, owner=owner_of(request.owner, present_asker()))
 
     def _known(self, reservation_id: str) -> Reservation:
         known = self._state.wished.ledger.reservations.get(reservation_id)

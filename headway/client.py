@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from headway.operations import Operations
 
 if TYPE_CHECKING:
-    from headway.promises import AnnouncementOut, EndedOut, RememberedOut, ReservationOut
+    from headway.promises import AnnouncementOut, ReservationOut
+    from headway.records import EndedOut, RememberedOut
 
 PAGE = 1000
 

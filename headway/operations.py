@@ -16,8 +16,6 @@ if TYPE_CHECKING:
         AnnouncementState,
         AvailabilityOut,
         FlowClass,
-        HistoryPage,
-        RememberedPage,
         RenewalIn,
         ReservationChange,
         ReservationIn,
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
         ReservationPage,
         ReservationState,
     )
+    from headway.records import HistoryPage, RememberedPage, WhoamiOut
     from headway.stream import ServerSentEvent
     from headway.views import (
         BurstOut,
@@ -63,6 +62,8 @@ class Operations(Transport):
     def list_reservations(
         self,
         *,
+        owner: Sequence[str] | None = None,
+        mine: bool | None = None,
         class_: Sequence[FlowClass] | None = None,
         from_: str | None = None,
         to: str | None = None,
@@ -83,6 +84,8 @@ class Operations(Transport):
                 "GET",
                 "/v1/reservations",
                 query={
+                    "owner": owner,
+                    "mine": mine,
                     "class": class_,
                     "from": from_,
                     "to": to,
@@ -179,7 +182,13 @@ class Operations(Transport):
         return answer
 
     def get_calendar(
-        self, *, class_: Sequence[FlowClass] | None = None, from_: str | None = None, to: str | None = None
+        self,
+        *,
+        owner: Sequence[str] | None = None,
+        mine: bool | None = None,
+        class_: Sequence[FlowClass] | None = None,
+        from_: str | None = None,
+        to: str | None = None,
     ) -> str:
         """Return reservations as iCalendar (RFC 5545), for a calendar program to subscribe to.
 
@@ -188,7 +197,12 @@ class Operations(Transport):
         authentication.
         """
         answer: str = self.call(
-            Asked("GET", "/v1/calendar.ics", query={"class": class_, "from": from_, "to": to}, repeatable=True)
+            Asked(
+                "GET",
+                "/v1/calendar.ics",
+                query={"owner": owner, "mine": mine, "class": class_, "from": from_, "to": to},
+                repeatable=True,
+            )
         )
         return answer
 
@@ -209,7 +223,13 @@ class Operations(Transport):
         return answer
 
     def list_announcements(
-        self, *, limit: int | None = None, cursor: str | None = None, state: Sequence[AnnouncementState] | None = None
+        self,
+        *,
+        owner: Sequence[str] | None = None,
+        mine: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Sequence[AnnouncementState] | None = None,
     ) -> AnnouncementPage:
         """Return announcements in the order they were made, a page at a time; for thirty days those that have
         ended.
@@ -218,7 +238,12 @@ class Operations(Transport):
         (`lacks`).
         """
         answer: AnnouncementPage = self.call(
-            Asked("GET", "/v1/announcements", query={"limit": limit, "cursor": cursor, "state": state}, repeatable=True)
+            Asked(
+                "GET",
+                "/v1/announcements",
+                query={"owner": owner, "mine": mine, "limit": limit, "cursor": cursor, "state": state},
+                repeatable=True,
+            )
         )
         return answer
 
@@ -312,6 +337,11 @@ class Operations(Transport):
     def get_drift(self) -> DriftOut:
         """Return the latest audit of every switch and of the hosts: what was found, and what was done about it."""
         answer: DriftOut = self.call(Asked("GET", "/v1/drift", repeatable=True))
+        return answer
+
+    def get_whoami(self) -> WhoamiOut:
+        """Return who asks, by what name, role and groups, and what is left of each quota that this one may use."""
+        answer: WhoamiOut = self.call(Asked("GET", "/v1/whoami", repeatable=True))
         return answer
 
     def get_needs(self) -> NeedsOut:

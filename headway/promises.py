@@ -1,6 +1,6 @@
 """Made from the API's description by contrib/api_client.py: reservations, announcements, availability."""
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 AnnouncementState = Literal["promised", "under-way", "late", "arrived", "released", "lapsed"]
 
@@ -58,6 +58,7 @@ AnnouncementIn = TypedDict(
         "to": str,
         "deadline_s": NotRequired[float | None],
         "connections": NotRequired[ConnectionsIn | None],
+        "owner": NotRequired[str | None],
     },
 )
 
@@ -81,6 +82,20 @@ DeliveredOut = TypedDict(
         "delivered_bytes": int,
         "hindrance": Hindrance | None,
         "since": str | None,
+    },
+)
+
+Limit = Literal["rate_bps", "bytes", "ahead_s", "entries"]
+
+# The quota that would be exceeded, in the unit of what is limited.
+BeyondOut = TypedDict(
+    "BeyondOut",
+    {
+        "owner": str,
+        "limit": Limit,
+        "quota": int,
+        "asked": int,
+        "left": int,
     },
 )
 
@@ -143,6 +158,8 @@ AnnouncementOut = TypedDict(
         "late_s": float | None,
         "ended": str | None,
         "lapses": str,
+        "owner": str | None,
+        "creator": str | None,
         "carried": bool | None,
         "reasons": list[str],
     },
@@ -171,34 +188,7 @@ Refusal = TypedDict(
         "free_bps": int | None,
         "at": str,
         "offers": list[OfferOut],
-    },
-)
-
-# A change of a reservation or an announcement.
-RememberedOut = TypedDict(
-    "RememberedOut",
-    {
-        "cursor": str,
-        "number": int,
-        "at": str,
-        "who": str,
-        "address": str,
-        "request_id": str,
-        "kind": str,
-        "id": str,
-        "old": dict[str, Any] | None,
-        "new": dict[str, Any],
-        "outcome": str,
-        "hash": str,
-    },
-)
-
-# Some changes, in the order in which they were saved.
-RememberedPage = TypedDict(
-    "RememberedPage",
-    {
-        "changes": list[RememberedOut],
-        "next": str | None,
+        "quota": BeyondOut | None,
     },
 )
 
@@ -221,6 +211,7 @@ ReservationChange = TypedDict(
         "class": NotRequired[FlowClass | None],
         "constraints": NotRequired[ConstraintsIn | None],
         "description": NotRequired[str | None],
+        "owner": NotRequired[str | None],
     },
 )
 
@@ -241,6 +232,7 @@ ReservationIn = TypedDict(
         "description": NotRequired[str],
         "hold_s": NotRequired[int],
         "commit": NotRequired[bool],
+        "owner": NotRequired[str | None],
     },
 )
 
@@ -270,27 +262,10 @@ ReservationOut = TypedDict(
         "created": str,
         "changed": str,
         "description": str,
+        "owner": str | None,
+        "creator": str | None,
         "carried": bool | None,
         "reasons": list[str],
-    },
-)
-
-# A reservation or an announcement that has ended; the other is null.
-EndedOut = TypedDict(
-    "EndedOut",
-    {
-        "cursor": str,
-        "reservation": ReservationOut | None,
-        "announcement": AnnouncementOut | None,
-    },
-)
-
-# Some of what has ended, in the order in which that was saved.
-HistoryPage = TypedDict(
-    "HistoryPage",
-    {
-        "ended": list[EndedOut],
-        "next": str | None,
     },
 )
 

@@ -32,6 +32,7 @@ def announce(
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
     local_port: options.LocalPort = 0,
+    owner: options.Owner = None,
     key: options.Key = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
@@ -54,6 +55,7 @@ def announce(
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
+    body |= {"owner": options.owner(owner)} if owner else {}
     try:
         with base.controller(url) as controller:
             promise = controller.announce(body, idempotency_key=key)

@@ -22,6 +22,8 @@ def announcements(
         str | None, typer.Argument(help="One of them, in full.", autocompletion=completion.announcements)
     ] = None,
     state: Annotated[list[AnnouncementState] | None, typer.Option(help="In this state; may be repeated.")] = None,
+    owner: options.Owners = None,
+    mine: options.Mine = False,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -42,7 +44,13 @@ def announcements(
     cursor = lacks = None
     with base.controller(url) as controller:
         while True:
-            page = controller.list_announcements(limit=1000, state=options.words(state), cursor=cursor)
+            page = controller.list_announcements(
+                limit=1000,
+                state=options.words(state),
+                owner=options.owners(owner),
+                mine=mine or None,
+                cursor=cursor,
+            )
             found += page["announcements"]
             cursor, lacks = page["next"], lacks or page["lacks"]
             if cursor is None:
@@ -76,6 +84,7 @@ def told(one: "AnnouncementOut", where: tzinfo) -> list[str]:
         "promised": f"{one['bytes']:,} bytes by {shown.long(one['promised'], where)}",
         "delivered": ("" if one["exact"] else "at least ") + f"{one['delivered_bytes']:,} bytes",
         "finished": f"{shown.long(one['finished'], where)}: {finish}" if one["finished"] else "",
+        "owner": one["owner"] or "",
         "ended": shown.long(one["ended"], where) if one["ended"] else "",
     }
     lines = [f"{one['id']}: {one['state']}", *(f"  {name:<10}  {value}" for name, value in rows.items() if value)]

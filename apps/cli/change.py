@@ -21,6 +21,7 @@ def change(
     duration: Annotated[str | None, typer.Option("--for", help="From its start, e.g. 10h; this or --end.")] = None,
     flow_class: Annotated[options.Class | None, typer.Option("--class", help="Whose share of the circuit.")] = None,
     description: Annotated[str | None, typer.Option(help="Your own words.")] = None,
+    owner: options.Owner = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
@@ -39,7 +40,7 @@ def change(
         "start": base.instant(start, where, "--start"),
     }
     duration_us = base.quantity(duration, units.duration_us, "--for")
-    asked |= {"class": flow_class, "description": description}
+    asked |= {"class": flow_class, "description": description, "owner": options.owner(owner)}
     with base.controller(url) as controller:
         known = controller.get_reservation(name)
     asked["end"] = _end(asked["start"] or known["start"], end, duration_us, where)

@@ -15,6 +15,7 @@ from apps.cli import (
     reserve,
     show,
     top,
+    whoami,
 )
 
 app = typer.Typer()
@@ -31,5 +32,6 @@ for _part in (
     events,
     export,
     history,
+    whoami,
 ):
     app.registered_commands += _part.app.registered_commands

@@ -12,7 +12,7 @@ import typer
 from apps.cli import base, options
 
 if TYPE_CHECKING:
-    from headway.promises import EndedOut
+    from headway.records import EndedOut
 
 app = typer.Typer()
 _LINE_BYTES = 1 << 20  # more than any line has

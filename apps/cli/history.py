@@ -14,7 +14,7 @@ from topology import units
 
 if TYPE_CHECKING:
     from controller.store import ChainEnd
-    from headway.promises import RememberedOut
+    from headway.records import RememberedOut
 
 app = typer.Typer()
 _HASH_DIGITS = 64

@@ -37,7 +37,7 @@ def reserving(body: dict[str, Any], offer: "OfferOut", where: tzinfo) -> list[st
             arguments += ["--for", shown.written_duration(round(body["duration_s"] * 1e6))]
     arguments += ["--backup"] if paths["backup"] else []
     arguments += ["--max-rtt", f"{round(paths['max_rtt_ms'] * 1000)}us"] if "max_rtt_ms" in paths else []
-    arguments += _ports(body)
+    arguments += _ports(body) + _owner(body)
     for option in ("include", "exclude"):
         arguments += [word for part in paths[option] for word in (f"--{option}", part)]
     return arguments + (["--description", body["description"]] if body["description"] else [])
@@ -48,6 +48,11 @@ def _ports(body: dict[str, Any]) -> list[str]:
     said = body.get("connections", {})
     options_of = (("--dest-port", "dest_port"), ("--local-port", "local_port"))
     return [word for option, field in options_of if said.get(field) for word in (option, str(said[field]))]
+
+
+def _owner(body: dict[str, Any]) -> list[str]:
+    """Return the arguments that say whose it will be."""
+    return ["--owner", body["owner"]] if body.get("owner") else []
 
 
 def changing(known: "ReservationOut", body: dict[str, Any], offer: "OfferOut", where: tzinfo) -> list[str]:

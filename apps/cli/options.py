@@ -23,6 +23,22 @@ def connections(dest_port: int, local_port: int) -> dict[str, dict[str, int]]:
     return {"connections": said} if dest_port or local_port else {}
 
 
+def owner(written: str | None) -> str | None:
+    """Return an owner as the API names it: a name alone is a group's.
+
+    >>> owner("lsst"), owner("token:ana"), owner("local"), owner(None)
+    ('group:lsst', 'token:ana', 'local', None)
+    """
+    if written is None or ":" in written or written in {"local", "anybody"}:
+        return written
+    return f"group:{written}"
+
+
+def owners(written: Sequence[str] | None) -> Any:
+    """Return owners as the API names them; None if none was said."""
+    return None if written is None else [owner(one) for one in written]
+
+
 def words(chosen: Sequence[StrEnum] | None) -> Any:
     """Return the words of an option that may be repeated, as the API takes them; None if there is none."""
     return None if chosen is None else [one.value for one in chosen]
@@ -37,6 +53,9 @@ class AnyClass(StrEnum):
     UNPLANNED = "unplanned"
 
 
+Owner = Annotated[str | None, typer.Option(help="Whose: a group of yours, or token:NAME.")]
+Owners = Annotated[list[str] | None, typer.Option("--owner", help="Of this group, or token:NAME; repeatable.")]
+Mine = Annotated[bool, typer.Option("--mine", help="Yours, and your groups'.")]
 DestPort = Annotated[int, typer.Option(help="For connections to this TCP port of the receiver alone.", max=65535)]
 LocalPort = Annotated[int, typer.Option(help="For connections from this TCP port of the sender alone.", max=65535)]
 Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]

@@ -27,13 +27,15 @@ def reservations(
     z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.ends)] = None,
     after: Annotated[str | None, typer.Option(help="Its time goes on after this, e.g. 22:00 or now.")] = None,
     before: Annotated[str | None, typer.Option(help="Its time begins before this.")] = None,
+    owner: options.Owners = None,
+    mine: options.Mine = False,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
     as_json: options.AsJson = False,
 ) -> None:
     """List reservations in order of creation.
 
-    headway reservations --state active --state committed
+    headway reservations --mine --state active --state committed
 
     headway reservations --from la-serena --after now --before "tomorrow 06:30"
     """
@@ -52,6 +54,8 @@ def reservations(
                 to=z_end,
                 after=after,
                 before=before,
+                owner=options.owners(owner),
+                mine=mine or None,
             )
             found += page["reservations"]
             cursor, lacks = page["next"], lacks or page["lacks"]

@@ -36,6 +36,7 @@ def reserve(
     local_port: options.LocalPort = 0,
     description: Annotated[str, typer.Option(help="Your own words.")] = "",
     hold_only: Annotated[bool, typer.Option("--hold-only", help="Hold it for a minute; commit it later.")] = False,
+    owner: options.Owner = None,
     key: options.Key = None,
     zone: options.Zone = None,
     url: options.Url = options.DEFAULT_URL,
@@ -53,7 +54,7 @@ def reserve(
     body: Any = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
-    body |= options.connections(dest_port, local_port)
+    body |= options.connections(dest_port, local_port) | ({"owner": options.owner(owner)} if owner else {})
     flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.at(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)

@@ -100,6 +100,7 @@ def show_reservation(one: "ReservationOut", where: tzinfo, as_json: bool) -> Non
         "until": shown.long(one["end"], where),
         "held until": shown.long(one["hold_until"], where) if one["hold_until"] else "",
         "words": one["description"],
+        "owner": one["owner"] or "",
         "not carried": "; ".join(one["reasons"]),
     }
     typer.echo(f"{one['id']}: {one['state']}" + (f": {one['reason']}" if one["reason"] else ""))

@@ -22,15 +22,16 @@ def make(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what it is for, e.g. ana or night-script.")],
     role: Annotated[Literal["read", "reserve", "operate", "admin"], typer.Option(help="What that may do.")],
     days: Annotated[int, typer.Option(min=1, max=400, help="How long it is good for.")] = DAYS,
+    group: Annotated[list[str] | None, typer.Option(help="That it is in, and may own things; repeatable.")] = None,
     file: File = USUAL,
 ) -> None:
     """Make a token, and print it: it is not kept, so this is the only time that it is seen.
 
-    Example: headway token make ana --role operate --days 30
+    Example: headway token make ana --role reserve --group lsst --days 30
     """
     from apps.cli import token_work
 
-    token_work.make(file, name, role, days)
+    token_work.make(file, name, role, days, tuple(group or ()))
 
 
 @app.command(name="list")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -18,16 +19,20 @@ from controller.security.tokens import Role, Token, new_token
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
-def make(file: Path, name: str, role: str, days: int) -> None:
+def make(file: Path, name: str, role: str, days: int, groups: tuple[str, ...] = ()) -> None:
     """Make a token and print it on standard output, alone, so that a script can take it."""
-    if not _NAME.fullmatch(name):
-        stop("NAME: need 1 to 64 letters, digits and . _ @ - of ASCII, the first a letter or digit", EXIT_USAGE)
+    wrong = next(
+        (what for what, said in (("NAME", (name,)), ("--group", groups)) if not all(map(_NAME.fullmatch, said))), None
+    )
+    if wrong:
+        stop(f"{wrong}: need 1 to 64 letters, digits and . _ @ - of ASCII, the first a letter or digit", EXIT_USAGE)
     made = datetime.now(UTC).replace(microsecond=0)
-    text, token = new_token(name, Role(role), made, made + timedelta(days=days))
+    text, token = new_token(name, Role(role), made, made + timedelta(days=days), groups)
     with _changing(file) as tokens:
         write_tokens(file, (*tokens, token))
     typer.echo(text)
-    typer.echo(f"{name}, {role}, until {token.until:%Y-%m-%d}; it is not kept: give it away now", err=True)
+    inside = f", in {', '.join(groups)}" if groups else ""
+    typer.echo(f"{name}, {role}{inside}, until {token.until:%Y-%m-%d}; it is not kept: give it away now", err=True)
 
 
 def show(file: Path, *, as_json: bool) -> None:
@@ -39,7 +44,11 @@ def show(file: Path, *, as_json: bool) -> None:
         typer.echo(json.dumps(shown))
         return
     for one in shown:
-        typer.echo("{id}  {role:8}  {until}  {name}{over}".format(**one, over="" if one["valid"] else "  (over)"))
+        typer.echo(
+            "{id}  {role:8}  {until}  {name}{inside}{over}".format(
+                **one, inside=_inside(one), over="" if one["valid"] else "  (over)"
+            )
+        )
 
 
 def revoke(file: Path, which: str) -> None:
@@ -52,9 +61,19 @@ def revoke(file: Path, which: str) -> None:
     typer.echo(f"revoked: {len(tokens) - len(kept)} of {which}")
 
 
-def _shown(token: Token, now: datetime) -> dict[str, str | bool]:
-    until = f"{token.until:%Y-%m-%dT%H:%M:%SZ}"
-    return {"id": token.id, "name": token.name, "role": token.role.value, "until": until, "valid": now < token.until}
+def _shown(token: Token, now: datetime) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "groups": list(token.groups),
+        "until": f"{token.until:%Y-%m-%dT%H:%M:%SZ}",
+        "valid": now < token.until,
+    }
+
+
+def _inside(shown: dict[str, Any]) -> str:
+    return f" in {', '.join(shown['groups'])}" if shown["groups"] else ""
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from apps.configuration import load, parsed
 from controller.errors import ConfigError
+from controller.plan.quotas import Quota
 from controller.security.access_settings import AccessSettings
 from controller.security.tokens import Role
 from controller.store.settings import StoreSettings
@@ -185,16 +186,32 @@ def test_without_a_word_rest_is_for_this_machine_only():
     (problem,) = problems(OPEN)
     assert problem.startswith("listen.rest: 0.0.0.0:8080 can be reached from other machines")
     assert parsed(OPEN | {"insecure": True}, "c.yaml").access.anybody is Role.ADMIN
-    assert parsed(OPEN | {"access": {"anybody": "read"}}, "c.yaml").access == AccessSettings(None, None, Role.READ)
+    assert parsed(OPEN | {"access": {"anybody": "read"}}, "c.yaml").access == AccessSettings(
+        None, None, Role.READ, requests_per_s=50
+    )
     assert problems(OPEN | {"access": {"anybody": "root"}}) != ()
 
 
 def test_tokens_are_in_a_file_beside_the_configuration_that_others_cannot_read(tmp_path):
     said = OPEN | {"access": {"tokens": "tokens"}}
-    assert parsed(said, "c.yaml", tmp_path).access == AccessSettings(tmp_path / "tokens", None, None)
+    assert parsed(said, "c.yaml", tmp_path).access == AccessSettings(tmp_path / "tokens", requests_per_s=50)
     (tmp_path / "tokens").touch(0o644)
     with pytest.raises(ConfigError, match=r"access\.tokens: .*chmod 600"):
         parsed(said, "c.yaml", tmp_path)
+
+
+def test_quotas_are_of_groups_principals_and_of_all_who_have_none_of_their_own():
+    quotas = {
+        "group:lsst": {"rate": "60 Gbit/s", "bytes": "500 TB", "ahead": "90 days", "entries": 200},
+        "default": {"entries": 50},
+    }
+    found = parsed(GOOD | {"access": {"quotas": quotas, "requests_per_s": 7}}, "c.yaml").access
+    assert found.quotas.of("group:lsst") == Quota(60 * 10**9, 500 * 10**12, 90 * 86_400 * 10**6, 200)
+    assert (found.quotas.of("token:ana"), found.requests_per_s) == (Quota(entries=50), 7)
+    (problem,) = problems(GOOD | {"access": {"quotas": {"lsst": {"entries": 1}}}})
+    assert problem == 'access.quotas.lsst: "lsst" owns nothing, try "group:lsst", "token:ana" or "default"'
+    (problem,) = problems(GOOD | {"access": {"quotas": {"group:lsst": {"rate": "60"}}}})
+    assert problem.startswith("access.quotas.group:lsst.rate: ")
 
 
 def test_the_network_is_in_place_or_in_a_file_whose_name_begins_at_the_configurations_folder(tmp_path):

@@ -5,11 +5,13 @@ Both are known before a handler looks anything up, so that a refusal tells nothi
 
 import re
 import secrets
+import time
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address
+from math import ceil
 from urllib.parse import quote
 
 import structlog
@@ -19,7 +21,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.asker import Asker, asking
+from controller.northbound.connections import network_of
 from controller.northbound.gate import READS
+from controller.northbound.rates import Rates, RequestRate
 from controller.northbound.rest.answers import problem
 from controller.security.tokens import Principal, Role, Tokens
 
@@ -34,7 +38,7 @@ CHANGES = "/v1/changes"  # what others do, and from where
 CALENDAR = "/v1/calendar.ics"
 REQUEST_ID = "x-request-id"
 _GOOD_ID = re.compile(r"[\x21-\x7e]{1,64}")
-MADE_BY_RESERVE = frozenset({"/v1/reservations", "/v1/announcements"})
+_PROMISES = re.compile(r"/v1/(reservations|announcements)(/|$)")  # whose each is, is asked when it is changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +50,14 @@ class AccessRules:
         now: the wall clock; a token's end is a date that people know.
         local: what somebody on this machine may who shows no token; None for nothing.
         anybody: the same for all others.
+        rate: how often each principal may ask; None for as often as it likes.
     """
 
     tokens: Callable[[], Tokens]
     now: Callable[[], datetime]
     local: Role | None = None
     anybody: Role | None = None
+    rate: RequestRate | None = None
 
 
 def all_may(now: Callable[[], datetime]) -> AccessRules:
@@ -65,6 +71,7 @@ class Access:
     def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         self._app = app
         self._rules = rules
+        self._rates = None if rules.rate is None else Rates(rules.rate, lambda: time.monotonic_ns() // 1000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its principal, or refuse it."""
@@ -75,13 +82,19 @@ class Access:
         needed = role_needed(scope["method"], scope["path"])
         shown = headers.getlist("authorization") or _kept(scope["method"], headers)
         who = principal(self._rules, shown, client[0] if client else "")
-        asker = Asker(who.name if who else "nobody", client[0] if client else "unix", _request_id(headers))
+        asker = asker_of(who, client[0] if client else "unix", _request_id(headers))
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[REQUEST_ID] = asker.request_id
             await send(message)
 
+        wait_us = 0 if self._rates is None or needed is None else self._rates.wait_us(_counted_as(who, asker.address))
+        if wait_us:
+            detail = f"you ask more often than {asker.who} may: wait {wait_us / 1e6:.1f} s"
+            answer: Response = problem(429, "too-many", detail, {}, {"Retry-After": str(ceil(wait_us / 1e6))})
+            await answer(scope, receive, named)
+            return
         if needed is None or (who is not None and who.role.includes(needed)):
             scope.setdefault("state", {})["principal"] = who
             with asking(asker):
@@ -95,7 +108,7 @@ class Access:
             request=asker.request_id,
         )
         if who is None and scope["method"] in READS and (scope["path"] == "/" or scope["path"].startswith(PAGES)):
-            answer: Response = RedirectResponse(f"/login?to={quote(scope['path'])}", 303)
+            answer = RedirectResponse(f"/login?to={quote(scope['path'])}", 303)
         elif who is None:
             why = "the token is none of ours, or its end has come" if shown else "say who you are"
             challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"' if shown else "Bearer"}
@@ -112,11 +125,10 @@ class Access:
 def role_needed(method: str, path: str) -> Role | None:
     """Return the role that a request needs; None if it is everybody's.
 
-    It depends on what is asked for alone, and not on what there is. Until reservations have owners, who may reserve may
-    make new ones (and commit them in the same request), but change none.
+    It depends on what is asked for alone, and not on what there is: whose that is, is asked when the role suffices.
 
     >>> role_needed("GET", "/v1/plan"), role_needed("POST", "/v1/reservations/any/commit"), role_needed("GET", "/docs")
-    (<Role.READ: 'read'>, <Role.OPERATE: 'operate'>, None)
+    (<Role.READ: 'read'>, <Role.RESERVE: 'reserve'>, None)
     """
     if path == CHANGES:
         return Role.ADMIN
@@ -124,7 +136,19 @@ def role_needed(method: str, path: str) -> Role | None:
         return None
     if method in READS:
         return None if path in FOR_ALL or path.startswith(STATIC) else Role.READ
-    return Role.RESERVE if method == "POST" and path in MADE_BY_RESERVE else Role.OPERATE
+    return Role.RESERVE if _PROMISES.match(path) else Role.OPERATE
+
+
+def asker_of(who: Principal | None, address: str, request_id: str) -> Asker:
+    """Return who asks, as what is decided must know it."""
+    if who is None:
+        return Asker("nobody", address, request_id)
+    return Asker(who.name, address, request_id, who.groups, who.role.includes(Role.OPERATE))
+
+
+def _counted_as(who: Principal | None, address: str) -> str:
+    """Return whose requests are counted together: a principal's; of who has none, its network's."""
+    return f"nobody at {network_of(address)}" if who is None else who.name
 
 
 def _request_id(headers: Headers) -> str:

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.errors import NotAllowed, NotKnown, Outdated, Taken, Unconditional
+from controller.errors import NotAllowed, NotKnown, NotYours, Outdated, Taken, Unconditional
 from controller.northbound.access import Access, AccessRules
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
@@ -28,6 +28,7 @@ from controller.northbound.rest.drift import Drift
 from controller.northbound.rest.history import History
 from controller.northbound.rest.reservations import Reservations
 from controller.northbound.rest.views import Views
+from controller.northbound.rest.whoami import Whoami
 from controller.plan.lifecycle import Illegal
 from controller.store import StoreFailed
 from topology import __version__
@@ -36,6 +37,7 @@ MOST_BODY_BYTES = 256 * 1024  # a thousand senders with the longest names
 
 # The one table of statuses: what went wrong -> what the client is told.
 STATUS: dict[type[Exception], int] = {
+    NotYours: 403,
     NotKnown: 404,
     Illegal: 409,
     Taken: 409,
@@ -73,6 +75,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         ChangesMade(dependencies).routes(),
         Views(dependencies).routes(),
         Drift(dependencies).routes(),
+        Whoami(dependencies).routes(),
         NeedsView(shown.watch).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),

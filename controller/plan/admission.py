@@ -9,6 +9,7 @@ from controller.plan.calendar import Booking, Calendar, Need, Shortage
 from controller.plan.paths import ChosenPath, NoPath, Path, candidates, chosen, circuits
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.policy import Policy
+from controller.plan.quotas import Beyond
 from controller.plan.reservations import MAX_TIME_US, NO_CONSTRAINTS, Constraints
 from controller.plan.resources import need
 from topology import units
@@ -32,6 +33,7 @@ class Request:
     constraints: Constraints = NO_CONSTRAINTS
     description: str = ""
     selector: Selector = THE_REST
+    owner: str = ""
 
 
 class Reason(StrEnum):
@@ -42,6 +44,7 @@ class Reason(StrEnum):
     DEADLINE_UNREACHABLE = "deadline-unreachable"
     PROVIDER_TOO_LATE = "provider-too-late"
     NOT_TOLD_APART = "not-told-apart"
+    QUOTA = "quota"
 
 
 class OfferKind(StrEnum):
@@ -77,6 +80,7 @@ class Refused:
         at_us: the first instant that lacks it, Unix time.
         offers: what would be granted instead.
         why: in words, where there are no numbers.
+        beyond: the quota that would be exceeded; None if none would.
     """
 
     reason: Reason
@@ -86,6 +90,7 @@ class Refused:
     at_us: int
     offers: tuple[Offer, ...] = ()
     why: str = ""
+    beyond: Beyond | None = None
 
     def __str__(self) -> str:
         """What, where, how much."""
@@ -225,6 +230,7 @@ def reserved_fields(request: Request, answer: Granted) -> "ReservedFields":
         "constraints": request.constraints,
         "description": request.description,
         "selector": request.selector,
+        "owner": request.owner,
     }
 
 
@@ -242,3 +248,4 @@ class ReservedFields(TypedDict):
     constraints: Constraints
     description: str
     selector: Selector
+    owner: str

@@ -44,6 +44,8 @@ class Wish:
         selector: which connections of each sender to the target it is for.
         key: the client's name for the request; empty for none.
         fingerprint: a digest of what is asked, by which a repetition is known.
+        owner: the principal or ``group:NAME`` whose it will be.
+        creator: the principal that asks.
     """
 
     announcement_id: str
@@ -54,6 +56,8 @@ class Wish:
     selector: Selector = THE_REST
     key: str = ""
     fingerprint: str = ""
+    owner: str = ""
+    creator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class Announcement:
         fingerprint: as in :class:`Wish`.
         delivered: what each sender has delivered.
         finished_us: when the last of what was announced was confirmed, Unix time; None if it was not yet.
+        owner: as in :class:`Wish`; empty for nobody.
+        creator: as in :class:`Wish`; empty if it was not noted.
     """
 
     announcement_id: str
@@ -89,6 +95,8 @@ class Announcement:
     fingerprint: str = ""
     delivered: tuple[Delivered, ...] = ()
     finished_us: int | None = None
+    owner: str = ""
+    creator: str = ""
 
     def with_delivered(self, delivered: tuple[Delivered, ...]) -> "Announcement":
         """Return it with more delivered; what comes after it has arrived does not change when that was."""
@@ -156,6 +164,8 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
         promised_us,
         key=wish.key,
         fingerprint=wish.fingerprint,
+        owner=wish.owner,
+        creator=wish.creator,
     )
 
 

@@ -42,6 +42,7 @@ class Created:
     key: str = ""
     fingerprint: str = ""
     hold_us: int = HOLD_US
+    creator: str = ""
 
 
 class Ledger:
@@ -100,6 +101,7 @@ class Ledger:
             changed_us=created.now_us,
             key=created.key,
             fingerprint=created.fingerprint,
+            creator=created.creator,
         )
         return self._write(new, created.now_us)
 

@@ -55,6 +55,8 @@ class Reservation:
         key: the idempotency key it was created with; empty if there was none.
         fingerprint: digest of the request that created it, to tell a repetition from another use of the key.
         selector: between two hosts, which of their connections it is for.
+        owner: the principal or ``group:NAME`` that may change it; empty for nobody.
+        creator: the principal that has asked for it; empty if it was not noted.
     """
 
     reservation_id: str
@@ -78,6 +80,8 @@ class Reservation:
     key: str = ""
     fingerprint: str = ""
     selector: Selector = THE_REST
+    owner: str = ""
+    creator: str = ""
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -97,6 +101,7 @@ class ReservationFilter:
         ends_after_us: its time goes on after this, Unix time.
         starts_before_us: its time begins before this, Unix time.
         words: what its description has in it, in any case.
+        owners: of one of these.
     """
 
     states: tuple[ReservationState, ...] = ()
@@ -106,6 +111,7 @@ class ReservationFilter:
     ends_after_us: int | None = None
     starts_before_us: int | None = None
     words: str | None = None
+    owners: tuple[str, ...] = ()
 
     def matches(self, known: Reservation) -> bool:
         """Return whether a reservation is meant."""
@@ -117,4 +123,5 @@ class ReservationFilter:
             and (self.ends_after_us is None or known.end_us > self.ends_after_us)
             and (self.starts_before_us is None or known.start_us < self.starts_before_us)
             and (self.words is None or self.words.casefold() in known.description.casefold())
+            and (not self.owners or known.owner in self.owners)
         )

@@ -1,20 +1,39 @@
 """The section ``access``: who may do what by REST, and what they may who do not say who they are."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
+from controller.plan.quotas import NO_QUOTAS, UNLIMITED, Quota, Quotas
 from controller.security.token_file import TokensUnusable, read_tokens
 from controller.security.tokens import Role
 from controller.settings.listen import is_here
-from controller.settings.sections import Section
+from controller.settings.sections import Duration, Rate, Section, Size
 from topology.problems import Problems
 
 HOW = (
     "say access: {tokens: tokens}, the file that is made by: headway token make NAME --role operate --file tokens; "
     "or access: {anybody: read}"
 )
+
+DEFAULT = "default"  # the quota of each owner that has none of its own
+_OWNER = re.compile(r"(group|token|certificate|oidc):[\x21-\x7e]+")
+
+
+class QuotaSection(Section):
+    """What one owner may have."""
+
+    rate: Rate | None = None
+    size: Size | None = Field(default=None, alias="bytes")
+    ahead: Duration | None = None
+    entries: int | None = Field(default=None, ge=0)
+
+    def value(self) -> Quota:
+        """Return it as the plan knows it."""
+        return Quota(self.rate, self.size, self.ahead, self.entries)
 
 
 class AccessSection(Section):
@@ -23,6 +42,8 @@ class AccessSection(Section):
     tokens: str | None = Field(default=None, min_length=1)
     local: Role | None = None
     anybody: Role | None = None
+    quotas: dict[str, QuotaSection] = Field(default_factory=dict)
+    requests_per_s: int = Field(default=50, ge=1, le=100_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +54,15 @@ class AccessSettings:
         tokens: the file of the tokens; None if there are none.
         local: what somebody on the controller's machine may who shows no token; None for nothing.
         anybody: the same for all others.
+        quotas: how much each owner may have.
+        requests_per_s: how often each principal may ask; None for as often as it likes.
     """
 
     tokens: Path | None = None
     local: Role | None = None
     anybody: Role | None = None
+    quotas: Quotas = NO_QUOTAS
+    requests_per_s: int | None = None
 
 
 NOBODY = AccessSettings()
@@ -61,11 +86,21 @@ def access_settings(
                 f"{rest} can be reached from other machines, and anybody could change what is promised: {HOW}"
             )
         return AccessSettings(None, Role.ADMIN, Role.ADMIN if insecure else None)
+    quotas = _quotas(section.quotas, problems.at("access", "quotas"))
     if section.tokens is None:
-        return AccessSettings(None, section.local, section.anybody)
+        return AccessSettings(None, section.local, section.anybody, quotas, section.requests_per_s)
     path = folder / section.tokens
     try:
         read_tokens(path)
     except TokensUnusable as error:
         problems.at("access", "tokens").add(error)
-    return AccessSettings(path, section.local, section.anybody)
+    return AccessSettings(path, section.local, section.anybody, quotas, section.requests_per_s)
+
+
+def _quotas(said: Mapping[str, QuotaSection], problems: Problems) -> Quotas:
+    """Return the quotas by owner; those of ``default`` are of each who has none of its own."""
+    for owner in said:
+        if owner not in {DEFAULT, "local", "anybody"} and not _OWNER.fullmatch(owner):
+            problems.at(owner).add(f'"{owner}" owns nothing, try "group:lsst", "token:ana" or "{DEFAULT}"')
+    own = {owner: quota.value() for owner, quota in said.items() if owner != DEFAULT}
+    return Quotas(own, said[DEFAULT].value() if DEFAULT in said else UNLIMITED)

@@ -42,6 +42,7 @@ class Token:
         sha256: of the whole token, hexadecimal. It has 256 random bits, so nothing slower is needed.
         made: when.
         until: from when on it is worth nothing.
+        groups: that the principal is in.
     """
 
     id: str
@@ -50,21 +51,25 @@ class Token:
     sha256: str
     made: datetime
     until: datetime
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks, and what that may do."""
+    """Who asks, what that may do, and the groups it is in."""
 
     name: str
     role: Role
+    groups: frozenset[str] = frozenset()
 
 
-def new_token(name: str, role: Role, made: datetime, until: datetime) -> tuple[str, Token]:
+def new_token(
+    name: str, role: Role, made: datetime, until: datetime, groups: tuple[str, ...] = ()
+) -> tuple[str, Token]:
     """Return a new token, to be given away, and what is kept of it."""
     token_id = secrets.token_hex(ID_BYTES)
     text = f"{PREFIX}_{token_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
-    return text, Token(token_id, name, role, _hash(text), made, until)
+    return text, Token(token_id, name, role, _hash(text), made, until, groups)
 
 
 class Tokens:
@@ -80,7 +85,7 @@ class Tokens:
         token = self._by_id.get(parts[1]) if len(parts) == 3 and parts[0] == PREFIX else None
         if token is None or not hmac.compare_digest(token.sha256, _hash(shown)) or now >= token.until:
             return None
-        return Principal(f"token:{token.name}", token.role)
+        return Principal(f"token:{token.name}", token.role, frozenset(token.groups))
 
 
 def _hash(text: str) -> str:

@@ -15,6 +15,7 @@ def _text(value: Any) -> str:
 Instant = Annotated[int, BeforeValidator(lambda text: units.instant_us(_text(text)))]
 Rate = Annotated[int, BeforeValidator(lambda text: units.rate_bps(str(text)))]
 Duration = Annotated[int, BeforeValidator(lambda text: units.duration_us(str(text)))]
+Size = Annotated[int, BeforeValidator(lambda text: units.size_bytes(str(text)))]
 Fraction = Annotated[int, BeforeValidator(lambda text: units.fraction_ppm(str(text)))]
 
 

@@ -125,6 +125,8 @@ def _announcement(known: Announcement | None) -> dict[str, Any] | None:
         "rates": known.rates,
         "pool": known.pool,
         "promised_us": known.promised_us,
+        "owner": known.owner,
+        "creator": known.creator,
     }
 
 

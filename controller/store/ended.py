@@ -22,12 +22,14 @@ class EndedQuery:
         limit: how many at most, the lowest numbers first.
         states: in one of these; empty for any.
         announcement_id: of this name, and of these the newest first; empty for any.
+        owners: of one of these; empty for any.
     """
 
     after: int = 0
     limit: int = 1
     states: tuple[AnnouncementState, ...] = ()
     announcement_id: str = ""
+    owners: tuple[str, ...] = ()
 
 
 def ended_row(ended: EndedAnnouncement) -> dict[str, str | int | None]:
@@ -40,6 +42,7 @@ def ended_row(ended: EndedAnnouncement) -> dict[str, str | int | None]:
         "state": ended.state.value,
         "ended_us": ended.ended_us,
         "key": storable(known.key),
+        "owner": storable(known.owner),
         "body": storable(json.dumps(body)),
     }
 
@@ -60,6 +63,8 @@ def found(connection: Connection, query: EndedQuery) -> tuple[EndedAnnouncement,
     wanted = select(ENDED).where(ENDED.c.sequence > query.after).limit(query.limit)
     if query.states:
         wanted = wanted.where(ENDED.c.state.in_([state.value for state in query.states]))
+    if query.owners:
+        wanted = wanted.where(ENDED.c.owner.in_([storable(owner) for owner in query.owners]))
     if query.announcement_id:
         wanted = wanted.where(ENDED.c.id == storable(query.announcement_id)).order_by(ENDED.c.sequence.desc())
     else:

@@ -70,6 +70,8 @@ def _page(connection: Connection, query: PastQuery, state: ReservationState | No
         wanted = wanted.where(seen.c.a_end == storable(asked.a_end))
     if asked.z_end is not None:
         wanted = wanted.where(seen.c.z_end == storable(asked.z_end))
+    if asked.owners:
+        wanted = wanted.where(seen.c.owner.in_([storable(owner) for owner in asked.owners]))
     if asked.ends_after_us is not None:
         wanted = wanted.where(seen.c.end_us > asked.ends_after_us)
     if asked.starts_before_us is not None:

@@ -142,6 +142,8 @@ def reservation_row(reservation: Reservation) -> Row:
         "fingerprint": storable(reservation.fingerprint),
         "dest_port": reservation.selector.dest_port,
         "local_port": reservation.selector.local_port,
+        "owner": storable(reservation.owner),
+        "creator": storable(reservation.creator),
     }
 
 
@@ -179,6 +181,8 @@ def reservation_of(row: RowMapping) -> Reservation:
         key=original(row["key"]),
         fingerprint=original(row["fingerprint"]),
         selector=Selector(row["dest_port"], row["local_port"]),
+        owner=original(row["owner"]),
+        creator=original(row["creator"]),
     )
 
 

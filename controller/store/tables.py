@@ -31,6 +31,8 @@ def _reservation_columns() -> tuple[Column[Any], ...]:
         Column("fingerprint", Text, nullable=False),
         Column("dest_port", BigInteger, nullable=False),
         Column("local_port", BigInteger, nullable=False),
+        Column("owner", Text, nullable=False),
+        Column("creator", Text, nullable=False),
     )
 
 
@@ -74,6 +76,8 @@ ENDED_ANNOUNCEMENTS = Table(
     Column("key", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("number", BigInteger, nullable=False),
+    Column("owner", Text, nullable=False),
+    Index("ended_announcements_owner", "owner", "sequence"),
     Index("ended_announcements_id", "id"),
     Index("ended_announcements_ended_us", "ended_us"),
     Index("ended_announcements_number", "number"),

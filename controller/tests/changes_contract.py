@@ -12,11 +12,10 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
 from controller.store import ChainEnd, ChangeQuery, Changes, EndedKind, SaveRecord, Store, StoreFailed
 from controller.store.chain import BEGINNING
-from controller.store.rows import reservation_row
 from controller.store.schema import migrate
 from controller.store.tables import RESERVATIONS
 from controller.store.verify import verified
-from controller.tests.past_contract import ACK_S, done
+from controller.tests.past_contract import ACK_S, done, ownerless_row
 from controller.tests.store_child import reservation
 
 ANA = Asker("token:ana", "192.0.2.7", "\x00 \ud800 \\ é")
@@ -179,7 +178,7 @@ class ChangesContract:
     def test_a_database_of_the_version_before_goes_on_with_nothing_remembered(self, url):
         with tool(url) as connection:
             migrate(connection, url, to="0004")
-            connection.execute(sa.insert(RESERVATIONS), [reservation_row(reservation(n)) for n in (1, 2)])
+            connection.execute(sa.insert(RESERVATIONS), [ownerless_row(reservation(n)) for n in (1, 2)])
         store = Store(url)
         store.open()
         assert store.load().reservations == (reservation(1), reservation(2))

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.reservations import Reservation, ReservationFilter
 from controller.store import WINDOW_ROWS, Changes, EndedKind, PastPage, PastQuery, Store
-from controller.store.rows import reservation_row
+from controller.store.rows import Row, reservation_row
 from controller.store.schema import VERSION_TABLE
 from controller.store.tables import RESERVATIONS
 from controller.tests.store_child import reservation
@@ -32,10 +32,17 @@ def downgrade(connection: sa.Connection) -> None:
     """Make an empty database of today one of schema 0003, in which what had ended was among the others."""
     for table in ("ended_reservations", "changes"):
         connection.execute(sa.DDL(f"DROP TABLE {table}"))
-    for name in ("number", "key"):
+    for name in ("number", "key", "owner"):
         connection.execute(sa.DDL(f"DROP INDEX ended_announcements_{name}"))
-    connection.execute(sa.text("ALTER TABLE ended_announcements DROP COLUMN number"))
+    newer = (("ended_announcements", "number"), ("ended_announcements", "owner"))
+    for table, column in (*newer, ("reservations", "owner"), ("reservations", "creator")):
+        connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
     connection.execute(sa.update(_VERSIONS).values(version_num="0003"))
+
+
+def ownerless_row(known: Reservation) -> Row:
+    """Return a reservation as its row was when nothing had an owner."""
+    return {name: value for name, value in reservation_row(known).items() if name not in {"owner", "creator"}}
 
 
 class PastContract:
@@ -114,7 +121,7 @@ class PastContract:
         over = [replace(reservation(n), state=state, changed_us=100 - n) for n, state in enumerate(sorted(ENDED), 1)]
         with engine.begin() as connection:
             downgrade(connection)
-            rows = [reservation_row(r) for r in (*over, reservation(7))]
+            rows = [ownerless_row(r) for r in (*over, reservation(7))]
             connection.execute(sa.insert(RESERVATIONS), rows)
             sql = "INSERT INTO ended_announcements VALUES (8, 'a', 'lapsed', 1, '', '{}')"
             connection.execute(sa.text(sql))

@@ -28,6 +28,7 @@ COMMANDS = {
     "events": ("events",),
     "export": ("export",),
     "history": ("history",),
+    "whoami": ("whoami",),
 }
 
 

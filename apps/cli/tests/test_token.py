@@ -55,7 +55,7 @@ def test_a_token_lets_in_from_its_making_to_its_revoking_without_a_restart(file,
 def test_who_has_too_small_a_role_is_told_which_it_takes(file, url):
     text = made(file, role="read")
     _, why = run(client.app, "release", "any", "--url", url, exit_code=1, HEADWAY_TOKEN=text)
-    assert 'this needs the role "operate", yours is "read"' in why
+    assert 'this needs the role "reserve", yours is "read"' in why
 
 
 def test_a_list_has_what_is_kept_and_neither_tokens_nor_hashes(file):

@@ -186,7 +186,8 @@ def _about(known: Reservation, local: tzinfo) -> str:
     words = f", {known.description}" if known.description else ""
     rate = shown_rate(known.rate_bps)
     ends = f"{known.a_end} to {known.z_end}"
-    return f"{known.reservation_id}, {known.state}: {rate} {known.flow_class}, {ends}, {until}{words}"
+    whose = f", of {known.owner}" if known.owner else ""
+    return f"{known.reservation_id}, {known.state}: {rate} {known.flow_class}, {ends}, {until}{whose}{words}"
 
 
 def _both(at_us: int, local: tzinfo) -> str:
@@ -201,7 +202,8 @@ def _tick(drawn: Span, known: Known, now: Now) -> Iterator[str]:
     if not drawn.start_us <= made.promised_us < drawn.end_us:
         return
     state = state_at(known, now.us)
-    about = f"announcement {made.announcement_id}, {state}: promised for {_both(made.promised_us, now.local)}"
+    whose = f", of {made.owner}" if made.owner else ""
+    about = f"announcement {made.announcement_id}{whose}, {state}: promised for {_both(made.promised_us, now.local)}"
     if made.finished_us is not None:
         about += f", arrived {shown_time(made.finished_us)}"
     x = drawn.x(made.promised_us)

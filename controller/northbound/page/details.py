@@ -49,6 +49,7 @@ class Detail:
         curl: the request that a script makes for the same.
         act: what can be done, by a name that the page's script knows, with the request's path.
         version: what was seen, for a change that is made of it.
+        owner: who may act; empty for nobody but who operates the site.
         extra: what only one kind of page has.
     """
 
@@ -61,6 +62,7 @@ class Detail:
     curl: str = ""
     act: tuple[tuple[str, str], ...] = ()
     version: int = 0
+    owner: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -92,6 +94,7 @@ class Details:
             ("Circuits", ", ".join(out["circuits"]) or "none"),
             ("Path", " → ".join(out["path"])),
             ("Words", out["description"] or "-"),
+            ("Owner", out["owner"] or "nobody"),
             ("Made", out["created"]),
             ("Changed", out["changed"]),
         ]
@@ -109,6 +112,7 @@ class Details:
             curl=path,
             act=tuple(act),
             version=known.version,
+            owner=known.owner,
             extra={} if known.state in ENDED else {"change": _changeable(out)},
         )
 
@@ -132,6 +136,7 @@ class Details:
             ("Promised for", shown_time(made.promised_us)),
             ("Arrived", "-" if made.finished_us is None else shown_time(made.finished_us)),
             ("To", ", ".join(dict.fromkeys(flow.target for flow in made.flows))),
+            ("Owner", made.owner or "nobody"),
         )
         ways = {flow.host: " → ".join(flow.path) for flow in made.flows}
         rows = tuple(
@@ -142,7 +147,9 @@ class Details:
         path = f"/v1/announcements/{name}"
         act = () if isinstance(known, EndedAnnouncement) else (("release", path),)
         state = state_at(known, behind.now_us())
-        return Detail("Announcement", name, state, facts, (senders, self._events_of(name)), curl=path, act=act)
+        return Detail(
+            "Announcement", name, state, facts, (senders, self._events_of(name)), curl=path, act=act, owner=made.owner
+        )
 
     def host(self, name: str, look: Look) -> Detail:
         """Return a host.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from controller.errors import NotKnown
-from controller.northbound.access import COOKIE, AccessRules
+from controller.northbound.access import COOKIE, AccessRules, asker_of
 from controller.northbound.connections import Places, network_of
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import FULL_RETRY_S, Stream
@@ -169,6 +169,7 @@ class Pages:
             network=self._behind.network.name,
             who=who,
             may=may,
+            owners=asker_of(who, "", "").owners,
             by_token=COOKIE in request.cookies,
             version=__version__,
             **values,

@@ -5,7 +5,18 @@ from typing import Annotated
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.northbound.rest.shapes import WHOLE, Carried, ClassOf, ConnectionsOut, Lacks, RateStep, Reasons, Time
+from controller.northbound.rest.shapes import (
+    WHOLE,
+    Carried,
+    ClassOf,
+    ConnectionsOut,
+    Creator,
+    Lacks,
+    Owned,
+    RateStep,
+    Reasons,
+    Time,
+)
 from controller.plan.announcement_states import AnnouncementState
 from controller.state.progress import Hindrance
 
@@ -59,6 +70,8 @@ class AnnouncementOut(_AnnouncementEnds):
     ]
     ended: Annotated[Time | None, Field(description="When it left the plan; null while it is there.")]
     lapses: Annotated[Time, Field(description="When it is forgotten if nobody releases it.")]
+    owner: Owned
+    creator: Creator
     carried: Carried
     reasons: Reasons
 

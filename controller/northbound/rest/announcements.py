@@ -15,8 +15,9 @@ from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements
 from controller.northbound.rest.announcement_shapes import AnnouncementOut, AnnouncementPage
 from controller.northbound.rest.answers import add, answer, once_saved, refusal
-from controller.northbound.rest.bodies import AnnouncementIn, AnnouncementQuery
+from controller.northbound.rest.bodies import AnnouncementIn
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
+from controller.northbound.rest.queries import AnnouncementQuery
 from controller.plan.admission import Refused
 from controller.plan.announcements import Announcement
 from controller.plan.ended import UsedKey
@@ -67,6 +68,7 @@ class Announcements:
             THE_REST if body.connections is None else body.connections.value(),
             key or "",
             is_named=body.id is not None,
+            owner=body.owner or "",
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)
@@ -83,7 +85,7 @@ class Announcements:
         While the database cannot be read they are those in the plan and those that have ended just now (`lacks`).
         """
         after = 0 if query.cursor is None else sequence_after(query.cursor)
-        found, lacks = self._announced.page(after, query.limit + 1, query.state)
+        found, lacks = self._announced.page(after, query.limit + 1, query.state, query.owners)
         page, more = found[: query.limit], len(found) > query.limit
         cursor = cursor_after(sequence_of(page[-1])) if more else None
         shown = {"announcements": self._rendered(page), "next": cursor, "lacks": lacks or None}

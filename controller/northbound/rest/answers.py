@@ -60,6 +60,7 @@ OPERATION_IDS = {
     "GET /v1/drift": "get_drift",
     "GET /v1/history": "list_history",
     "GET /v1/changes": "list_changes",
+    "GET /v1/whoami": "get_whoami",
     "GET /v1/events": "follow_events",
     "GET /metrics": "get_metrics",
 }

@@ -7,13 +7,11 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from controller.plan.admission import Request
-from controller.plan.announcement_states import AnnouncementState
 from controller.plan.announcements import Wish, part_bits
 from controller.plan.availability import Question
 from controller.plan.ledger import HOLD_US
-from controller.plan.lifecycle import ReservationState
 from controller.plan.plan import THE_REST, Selector
-from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation, ReservationFilter
+from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
 from controller.plan.volume import Volume
 from topology import units
 from topology.protocol import FlowClass
@@ -57,6 +55,8 @@ MaxRttMs = Annotated[float | None, Field(gt=0, le=10**9, allow_inf_nan=False, ex
 Description = Annotated[  # no control characters: it is printed on terminals
     str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$", examples=["night of 21 November"])
 ]
+
+Owner = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$", examples=["group:lsst"])]
 
 
 def duration_us(seconds: float) -> int:
@@ -159,6 +159,9 @@ class ReservationIn(Rated):
         default=HOLD_US // 1_000_000, ge=1, le=3600, description="How long it is held unless committed, seconds."
     )
     commit: bool = Field(default=False, description="Commit it at once.")
+    owner: Owner | None = Field(
+        default=None, description="Whose it is: `group:NAME` of a group of yours; yours if absent."
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -180,12 +183,14 @@ class ReservationIn(Rated):
             NO_CONSTRAINTS if self.constraints is None else self.constraints.value(),
             self.description,
             THE_REST if self.connections is None else self.connections.value(),
+            self.owner or "",
         )
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that is asked, by which a repetition is known."""
-        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=16).hexdigest()
+        """A digest of all that is asked, by which a repetition is known; the same as before there were owners."""
+        asked = self.model_dump_json(exclude={"owner"} if self.owner is None else None)
+        return hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
 
 
 class ReservationChange(Rated):
@@ -196,6 +201,7 @@ class ReservationChange(Rated):
     flow_class: FlowClass | None = Field(default=None, alias="class", description="Whose share of the circuit it is.")
     constraints: ConstraintsIn | None = Field(default=None, description="All of them anew.")
     description: Description | None = Field(default=None, description="Your own words.")
+    owner: Owner | None = Field(default=None, description="Whose it is from now on: you, or a group of yours.")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -217,6 +223,7 @@ class ReservationChange(Rated):
             known.constraints if self.constraints is None else self.constraints.value(),
             known.description if self.description is None else self.description,
             known.selector,
+            known.owner if self.owner is None else self.owner,
         )
 
 
@@ -248,82 +255,9 @@ class AnnouncementIn(Body):
         default=None, gt=0, le=10**9, allow_inf_nan=False, description="By when, seconds from now.", examples=[30]
     )
     connections: Connections
-
-
-class HistoryQuery(Body):
-    """Where to go on, and how much to take."""
-
-    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
-    cursor: str | None = Field(
-        default=None, max_length=64, description="Go on after this one.", examples=["YWZ0ZXIgMTAw"]
+    owner: Owner | None = Field(
+        default=None, description="Whose it is: `group:NAME` of a group of yours; yours if absent."
     )
-
-
-class AnnouncementQuery(Body):
-    """Which announcements, and how many of them."""
-
-    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
-    cursor: str | None = Field(
-        default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
-    )
-    state: list[AnnouncementState] = Field(
-        default=[], max_length=len(AnnouncementState), description="In one of these states."
-    )
-
-
-class CalendarQuery(Body):
-    """Which reservations."""
-
-    flow_class: list[FlowClass] = Field(
-        default=[], alias="class", max_length=len(FlowClass), description="Of these classes."
-    )
-    a_end: str | None = Field(
-        default=None,
-        alias="from",
-        max_length=255,
-        description="Exactly this sending host or site.",
-        examples=["la-serena"],
-    )
-    z_end: str | None = Field(
-        default=None,
-        alias="to",
-        max_length=255,
-        description="Exactly this receiving host or site.",
-        examples=["champaign"],
-    )
-
-    def value(self) -> ReservationFilter:
-        """Return which reservations are meant."""
-        return ReservationFilter(flow_classes=tuple(self.flow_class), a_end=self.a_end, z_end=self.z_end)
-
-
-class ReservationQuery(CalendarQuery):
-    """Which reservations, and how many of them."""
-
-    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
-    cursor: str | None = Field(
-        default=None, max_length=64, description="Where to go on: `next` of the page before.", examples=["YWZ0ZXIgMTAw"]
-    )
-    state: list[ReservationState] = Field(
-        default=[], max_length=len(ReservationState), description="In one of these states."
-    )
-    after: Instant = Field(default=None, description="Its time goes on after this instant.")
-    before: Instant = Field(default=None, description="Its time begins before this instant.")
-    description: str | None = Field(
-        default=None, max_length=200, description="Contains these words, in any case.", examples=["night"]
-    )
-
-    def value(self) -> ReservationFilter:
-        """Return which reservations are meant."""
-        return ReservationFilter(
-            tuple(self.state),
-            tuple(self.flow_class),
-            self.a_end,
-            self.z_end,
-            self.after,
-            self.before,
-            self.description,
-        )
 
 
 class AvailabilityQuery(Rated):

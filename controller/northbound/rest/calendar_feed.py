@@ -10,8 +10,8 @@ from icalendar import Calendar, Event
 
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add
-from controller.northbound.rest.bodies import CalendarQuery
 from controller.northbound.rest.conditional import IfNoneMatch, strong_tags
+from controller.northbound.rest.queries import CalendarQuery
 from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
 from topology import __version__
@@ -90,9 +90,10 @@ def _event(known: Reservation, base_url: str) -> Event:
     event.add("dtstamp", _moment(known.changed_us))
     event.add("dtstart", _moment(known.start_us))
     event.add("dtend", _moment(known.end_us))
+    whose = f", of {known.owner}" if known.owner else ""
     words = f" ({known.description})" if known.description else ""
     event.add("summary", f"{shown_rate(known.rate_bps)} {known.a_end} to {known.z_end}{words}")
-    event.add("description", f"{known.flow_class.value}, {known.state.value}, by {' - '.join(known.path)}")
+    event.add("description", f"{known.flow_class.value}, {known.state.value}, by {' - '.join(known.path)}{whose}")
     event.add("status", STATUS.get(known.state, "CONFIRMED"))
     event.add("transp", "TRANSPARENT")  # nobody is busy because a circuit is
     event.add("url", f"{base_url}reservations/{known.reservation_id}")

@@ -10,8 +10,8 @@ from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements, render_promises
 from controller.northbound.rest.announcement_shapes import AnnouncementOut
 from controller.northbound.rest.answers import add, answer
-from controller.northbound.rest.bodies import HistoryQuery
 from controller.northbound.rest.pages import LINKED, cursor_after, linked, sequence_after
+from controller.northbound.rest.queries import HistoryQuery
 from controller.northbound.rest.shapes import WHOLE, ReservationOut
 from controller.plan.reservations import Reservation
 from controller.store import HistoryItem

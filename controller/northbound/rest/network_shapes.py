@@ -6,6 +6,7 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.northbound.rest.shapes import WHOLE, Bps
+from controller.plan.bursts import Choice
 
 
 @with_config(WHOLE)
@@ -91,3 +92,38 @@ class TopologyOut(TypedDict):
     hosts: Annotated[list[NodeOut], Field(description="Data transfer nodes.")]
     switches: Annotated[list[SwitchNodeOut], Field(description="At the edges of the sites.")]
     links: Annotated[list[LinkOut], Field(description="Each direction between neighbours.")]
+
+
+Senders = Annotated[list[str], Field(description="The sending hosts.", examples=[["base20", "base21"]])]
+Frames = Annotated[int, Field(description="Bytes of Ethernet frames.")]
+
+
+@with_config(WHOLE)
+class ChoiceOut(TypedDict):
+    """What some senders do at a port."""
+
+    choice: Annotated[
+        Choice, Field(description="What keeps their start within the buffer; those with an agent are paced.")
+    ]
+    senders: Senders
+    needed_bytes: Frames
+    reason: Annotated[str, Field(description="Why, in one sentence.")]
+    offsets_us: Annotated[
+        list[int], Field(description="For stagger, when each starts after the first, microseconds; else empty.")
+    ]
+    nic_bps: Annotated[int | None, Field(description="For cap, the rate of each one's interface, bit/s; else null.")]
+
+
+@with_config(WHOLE)
+class BurstOut(TypedDict):
+    """What a switch's port needs when all that send through it start at one instant."""
+
+    link: Annotated[str, Field(description="The direction that leaves by the port.", examples=["ls1->ch1"])]
+    circuit: Annotated[str | None, Field(description="The circuit that it is; null on a site's own network.")]
+    senders: Senders
+    window_bytes: Annotated[int, Field(description="The windows of all, bytes of Ethernet frames.")]
+    unpaced_bytes: Annotated[int, Field(description="What the port needs if nobody is paced, bytes.")]
+    chosen_bytes: Annotated[int, Field(description="What it needs if they do as chosen, bytes.")]
+    buffer_bytes: Annotated[int, Field(description="What it holds, bytes.")]
+    fits: Annotated[bool, Field(description="Whether it holds what it needs as chosen.")]
+    choices: Annotated[list[ChoiceOut], Field(description="First those with an agent, then those without.")]

@@ -1,9 +1,8 @@
 """The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
-from controller.northbound.rest.network_shapes import HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.network_shapes import BurstOut, HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.rest.render_promises import connections
 from controller.northbound.rest.shapes import (
-    BurstOut,
     CircuitOut,
     HealthOut,
     LayersOut,

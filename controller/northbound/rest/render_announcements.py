@@ -46,6 +46,8 @@ def announcement(
         "late_s": None if known.finished_us is None else (known.finished_us - known.promised_us) / 1e6,
         "ended": shown_time(value.ended_us) if isinstance(value, EndedAnnouncement) else None,
         "lapses": shown_time(known.lapses_us),
+        "owner": known.owner or None,
+        "creator": known.creator or None,
         "carried": None if obstacles is None else not obstacles,
         "reasons": list(obstacles or ()),
     }

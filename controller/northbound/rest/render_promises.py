@@ -1,6 +1,7 @@
 """Promises as JSON: reservations, announcements, refusals, and what is free."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from controller.northbound.rest.shapes import (
     AvailabilityOut,
@@ -48,6 +49,8 @@ def reservation(value: Reservation, network: Network, obstacles: Obstacles) -> R
         "created": shown_time(value.created_us),
         "changed": shown_time(value.changed_us),
         "description": value.description,
+        "owner": value.owner or None,
+        "creator": value.creator or None,
         "carried": None if obstacles is None else not obstacles,
         "reasons": list(obstacles or ()),
     }
@@ -92,6 +95,7 @@ def refusal(value: Refused) -> dict[str, object]:
         "free_bps": max(0, value.free_bps) if capacity else None,
         "at": shown_time(value.at_us),
         "offers": [_offer(offer) for offer in value.offers],
+        "quota": None if value.beyond is None else asdict(value.beyond),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
+from controller.asker import present_asker
 from controller.errors import NotKnown, Outdated, Unconditional
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
@@ -18,10 +19,10 @@ from controller.northbound.rest.bodies import (
     RenewalIn,
     ReservationChange,
     ReservationIn,
-    ReservationQuery,
 )
 from controller.northbound.rest.conditional import IfNoneMatch, etag, highest_version, strong_tags
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
+from controller.northbound.rest.queries import ReservationQuery
 from controller.northbound.rest.shapes import AvailabilityOut, ReservationOut, ReservationPage
 from controller.plan.admission import Refused
 from controller.plan.ledger import Created
@@ -197,6 +198,5 @@ class Reservations:
 
 def _created(name: str, body: ReservationIn, key: str | None, now_us: int) -> Created:
     """Return what a new reservation is made of beside the request."""
-    if key is None:
-        return Created(name, now_us, hold_us=body.hold_s * 1_000_000)
-    return Created(name, now_us, key, body.fingerprint, body.hold_s * 1_000_000)
+    asked, hold_us = ("", "") if key is None else (key, body.fingerprint), body.hold_s * 1_000_000
+    return Created(name, now_us, *asked, hold_us, present_asker().who)

@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from controller.plan.admission import OfferKind
-from controller.plan.bursts import Choice
 from controller.plan.lifecycle import ReservationState
 from controller.plan.lines import LineState
+from controller.plan.quotas import Limit
 from controller.state.progress import Hindrance
 from topology.protocol import FlowClass
 
@@ -57,6 +57,13 @@ Carried = Annotated[
     bool | None,
     Field(description="Whether switches, queues and hosts are able to carry it at this moment; null if it is not due."),
 ]
+Owned = Annotated[
+    str | None,
+    Field(description="Who may change it: `group:NAME` or a principal; null for nobody.", examples=["group:lsst"]),
+]
+Creator = Annotated[
+    str | None, Field(description="Who has asked for it; null if that was not noted.", examples=["token:ana"])
+]
 Reasons = Annotated[
     list[str], Field(description="Why not, each with where.", examples=[["base20: its agent is not connected"]])
 ]
@@ -94,6 +101,8 @@ class ReservationOut(_Ends):
     created: Annotated[Time, Field(description="When it was held first.")]
     changed: Annotated[Time, Field(description="When it changed last.")]
     description: Annotated[str, Field(description="Its owner's words.")]
+    owner: Owned
+    creator: Creator
     carried: Carried
     reasons: Reasons
 
@@ -129,6 +138,17 @@ class OfferOut(_OfferClass):
     circuits: Annotated[list[str], Field(description="The circuits it would cross.", examples=[["chile-illinois"]])]
 
 
+@with_config(WHOLE)
+class BeyondOut(TypedDict):
+    """The quota that would be exceeded, in the unit of what is limited."""
+
+    owner: Annotated[str, Field(description="Whose quota.", examples=["group:lsst"])]
+    limit: Annotated[Limit, Field(description="What it limits.")]
+    quota: Annotated[int, Field(description="How much it is.")]
+    asked: Annotated[int, Field(description="How much more is asked.")]
+    left: Annotated[int, Field(description="How much more there may be; below 0 if the quota has become smaller.")]
+
+
 class Refusal(Problem):
     """The answer no, with the numbers. They are null where the reason is not one of capacity."""
 
@@ -139,6 +159,7 @@ class Refusal(Problem):
     free_bps: int | None = Field(description="What it has at that time, bit/s on the wire.")
     at: Time = Field(description="From when.")
     offers: list[OfferOut] = Field(description="What would be granted instead.")
+    quota: BeyondOut | None = Field(description="The quota that would be exceeded; null if none would.")
 
 
 _RateStepFrom = TypedDict("_RateStepFrom", {"from": Annotated[Time, Field(description="From then on.")]})
@@ -295,41 +316,6 @@ class ViewOut(TypedDict):
     layers: Annotated[dict[str, LayersOut], Field(description="By link, what each layer lets through now.")]
     violations: Annotated[list[str], Field(description="Where a layer lets through more than the next one.")]
     error: Annotated[str, Field(description="Why the last step failed; empty if it did not.")]
-
-
-Senders = Annotated[list[str], Field(description="The sending hosts.", examples=[["base20", "base21"]])]
-Frames = Annotated[int, Field(description="Bytes of Ethernet frames.")]
-
-
-@with_config(WHOLE)
-class ChoiceOut(TypedDict):
-    """What some senders do at a port."""
-
-    choice: Annotated[
-        Choice, Field(description="What keeps their start within the buffer; those with an agent are paced.")
-    ]
-    senders: Senders
-    needed_bytes: Frames
-    reason: Annotated[str, Field(description="Why, in one sentence.")]
-    offsets_us: Annotated[
-        list[int], Field(description="For stagger, when each starts after the first, microseconds; else empty.")
-    ]
-    nic_bps: Annotated[int | None, Field(description="For cap, the rate of each one's interface, bit/s; else null.")]
-
-
-@with_config(WHOLE)
-class BurstOut(TypedDict):
-    """What a switch's port needs when all that send through it start at one instant."""
-
-    link: Annotated[str, Field(description="The direction that leaves by the port.", examples=["ls1->ch1"])]
-    circuit: Annotated[str | None, Field(description="The circuit that it is; null on a site's own network.")]
-    senders: Senders
-    window_bytes: Annotated[int, Field(description="The windows of all, bytes of Ethernet frames.")]
-    unpaced_bytes: Annotated[int, Field(description="What the port needs if nobody is paced, bytes.")]
-    chosen_bytes: Annotated[int, Field(description="What it needs if they do as chosen, bytes.")]
-    buffer_bytes: Annotated[int, Field(description="What it holds, bytes.")]
-    fits: Annotated[bool, Field(description="Whether it holds what it needs as chosen.")]
-    choices: Annotated[list[ChoiceOut], Field(description="First those with an agent, then those without.")]
 
 
 @with_config(WHOLE)

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Response
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render
 from controller.northbound.rest.answers import add, answer
-from controller.northbound.rest.network_shapes import HostStateOut, SwitchOut, TopologyOut
-from controller.northbound.rest.shapes import BurstOut, CircuitOut, HealthOut, StepOut, ViewOut
+from controller.northbound.rest.network_shapes import BurstOut, HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.shapes import CircuitOut, HealthOut, StepOut, ViewOut
 
 
 def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:

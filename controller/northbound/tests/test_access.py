@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from controller.northbound import access
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
+from controller.northbound.rest.answers import OPERATION_IDS
 from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
 from controller.security.tokens import Role, Tokens, new_token
 from controller.tests.fakes import FakeSite
@@ -58,16 +59,16 @@ def test_each_role_reaches_its_operations_and_no_other(client, role):
     }
     every = {(method, path) for method, path in operations(client) if path != "/v1/events"}
     reads = {(method, path) for method, path in every if method == "GET"}
-    new = {("POST", "/v1/reservations"), ("POST", "/v1/announcements")}
+    promises = {(method, path) for method, path in every if path.startswith(("/v1/reservations", "/v1/announcements"))}
     reads -= {("GET", "/v1/changes")}
-    assert len(every) == 26
+    assert len(every) == len(OPERATION_IDS) - 1
     operates = every - {("GET", "/v1/changes")}
-    assert reached == {None: set(), Role.READ: reads, Role.RESERVE: reads | new, Role.OPERATE: operates}.get(
+    assert reached == {None: set(), Role.READ: reads, Role.RESERVE: reads | promises, Role.OPERATE: operates}.get(
         role, every
     )
 
 
-@pytest.mark.parametrize("role", [None, Role.READ, Role.RESERVE])
+@pytest.mark.parametrize("role", [None, Role.READ])
 def test_a_refusal_names_the_role_and_is_the_same_for_what_exists_and_what_does_not(client, role):
     held = client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}, headers=bearer(Role.OPERATE)).json()["id"]
     answers = [
@@ -77,12 +78,12 @@ def test_a_refusal_names_the_role_and_is_the_same_for_what_exists_and_what_does_
     ]
     assert {answer.status_code for answer in answers} == {401 if role is None else 403}
     assert len({answer.text for answer in answers}) == 1
-    assert answers[0].json()["needs"] == "operate"
+    assert answers[0].json()["needs"] == "reserve"
 
 
 @pytest.mark.parametrize("path", ["/v1/reservations/", "//v1/reservations", "/V1/reservations", "/v1/%72eservations/x"])
 def test_another_way_to_write_a_path_needs_no_lesser_role(client, path):
-    assert client.delete(path, headers=bearer(Role.RESERVE)).status_code == 403
+    assert client.delete(path, headers=bearer(Role.READ)).status_code == 403
     assert client.post(path, json=NIGHT, headers=bearer(Role.READ)).status_code == 403
     assert client.get(path).status_code == 401
 

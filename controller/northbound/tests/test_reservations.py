@@ -42,6 +42,8 @@ def test_a_hold_shows_all_that_was_asked_and_what_became_of_it(held):
         "created": "",
         "changed": "",
         "description": "",
+        "owner": "anybody",
+        "creator": "anybody",
         "carried": None,
         "reasons": [],
     }

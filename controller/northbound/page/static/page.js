@@ -2,7 +2,6 @@
 "use strict";
 
 const $ = (selector, within = document) => within.querySelector(selector);
-const MAY = new Set(document.body.dataset.may.split(" "));
 const MBIT = 1e6;
 
 // An element with text in it; whatever is answered goes in as text, never as markup.
@@ -152,9 +151,7 @@ async function ask(method, path, body, version) {
 // Reserve: the calendar is the form.
 
 function wanted(form) {
-  const body = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
-  if (!MAY.has("operate")) body.commit = true; // who may only reserve makes a promise at once
-  return body;
+  return Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
 }
 
 async function reserve(body) {
@@ -175,6 +172,7 @@ async function reserve(body) {
       line.append(" ", button);
     }
   }
+  sayLeft();
   const { rate: _rate, ...rest } = body;
   showOffers(got.said, (offered) => reserve({ ...rest, ...offered }));
 }
@@ -221,6 +219,22 @@ async function sayFree(form) {
   }
   const { paths } = await answer.json();
   free.textContent = paths.map((way) => `${way.circuits.join(", ")}: ${way.most_bps / MBIT} Mbit/s free all the time`).join("; ");
+}
+
+// What is left of the quotas of whoever looks; nothing is said where there is none.
+async function sayLeft() {
+  const answer = await fetch("/v1/whoami");
+  if (!answer.ok) return;
+  const said = [];
+  for (const { owner, left } of (await answer.json()).owners) {
+    const words = [];
+    if (typeof left?.rate_bps === "number") words.push(`${left.rate_bps / MBIT} Mbit/s`);
+    if (typeof left?.bytes === "number") words.push(`${left.bytes / 1e9} GB announced`);
+    if (typeof left?.entries === "number") words.push(`${left.entries} promises`);
+    if (typeof left?.ahead_s === "number") words.push(`${left.ahead_s / 86400} days ahead`);
+    if (words.length) said.push(`${owner} has left: ${words.join(", ")}`);
+  }
+  $("#left").textContent = said.join("; ");
 }
 
 const SNAP_MS = 15 * 60 * 1000;
@@ -287,7 +301,7 @@ if (screen) {
 const form = $("#reserve");
 if (form) {
   dragSpan(form);
-  $("button", form).textContent = MAY.has("operate") ? "Hold" : "Reserve";
+  sayLeft();
   form.addEventListener("change", () => sayFree(form));
   form.addEventListener("submit", (event) => { event.preventDefault(); reserve(wanted(form)); });
 }

@@ -128,7 +128,7 @@ def test_a_reservation_is_said_in_utc_and_in_the_site_s_time(site):
     reserved(site, "one", 10**6, START_US + HOUR_US, START_US + 2 * HOUR_US)
     said = parsed(calendars(site, CHILE)["north"].svg)["title"][0].text
     ends = "01 Jan 01:00 UTC (22:00 here) to 01 Jan 02:00 UTC (23:00 here)"
-    assert said == f"one, committed: 1 Mbit/s urgent, la-serena to champaign, {ends}"
+    assert said == f"one, committed: 1 Mbit/s urgent, la-serena to champaign, {ends}, of controller"
 
 
 def test_what_was_given_back_is_drawn_for_the_time_it_had(site):
@@ -146,7 +146,10 @@ def test_what_was_given_back_is_drawn_for_the_time_it_had(site):
 def test_an_announcement_is_a_mark_at_the_moment_that_was_promised(site):
     promise = site.announce(image())
     said = [title.text for row in calendars(site).values() for title in parsed(row.svg)["title"]]
-    assert len([text for text in said if text.startswith("announcement image, promised: promised for ")]) == 1
+    assert (
+        len([text for text in said if text.startswith("announcement image, of controller, promised: promised for ")])
+        == 1
+    )
     assert promise.promised_us < span(START_US).end_us
 
 

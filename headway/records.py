@@ -1,0 +1,97 @@
+"""Made from the API's description by contrib/api_client.py: what has ended, what was changed, who asks."""
+
+from typing import Any, Literal, TypedDict
+
+from headway.promises import AnnouncementOut, ReservationOut
+
+# A reservation or an announcement that has ended; the other is null.
+EndedOut = TypedDict(
+    "EndedOut",
+    {
+        "cursor": str,
+        "reservation": ReservationOut | None,
+        "announcement": AnnouncementOut | None,
+    },
+)
+
+# Some of what has ended, in the order in which that was saved.
+HistoryPage = TypedDict(
+    "HistoryPage",
+    {
+        "ended": list[EndedOut],
+        "next": str | None,
+    },
+)
+
+# What an owner may have; null for as much as there is.
+QuotaOut = TypedDict(
+    "QuotaOut",
+    {
+        "rate_bps": int | None,
+        "bytes": int | None,
+        "ahead_s": int | None,
+        "entries": int | None,
+    },
+)
+
+# A change of a reservation or an announcement.
+RememberedOut = TypedDict(
+    "RememberedOut",
+    {
+        "cursor": str,
+        "number": int,
+        "at": str,
+        "who": str,
+        "address": str,
+        "request_id": str,
+        "kind": str,
+        "id": str,
+        "old": dict[str, Any] | None,
+        "new": dict[str, Any],
+        "outcome": str,
+        "hash": str,
+    },
+)
+
+# Some changes, in the order in which they were saved.
+RememberedPage = TypedDict(
+    "RememberedPage",
+    {
+        "changes": list[RememberedOut],
+        "next": str | None,
+    },
+)
+
+Role = Literal["read", "reserve", "operate", "admin"]
+
+# What an owner has.
+UsedOut = TypedDict(
+    "UsedOut",
+    {
+        "rate_bps": int,
+        "bytes": int,
+        "entries": int,
+    },
+)
+
+# An owner in whose name one may ask.
+OwnerOut = TypedDict(
+    "OwnerOut",
+    {
+        "owner": str,
+        "quota": QuotaOut | None,
+        "used": UsedOut,
+        "left": QuotaOut | None,
+    },
+)
+
+# Who asks.
+WhoamiOut = TypedDict(
+    "WhoamiOut",
+    {
+        "name": str,
+        "role": Role,
+        "groups": list[str],
+        "owners": list[OwnerOut],
+    },
+)
