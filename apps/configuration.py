@@ -35,9 +35,10 @@ from controller.settings.webhooks import WebhookSection, WebhookSettings, webhoo
 from controller.site import Site
 from controller.southbound.ovsdb.settings import check_guarantees, servers
 from controller.store.settings import StoreSection, StoreSettings, store_settings
-from topology.network import Network, tagged
+from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 
 
 class _File(Section):

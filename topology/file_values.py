@@ -1,10 +1,12 @@
 """The values in a network's file: each read from what YAML made of it, within bounds, or refused with the cure."""
 
 import re
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import IPv4Network, IPv6Address, ip_address, ip_network
+from zlib import crc32
 
 from topology import units
-from topology.network import VLAN_VIDS
+from topology.addresses import Address, Prefix, prefix_of
+from topology.relinking import VLAN_VIDS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,14}", re.ASCII)  # Linux: IFNAMSIZ less its end
@@ -52,33 +54,69 @@ def dpid(found: object) -> int:
     return int(found, 16)
 
 
-def address(found: object) -> IPv4Address:
+def address(found: object) -> Address:
     """Return a host's address.
 
     Raises:
-        ValueError: it is not one IPv4 address that a host can have.
+        ValueError: it is not one address that a host can have.
     """
     text = _text(found, "an address")
-    if ":" in text:
-        raise ValueError(f"{text[:80]} is IPv6, which is not planned yet: write the host's IPv4 address")
     if "/" in text:
-        raise ValueError(f"{text[:80]} is a prefix; a host has one address for now: write it without the slash")
+        raise ValueError(f"{text[:80]} is a prefix: write `addresses: [{text[:80]}]`")
     try:
-        found_address = IPv4Address(text)
-    except AddressValueError as error:
-        raise ValueError(f'"{text[:80]}" is not an address, such as 192.0.2.10') from error
-    if found_address.is_multicast or found_address.is_unspecified or found_address.is_loopback:
-        raise ValueError(f"{text} is not an address that others can send to")
+        found_address = ip_address(text)
+    except ValueError as error:
+        raise ValueError(f'"{text[:80]}" is not an address, such as 192.0.2.10 or 2001:db8::10') from error
+    _check_reachable(prefix_of(found_address), text)
     return found_address
 
 
-def mac_of(ip: IPv4Address) -> str:
-    """Return the hardware address that a host has where the network is emulated: made of its address.
+def addresses(found: object) -> tuple[Address | Prefix, ...]:
+    """Return all that a host is reached by: addresses, and prefixes of a cluster that it stands for.
 
-    >>> mac_of(IPv4Address("10.20.20.100"))
+    Raises:
+        ValueError: it is no list of them, or nobody could send data there.
+    """
+    if not isinstance(found, list) or not found:
+        raise ValueError("must be a list, such as [192.0.2.10, 2001:db8::10]")
+    whole = tuple(_prefix(each) if isinstance(each, str) and "/" in each else address(each) for each in found)
+    if all(prefix_of(each).is_link_local for each in whole):
+        raise ValueError(f"{whole[0]} is a link-local address: add one that data can be sent to")
+    return whole
+
+
+def _prefix(found: object) -> Prefix:
+    text = _text(found, "a prefix")
+    try:
+        prefix = ip_network(text)
+    except ValueError as error:
+        try:
+            cure = f"has bits beyond its length: write {ip_network(text, strict=False)}"
+        except ValueError:
+            cure = "is not a prefix, such as 198.51.100.0/24 or 2001:db8:5::/48"
+        raise ValueError(f'"{text[:80]}" {cure}') from error
+    _check_reachable(prefix, text)
+    return prefix
+
+
+def _check_reachable(prefix: Prefix, text: str) -> None:
+    is_mapped = isinstance(prefix.network_address, IPv6Address) and prefix.network_address.ipv4_mapped
+    if prefix.is_multicast or prefix.is_unspecified or prefix.is_loopback or is_mapped:
+        raise ValueError(f"{text} is not an address that others can send to")
+    if prefix.is_link_local and prefix.num_addresses > 1:
+        raise ValueError(f"{text} is for link-local addresses: write the host's own, as `ip address` shows it")
+
+
+def mac_of(known: Address | Prefix) -> str:
+    """Return the hardware address that a host has where the network is emulated: made of its first address.
+
+    >>> mac_of(ip_address("10.20.20.100"))
     '02:00:0a:14:14:64'
     """
-    return ":".join(f"{byte:02x}" for byte in (2, 0, *ip.packed))
+    prefix = prefix_of(known)
+    packed = prefix.network_address.packed
+    made = (0, *packed) if isinstance(prefix, IPv4Network) else (6, *crc32(packed).to_bytes(4, "big"))
+    return ":".join(f"{byte:02x}" for byte in (2, *made))
 
 
 def rate_bps(found: object) -> int:

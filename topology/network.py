@@ -5,15 +5,15 @@ written down twice. A link has a direction; the trunk between two nodes is the p
 join the same two switches each is a :class:`Line` between them, so that a path says by its nodes which one it takes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 import networkx as nx
 
+from topology.addresses import Address, Prefix, families, prefix_of
 from topology.wire import Framing
 
 
@@ -24,14 +24,21 @@ class Host:
     Attributes:
         name: as in the agent's configuration.
         site: where it stands.
-        ip: its address on the data network.
+        ip: its address on the data network, or the prefix of the cluster that it stands for.
         mac: its hardware address there.
+        others: what else it is reached by, addresses as prefixes that hold one.
     """
 
     name: str
     site: str
-    ip: IPv4Address
+    ip: Address | Prefix
     mac: str
+    others: tuple[Prefix, ...] = ()
+
+    @property
+    def prefixes(self) -> tuple[Prefix, ...]:
+        """All its addresses, as prefixes."""
+        return prefix_of(self.ip), *self.others
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +215,23 @@ class Network:
     def framing_of(self, path: tuple[str, ...]) -> Framing:
         """Return how segments are wrapped at most along a path: with a tag if one of its links has one.
 
+        IPv6's have more around them; those between two hosts are not if one of the two has no such address.
+
         Raises:
             KeyError: two nodes of the path are not neighbours.
         """
         tagged = any(self.link(tail, head).vlan_vid is not None for tail, head in pairwise(path))
-        return self.framing if self.framing.vlan_tags == tagged else replace(self.framing, vlan_tags=int(tagged))
+        is_ipv6 = self.framing.is_ipv6 and all(
+            6 in families(self._by_name[end].prefixes) for end in (path[0], path[-1]) if end in self._by_name
+        )
+        if (self.framing.vlan_tags, self.framing.is_ipv6) == (tagged, is_ipv6):
+            return self.framing
+        return replace(self.framing, vlan_tags=int(tagged), is_ipv6=is_ipv6)
+
+    def framing_between(self, senders: Iterable[str], target: str) -> Framing:
+        """Return how the segments of some hosts to another are wrapped at most, by whatever way."""
+        is_ipv6 = any(self.framing_of((name,)).is_ipv6 for name in senders) and self.framing_of((target,)).is_ipv6
+        return replace(self.framing, is_ipv6=is_ipv6)
 
     def against(self, tail: str, head: str) -> Hop:
         """Return the hop that goes the other way between the same two ends: over a line, its other entrance.
@@ -349,44 +368,3 @@ class Network:
     def next_hop(self, switch: str, target: str) -> Link:
         """Return the link by which a switch sends on what is for ``target``."""
         return self.link(switch, self.path(switch, target)[1])
-
-
-VLAN_VIDS = range(1, 4095)  # IEEE 802.1Q: 0 is no VLAN, 4095 is reserved
-
-
-def tagged(network: Network, vlan_vids: Mapping[str, int]) -> Network:
-    """Return the network with some of its circuits handed over as VLANs, at both ends.
-
-    Args:
-        network: where.
-        vlan_vids: the VLAN of each such circuit by its name; the others stay as they are.
-
-    Raises:
-        ValueError: there is no such VLAN.
-    """
-    for name, vlan_vid in vlan_vids.items():
-        if vlan_vid not in VLAN_VIDS:
-            raise ValueError(f"{name}: VLAN {vlan_vid} is outside {VLAN_VIDS.start}..{VLAN_VIDS.stop - 1}")
-
-    def changed(_: Hop, link: Link) -> Link:
-        return replace(link, vlan_vid=vlan_vids.get(link.circuit or "", link.vlan_vid))
-
-    tags = int(any(changed(Hop(t, h), link).vlan_vid is not None for t, h, link in network.links()))
-    return relinked(network, replace(network.framing, vlan_tags=tags), changed)
-
-
-def relinked(network: Network, framing: Framing, changed: Callable[[Hop, Link], Link]) -> Network:
-    """Return a network with the same nodes and circuits whose links are others.
-
-    Args:
-        network: that.
-        framing: how its segments are wrapped.
-        changed: gives, for a hop and its link, the link that there is in its place.
-    """
-    nodes: tuple[Host | Switch | Line, ...] = tuple(network.graph.nodes[name]["node"] for name in network.graph)
-    new = Network(network.name, framing, nodes)
-    for tail, head, link in network.links():
-        new.graph.add_edge(tail, head, link=changed(Hop(tail, head), link))
-    for circuit in network.circuits:
-        new.add_circuit(circuit.name, (circuit.a_end, circuit.z_end))
-    return new

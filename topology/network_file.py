@@ -11,6 +11,7 @@ from typing import TypeVar
 import networkx as nx
 
 from topology import file_values as value
+from topology.addresses import Address, Prefix, families, prefix_of, shown
 from topology.network import Host, Line, Link, Network, Switch
 from topology.problems import Problems
 from topology.units import shown_rate
@@ -24,7 +25,6 @@ _LATER = {
     "switches": "a site has one switch at its edge for now: write `switch:`, and make each other switch a site",
     "prefixes": "a site that is not ours cannot be planned for yet: give it a switch and hosts",
     "interfaces": "a host has one interface for now: write its `address`, `port` and `rate`",
-    "addresses": "a host has one address for now: write `address:`",
 }
 
 
@@ -166,15 +166,28 @@ def _read_site(site: str, values: object, problems: Problems, found: _Found) -> 
 def _read_host(name: str, values: object, problems: Problems, where: tuple[str, str], found: _Found) -> None:
     keys = _Keys(values, problems)
     site, switch = where
-    address = keys.need("address", value.address, "192.0.2.10")
+    found_addresses = _read_addresses(keys, problems)
     rate_bps = keys.need("rate", value.rate_bps, "10 Gbit/s")
     link = _read_port(keys, rate_bps, 0, None)
     keys.close()
-    if address is not None and link is not None:
-        host = Host(name, site, address, value.mac_of(address))
+    if found_addresses and link is not None:
+        first, *others = found_addresses
+        host = Host(name, site, first, value.mac_of(first), tuple(map(prefix_of, others)))
         found.hosts.append((host, _Port(switch, link, problems), problems))
     else:
         found.is_whole = False
+
+
+def _read_addresses(keys: _Keys, problems: Problems) -> tuple[Address | Prefix, ...]:
+    """Return what a host is reached by, as `address` or `addresses` have it; nothing, and a problem, if they do not."""
+    nothing: tuple[Address | Prefix, ...] = ()
+    several = keys.take("addresses", value.addresses, nothing)
+    if several == nothing:
+        only = keys.need("address", value.address, "192.0.2.10")
+        return () if only is None else (only,)
+    if keys.take("address", value.address) is not None:
+        problems.at("address").add("stands beside `addresses`: write it there, first")
+    return several or ()
 
 
 def _read_port(keys: _Keys, rate_bps: int | None, delay_us: int | None, circuit: str | None) -> Link | None:
@@ -222,7 +235,7 @@ def _check(found: _Found, framing: Framing, problems: Problems) -> None:
     """Add a problem for whatever does not fit together in what was read."""
     ports = [port for _, port, _ in found.hosts] + [end for circuit in found.circuits for end in circuit.ends]
     _check_once(((s.dpid, at.at("dpid")) for s, at in found.switches.values()), "is another switch's too")
-    _check_once(((h.ip, at.at("address")) for h, _, at in found.hosts), "is another host's too")
+    _check_addresses(found)
     at_ports = [port for port in ports if port.switch]
     _check_once(
         (((p.switch, p.link.port_name), p.problems.at("port")) for p in at_ports),
@@ -249,6 +262,38 @@ def _check_once(keys: Iterable[tuple[Hashable, Problems]], what: str, *, shown: 
             where = ".".join(map(str, seen[key].steps))
             problems.add(f"{f'{key} ' if shown else ''}{what} ({where}): each needs its own")
         seen.setdefault(key, problems)
+
+
+def _check_addresses(found: _Found) -> None:
+    """Add a problem for each address that stands twice, and for a host that none of another site can send to."""
+    each = [(prefix, host, _at_addresses(host, at)) for host, _, at in found.hosts for prefix in host.prefixes]
+    each.sort(key=lambda one: (one[0].version, one[0].network_address, one[0].prefixlen))
+    widest = each[:1]
+    for prefix, host, at in each[1:]:
+        known, owner, where = widest[0]
+        if not known.overlaps(prefix):
+            widest = [(prefix, host, at)]
+            continue
+        whose = "another host's too" if owner is not host else "there twice"
+        first = ".".join(map(str, where.steps))
+        at.add(f"{shown(prefix)} is {whose} ({first}{'' if known == prefix else f': {known}'}): each needs its own")
+    if not found.is_whole:
+        return
+    known_at: dict[str, set[int]] = {}
+    for host, _, _ in found.hosts:
+        known_at.setdefault(host.site, set()).update(families(host.prefixes))
+    for host, _, at in found.hosts:
+        beyond = {version for site, versions in known_at.items() if site != host.site for version in versions}
+        if beyond and not families(host.prefixes) & beyond:
+            kind = min(families(host.prefixes))
+            _at_addresses(host, at).add(
+                f"all are IPv{kind}, and no host of another site has such: add one of IPv{min(beyond)}, or it there"
+            )
+
+
+def _at_addresses(host: Host, problems: Problems) -> Problems:
+    """Return where a host's addresses stand."""
+    return problems.at("addresses" if host.others or isinstance(host.ip, Prefix) else "address")
 
 
 def _check_names(found: _Found) -> None:
@@ -304,9 +349,10 @@ def _built(name: str, mtu_bytes: int, found: _Found) -> Network:
     beside = Counter(_pair(circuit) for circuit in found.circuits)
     lines = {circuit.name: Line(circuit.name) for circuit in found.circuits if beside[_pair(circuit)] > 1}
     tags = int(any(end.link.vlan_vid is not None for circuit in found.circuits for end in circuit.ends))
+    is_ipv6 = any(6 in families(host.prefixes) for host, _, _ in found.hosts)
     switches = (switch for switch, _ in found.switches.values())
     nodes: tuple[Host | Switch | Line, ...] = (*switches, *lines.values(), *(host for host, _, _ in found.hosts))
-    network = Network(name, Framing(mtu_bytes, tags), nodes)
+    network = Network(name, Framing(mtu_bytes, tags, is_ipv6), nodes)
     for host, port, _ in found.hosts:
         down = port.link
         up = Link(down.rate_bps, down.delay_us, down.buffer_bytes, 0, f"{host.name}-eth0")

@@ -4,7 +4,8 @@ from typing import Any
 
 import yaml
 
-from topology.network import Circuit, Link, Network
+from topology.addresses import Prefix, shown
+from topology.network import Circuit, Host, Link, Network
 from topology.network_file import PORT_BUFFER_US
 
 _PREFIXES = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3), ("", 1))
@@ -16,7 +17,7 @@ def section_of(network: Network) -> dict[str, Any]:
         switch.site: {
             "switch": {"name": switch.name, "dpid": f"{switch.dpid:016x}"},
             "hosts": {
-                host.name: {"address": str(host.ip)} | _port(network.link(switch.name, host.name))
+                host.name: _addresses(host) | _port(network.link(switch.name, host.name))
                 for host in network.hosts
                 if host.site == switch.site
             },
@@ -43,6 +44,13 @@ def _circuit(network: Network, circuit: Circuit) -> dict[str, Any]:
         said = {"rate": ends["a"].pop("rate"), **said}
         del ends["z"]["rate"]
     return {**said, **ends}
+
+
+def _addresses(host: Host) -> dict[str, Any]:
+    """Return what is said of a host's addresses: the only one if it has one, else all."""
+    if len(host.prefixes) == 1 and not isinstance(host.ip, Prefix):
+        return {"address": str(host.ip)}
+    return {"addresses": [str(host.ip), *map(shown, host.others)]}
 
 
 def _port(link: Link) -> dict[str, Any]:

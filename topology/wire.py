@@ -1,8 +1,9 @@
 """Wire arithmetic: what each layer of the path counts as a byte, and the window that fills a path.
 
 One full-sized TCP segment at MTU 1500 with timestamps is 1448 bytes of payload, 1500 of IP, 1514 of Ethernet
-frame and 1538 on the wire (frame check sequence, preamble and inter-packet gap), 1542 with a VLAN tag. A host paces
-payload, an OpenFlow meter and HTB count frames, a circuit is sold by the wire. This is the only place that converts.
+frame and 1538 on the wire (frame check sequence, preamble and inter-packet gap), 1542 with a VLAN tag; IPv6's header
+leaves 20 bytes less of payload. A host paces payload, an OpenFlow meter and HTB count frames, a circuit is sold by the
+wire. This is the only place that converts.
 
 Linux keeps a tag beside the packet until a device puts it on the wire, so meters and HTB count every frame without it;
 only the wire has it. All that was measured: ``mininet-tests/scenarios/layers/test_layers.py``.
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 IPV4_HEADER_BYTES = 20  # RFC 791, no options
+IPV6_HEADER_BYTES = 40  # RFC 8200 section 3, no extension headers
 TCP_HEADER_BYTES = 20  # RFC 9293
 TCP_TIMESTAMPS_BYTES = 12  # RFC 7323 section 3.2: 10 bytes and 2 of padding
 ETHERNET_HEADER_BYTES = 14  # IEEE 802.3: two addresses and the type
@@ -30,15 +32,18 @@ class Layer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How full-sized TCP/IPv4 segments are wrapped on a path.
+    """How full-sized TCP segments are wrapped on a path.
 
     Attributes:
         mtu_bytes: largest IP packet.
         vlan_tags: number of 802.1Q tags on each frame.
+        is_ipv6: whether they may be IPv6's, with 20 bytes less of payload; where two hosts have both families it is so,
+            for the plan has to hold whichever they use.
     """
 
     mtu_bytes: int = 1500
     vlan_tags: int = 0
+    is_ipv6: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an MTU that holds no payload.
@@ -52,7 +57,12 @@ class Framing:
     @property
     def mss_bytes(self) -> int:
         """Payload of a full segment, bytes; timestamps are taken as on."""
-        return self.mtu_bytes - IPV4_HEADER_BYTES - TCP_HEADER_BYTES - TCP_TIMESTAMPS_BYTES
+        return self.mtu_bytes - self.ip_header_bytes - TCP_HEADER_BYTES - TCP_TIMESTAMPS_BYTES
+
+    @property
+    def ip_header_bytes(self) -> int:
+        """What IP puts before each segment, bytes."""
+        return IPV6_HEADER_BYTES if self.is_ipv6 else IPV4_HEADER_BYTES
 
     def segment_bytes(self, layer: Layer) -> int:
         """Return the bytes that one full segment counts for at ``layer``.
@@ -61,6 +71,8 @@ class Framing:
         [1448, 1500, 1514, 1538]
         >>> [Framing(vlan_tags=1).segment_bytes(layer) for layer in Layer]
         [1448, 1500, 1514, 1542]
+        >>> [Framing(is_ipv6=True).segment_bytes(layer) for layer in Layer]
+        [1428, 1500, 1514, 1538]
         """
         if layer is Layer.PAYLOAD:
             return self.mss_bytes
@@ -108,7 +120,7 @@ def answers_ppm(framing: Framing) -> int:
     >>> answers_ppm(Framing())
     76724
     """
-    headers_bytes = IPV4_HEADER_BYTES + TCP_HEADER_BYTES + TCP_TIMESTAMPS_BYTES + TCP_SACK_BYTES
+    headers_bytes = framing.ip_header_bytes + TCP_HEADER_BYTES + TCP_TIMESTAMPS_BYTES + TCP_SACK_BYTES
     frame_bytes = headers_bytes + ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES * framing.vlan_tags
     return -(-(frame_bytes + ETHERNET_REST_BYTES) * PPM // framing.segment_bytes(Layer.WIRE))
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from topology.network import Hop, Link, Network, Switch, relinked
+from topology.network import Hop, Link, Network, Switch
+from topology.relinking import relinked
 
 NOWHERE = 0xF000  # Open vSwitch numbers ports from 1; from here on stand those that a switch does not show (yet)
 CLAIM_US = 30_000_000  # a switch that is turned away calls again within 8 s (Open vSwitch: max_backoff)

@@ -13,8 +13,9 @@ from controller.providers.secrets import secret_from
 from controller.providers.static import StaticProvider
 from controller.settings.sections import Duration, Instant, Rate, Section
 from topology import units
-from topology.network import VLAN_VIDS, Network
+from topology.network import Network
 from topology.problems import Problems
+from topology.relinking import VLAN_VIDS
 
 
 class _CapacitySection(Section):

@@ -13,10 +13,26 @@ _vlans = st.none() | st.integers(1, 4094)
 
 
 @st.composite
+def _addresses(draw: st.DrawFn, family: int, site: int, number: int) -> dict[str, Any]:
+    """What a host is reached by: one address of the family that all have, or the prefix of a cluster; and others."""
+    ipv4 = [f"10.{site}.0.{number + 1}", f"10.{site}.{128 + number}.0/24", f"172.16.{site}.{number + 1}"]
+    ipv6 = [
+        f"2001:db8:{site + 1:x}::{number + 1}",
+        f"2001:db8:{site + 1:x}:{number + 1}::/64",
+        f"fe80::{site + 1:x}:{number + 1}",
+    ]
+    own = ipv4 if family == 4 else ipv6
+    if draw(st.booleans()):
+        return {"address": own[0]}
+    others = draw(st.lists(st.sampled_from([*ipv4, *ipv6]), unique=True, max_size=4))
+    return {"addresses": draw(st.permutations(sorted({draw(st.sampled_from(own[:2])), *others})))}
+
+
+@st.composite
 def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
     """A network's file: every site has its own number of hosts, and a circuit to an earlier site; more join any two."""
     count = draw(st.integers(2, most_sites))
-    ports = [0] * count
+    ports, family = [0] * count, draw(st.sampled_from([4, 6]))
 
     def port(site: int, **more: object) -> dict[str, Any]:
         ports[site] += 1
@@ -30,7 +46,7 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
     sites: dict[str, Any] = {}
     for site in range(count):
         hosts = {
-            f"h{site}-{n}": {"address": f"10.{site}.0.{n + 1}", "rate": draw(_rates), **port(site)}
+            f"h{site}-{n}": {**draw(_addresses(family, site, n)), "rate": draw(_rates), **port(site)}
             for n in range(draw(st.integers(0 if site else 1, 3)))
         }
         sites[f"site-{site}"] = {"switch": {"name": f"s{site}", "dpid": f"{site + 1:016x}"}, "hosts": hosts}

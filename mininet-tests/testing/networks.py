@@ -4,9 +4,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from topology.network import Hop, Link, Network, relinked
+from topology.network import Hop, Link, Network
 from topology.network_file import network_of
 from topology.problems import Problems
+from topology.relinking import relinked
 from topology.yaml_text import read
 
 FOLDER = Path(__file__).resolve().parents[1] / "networks"

@@ -6,7 +6,8 @@ import networkx as nx
 import pytest
 
 from mininet_tests.testing.networks import FILES, asc_ring, chile_illinois, loaded
-from topology.network import Hop, UnknownNode, tagged
+from topology.network import Hop, UnknownNode
+from topology.relinking import tagged
 from topology.wire import Framing
 
 

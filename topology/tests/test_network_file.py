@@ -8,6 +8,7 @@ from hypothesis import given
 
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, chile_illinois, loaded
+from topology.addresses import shown
 from topology.network_file import network_of
 from topology.network_text import section_of, text_of
 from topology.problems import Problems
@@ -41,8 +42,8 @@ def test_any_network_comes_back_from_its_own_text_as_it_was(section):
 @given(sections())
 def test_any_network_has_all_that_its_file_says(section):
     network = network_in(section)
-    assert {h.name: (h.site, str(h.ip)) for h in network.hosts} == {
-        name: (site, host["address"])
+    assert {h.name: (h.site, list(map(shown, h.prefixes))) for h in network.hosts} == {
+        name: (site, host.get("addresses") or [host["address"]])
         for site, inside in section["sites"].items()
         for name, host in inside["hosts"].items()
     }
@@ -83,6 +84,12 @@ SECOND = {
 }
 
 
+def with_addresses(*addresses):
+    """The good file with a host that has other addresses."""
+    host = {key: value for key, value in GOOD["sites"]["la-serena"]["hosts"]["base20"].items() if key != "address"}
+    return with_change(*HOSTS, "base20", to=host | {"addresses": list(addresses)})
+
+
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
@@ -110,13 +117,33 @@ SECOND = {
         ),
         (
             with_change(*HOSTS, "base20", "address", to="fd00::1"),
-            "hosts.base20.address: fd00::1 is IPv6",
+            "base20.address: all are IPv6, and no host of another site has such: add one of IPv4, or it there",
         ),
+        (with_change(*HOSTS, "base20", "address", to="::1"), "hosts.base20.address: ::1 is not an address that others"),
+        (with_change(*HOSTS, "base20", "address", to="::ffff:10.0.0.1"), "::ffff:10.0.0.1 is not an address that"),
         (
             with_change(*HOSTS, "base20", "address", to="10.0.0.0/8"),
             "hosts.base20.address: 10.0.0.0/8 is",
         ),
-        (with_change(*HOSTS, "base20", "addresses", to=[]), "sites.la-serena.hosts.base20.addresses: a host has one"),
+        (
+            with_change(*HOSTS, "base20", "addresses", to=[]),
+            "la-serena.hosts.base20.addresses: must be a list, such as",
+        ),
+        (
+            with_change(*HOSTS, "base20", "addresses", to=["10.1.0.1"]),
+            "hosts.base20.address: stands beside `addresses`",
+        ),
+        (
+            with_addresses("10.1.0.1/16"),
+            'base20.addresses: "10.1.0.1/16" has bits beyond its length: write 10.1.0.0/16',
+        ),
+        (with_addresses("fe80::1"), "base20.addresses: fe80::1 is a link-local address: add one that data can be"),
+        (with_addresses("10.1.0.1", "fe80::/64"), "base20.addresses: fe80::/64 is for link-local addresses: write"),
+        (with_addresses("10.1.0.1", "10.1.0.0/24"), "base20.addresses: 10.1.0.1 is there twice"),
+        (
+            with_addresses("10.20.20.20", "10.20.20.64/26"),
+            "arch.address: 10.20.20.100 is another host's too (sites.la-serena.hosts.base20.addresses: 10.20.20.64/26)",
+        ),
         (with_change(*HOSTS, "base20", "rate", to=None), "sites.la-serena.hosts.base20: `rate` is missing"),
         (
             with_change(*HOSTS, "base20", "rate", to="99999999999999999999 Tbit/s"),

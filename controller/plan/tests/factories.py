@@ -13,10 +13,11 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.told_apart import told_apart
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import asc_ring, chile_illinois, chile_illinois_2
-from topology.network import Hop, Network, tagged
+from topology.network import Hop, Network
 from topology.network_file import network_of
 from topology.problems import Problems
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 
 GIGABIT = chile_illinois()
 RING = asc_ring()

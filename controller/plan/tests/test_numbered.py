@@ -11,9 +11,9 @@ from controller.plan.wiring import NOWHERE, SeenPort, is_carried, numbered, port
 from controller.southbound.openflow.desired import switch_state
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import chile_illinois
-from topology.network import relinked
 from topology.network_file import network_of
 from topology.problems import Problems
+from topology.relinking import relinked
 
 KNOWN = chile_illinois()
 NAMED = relinked(KNOWN, KNOWN.framing, lambda _, link: replace(link, port_no=0))

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
-from topology.network import Hop, Link, Network, Switch, relinked
+from topology.network import Hop, Link, Network, Switch
+from topology.relinking import relinked
 
 MOST_HOSTS = 12
 LONGEST_INTERFACE = 15  # of Linux, IFNAMSIZ without its end

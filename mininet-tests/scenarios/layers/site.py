@@ -43,8 +43,9 @@ from mininet_tests.site.topos import (
     switch_offloads,
 )
 from mininet_tests.testing.eventually import eventually
-from topology.network import Hop, Host, Link, Network, Switch, tagged
+from topology.network import Hop, Host, Link, Network, Switch
 from topology.protocol import Allocation, Allocations, FlowClass
+from topology.relinking import tagged
 from topology.wire import Framing
 
 LINE_BPS = 80_000_000  # what the circuit's line carries; what the plan may use of it is half

@@ -6,7 +6,7 @@ from typing import Any
 from mininet_tests.scenarios.ring.promises import PROMISES
 from mininet_tests.testing.aims import Aim, above, at_least, equal, none_of, within
 from mininet_tests.testing.networks import asc_ring
-from topology.network import tagged
+from topology.relinking import tagged
 from topology.wire import Layer, converted_bps
 
 PATH = ["albu10", "albu1", "losa1", "pop1", "pop10"]

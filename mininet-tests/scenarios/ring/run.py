@@ -25,8 +25,8 @@ from mininet_tests.site.topos import PacketModel, read_back
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import asc_ring
-from topology.network import tagged
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 
 RATE_BPS, DELAY_US = 100_000_000, 20_000
 SENDER, RECEIVER = "albu10", "pop10"  # the shorter way is by Los Alamos: two circuits

@@ -30,8 +30,8 @@ from controller.southbound.openflow.state import (
 from mininet_tests.site.userspace_switch import DPID, NEEDS_OVS, UserspaceSwitch, bridge_settings, connected_switch
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import asc_ring, chile_illinois_2
-from topology.network import tagged
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 
 pytestmark = NEEDS_OVS
 

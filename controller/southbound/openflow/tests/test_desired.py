@@ -18,8 +18,9 @@ from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import check_queues
 from mininet_tests.testing.networks import chile_illinois
-from topology.network import Hop, Host, Link, Network, Switch, tagged
+from topology.network import Hop, Host, Link, Network, Switch
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 from topology.wire import Framing
 
 NETWORK = chile_illinois()

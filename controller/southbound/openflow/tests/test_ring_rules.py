@@ -19,8 +19,9 @@ from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import check_queues
-from topology.network import Hop, Host, tagged
+from topology.network import Hop, Host
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 
 URGENT, BACKGROUND, UNPLANNED = FlowClass.URGENT, FlowClass.BACKGROUND, FlowClass.UNPLANNED
 STRANGER = "10.99.0.1"

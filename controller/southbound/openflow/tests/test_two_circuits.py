@@ -16,8 +16,8 @@ from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.state import Bucket, FailoverGroup, SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import LEAST_QUEUE_BPS, port_queues
-from topology.network import tagged
 from topology.protocol import FlowClass
+from topology.relinking import tagged
 
 CHILE, ILLINOIS = TWO.switches
 NORTH_PORT, SOUTH_PORT = 8, 9

@@ -1,0 +1,36 @@
+"""Addresses and prefixes of both families, and which of them two hosts can use with each other. Pure."""
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+Address = IPv4Address | IPv6Address
+Prefix = IPv4Network | IPv6Network
+
+
+def prefix_of(known: Address | Prefix) -> Prefix:
+    """Return an address as the prefix that holds it alone; a prefix as it is."""
+    return known if isinstance(known, IPv4Network | IPv6Network) else ip_network(known)
+
+
+def shown(known: Address | Prefix) -> str:
+    """Return an address, or a prefix, as people write it: one that holds a single address without its length.
+
+    >>> shown(ip_network("192.0.2.7/32")), shown(ip_network("2001:db8::/48"))
+    ('192.0.2.7', '2001:db8::/48')
+    """
+    prefix = prefix_of(known)
+    return str(prefix.network_address) if prefix.prefixlen == prefix.max_prefixlen else str(prefix)
+
+
+def families(prefixes: Iterable[Prefix]) -> frozenset[int]:
+    """Return the versions of IP, 4 or 6, that some prefixes are reached by from anywhere.
+
+    Link-local addresses (RFC 4291 section 2.5.6) do not count: nobody sends data to them.
+    """
+    return frozenset(prefix.version for prefix in prefixes if not prefix.is_link_local)
+
+
+def reached_from(sender: Iterable[Prefix], target: Iterable[Prefix]) -> tuple[Prefix, ...]:
+    """Return those of a target's prefixes that a sender can send data to: of the families that both have."""
+    of_sender = families(sender)
+    return tuple(prefix for prefix in target if prefix.version in of_sender and not prefix.is_link_local)
