@@ -3,7 +3,7 @@
 They are the switch's own: nothing of them is in the packet, so Open vSwitch's cached flows have no bit of them in their
 masks, and a rule that matches them alone may come and go without touching who is under way (decision 19). Read in
 hexadecimal, from the left: the target's number, the source's (5 digits each), the port by which it leaves (4), whether
-it has come by a circuit, its class.
+it has come by a circuit and whether it is IPv6's neighbour discovery, its class.
 """
 
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
@@ -11,7 +11,8 @@ from controller.southbound.openflow.state import Bits
 from topology.network import Network
 from topology.protocol import FlowClass
 
-_CLASS, _CIRCUIT, _PORT, _SOURCE, _TARGET = (0, 0xF), (4, 0x1), (8, 0xFFFF), (24, 0xF_FFFF), (44, 0xF_FFFF)
+_CLASS, _CIRCUIT, _SEEKS, _PORT = (0, 0xF), (4, 0x1), (5, 0x1), (8, 0xFFFF)
+_SOURCE, _TARGET = (24, 0xF_FFFF), (44, 0xF_FFFF)
 HERE, CIRCUIT = 0, 1  # where a packet has come from: the site itself, or another edge, which has policed it
 
 
@@ -28,6 +29,11 @@ def of_class(flow_class: FlowClass) -> Bits:
 def came_by(where: int) -> Bits:
     """Return the bit that says whether a packet has come by a circuit."""
     return _bits(_CIRCUIT, where)
+
+
+def seeks() -> Bits:
+    """Return the bit that says that a packet asks for a neighbour's hardware address, or answers (RFC 4861)."""
+    return _bits(_SEEKS, 1)
 
 
 def leaves_by(port_no: int) -> Bits:

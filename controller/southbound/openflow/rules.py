@@ -10,8 +10,8 @@ planned is unplanned. The answers of a planned flow ride in its class.
 
 A packet is a host's only if it comes from the port that the host hangs on; whoever else uses its address is a stranger.
 Each lane has a meter of its own in ``flow``, before its class's in ``leave``, so that a host which sends more than its
-allocation harms nobody else in its class. ARP between two hosts shares their meter and their queue; in a known host's
-name it passes only from where the host is, or one packet would lead the host's traffic astray.
+allocation harms nobody else in its class. ARP between two hosts, and IPv6's neighbour discovery, share their meter and
+their queue; in a known host's name they pass only from where the host is, or one packet would lead its traffic astray.
 
 Only ``flow`` has rules that come and go with the plan, and those look at nothing but the metadata, and at the code
 point, at which every packet to a circuit is looked at. So Open vSwitch's cached flow of two hosts has the same mask
@@ -35,22 +35,31 @@ from controller.plan.paths import default_path
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow import metadata
+from controller.southbound.openflow.addressing import (
+    ARP,
+    Fields,
+    ip_types,
+    marked,
+    named_by,
+    seeking,
+    sent_by,
+    sent_to,
+)
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
 from controller.southbound.openflow.lanes import Lane, Ways, is_local, lane_ways, remote_hosts, stands_for
-from controller.southbound.openflow.state import Bits, MatchValue, Rule, cookie, match
-from topology.network import Hop, Host, Network, Switch
+from controller.southbound.openflow.state import Bits, Rule, cookie, match
+from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
 
 ARRIVE_TABLE, SOURCE_TABLE, TARGET_TABLE, FLOW_TABLE, LEAVE_TABLE = range(5)
 TAGGED_PRIORITY, WRONG_TAG_PRIORITY = 460, 450
-KNOWN_PRIORITY, NAMED_PRIORITY = 400, 350  # a host where it is, and who else uses its name
+KNOWN_PRIORITY = 400
+OWN_NAME_PRIORITY, NAMED_PRIORITY = 420, 410  # who names a host's address where it is, and who else does
+SEEKING_PRIORITY = 410  # neighbour discovery, which may be for the host's own address like any IPv6 packet
 MARKED_LANE_PRIORITY, LANE_PRIORITY, CLASS_PRIORITY = 500, 400, 200
 ANYBODY_PRIORITY = 100
 _TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
-_IP, _ARP = 0x0800, 0x0806
 _COOKIE = cookie(1)
-
-Fields = dict[str, MatchValue]
 
 
 def switch_rules(
@@ -108,7 +117,7 @@ def _arrive(network: Network, switch: Switch) -> Iterator[Rule]:
         yield _ends(ARRIVE_TABLE, WRONG_TAG_PRIORITY, port)
     if any(link.vlan_vid is not None for link in links):
         yield _ends(ARRIVE_TABLE, WRONG_TAG_PRIORITY, {"vlan_vid": (_TAG_PRESENT, _TAG_PRESENT)})
-    for ether_type in (_IP, _ARP):
+    for ether_type in (*ip_types(network), ARP):
         yield _goes_on(ARRIVE_TABLE, ANYBODY_PRIORITY, {"eth_type": ether_type})
 
 
@@ -120,19 +129,20 @@ def _source(network: Network, switch: Switch) -> Iterator[Rule]:
     numbers = metadata.host_numbers(network)
     here, by_circuit = (metadata.joined(metadata.came_by(where)) for where in (metadata.HERE, metadata.CIRCUIT))
     is_crossed = len({network.against(switch.name, head).tail for head, _ in circuit_ports(network, switch.name)}) > 1
-    for host in network.hosts:
+    for host, prefix in ((known, prefix) for known in network.hosts for prefix in known.prefixes):
         its_number = metadata.joined(metadata.source(numbers[host.name]))
-        named: Fields = {"eth_type": _ARP, "arp_spa": str(host.ip)}
-        sent: Fields = {"eth_type": _IP, "ipv4_src": str(host.ip)}
         if is_local(network, switch, host.name):
             port: Fields = {"in_port": network.link(switch.name, host.name).port_no}
-            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent | port, its_number)
-            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, named | port, its_number)
-            yield _ends(SOURCE_TABLE, NAMED_PRIORITY, named)
+            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent_by(prefix) | port, its_number)
+            for named in named_by(prefix):
+                yield _goes_on(SOURCE_TABLE, OWN_NAME_PRIORITY, named | port, its_number)
+                yield _ends(SOURCE_TABLE, NAMED_PRIORITY, named)
             continue
-        yield _ends(SOURCE_TABLE, NAMED_PRIORITY, named | {"metadata": here})
+        for named in named_by(prefix):
+            yield _ends(SOURCE_TABLE, NAMED_PRIORITY, named | {"metadata": here})
         if is_crossed:
-            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent | {"metadata": by_circuit}, its_number)
+            sent = sent_by(prefix) | {"metadata": by_circuit}
+            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent, its_number)
     yield _goes_on(SOURCE_TABLE, ANYBODY_PRIORITY, {})
 
 
@@ -145,16 +155,21 @@ def _target(network: Network, switch: Switch, down: frozenset[str]) -> Iterator[
     for host in network.hosts:
         head = default_path(network, switch.name, host.name, down)[1]
         port_no = network.link(switch.name, head).port_no
-        towards = metadata.joined(metadata.target(numbers[host.name]), metadata.leaves_by(port_no))
-        for fields in _addressed_to(host):
-            if is_local(network, switch, host.name):
-                yield Rule(TARGET_TABLE, KNOWN_PRIORITY, match(fields), _COOKIE, output_port=port_no)
-            else:
-                yield _goes_on(TARGET_TABLE, KNOWN_PRIORITY, fields, towards)
+        towards = metadata.target(numbers[host.name]), metadata.leaves_by(port_no)
+        is_here = is_local(network, switch, host.name)
+        for prefix in host.prefixes:
+            for fields in sent_to(prefix):
+                yield _passed_to(is_here, KNOWN_PRIORITY, fields, metadata.joined(*towards), port_no)
+            for fields in seeking(prefix):
+                bits = metadata.joined(*towards, metadata.seeks())
+                yield _passed_to(is_here, SEEKING_PRIORITY, fields, bits, port_no)
 
 
-def _addressed_to(host: Host) -> tuple[Fields, Fields]:
-    return {"eth_type": _IP, "ipv4_dst": str(host.ip)}, {"eth_type": _ARP, "arp_tpa": str(host.ip)}
+def _passed_to(is_here: bool, priority: int, fields: Fields, towards: Bits, port_no: int) -> Rule:
+    """Return the rule that sends packets out to a host of the site, or on to the next table if it is beyond."""
+    if is_here:
+        return Rule(TARGET_TABLE, priority, match(fields), _COOKIE, output_port=port_no)
+    return _goes_on(TARGET_TABLE, priority, fields, towards)
 
 
 # ---- what is planned ----
@@ -169,16 +184,18 @@ def _flow(network: Network, known: Collection[Lane], policy: Policy) -> Iterator
     numbers = metadata.host_numbers(network)
     for (near, far), members in groupby(known, key=lambda lane: (lane.near.name, lane.far.name)):
         of_pair = list(members)
-        ends = metadata.joined(
-            metadata.came_by(metadata.HERE), metadata.source(numbers[near]), metadata.target(numbers[far])
-        )
+        ends = metadata.came_by(metadata.HERE), metadata.source(numbers[near]), metadata.target(numbers[far])
+        both: Fields = {"metadata": metadata.joined(*ends)}
         for lane in of_pair:
-            marked: Fields = {} if lane.mark is None else {"eth_type": _IP, "ip_dscp": lane.mark}
             priority = LANE_PRIORITY if lane.mark is None else MARKED_LANE_PRIORITY
-            yield _carried(network, priority, {"metadata": ends} | marked, lane)
+            for fields in ({},) if lane.mark is None else marked(network, lane.mark):
+                yield _carried(network, priority, both | fields, lane)
         for_both = stands_for(of_pair, policy)
         if for_both.mark is not None:
-            yield _carried(network, LANE_PRIORITY, {"metadata": ends, "eth_type": _ARP}, for_both)
+            yield _carried(network, LANE_PRIORITY, both | {"eth_type": ARP}, for_both)
+        if for_both.mark is not None and len(ip_types(network)) > 1:
+            sought: Fields = {"metadata": metadata.joined(*ends, metadata.seeks())}
+            yield _carried(network, LANE_PRIORITY, sought, for_both)
     yield _goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(metadata.of_class(FlowClass.UNPLANNED)))
 
 
@@ -196,11 +213,12 @@ def _crossing(network: Network, switch: Switch, ways: Ways, policy: Policy, down
     numbers = metadata.host_numbers(network)
     by_circuit = metadata.came_by(metadata.CIRCUIT)
     for flow_class in QUEUE_ID:
-        marked: Fields = {"metadata": metadata.joined(by_circuit), "eth_type": _IP}
-        marked["ip_dscp"] = policy.classes[flow_class].dscp
-        if flow_class is not FlowClass.UNPLANNED:
-            yield _goes_on(FLOW_TABLE, CLASS_PRIORITY, marked, metadata.joined(metadata.of_class(flow_class)))
-    led: dict[tuple[str, str, FlowClass], Rule] = {}
+        if flow_class is FlowClass.UNPLANNED:
+            continue
+        for fields in marked(network, policy.classes[flow_class].dscp):
+            crosses = fields | {"metadata": metadata.joined(by_circuit)}
+            yield _goes_on(FLOW_TABLE, CLASS_PRIORITY, crosses, metadata.joined(metadata.of_class(flow_class)))
+    led: dict[tuple[str, str, FlowClass], list[Rule]] = {}
     for (source, target, _), (flow_class, path) in ways.items():
         if switch.name not in path[2:-2] or path == default_path(network, source, target, down):
             continue
@@ -208,9 +226,11 @@ def _crossing(network: Network, switch: Switch, ways: Ways, policy: Policy, down
         here = path.index(switch.name)
         port_no = network.link(switch.name, path[here + 1]).port_no
         way = metadata.joined(metadata.of_class(flow_class), metadata.leaves_by(port_no))
-        marked = {"metadata": ends, "eth_type": _IP, "ip_dscp": policy.classes[flow_class].dscp}
-        led.setdefault((source, target, flow_class), _goes_on(FLOW_TABLE, LANE_PRIORITY, marked, way))
-    yield from led.values()
+        of_class = marked(network, policy.classes[flow_class].dscp)
+        rules = [_goes_on(FLOW_TABLE, LANE_PRIORITY, fields | {"metadata": ends}, way) for fields in of_class]
+        led.setdefault((source, target, flow_class), rules)
+    for rules in led.values():
+        yield from rules
 
 
 # ---- by a circuit ----
@@ -227,12 +247,12 @@ def _leave(network: Network, switch: Switch, policy: Policy, heads: Collection[s
             meter, dscp = meter_id(network, hop, flow_class), policy.classes[flow_class].dscp
             for where in (metadata.HERE, metadata.CIRCUIT):
                 bits = metadata.joined(metadata.came_by(where), *way)
-                for ether_type in (_IP, _ARP):
+                for ether_type in (*ip_types(network), ARP):
                     fields = match({"metadata": bits, "eth_type": ether_type})
                     rule = Rule(LEAVE_TABLE, KNOWN_PRIORITY, fields, _COOKIE, queue_id=queue_id)
                     if where == metadata.HERE:
-                        rule = replace(rule, meter_id=meter, dscp=dscp if ether_type == _IP else None)
-                    yield _sends(network, hop, rule, protected=ether_type == _ARP or flow_class in policy.protected)
+                        rule = replace(rule, meter_id=meter, dscp=None if ether_type == ARP else dscp)
+                    yield _sends(network, hop, rule, protected=ether_type == ARP or flow_class in policy.protected)
 
 
 def _sends(network: Network, hop: Hop, rule: Rule, *, protected: bool) -> Rule:

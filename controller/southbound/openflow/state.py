@@ -7,7 +7,7 @@ What is ours: rules whose cookie starts with ``COOKIE_OURS``, meters numbered in
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
 
 from controller.southbound.errors import NotExpressible, NotSettable
 
@@ -23,6 +23,7 @@ RuleKey = tuple[int, int, Match]
 
 _UINT32_MAX = 2**32 - 1  # rate and burst of ofp_meter_band_drop
 _IPV4_FIELDS = ("ipv4_src", "ipv4_dst", "arp_spa", "arp_tpa")
+_IPV6_FIELDS = ("ipv6_src", "ipv6_dst", "ipv6_nd_target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,24 +169,41 @@ def match(fields: Mapping[str, MatchValue]) -> Match:
 
     >>> match({"ipv4_dst": "10.1.0.0/16", "eth_type": 0x0800, "ipv4_src": "10.2.0.1/32"})
     (('eth_type', 2048), ('ipv4_dst', ('10.1.0.0', '255.255.0.0')), ('ipv4_src', '10.2.0.1'))
+    >>> match({"ipv6_dst": "2001:db8:0::/48"})
+    (('ipv6_dst', ('2001:db8::', 'ffff:ffff:ffff::')),)
 
     Args:
-        fields: OXM names and values as os-ken spells them; IPv4 fields may be written ``address/length``.
+        fields: OXM names and values as os-ken spells them; IP addresses may be written ``address/length``.
 
     Raises:
         ValueError: not a network, or bits set outside its mask, which a switch would drop without a word.
     """
     pairs: list[tuple[str, MatchValue]] = []
     for name, value in fields.items():
-        if name not in _IPV4_FIELDS:
+        if name not in (*_IPV4_FIELDS, *_IPV6_FIELDS):
             pairs.append((name, value))
             continue
-        network = IPv4Network("/".join(map(str, value)) if isinstance(value, tuple) else str(value))
-        if network.prefixlen == 32:
+        network = _ipv6(value) if name in _IPV6_FIELDS else IPv4Network("/".join(_parts(value)))
+        if network.prefixlen == network.max_prefixlen:
             pairs.append((name, str(network.network_address)))
         elif network.prefixlen:  # a mask of no bits is no condition; the switch does not show it
             pairs.append((name, (str(network.network_address), str(network.netmask))))
     return tuple(sorted(pairs))
+
+
+def _ipv6(value: MatchValue) -> IPv6Network:
+    """Return an IPv6 prefix whose mask may be written as a length or, as switches do, as an address."""
+    address, *mask = _parts(value)
+    if not mask or mask[0].isdecimal():
+        return IPv6Network("/".join((address, *mask)))
+    ones = 128 - (~int(IPv6Address(mask[0])) & 2**128 - 1).bit_length()
+    if int(IPv6Network((0, ones)).netmask) != int(IPv6Address(mask[0])):
+        raise ValueError(f"{mask[0]} is not the mask of a prefix")
+    return IPv6Network((address, ones))
+
+
+def _parts(value: MatchValue) -> list[str]:
+    return list(map(str, value)) if isinstance(value, tuple) else str(value).split("/")
 
 
 def drop_meter(meter_id: int, cir_bps: int, cbs_bits: int) -> DropMeter:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from controller.southbound.openflow.messages import (
     Barrier,
@@ -194,4 +194,6 @@ def _agrees(actual: int | str, wanted: MatchValue) -> bool:
     value, mask = wanted
     if isinstance(value, int) and isinstance(mask, int):
         return isinstance(actual, int) and actual & mask == value
-    return IPv4Address(actual) in IPv4Network(f"{value}/{mask}")
+    address = ip_address(actual)
+    bits = int(IPv6Address(mask)).bit_count() if address.version == 6 else mask
+    return address in ip_network(f"{value}/{bits}")

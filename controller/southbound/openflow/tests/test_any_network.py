@@ -24,7 +24,7 @@ from topology.network import Hop
 from topology.problems import Problems
 from topology.protocol import FlowClass
 
-IP = 0x0800
+IP, IPV6 = 0x0800, 0x86DD
 POLICY = replace(  # on a circuit of 10 Mbit/s too each class has what a queue must be given
     DEFAULT_POLICY,
     classes=DEFAULT_POLICY.classes
@@ -45,6 +45,15 @@ def shown(network):
     return network
 
 
+def packets(network, flow):
+    """A packet of a flow from each address of its sender to each of its receiver: data, of either family."""
+    for source in network.host(flow.host).prefixes:
+        for target in network.host(flow.target).prefixes:
+            if source.version == target.version:
+                ends = {f"ipv{source.version}_src": str(source[0]), f"ipv{source.version}_dst": str(target[-1])}
+                yield {"eth_type": IP if source.version == 4 else IPV6, "ip_dscp": flow.mark or 0, **ends}
+
+
 class PlannedSwitches:
     """All switches of a network under a plan."""
 
@@ -63,11 +72,9 @@ class PlannedSwitches:
         """What a meter of a switch lets through."""
         return 1000 * self.fakes[switch].meters[number].rate_kbps
 
-    def sent(self, source, target, dscp):
+    def sent(self, source, target, kind):
         """The circuit links that a packet crosses, with the meters and the queue of each; it must arrive."""
-        ip = {host.name: str(host.ip) for host in self.network.hosts}
-        switch = self.network.path(source, target)[1]
-        fields = {"eth_type": IP, "ipv4_src": ip[source], "ipv4_dst": ip[target], "ip_dscp": dscp}
+        switch, fields = self.network.path(source, target)[1], kind
         tag, in_port, crossed = {}, self.network.link(switch, source).port_no, []
         for _ in self.network.switches:
             fate = self.fakes[switch].fate({**fields, **tag, "in_port": in_port})
@@ -100,7 +107,9 @@ def test_what_is_planned_goes_its_way_under_its_own_meter_and_its_classs_in_its_
     circuits = {Hop(tail, head) for tail, head, _ in switches.network.circuit_links}
     for entry in switches.plan.entries:
         flow = entry.flow
-        crossed = switches.sent(flow.host, flow.target, flow.mark or 0)
+        kinds = packets(switches.network, flow)
+        crossed, *same = (switches.sent(flow.host, flow.target, kind) for kind in kinds)
+        assert all(one == crossed for one in same), "another address of the two goes another way"
         assert [hop for hop, _, _ in crossed] == [hop for hop in flow.links if hop in circuits]
         assert {queue_id for _, _, queue_id in crossed} == {QUEUE_ID[flow.flow_class]}
         (first, meters, _), *others = crossed
