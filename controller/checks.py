@@ -10,7 +10,7 @@ from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import MAX_TIME_US, Constraints
-from controller.site import Site, flow_between
+from controller.site import Site, check_families, flow_between
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 
@@ -115,7 +115,7 @@ def check_ends(network: Network, a_end: str, z_end: str) -> None:
 
     Raises:
         NotKnown: one is neither a host nor a site.
-        NotAllowed: they are the same place.
+        NotAllowed: they are the same place, or two hosts without a family of addresses in common.
     """
     try:
         nodes = [node_of(network, a_end), node_of(network, z_end)]
@@ -123,6 +123,8 @@ def check_ends(network: Network, a_end: str, z_end: str) -> None:
         raise NotKnown("host or site", error.name, (*network.sites, *error.known)) from error
     if nodes[0] == nodes[1]:
         raise NotAllowed("to", f"{a_end} and {z_end} are the same place")
+    if {a_end, z_end} <= network.host_names:
+        check_families(network.host(a_end), network.host(z_end))
 
 
 def _check_constraints(network: Network, constraints: Constraints) -> None:

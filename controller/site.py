@@ -14,7 +14,8 @@ from controller.plan.lines import RETURN_AFTER_US
 from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period
-from topology.network import Hop, Network, UnknownNode
+from topology.addresses import families, reached_from
+from topology.network import Hop, Host, Network, UnknownNode
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
 
@@ -68,12 +69,23 @@ class Site:
         return RECEIVE_WINDOW_BDPS * payload_bps * self.network.longest_rtt_us() // 8_000_000
 
 
+def check_families(source: Host, target: Host) -> None:
+    """Refuse two hosts of which one has IPv4 addresses alone, the other IPv6's.
+
+    Raises:
+        NotAllowed: they are.
+    """
+    if not reached_from(source.prefixes, target.prefixes):
+        kinds = " and ".join(f"{h.name} has IPv{min(families(h.prefixes), default=4)} alone" for h in (source, target))
+        raise NotAllowed("to", f"{kinds}: nothing can be sent from one to the other")
+
+
 def flow_between(network: Network, name: FlowId, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
     """Return a flow from one host to another, across a circuit.
 
     Raises:
         NotKnown: one of them is not in the network.
-        NotAllowed: the path between them crosses no circuit.
+        NotAllowed: the path between them crosses no circuit, or no packet of one family goes from one to the other.
     """
     try:
         source, target = (network.host(end) for end in ends)
@@ -82,4 +94,5 @@ def flow_between(network: Network, name: FlowId, flow_class: FlowClass, ends: tu
     path = network.path(source.name, target.name)
     if not any(network.link(tail, head).circuit for tail, head in pairwise(path)):
         raise NotAllowed("to", f"{source.name} and {target.name} are not joined by a circuit")
+    check_families(source, target)
     return flow_on(network, name, flow_class, path)

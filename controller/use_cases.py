@@ -235,7 +235,7 @@ class UseCases:
                 asked.flow_class,
                 asked.size_bytes,
                 asked.deadline_us,
-                state.site.network.framing,
+                state.site.network.framing_between(asked.senders, asked.target),
                 asked.selector,
                 asked.key,
                 asked.fingerprint,

@@ -9,11 +9,12 @@ every ``PING_S``; an end that has heard nothing for ``SILENT_S`` takes the other
 """
 
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
+
+from topology.addresses import Prefix
 
 ATTACH_PATH = "/headway/agents"
 PING_S = 5.0
@@ -53,6 +54,7 @@ class Allocation:
             and anew after a flight that ended with it sent.
         circuits: the names of those that its packets cross, of the way before and of the next while they are led to
             another. When they change the host does not wait for the answers to what is in flight.
+        also: the destination's other prefixes; what goes to any of them shares the rate.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.
@@ -60,7 +62,7 @@ class Allocation:
 
     name: str
     flow_class: FlowClass
-    dest: IPv4Network | IPv6Network
+    dest: Prefix
     rate_bps: Annotated[int, Field(gt=0)]
     window_segments: Annotated[int, Field(gt=0)]
     dest_port: Annotated[int, Field(ge=0, le=65535)] = 0
@@ -70,6 +72,7 @@ class Allocation:
     standby_bps: Annotated[int, Field(gt=0)] | None = None
     size_bytes: Annotated[int, Field(ge=0)] = 0
     circuits: tuple[str, ...] = ()
+    also: tuple[Prefix, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a standby above the rate."""

@@ -1,18 +1,25 @@
 """Flows along their paths. Pure."""
 
 from dataclasses import replace
-from ipaddress import IPv4Network
 
 from controller.plan.keys import FlowId
 from controller.plan.plan import Flow
+from topology.addresses import reached_from
 from topology.network import Network
 from topology.protocol import FlowClass
 
 
 def flow_on(network: Network, name: FlowId, flow_class: FlowClass, path: tuple[str, ...]) -> Flow:
-    """Return the flow of a class along a path from host to host."""
-    target = network.host(path[-1])
-    return Flow(name, flow_class, path[0], target.name, IPv4Network(target.ip), path)
+    """Return the flow of a class along a path from host to host.
+
+    Raises:
+        ValueError: the two have no family of addresses in common.
+    """
+    source, target = network.host(path[0]), network.host(path[-1])
+    dests = reached_from(source.prefixes, target.prefixes)
+    if not dests:
+        raise ValueError(f"{source.name} and {target.name} have no family of addresses in common")
+    return Flow(name, flow_class, source.name, target.name, dests[0], path, also=dests[1:])
 
 
 def standing_by(flow: Flow) -> Flow:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from ipaddress import IPv4Network
 from typing import NamedTuple
 
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
 from controller.plan.shares import class_shares, max_min
+from topology.addresses import Prefix
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer, converted_bps
@@ -62,6 +62,7 @@ class Flow:
         size_bytes: the payload it has announced; 0 if nobody knows.
         selector: which of the pair's connections it is for.
         mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
+        also: the receiver's other addresses, of the families that the sender has too.
         is_away: its host is absent; it keeps a standby rate, and its class what nobody else wants.
         carries: what it stands for, itself included, where several promises are for the same connections; empty for
             itself alone.
@@ -71,7 +72,7 @@ class Flow:
     flow_class: FlowClass
     host: str
     target: str
-    dest: IPv4Network
+    dest: Prefix
     path: tuple[str, ...]
     wanted_bps: int | None = None
     floor_bps: int = 0
@@ -81,6 +82,7 @@ class Flow:
     mark: int | None = None
     carries: tuple[Carried, ...] = ()
     is_away: bool = False
+    also: tuple[Prefix, ...] = ()
 
     @property
     def links(self) -> tuple[Hop, ...]:
@@ -368,7 +370,7 @@ def divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fram
 
 def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry:
     """Return the allocation that fills ``frame_bps`` of a meter, with the window its rate needs."""
-    framing = network.framing
+    framing = network.framing_of(flow.path)
     payload_bps = converted_bps(frame_bps, Layer.FRAME, Layer.PAYLOAD, framing)
     rtt_us = network.path_rtt_us(flow.path)
     window_segments = policy.window_segments(max(1, payload_bps), rtt_us, framing.mss_bytes)

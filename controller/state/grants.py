@@ -1,7 +1,5 @@
 """What a host is granted, as the message it is sent. Pure."""
 
-from ipaddress import IPv4Network, ip_address
-
 from controller.plan.keys import FlowId
 from controller.plan.paths import candidates, circuits
 from controller.plan.plan import Entry, Flow, Plan, Selector, Standby
@@ -39,8 +37,9 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
     planned = next((e for e in desired.of_host(host) if e.flow.name == held.name), None)
     if planned is not None and _allocation(site, planned, planned.flow.path) == held:
         return planned
-    target = next((h.name for h in site.network.hosts if ip_address(h.ip) in held.dest), None)
-    if target is None or not isinstance(held.dest, IPv4Network):
+    hosts = site.network.hosts
+    target = next((h.name for h in hosts if any(held.dest.overlaps(prefix) for prefix in h.prefixes)), None)
+    if target is None:
         return None
     if planned is not None and planned.flow.target == target:
         path = planned.flow.path
@@ -60,6 +59,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
         size_bytes=held.size_bytes,
         selector=Selector(held.dest_port, held.local_port, held.own_dscp),
         mark=held.dscp,
+        also=held.also,
     )
     framing = site.network.framing_of(path)
 
@@ -80,6 +80,7 @@ def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
         name=entry.flow.name,
         flow_class=entry.flow.flow_class,
         dest=entry.flow.dest,
+        also=entry.flow.also,
         rate_bps=entry.payload_bps,
         window_segments=entry.window_segments,
         dest_port=flow.selector.dest_port,

@@ -10,7 +10,7 @@ from ipaddress import IPv6Address, IPv6Network
 
 from hostagent.doctor.connections import SendingConnection, sending
 from hostagent.kernel.layout import EntryCounters
-from hostagent.kernel.plan import V4_MAPPED, V4_MAPPED_BITS, Match, match_of
+from hostagent.kernel.plan import V4_MAPPED, V4_MAPPED_BITS, Match, matches_of
 from hostagent.log import log
 from topology.protocol import Allocation
 
@@ -38,7 +38,7 @@ class Entries:
     def __init__(self, allocations: Iterable[Allocation]) -> None:
         self._names: dict[Match, str] = {}
         for one in allocations:
-            self._names.setdefault(match_of(one), one.name)
+            self._names |= {match: one.name for match in matches_of(one) if match not in self._names}
         self._bits = sorted({match.dest.prefixlen for match in self._names}, reverse=True)
 
     def name_of(self, connection: SendingConnection) -> str | None:

@@ -201,7 +201,7 @@ def _entry(
     return EntryStatus(
         name=allocation.name,
         flow_class=allocation.flow_class.value,
-        dest=str(allocation.dest),
+        dest=" ".join(map(str, (allocation.dest, *allocation.also))),
         dest_port=allocation.dest_port,
         local_port=allocation.local_port,
         planned_bps=allocation.rate_bps,

@@ -55,7 +55,7 @@ def wanted_contents(layout: Layout, plan: KernelPlan, grants: Mapping[int, int],
     """
     held = plan.held.values()
     return Contents(
-        {layout.match_bytes(one.match): layout.matched_bytes(one.match, one.slot) for one in held},
+        {layout.match_bytes(match): layout.matched_bytes(match, one.slot) for one in held for match in one.matches},
         {SLOT.pack(one.slot): layout.entry_bytes(one.entry, grants.get(one.slot, 0)) for one in held},
         {CONTROL: control},
     )
@@ -64,7 +64,7 @@ def wanted_contents(layout: Layout, plan: KernelPlan, grants: Mapping[int, int],
 def differences(layout: Layout, should: Contents, found: Contents, plan: KernelPlan) -> tuple[Difference, ...]:
     """Return every element that differs. An array's element that holds nothing but zeros is missing."""
     slots = {SLOT.pack(held.slot): name for name, held in plan.held.items()}
-    matches = {layout.match_bytes(held.match): name for name, held in plan.held.items()}
+    matches = {layout.match_bytes(match): name for name, held in plan.held.items() for match in held.matches}
     differ = []
     for where, names in (("matches", matches), ("entries", slots), ("control", {})):
         expected: Mapping[bytes, bytes] = getattr(should, where)

@@ -6,10 +6,11 @@ in the plan, so that its counters only grow. A match (destination and ports) lea
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv6Address, IPv6Network
 from zlib import crc32
 
 from hostagent.errors import NotEncodable
+from topology.addresses import Prefix
 from topology.protocol import Allocation
 
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
@@ -71,7 +72,7 @@ class Held:
     """One allocation in the kernel."""
 
     slot: int
-    match: Match
+    matches: tuple[Match, ...]
     entry: KernelEntry
 
 
@@ -108,17 +109,23 @@ class MapChange:
     rescan: bool = False
 
 
-def match_of(allocation: Allocation) -> Match:
-    """Return which sockets an allocation is for.
+def matches_of(allocation: Allocation) -> tuple[Match, ...]:
+    """Return which sockets an allocation is for, one for each prefix of its destination.
 
+    >>> from ipaddress import IPv4Network
     >>> from topology.protocol import FlowClass
-    >>> match_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
-    Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0, own_dscp=None)
+    >>> matches_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
+    (Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0, own_dscp=None),)
     """
-    dest = allocation.dest
-    if isinstance(dest, IPv4Network):
-        dest = IPv6Network((V4_MAPPED + int(dest.network_address), V4_MAPPED_BITS + dest.prefixlen))
-    return Match(dest, allocation.dest_port, allocation.local_port, allocation.own_dscp)
+    dests = dict.fromkeys(map(_as_ipv6, (allocation.dest, *allocation.also)))
+    selector = allocation.dest_port, allocation.local_port, allocation.own_dscp
+    return tuple(Match(dest, *selector) for dest in dests)
+
+
+def _as_ipv6(prefix: Prefix) -> IPv6Network:
+    if isinstance(prefix, IPv6Network):
+        return prefix
+    return IPv6Network((V4_MAPPED + int(prefix.network_address), V4_MAPPED_BITS + prefix.prefixlen))
 
 
 def entry_of(allocation: Allocation) -> KernelEntry:
@@ -150,7 +157,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> MapChange:
     A slot that becomes free is not given away in the same change: sockets may use it until the last step.
 
     Raises:
-        NotEncodable: two allocations with one name or one match, too many, or a rate that rounds to nothing.
+        NotEncodable: two allocations with one name or one match, too many of either, or a rate that rounds to nothing.
     """
     wanted = tuple(allocations)
     _check(wanted)
@@ -162,7 +169,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> MapChange:
         slot = before.slot if before else next(free, None)
         if slot is None:
             raise NotEncodable((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
-        held[allocation.name] = Held(slot, match_of(allocation), entry_of(allocation))
+        held[allocation.name] = Held(slot, matches_of(allocation), entry_of(allocation))
     return _difference(old, KernelPlan(held))
 
 
@@ -180,14 +187,19 @@ def _check(allocations: tuple[Allocation, ...]) -> None:
         names.add(allocation.name)
         if allocation.own_dscp is not None and (allocation.dest_port or allocation.local_port):
             raise NotEncodable((allocation.name,), "a port and the application's own mark; one of them tells enough")
-        other = by_match.setdefault(match_of(allocation), allocation.name)
-        if other != allocation.name:
-            raise NotEncodable((other, allocation.name), "the same destination and ports; which one holds?")
+        for match in matches_of(allocation):
+            other = by_match.setdefault(match, allocation.name)
+            if other != allocation.name:
+                raise NotEncodable((other, allocation.name), "the same destination and ports; which one holds?")
 
 
 def _difference(old: KernelPlan, new: KernelPlan) -> MapChange:
-    old_slots = {held.match: held.slot for held in old.held.values()}
-    new_slots = {held.match: held.slot for held in new.held.values()}
+    old_slots = {match: held.slot for held in old.held.values() for match in held.matches}
+    new_slots = {match: held.slot for held in new.held.values() for match in held.matches}
+    if len({*old_slots, *new_slots}) > MAX_ENTRIES:
+        raise NotEncodable(
+            tuple(new.held), f"more than {MAX_ENTRIES} addresses and ports, with those of the plan before"
+        )
     old_entries = {held.slot: held.entry for held in old.held.values()}
     changed = [(h.slot, h.entry) for h in new.held.values() if old_entries.get(h.slot) != h.entry]
     nothing = KernelEntry(0, 0, None)

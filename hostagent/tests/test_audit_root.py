@@ -10,7 +10,7 @@ from hostagent.kernel import leftovers
 from hostagent.kernel.image import object_image
 from hostagent.kernel.layout import SLOT, layout_of
 from hostagent.kernel.loader import Libbpf
-from hostagent.kernel.plan import match_of
+from hostagent.kernel.plan import matches_of
 from hostagent.tests.kernel_maps import agents_map, detach_hook
 from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
@@ -33,12 +33,12 @@ def agent(agent: RunningAgent) -> RunningAgent:
 
 def without_the_match(pid: int) -> None:
     with agents_map(pid, "hw_plan") as plan:
-        plan.delete(LAYOUT.match_bytes(match_of(PLAN)))
+        plan.delete(LAYOUT.match_bytes(matches_of(PLAN)[0]))
 
 
 def with_a_match_too_many(pid: int) -> None:
     with agents_map(pid, "hw_plan") as plan:
-        plan.put(LAYOUT.match_bytes(match_of(OTHERS)), LAYOUT.matched_bytes(match_of(OTHERS), 0))
+        plan.put(LAYOUT.match_bytes(matches_of(OTHERS)[0]), LAYOUT.matched_bytes(matches_of(OTHERS)[0], 0))
 
 
 def with_another_rate(pid: int) -> None:

@@ -26,11 +26,12 @@ allocations = st.builds(
     local_port=ports,
     dscp=st.none() | st.integers(0, 63),
     circuits=st.sampled_from([(), ("north",), ("south",), ("north", "east")]),
+    also=st.sampled_from([(), (ip_network("2001:db8:9::/48"),)]),
 )
 plans = st.lists(
     allocations,
     max_size=6,
-    unique_by=(lambda a: a.name, lambda a: (a.dest, a.dest_port, a.local_port)),
+    unique_by=(lambda a: a.name, lambda a: (a.dest, a.dest_port, a.local_port), lambda a: a.also or a.name),
 ).map(tuple)
 
 
@@ -61,7 +62,7 @@ class FakeMaps:
 
 
 def meaning(plan: KernelPlan) -> dict[Match, KernelEntry]:
-    return {held.match: held.entry for held in plan.held.values()}
+    return {match: held.entry for held in plan.held.values() for match in held.matches}
 
 
 @given(st.lists(plans, min_size=1, max_size=5))
@@ -142,11 +143,26 @@ def test_another_dscp_or_match_needs_a_walk(other):
 
 def test_ipv4_is_held_as_mapped_ipv6():
     held = change_to([an_allocation(dest="192.0.2.0/24")], EMPTY).plan.held["a"]
-    assert held.match.dest == IPv6Network("::ffff:192.0.2.0/120")
+    assert held.matches[0].dest == IPv6Network("::ffff:192.0.2.0/120")
     assert (
         IPv4Network("0.0.0.0/0").prefixlen + 96
-        == change_to([an_allocation(dest="0.0.0.0/0")], EMPTY).plan.held["a"].match.dest.prefixlen
+        == change_to([an_allocation(dest="0.0.0.0/0")], EMPTY).plan.held["a"].matches[0].dest.prefixlen
     )
+
+
+def test_every_address_of_a_destination_leads_to_the_one_entry():
+    both = an_allocation(dest="192.0.2.7/32", also=(ip_network("2001:db8::7/128"), ip_network("10.9.0.0/16")))
+    change = change_to([both], EMPTY)
+    first, *others = (IPv6Network(one) for one in ("::ffff:192.0.2.7/128", "2001:db8::7/128", "::ffff:10.9.0.0/112"))
+    assert {match.dest: slot for match, slot in change.puts} == dict.fromkeys((first, *others), 0)
+    less = change_to([an_allocation(dest="192.0.2.7/32")], change.plan)
+    assert ([match.dest for match in less.deletes], less.fresh_slots) == (others, ())
+
+
+def with_two_addresses_each(count):
+    return [
+        an_allocation(f"{n}", f"10.{n >> 8}.{n & 255}.0/24", also=(ip_network((n << 96, 64)),)) for n in range(count)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +171,14 @@ def test_ipv4_is_held_as_mapped_ipv6():
         ([an_allocation(), an_allocation(dest="10.9.0.0/16")], "occurs twice"),
         ([an_allocation("a"), an_allocation("b")], "same destination and ports"),
         ([an_allocation(rate_bps=7)], "less than one byte"),
+        (
+            [an_allocation("a", also=(ip_network("fd00::/8"),)), an_allocation("b", "fd00::/8")],
+            "same destination and ports",
+        ),
+        (with_two_addresses_each(600), "more than 1024 addresses and ports"),
         ([an_allocation(str(n), f"10.{n >> 8}.{n & 255}.0/24") for n in range(MAX_ENTRIES + 1)], "no free slot"),
     ],
-    ids=["name", "match", "rate", "number"],
+    ids=["name", "match", "rate", "other address", "addresses", "number"],
 )
 def test_what_cannot_be_held_is_refused(wanted, why):
     with pytest.raises(NotEncodable, match=why):

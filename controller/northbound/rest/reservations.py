@@ -151,7 +151,7 @@ class Reservations:
 
     def availability(self, query: Annotated[AvailabilityQuery, Query()]) -> Response:
         """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
-        question = query.question(self._now_us(), self._network.framing)
+        question = query.question(self._now_us(), self._network.framing_between([query.a_end], query.z_end))
         answers = self._use_cases.availability(question)
         return answer(render_promises.availability(question, query.size_bytes, answers, self._network))
 

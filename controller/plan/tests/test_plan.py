@@ -58,7 +58,8 @@ def test_hosts_meter_queue_and_circuit_hold_each_other_in_any_plan(drawn):
 def test_a_host_paces_at_no_more_than_its_part_of_the_meter(drawn):
     network, demand = drawn
     for entry in planned(2, network, DEFAULT_POLICY, demand).entries:
-        mss, frame = network.framing.mss_bytes, network.framing.mtu_bytes + 14
+        framing = network.framing_of(entry.flow.path)
+        mss, frame = framing.mss_bytes, framing.mtu_bytes + 14
         assert entry.payload_bps * frame <= entry.frame_bps * mss
 
 
