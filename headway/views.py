@@ -169,6 +169,7 @@ NodeOut = TypedDict(
         "name": str,
         "site": str,
         "ip": str,
+        "addresses": list[str],
     },
 )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from topology.addresses import shown
 from topology.network import Host, Link, Network, Switch
 from topology.units import shown_rate, shown_size
 
@@ -24,7 +25,7 @@ def tree(network: Network) -> Iterator[str]:
 def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
     for host in of_site(network, switch.site):
         link = network.link(switch.name, host.name)
-        yield _port(link), host.name, shown_rate(link.rate_bps), str(host.ip)
+        yield _port(link), host.name, shown_rate(link.rate_bps), " ".join(map(shown, host.prefixes))
 
 
 def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:

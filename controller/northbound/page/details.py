@@ -17,6 +17,7 @@ from controller.northbound.rest.render_promises import reservation as reservatio
 from controller.northbound.rest.shapes import ReservationOut
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
+from topology.addresses import shown
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.units import shown_rate, shown_size, shown_time
@@ -165,7 +166,7 @@ class Details:
             ("Agent", "connected" if host.connected else "! not connected"),
             ("Since", shown_time(host.since_us) if host.since_us else "it never was, since the controller started"),
             ("Site", known.site),
-            ("Address", str(known.ip)),
+            ("Address", ", ".join(map(shown, known.prefixes))),
             ("Kernel", host.kernel or "-"),
             ("Plan", f"sent {host.sent_epoch}, confirmed {host.confirmed_epoch}"),
         )

@@ -43,7 +43,8 @@ class NodeOut(TypedDict):
 
     name: Annotated[str, Field(description="As in the agent's configuration.")]
     site: Annotated[str, Field(description="Where it stands.")]
-    ip: Annotated[str, Field(description="Its address on the data network.")]
+    ip: Annotated[str, Field(description="Its first address on the data network.")]
+    addresses: Annotated[list[str], Field(description="All of them, with the prefixes of what is behind it.")]
 
 
 @with_config(WHOLE)

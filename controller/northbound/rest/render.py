@@ -20,6 +20,7 @@ from controller.state.health import Trouble
 from controller.state.installed import StepDone
 from controller.state.progress import EntryProgress
 from controller.state.reported import HostState
+from topology.addresses import shown
 from topology.network import Hop, Network, Switch
 from topology.units import shown_time
 
@@ -205,7 +206,10 @@ def topology(network: Network) -> TopologyOut:
         "mtu_bytes": network.framing.mtu_bytes,
         "sites": list(network.sites),
         "circuits": [circuit.name for circuit in network.circuits],
-        "hosts": [{"name": h.name, "site": h.site, "ip": str(h.ip)} for h in network.hosts],
+        "hosts": [
+            {"name": h.name, "site": h.site, "ip": str(h.ip), "addresses": list(map(shown, h.prefixes))}
+            for h in network.hosts
+        ],
         "switches": [{"name": s.name, "site": s.site, "dpid": f"{s.dpid:016x}"} for s in network.switches],
         "links": [
             {
