@@ -28,7 +28,10 @@ from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
 from mininet_tests.testing.networks import chile_illinois
 from topology.certificates import REST_URI, Kind
+from topology.network_file import network_of
 from topology.network_text import section_of
+from topology.problems import Problems
+from topology.yaml_text import read
 
 DOCS = Path(__file__).parents[2] / "docs"
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -180,9 +183,15 @@ def test_the_bursts_are_shown_as_the_document_says(tmp_path):
 
 def networked(folder):
     """A folder with the network of the document, which the others name."""
-    (text,) = blocks("network.md", "yaml")
+    text, *_ = blocks("network.md", "yaml")
     (folder / "network.yaml").write_text(text)
     return folder
+
+
+@pytest.mark.parametrize("text", blocks("network.md", "yaml"))
+def test_each_network_of_the_document_is_right(text):
+    problems = Problems()
+    assert network_of(read(text).values, problems) is not None, problems.found
 
 
 def certified(folder):
