@@ -3,7 +3,8 @@
 import pytest
 
 from controller.plan.flows import flow_on
-from controller.plan.plan import PlanInput, planned
+from controller.plan.plan import PlanInput
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from controller.southbound.openflow.desired import switch_state
