@@ -1,0 +1,322 @@
+"""The controller on a virtual clock: it admits, plans and converges by the functions that the real one calls. Pure.
+
+What is here is the shell's part: to whom each step goes, and how long it takes. Times are integers, in microseconds;
+elapsed time and calendar time go together.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from controller.checks import AnnouncementRequest, check_announcement, check_request
+from controller.plan.admission import Refused, Request
+from controller.plan.announcement_states import Ending
+from controller.plan.announcements import Announcement, Wish
+from controller.plan.clock import Instant
+from controller.plan.failover import turned
+from controller.plan.ledger import Created
+from controller.plan.lifecycle import LifecycleEvent
+from controller.plan.plan import Entry, Plan, PlanInput
+from controller.plan.reservations import Reservation
+from controller.plan.transitions import Stage, Step
+from controller.site import Site
+from controller.state.desired import demand_now, desired_plan
+from controller.state.installed import Installed, StepDone
+from controller.state.lateness import Late, late_promises
+from controller.state.layers import acting
+from controller.state.reported import HostState
+from controller.state.value import SiteState, first_state, with_lines_noted
+from controller.work.next_work import Other, Progress, Situation, next_work
+
+TERM = 1  # the controller's first
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long it takes until what is decided is done, microseconds.
+
+    Source: docs/handover.md. Meters and hosts take a millisecond each, queues three and a half; of the 15 ms of a
+    hand-over the rest is words between hosts. A port that has lost its carrier is heard of as soon.
+
+    Attributes:
+        word_us: from what a host, or a switch, sees until the controller acts on it.
+        hosts_us: from a grant until its host has confirmed it.
+        meters_us: until all switches have confirmed rules and meters.
+        queues_us: until they have their queues.
+    """
+
+    word_us: int = 3_500
+    hosts_us: int = 1_000
+    meters_us: int = 1_000
+    queues_us: int = 3_500
+
+
+class Wait(Enum):
+    """What the site waits for; each comes back to :meth:`VirtualSite.happens` at its time."""
+
+    HOSTS = "hosts confirm"
+    SWITCHES = "switches confirm"
+    LOOK = "there may be something to do"
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Something that will happen at a time, and what it is of."""
+
+    at_us: int
+    due: Wait
+    step: Step | None = None
+
+
+@dataclass
+class VirtualSite:
+    """A site whose hosts and switches do at once, and confirm in time, what they are told.
+
+    Attributes:
+        site: what does not change.
+        now_us: the virtual time.
+        delays: how long what is decided takes.
+    """
+
+    site: Site
+    now_us: int
+    delays: Delays = field(default_factory=Delays)
+
+    def __post_init__(self) -> None:
+        """Begin with the first plan in force, and every agent connected."""
+        self._zero_us = self.now_us
+        self._plans: dict[object, Plan] = {}
+        self._latest: Plan | None = None
+        self._progress = Progress(sure={Stage.METERS: 0, Stage.QUEUES: 0})
+        self._busy = False  # a step of the switches is under way
+        self._looks_us: set[int] = set()
+        self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
+        state = first_state(self.site, self._instant, TERM)
+        hosts = {name: HostState(connected=True) for name in state.reported.hosts}
+        state = replace(state, reported=replace(state.reported, hosts=hosts))
+        plan = self._planned(self._demand(state), state.desired.plan.epoch)
+        for name, known in hosts.items():
+            leases = known.leases.sent(plan.epoch, plan.of_host(name), 0, 0)
+            hosts[name] = replace(known, leases=leases)
+            self.held[name] = plan.of_host(name)
+        installed = Installed(plan, plan, plan.epoch)
+        self.state: SiteState = replace(state, installed=installed, desired=replace(state.desired, plan=plan))
+
+    @property
+    def _instant(self) -> Instant:
+        return Instant(self.now_us, self.now_us - self._zero_us)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is desired."""
+        return self.state.desired.plan
+
+    # What is asked of it.
+
+    def announce(self, asked: AnnouncementRequest) -> Announcement | Refused:
+        """Promise bytes that are coming, or refuse them.
+
+        Raises:
+            NotAllowed: a class that is not announced, or no bytes.
+            NotKnown: a host that is not in the network.
+        """
+        check_announcement(self.site, asked)
+        wish = Wish(
+            asked.announcement_id,
+            asked.flow_class,
+            asked.size_bytes,
+            asked.deadline_us,
+            self.site.network.framing,
+            asked.selector,
+        )
+        answer = self.state.wished.ledger.announce(wish, asked.senders, asked.target, self.now_us)
+        self._decided()
+        return answer
+
+    def reserve(self, name: str, request: Request) -> Reservation | Refused:
+        """Hold bandwidth and commit it, or refuse it.
+
+        Raises:
+            NotAllowed: a request that makes no sense.
+            NotKnown: an end that is neither a host nor a site.
+        """
+        ledger = self.state.wished.ledger
+        check_request(self.site, ledger, request, self.now_us)
+        answer = ledger.hold(request, Created(name, self.now_us))
+        if not isinstance(answer, Refused):
+            answer = ledger.happened(name, LifecycleEvent.COMMIT, self.now_us)
+            self.tick()
+        self._decided()
+        return answer
+
+    def release(self, announcement_id: str) -> None:
+        """Take an announcement out, if it is still there."""
+        ledger = self.state.wished.ledger
+        known = ledger.announcements.get(announcement_id)
+        if known is None:
+            return
+        ledger.forget(announcement_id, self.now_us, Ending.RELEASED)
+        for flow in known.flows:
+            host = self.state.reported.hosts[flow.host]
+            wants = {name: does for name, does in host.wants.items() if name != flow.name}
+            self._put_host(flow.host, replace(host, wants=wants))
+        self._decided()
+
+    def wants(self, host: str, name: str, *, more: bool) -> None:
+        """Take in that a flow has something to send; or that it has not, and keeps to its standby rate."""
+        known = self.state.reported.hosts[host]
+        leases = known.leases if more else known.leases.stepped_down(known.sent_epoch, name)
+        self._put_host(host, replace(known, leases=leases, wants={**known.wants, name: more}))
+        if not more:
+            self.held[host] = tuple(e.stepped_down() if e.flow.name == name else e for e in self.held[host])
+        self._replan()
+
+    def line(self, circuit: str, *, is_live: bool) -> None:
+        """Take in that the ports at a circuit's ends are dead, or live again."""
+        lines = self.state.reported.lines.said(circuit, (0, 0), self._instant.elapsed_us, is_live=is_live)
+        self.state = replace(self.state, reported=replace(self.state.reported, lines=lines))
+        self._replan()
+
+    def tick(self) -> tuple[str, ...]:
+        """Act on what has become due; return the reservations that had to fail, for want of capacity."""
+        ledger = self.state.wished.ledger
+        ledger.tick(self.now_us)
+        failed: list[str] = []
+        for known in ledger.overbooked(self.now_us):
+            ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self.now_us, "the circuit has less than it was")
+            failed.append(known.reservation_id)
+        self._decided()
+        return tuple(failed)
+
+    @property
+    def due_us(self) -> int | None:
+        """When :meth:`tick` has something to do next; None if never."""
+        lines_us = self.state.reported.lines.due_us(self._instant.elapsed_us)
+        in_calendar_us = self.state.wished.ledger.due_us()
+        times_us = [in_calendar_us, None if lines_us is None else lines_us + self._zero_us]
+        return min((at_us for at_us in times_us if at_us is not None), default=None)
+
+    def late(self) -> Mapping[str, Late]:
+        """Return the announcements that the desired plan does not keep, by name, and why."""
+        return late_promises(self.site, self.state, self._instant)
+
+    def acting(self) -> tuple[Entry, ...]:
+        """Return the most that hosts may be acting on now, as the controller has to reckon with."""
+        return acting(self.state.reported, self.state.installed, self._instant.elapsed_us)
+
+    def turned(self) -> tuple[Entry, ...]:
+        """Return what the hosts' kernels act on, each where the rules in force send it."""
+        entries = tuple(entry for of_host in self.held.values() for entry in of_host)
+        meters = self.state.installed.meters
+        return turned(entries, meters) if meters else entries
+
+    # The plan, and the way to it.
+
+    def _decided(self) -> None:
+        """Take what was decided as saved, and let the plan follow."""
+        ledger = self.state.wished.ledger
+        if ledger.has_changed:
+            ledger.saved(ledger.changes(decided=True))
+        self._replan()
+
+    def _replan(self) -> None:
+        state, now = self.state, self._instant
+        if state.reported.lines.dead_ports:
+            state, _ = with_lines_noted(state, now.elapsed_us)
+            ledger, down = state.wished.ledger, state.reported.lines.down(now.elapsed_us)
+            ledger.down = self.site.redundant & down
+        desired = state.desired
+        plan = self._planned(self._demand(state), desired.next_epoch)
+        if not _same(plan, desired.plan):
+            desired = desired.becomes(plan, now.elapsed_us)
+        self.state = replace(state, desired=desired)
+
+    def _demand(self, state: SiteState) -> PlanInput:
+        return demand_now(self.site, state.wished, state.reported, self._instant)
+
+    def _planned(self, demand: PlanInput, epoch: int) -> Plan:
+        """Return the plan for a demand; of one that was asked for before, what was answered then."""
+        asked = (
+            demand.flows,
+            tuple(demand.capacity_bps.items()),
+            tuple(demand.reserved_bps.items()),
+            demand.down,
+        )
+        if asked not in self._plans:
+            before = self._latest.workings if self._latest else None
+            self._latest = self._plans[asked] = desired_plan(self.site, Installed(), epoch, demand, before)
+        return replace(self._plans[asked], epoch=epoch)
+
+    def next_steps(self) -> Iterator[Awaited]:
+        """Take the steps that can be taken now; yield what is to be waited for, each once."""
+        while not self._busy:
+            situation = self._situation()
+            work = next_work(situation)
+            if work is Other.NOTE_HOSTS:
+                self._progress = replace(self._progress, granted=None)
+            elif isinstance(work, Step) and work.stage is Stage.HOSTS:
+                yield from self._granted(situation, work)
+            elif isinstance(work, Step):
+                self._busy = True
+                takes_us = self.delays.meters_us if work.stage is Stage.METERS else self.delays.queues_us
+                yield Awaited(self.now_us + takes_us, Wait.SWITCHES, work)
+            else:
+                at_us = min((self.now_us + in_us for in_us in situation.due_in_us), default=self.now_us)
+                if at_us > self.now_us and at_us not in self._looks_us:
+                    self._looks_us.add(at_us)
+                    yield Awaited(at_us, Wait.LOOK)
+                return
+
+    def _situation(self) -> Situation:
+        state = self.state
+        return Situation(
+            state.reported,
+            state.installed,
+            state.desired,
+            self._progress,
+            self.site.together_us,
+            self._instant.elapsed_us,
+        )
+
+    def _granted(self, situation: Situation, step: Step) -> Iterator[Awaited]:
+        plan, lease_us, elapsed_us = step.plan, self.site.lease_ms * 1000, self._instant.elapsed_us
+        names = situation.to_grant(plan)
+        for name in names:
+            known = self.state.reported.hosts[name]
+            leases = known.leases.sent(plan.epoch, plan.of_host(name), elapsed_us, lease_us)
+            self._put_host(name, replace(known, leases=leases))
+        granted = StepDone(plan.epoch, step.stage, self.now_us, self.now_us)
+        is_last = plan is self.state.desired.plan
+        self._progress = replace(self._progress, granted=None if is_last else granted)
+        self.state = replace(self.state, installed=replace(self.state.installed, hosts_epoch=plan.epoch))
+        if names:
+            yield Awaited(self.now_us + self.delays.hosts_us, Wait.HOSTS, step)
+
+    def happens(self, awaited: Awaited) -> None:
+        """Take in that what was waited for has happened."""
+        step = awaited.step
+        if step is None:
+            self._looks_us.discard(awaited.at_us)
+        elif awaited.due is Wait.HOSTS:
+            self._confirmed(step.plan.epoch)
+        else:
+            self._busy = False
+            self.state = replace(self.state, installed=self.state.installed.with_plan(step.stage, step.plan))
+
+    def _confirmed(self, epoch: int) -> None:
+        """Let every host that was granted an epoch act on it, and say so."""
+        for name, known in self.state.reported.hosts.items():
+            grant = next((one for one in known.leases.grants if one.epoch == epoch), None)
+            if grant is not None and known.confirmed_epoch < epoch:
+                self.held[name] = grant.acting
+                self._put_host(name, replace(known, confirmed_epoch=epoch, leases=known.leases.confirmed(epoch)))
+
+    def _put_host(self, name: str, host: HostState) -> None:
+        self.state = replace(self.state, reported=self.state.reported.with_host(name, host))
+
+
+def _same(one: Plan, other: Plan) -> bool:
+    """Return whether two plans say the same, whatever their numbers; mostly they are the same objects."""
+    if one.links is other.links and one.entries is other.entries and one.down is other.down:
+        return True
+    return (one.links, one.entries, one.down) == (other.links, other.entries, other.down)
