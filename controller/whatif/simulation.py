@@ -1,0 +1,383 @@
+"""A scenario run to its end: events on a virtual clock, between which every rate is constant. Pure.
+
+Nothing is stepped through time: a run costs by its events. Two that fall together are worked off in the order in which
+they were foreseen, so that a run is the same each time, whatever order a dictionary has.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+
+from controller.checks import AnnouncementRequest
+from controller.plan.admission import Refused, Request
+from controller.plan.announcements import HANDOVER_US
+from controller.plan.keys import FlowId, flow_id
+from controller.plan.plan import Entry
+from controller.whatif.deaths import drawn_deaths
+from controller.whatif.fluid import filled, overloaded
+from controller.whatif.movers import Mover
+from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
+from controller.whatif.receivers import Receivers
+from controller.whatif.sendings import US, Sending, rates_bps, reserved_payload_bps, wire_bps
+from controller.whatif.supposed import CircuitDeath, WhatIf, WorkItem
+from controller.whatif.virtual_site import Awaited, VirtualSite
+from topology.network import Hop
+from topology.wire import Layer, converted_bps
+
+_NO_PAUSE = Mover()
+SLICES = 240  # of the use of circuits over time
+Observer = Callable[[int, Mapping[Hop, int]], None]
+
+
+@dataclass(slots=True)
+class _Transfer:
+    """A transfer that is under way."""
+
+    item: WorkItem
+    number: int
+    name: str
+    begun_us: int
+    promised_us: int
+    sendings: tuple[Sending, ...] = ()
+    why: str = ""
+    lacked_us: int = 0
+    floor_bps: int = 0
+
+
+@dataclass
+class Simulation:
+    """One run of a scenario.
+
+    Attributes:
+        supposed: the scenario.
+        seed: of what is drawn.
+        observe: is told the rates on the wire of each link whenever they change.
+        tell: is told the virtual time now and then.
+    """
+
+    supposed: WhatIf
+    seed: int = 0
+    observe: Observer | None = None
+    tell: Callable[[int], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Foresee what is known from the beginning."""
+        supposed = self.supposed
+        self._network = supposed.site.network
+        self.now_us = supposed.from_us
+        self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays)
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._foreseen = 0
+        self._worked = 0
+        self._looked_us = self.now_us  # until when all sendings have gone on
+        self._sendings: dict[FlowId, Sending] = {}
+        self._transfers: dict[str, _Transfer] = {}
+        self._outcomes: list[tuple[int, str, TransferOutcome]] = []
+        self._dead: dict[str, int] = {}  # how many deaths a circuit is under
+        self._deaths: dict[str, tuple[int, int]] = {}
+        self._loads_bps: dict[Hop, int] = {}
+        self._uses_bps: dict[str, int] = {}
+        self._held: object = None
+        self._entries: tuple[Entry, ...] = ()
+        self._stale = True
+        self._ends_us: int | None = None
+        self._ticks_us: int | None = None
+        slice_us = -(-(supposed.until_us - supposed.from_us) // SLICES)
+        hops = [Hop(tail, head) for tail, head, _ in self._network.circuit_links]
+        self._use = CircuitUse(supposed.from_us, slice_us, {str(hop): [0] * SLICES for hop in hops})
+        self._payload_bps = {
+            Hop(tail, head): converted_bps(link.rate_bps, Layer.WIRE, Layer.PAYLOAD, self._network.framing)
+            for tail, head, link in self._network.links()
+        }
+        self._receivers = Receivers(supposed.stores)
+        self._standing: dict[FlowId, Sending] = {}
+        for flow in supposed.site.standing:
+            one = Sending(flow.name, flow.host, flow.target, None, _NO_PAUSE, since_us=self.now_us)
+            self._sendings[flow.name] = self._standing[flow.name] = one
+        for item in supposed.items:
+            self._foresee_next(item, 0, self.now_us)
+        drawn = drawn_deaths(supposed.random_deaths, supposed.from_us, supposed.until_us, self.seed)
+        for death in sorted((*supposed.deaths, *drawn), key=lambda d: (d.at_us, d.circuit)):
+            self._foresee(death.at_us, partial(self._dies, death))
+
+    # Events.
+
+    def _foresee(self, at_us: int, what: Callable[[], None]) -> None:
+        if at_us <= self.supposed.until_us:
+            self._foreseen += 1
+            heapq.heappush(self._events, (max(at_us, self.now_us), self._foreseen, what))
+
+    def run(self) -> RunOutcome:
+        """Run it to its end, and return what it has shown."""
+        self._follow()
+        while self._events:
+            at_us, _, what = heapq.heappop(self._events)
+            self._go_on(at_us)
+            what()
+            self._worked += 1
+            while self._events and self._events[0][0] == at_us:
+                heapq.heappop(self._events)[2]()
+                self._worked += 1
+            self._follow()
+            if self.tell is not None and self._worked % 256 == 0:
+                self.tell(self.now_us)
+        self._go_on(self.supposed.until_us)
+        return self._outcome()
+
+    def _go_on(self, at_us: int) -> None:
+        """Let all sendings go on until a time."""
+        took_us = at_us - self._looked_us
+        if took_us > 0:
+            for one in self._sendings.values():
+                one.goes_on(took_us)
+            self._receivers.go_on(took_us)
+            for known in self._transfers.values():
+                if known.floor_bps and known.sendings[0].rate_bps < known.floor_bps:
+                    known.lacked_us += max(0, at_us - max(self._looked_us, known.begun_us + HANDOVER_US))
+            self._use.add(self._uses_bps, self._looked_us, at_us)
+        self._looked_us = self.now_us = self.virtual.now_us = at_us
+
+    def _follow(self) -> None:
+        """Take the steps of the site that can be taken, and let all rates follow."""
+        for awaited in self.virtual.next_steps():
+            self._foresee(awaited.at_us, partial(self._happens, awaited))
+        self._rate()
+        due_us = self.virtual.due_us
+        if due_us is not None and due_us != self._ticks_us:
+            self._ticks_us = due_us
+            self._foresee(due_us, self._tick)
+
+    def _happens(self, awaited: Awaited) -> None:
+        self.virtual.happens(awaited)
+        self._stale = True
+
+    def _tick(self) -> None:
+        self._ticks_us = None
+        failed = self.virtual.tick()
+        for name in failed:
+            if name in self._transfers:
+                self._transfers[name].why = "failed: the circuit has less than it was"
+        self._note_late()
+
+    # Rates.
+
+    def _rate(self) -> None:
+        """Give every sending its rate, and foresee when the first of them ends, or a store is full or empty."""
+        if not self._stale:
+            return
+        self._stale = False
+        self._entries = self.virtual.turned()
+        dead = frozenset(self._dead)
+        active = [one for one in self._sendings.values() if one.ended_us is None]
+        given = rates_bps(active, self._entries, self._network, dead)
+        rates = {one.flow: given[one.flow][0] if one.flow in given else 0 for one in active}
+        ways = {name: entry.flow.links for name, (_, entry) in given.items()}
+        if overloaded({name: rates[name] for name in ways}, ways, self._payload_bps):
+            rates |= filled({name: rates[name] for name in ways}, ways, self._payload_bps)
+        rates = self._receivers.limited(rates, {one.flow: one.target for one in active})
+        loads: dict[Hop, int] = {}
+        framing = self._network.framing
+        for one in active:
+            rate_bps = rates[one.flow]
+            entry = given[one.flow][1] if one.flow in given else None
+            if rate_bps != one.rate_bps or (entry and entry.flow.path != one.path):
+                one.rate_bps, one.since_us = rate_bps, self.now_us
+            if entry is None:
+                continue
+            one.path = entry.flow.path
+            if rate_bps:
+                load_bps = wire_bps(rate_bps, framing)
+                for hop in entry.flow.links:
+                    loads[hop] = loads.get(hop, 0) + load_bps
+        self._loads_bps = loads
+        self._uses_bps = {str(hop): bps for hop, bps in loads.items() if str(hop) in self._use.bit_us}
+        if self.observe is not None:
+            self.observe(self.now_us, loads)
+        ends_us = [in_us for one in active if (in_us := one.ends_in_us) is not None]
+        next_us = self._receivers.changes_in_us
+        first_us = min([*ends_us, *([next_us] if next_us is not None else [])], default=None)
+        if first_us is not None and self._ends_us != self.now_us + first_us:
+            self._ends_us = self.now_us + first_us
+            self._foresee(self._ends_us, self._look_at_ends)
+
+    def _look_at_ends(self) -> None:
+        """Let those that have nothing left step down and be confirmed."""
+        self._ends_us, self._stale = None, True
+        for one in tuple(self._sendings.values()):
+            if one.left == 0 and one.ended_us is None:
+                self._ended(one)
+
+    def _ended(self, one: Sending) -> None:
+        one.ended_us = self.now_us
+        one.confirmed_us = self.now_us + self._network.path_rtt_us(one.path)
+        self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._says(one, more=False))
+        self._foresee(one.confirmed_us, lambda: self._confirmed(one))
+
+    def _says(self, one: Sending, *, more: bool) -> None:
+        """Let the controller hear what a host has seen, if it is still so."""
+        if self._sendings.get(one.flow) is one and (one.ended_us is None) is more:
+            self.virtual.wants(one.host, one.flow, more=more)
+            self._stale = True
+
+    def _confirmed(self, one: Sending) -> None:
+        """Take a transfer as done, and out, when the last of its parts is confirmed."""
+        known = self._transfers.get(one.owner)
+        if known is None or one.confirmed_us != self.now_us:
+            return
+        if all(part.confirmed_us is not None and part.confirmed_us <= self.now_us for part in known.sendings):
+            self._close(known, self.now_us)
+
+    # The workload.
+
+    def _foresee_next(self, item: WorkItem, number: int, after_us: int) -> None:
+        at_us = item.next_us(after_us)
+        if at_us is not None and at_us < self.supposed.until_us:
+            self._foresee(at_us, lambda: self._begins(item, number))
+
+    def _begins(self, item: WorkItem, number: int) -> None:
+        if item.every_us:
+            self._foresee_next(item, number + 1, self.now_us + 1)
+        names = (f"{item.name}+{k}" if k else item.name for k in count())
+        name = next(n for n in names if n not in self._transfers)
+        if item.rate_bps:
+            self._reserves(item, number, name)
+        else:
+            self._announces(item, number, name)
+        self._stale = True
+
+    def _announces(self, item: WorkItem, number: int, name: str) -> None:
+        asked = AnnouncementRequest(name, item.flow_class, item.size_bytes, item.senders, item.target, item.deadline_us)
+        answer = self.virtual.announce(asked)
+        if isinstance(answer, Refused):
+            self._refused(item, number, answer)
+            return
+        part = -(-item.size_bytes // len(item.senders)) * 8 * US
+        sendings = []
+        for flow in answer.flows:
+            waits_us = item.opening.round_trips * self._network.path_rtt_us(flow.path)
+            one = Sending(flow.name, flow.host, flow.target, part, item.mover, item.file_bytes, name, path=flow.path)
+            sendings.append(one)
+            self._foresee(self.now_us + waits_us, partial(self._opens, one))
+        self._transfers[name] = _Transfer(item, number, name, self.now_us, answer.promised_us, tuple(sendings))
+
+    def _opens(self, one: Sending) -> None:
+        """Let a sending begin: its connection is open, and its host sees that it wants more than its standby rate."""
+        one.since_us = self.now_us
+        self._sendings[one.flow] = one
+        self._stale = True
+        self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._says(one, more=True))
+
+    def _reserves(self, item: WorkItem, number: int, name: str) -> None:
+        end_us = self.now_us + item.for_us
+        request = Request(item.senders[0], item.target, item.flow_class, item.rate_bps, self.now_us, end_us)
+        answer = self.virtual.reserve(f"{name}#{number}", request)
+        if isinstance(answer, Refused):
+            self._refused(item, number, answer)
+            return
+        one = Sending(
+            flow_id(f"{name}#{number}", item.senders[0]),
+            item.senders[0],
+            item.target,
+            None,
+            item.mover,
+            item.file_bytes,
+        )
+        one.since_us, one.path = self.now_us, answer.path
+        entry_bps = reserved_payload_bps(item.rate_bps, self._network.framing)
+        known = _Transfer(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps)
+        self._sendings[one.flow] = one
+        self._transfers[name] = known
+        self._foresee(end_us, lambda: self._close(known, self.now_us))
+
+    def _refused(self, item: WorkItem, number: int, answer: Refused) -> None:
+        outcome = TransferOutcome(item.name, number, self.now_us, None, None, 0, 0, str(answer), is_refused=True)
+        self._outcomes.append((self.now_us, item.name, outcome))
+
+    def _close(self, known: _Transfer, done_us: int | None) -> None:
+        if self._transfers.get(known.name) is not known:
+            return
+        del self._transfers[known.name]
+        for one in known.sendings:
+            self._sendings.pop(one.flow, None)
+        self.virtual.release(known.name)
+        self._stale = True
+        self._keep(known, done_us)
+
+    def _keep(self, known: _Transfer, done_us: int | None) -> None:
+        sent = sum(one.sent for one in known.sendings) // (8 * US)
+        lost = sum(one.lost for one in known.sendings) // (8 * US)
+        outcome = TransferOutcome(
+            known.item.name,
+            known.number,
+            known.begun_us,
+            known.promised_us,
+            done_us,
+            sent,
+            lost,
+            lacked_us=known.lacked_us,
+        )
+        if outcome.is_late(self.supposed.until_us):
+            outcome = replace(outcome, why=known.why or "it was sent slower than promised")
+        self._outcomes.append((known.begun_us, known.item.name, outcome))
+
+    # The circuits.
+
+    def _dies(self, death: CircuitDeath) -> None:
+        circuit, end_us = death.circuit, death.at_us + death.down_for_us
+        times, down_us = self._deaths.get(circuit, (0, 0))
+        self._deaths[circuit] = (times + 1, down_us + min(end_us, self.supposed.until_us) - death.at_us)
+        self._dead[circuit] = self._dead.get(circuit, 0) + 1
+        for one in tuple(self._sendings.values()):
+            self._loses(one, circuit)
+        self._stale = True
+        self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._line(circuit, is_live=False))
+        self._foresee(end_us, lambda: self._returns(circuit))
+
+    def _loses(self, one: Sending, circuit: str) -> None:
+        """Take back what of a sending was on a circuit that dies; what had ended begins again a round trip later."""
+        delay_us = 0
+        for hop in zip(one.path, one.path[1:], strict=False):
+            link = self._network.link(*hop)
+            delay_us += link.delay_us
+            if link.circuit == circuit:
+                break
+        else:
+            return
+        had_ended = one.ended_us is not None
+        if had_ended and self.now_us - (one.ended_us or 0) >= delay_us:
+            return  # the last of it has passed
+        one.loses(self.now_us, delay_us)
+        if had_ended:
+            one.ended_us = one.confirmed_us = None
+            one.rate_bps = 0
+            del self._sendings[one.flow]
+            rtt_us = self._network.path_rtt_us(one.path)
+            self._foresee(self.now_us + rtt_us, lambda: self._opens(one))
+
+    def _returns(self, circuit: str) -> None:
+        self._dead[circuit] -= 1
+        if not self._dead[circuit]:
+            del self._dead[circuit]
+            self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._line(circuit, is_live=True))
+        self._stale = True
+
+    def _line(self, circuit: str, *, is_live: bool) -> None:
+        if (circuit not in self._dead) is is_live:
+            self.virtual.line(circuit, is_live=is_live)
+            self._note_late()
+
+    def _note_late(self) -> None:
+        """Note why promises will be late, as the controller says it."""
+        down = ", ".join(sorted(self._dead))
+        for name, late in self.virtual.late().items():
+            if name in self._transfers:
+                self._transfers[name].why = f"{down} down: {late.why}" if down else late.why
+
+    def _outcome(self) -> RunOutcome:
+        for known in tuple(self._transfers.values()):
+            self._keep(known, None)
+        outcomes = tuple(outcome for _, _, outcome in sorted(self._outcomes, key=lambda o: (*o[:2], o[2].number)))
+        standing = {str(name): one.sent // (8 * US) for name, one in self._standing.items()}
+        return RunOutcome(self.seed, self.supposed.until_us, outcomes, self._use, self._deaths, standing, self._worked)
