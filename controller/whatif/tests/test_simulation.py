@@ -1,0 +1,243 @@
+"""What a run shows: the figures of the lab, whatever the workload no circuit above its rate, and no byte lost."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.purchases import Period
+from controller.site import Site
+from controller.whatif.movers import Mover
+from controller.whatif.simulation import Simulation
+from controller.whatif.supposed import (
+    CircuitDeath,
+    Opening,
+    RandomDeaths,
+    StoreBucket,
+    WhatIf,
+    WorkItem,
+)
+from controller.whatif.tests.supposing import T0, S, image, site, supposed
+from mininet_tests.testing.networks import FILES, chile_illinois_2, loaded
+from topology.network import Hop
+from topology.protocol import FlowClass
+
+RTT_US = 180_000
+
+
+def took_s(scenario):
+    """How long each transfer took, seconds."""
+    return [one.took_us / S for one in Simulation(scenario).run().transfers]
+
+
+def test_a_slice_on_a_warm_connection_alone_takes_what_the_lab_measured():
+    alone = site(standing=())
+    (seconds,) = took_s(supposed(image(), of=alone))
+    assert seconds == pytest.approx(2.573 + 0.0, abs=RTT_US / S / 2)  # docs/results/summary.json, headway x 1
+
+
+def test_a_slice_beside_database_and_background_takes_what_a_night_in_the_lab_took():
+    night = supposed(image(every_us=17 * S), lasts_s=12 * 17)
+    run = Simulation(night).run()
+    assert [one.is_late(run.until_us) for one in run.transfers] == [False] * 12
+    assert all(one.took_us / S == pytest.approx(2.655, abs=RTT_US / S / 2) for one in run.transfers)
+
+
+@pytest.mark.parametrize(("opening", "more_s"), [(Opening.RECEIVER, 0.18), (Opening.SENDER, 0.36)])
+def test_a_new_connection_costs_a_round_trip_or_two(opening, more_s):
+    (warm,) = took_s(supposed(image()))
+    (new,) = took_s(supposed(image(opening=opening)))
+    assert new - warm == pytest.approx(more_s, abs=0.02)
+
+
+def test_a_hand_over_in_the_simulation_takes_as_long_as_in_the_lab():
+    seen = {}
+
+    def watch(at_us, loads_bps):
+        seen[at_us] = loads_bps.get(Hop("base20", "ls1"), 0)
+
+    Simulation(supposed(image()), observe=watch).run()
+    full_us = min(at_us for at_us, bps in seen.items() if bps > 900_000_000)
+    assert 12_000 <= full_us - (T0 + S) <= 20_000  # docs/handover.md: 15 ms
+
+
+def test_flows_of_a_circuit_that_dies_go_on_by_the_other_as_soon_as_in_the_lab():
+    died_us = T0 + 5 * S
+    big = image(1_000_000_000, senders=("base20",))
+    seen = {}
+
+    def watch(at_us, loads_bps):
+        seen[at_us] = loads_bps.get(Hop("ls1", "south"), 0)
+
+    scenario = supposed(big, of=site(chile_illinois_2()), deaths=(CircuitDeath("north", died_us, 20 * S),), lasts_s=120)
+    run = Simulation(scenario, observe=watch).run()
+    full_us = min(at_us for at_us, bps in seen.items() if bps > 450_000_000)
+    assert full_us - died_us + 100_000 == pytest.approx(157_333, abs=RTT_US / 2)  # docs/results/failover.json
+    (one,) = run.transfers
+    assert one.is_late(run.until_us)
+    assert "north down" in one.why
+    assert one.sent_bytes - one.lost_bytes == 1_000_000_000
+    assert one.lost_bytes > 5_000_000
+
+
+def test_a_tail_that_was_on_a_circuit_as_it_died_is_sent_again():
+    (before,) = Simulation(supposed(image(), of=site(chile_illinois_2()))).run().transfers
+    ends_us = before.done_us - RTT_US
+    death = CircuitDeath("north", ends_us + 20_000, 10 * S)
+    (after,) = Simulation(supposed(image(), of=site(chile_illinois_2()), deaths=(death,))).run().transfers
+    assert after.done_us > before.done_us
+    assert after.sent_bytes - after.lost_bytes == before.sent_bytes
+    assert after.lost_bytes > 0
+
+
+def test_a_full_store_lets_in_what_it_drains():
+    store = StoreBucket(400_000_000, 50_000_000)
+    (one,) = Simulation(supposed(image(), of=site(standing=()), stores={"arch": store})).run().transfers
+    filled_s = 50_000_000 * 8 / (934e6 - 400e6)
+    expected_s = filled_s + (268_802_458 * 8 - filled_s * 934e6) / 400e6 + 0.18
+    assert one.took_us / S == pytest.approx(expected_s, rel=0.01)
+
+
+def test_nothing_is_sent_over_a_circuit_in_its_maintenance_and_what_has_no_time_for_it_is_refused():
+    closed = site(schedules={"chile-illinois": (Period(T0 + 10 * S, T0 + 40 * S, 0),)}, standing=())
+    seen = {}
+
+    def watch(at_us, loads_bps):
+        seen[at_us] = loads_bps.get(Hop("ls1", "ch1"), 0)
+
+    run = Simulation(supposed(image(2_000_000_000), of=closed), observe=watch).run()
+    assert T0 + 40 * S < run.transfers[0].done_us < T0 + 60 * S
+    assert {bps for at_us, bps in seen.items() if T0 + 10 * S <= at_us < T0 + 40 * S} == {0}
+    assert max(seen.values()) > 900_000_000
+    due = Simulation(supposed(image(2_000_000_000, deadline_us=20 * S), of=closed)).run()
+    assert [one.is_refused for one in due.transfers] == [True]
+    assert "ls1->ch1" in due.transfers[0].why
+
+
+def test_a_reservation_that_its_circuit_cannot_carry_for_a_time_is_broken_for_that_time():
+    item = WorkItem(
+        "nightly", FlowClass.BACKGROUND, ("base20",), "arch", 0, T0 + S, rate_bps=300_000_000, for_us=40 * S
+    )
+    whole = Simulation(supposed(item)).run()
+    assert [one.is_late(whole.until_us) for one in whole.transfers] == [False]
+    cut = Simulation(supposed(item, deaths=(CircuitDeath("chile-illinois", T0 + 10 * S, 5 * S),))).run()
+    (one,) = cut.transfers
+    assert one.is_late(cut.until_us)
+    assert 5 * S <= one.lacked_us <= 5.1 * S
+
+
+def test_deaths_that_are_drawn_are_those_of_their_seed():
+    scenario = supposed(
+        image(every_us=17 * S), lasts_s=600, random_deaths=(RandomDeaths("chile-illinois", 200 * S, 20 * S),)
+    )
+    one, same, other = (Simulation(scenario, seed).run() for seed in (1, 1, 2))
+    assert one == same
+    assert one.deaths != other.deaths
+
+
+RING_HOSTS = ("albu10", "albu20", "losa10", "pop10", "live10", "live20")
+RING_CIRCUITS = ("albuquerque-los-alamos", "los-alamos-pop", "pop-livermore", "livermore-albuquerque")
+
+
+@st.composite
+def scenarios(draw):
+    """Any workload on the ring, with any deaths."""
+    network = loaded(FILES["asc-ring"])
+    items = []
+    for number in range(draw(st.integers(1, 4))):
+        ends = draw(st.permutations(RING_HOSTS))
+        sites = {network.host(ends[0]).site, network.host(ends[1]).site}
+        if len(sites) < 2:
+            continue
+        mover = Mover(*draw(st.sampled_from([(1, 0, False), (4, 16_000_000, True)])))
+        first_us = T0 + draw(st.integers(0, 20 * S))
+        items.append(
+            WorkItem(
+                f"item{number}",
+                draw(st.sampled_from([FlowClass.URGENT, FlowClass.BACKGROUND])),
+                (ends[0],),
+                ends[1],
+                draw(st.integers(1, 20_000_000_000)),
+                first_us,
+                mover=mover,
+                opening=draw(st.sampled_from(list(Opening))),
+                every_us=draw(st.sampled_from([0, 7 * S])),
+            )
+        )
+    deaths = tuple(
+        CircuitDeath(
+            draw(st.sampled_from(RING_CIRCUITS)), T0 + draw(st.integers(0, 40 * S)), draw(st.integers(1, 20 * S))
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    )
+    stores = draw(st.sampled_from([{}, {"live10": StoreBucket(2 * 10**9, 10**9)}]))
+    return WhatIf(Site(network, DEFAULT_POLICY, (), 3_000), T0, T0 + 60 * S, tuple(items), deaths, stores=stores)
+
+
+@settings(max_examples=40, deadline=None)
+@given(scenarios())
+def test_no_link_ever_carries_more_than_it_has_and_every_byte_is_accounted_for(scenario):
+    network, ring = scenario.site.network, {"bits": 0, "at_us": T0, "bps": 0}
+
+    def watch(at_us, loads_bps):
+        for hop, bps in loads_bps.items():
+            assert bps <= network.link(*hop).rate_bps, (at_us, hop)
+        ring["bits"] += ring["bps"] * (at_us - ring["at_us"])
+        ring["at_us"], ring["bps"] = at_us, sum(bps for hop, bps in loads_bps.items() if hop.tail in RING_HOSTS)
+
+    run = Simulation(scenario, observe=watch).run()
+    watch(run.until_us, {})
+    sizes = {item.name: item.size_bytes for item in scenario.items}
+    for one in run.transfers:
+        arrived_bytes = one.sent_bytes - one.lost_bytes
+        assert arrived_bytes <= sizes[one.item] + 1
+        if one.done_us is not None:
+            assert abs(arrived_bytes - sizes[one.item]) <= 1
+            assert one.done_us > one.begun_us
+    sent_bits = sum(one.sent_bytes for one in run.transfers) * 8 * 1538 / 1448
+    assert ring["bits"] / S == pytest.approx(
+        sent_bits, rel=1e-6, abs=10_000 * (len(run.transfers) + 1)
+    )  # the last microsecond
+
+
+@settings(max_examples=15, deadline=None)
+@given(scenarios())
+def test_a_run_is_the_same_each_time_in_whatever_order_its_parts_were_said(scenario):
+    first = Simulation(scenario).run()
+    stores = dict(reversed(scenario.stores.items()))
+    turned = replace(scenario, stores=stores, deaths=scenario.deaths[::-1])
+    assert Simulation(turned).run() == first
+
+
+PROGRAM = """
+from controller.whatif.simulation import Simulation
+from controller.whatif.supposed import CircuitDeath
+from controller.whatif.tests.supposing import S, T0, image, site, supposed
+from mininet_tests.testing.networks import chile_illinois_2
+death = CircuitDeath("north", T0 + 20 * S, 30 * S)
+images = image(senders=("base20", "base21"), every_us=17 * S)
+night = supposed(images, of=site(chile_illinois_2()), deaths=(death,), lasts_s=90)
+print(Simulation(night).run())
+"""
+
+
+def test_a_run_does_not_depend_on_how_python_orders_sets():
+    root = Path(__file__).parents[3]
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
