@@ -1,0 +1,134 @@
+"""A scenario's file: all of it, and everything that is wrong with it, each with its place."""
+
+import copy
+from itertools import pairwise
+
+import pytest
+
+from controller.errors import ConfigError
+from controller.whatif.file import loaded_scenario, scenario_of
+from controller.whatif.movers import Mover
+from controller.whatif.supposed import DAY_US, CircuitDeath, Opening
+from mininet_tests.testing.networks import FILES, FOLDER
+from topology.units import instant_us
+
+BASE = {
+    "network": "chile-illinois-2.yaml",
+    "from": "2026-12-01T00:00:00Z",
+    "until": "2026-12-03T00:00:00Z",
+    "workload": [
+        {"name": "image", "class": "urgent", "from": ["base20", "base21"], "to": "arch", "bytes": "2.7 GB"},
+    ],
+}
+
+
+def read(**more):
+    """The file's meaning with some sections more."""
+    return scenario_of({**copy.deepcopy(BASE), **more}, "scenario.yaml", FOLDER)
+
+
+def problems(**more):
+    """What is wrong with it then."""
+    with pytest.raises(ConfigError) as error:
+        read(**more)
+    return list(error.value.problems)
+
+
+def test_everything_that_a_file_can_say_is_in_the_scenario(tmp_path):
+    (tmp_path / "network.yaml").write_text(FILES["asc-ring"].read_text())
+    (tmp_path / "scenario.yaml").write_text("""
+network: network.yaml
+from: 2026-12-01T00:00:00Z
+until: 2026-12-04T00:00:00Z
+circuits: {pop-livermore: {rate: 1 Gbit/s, delay: 10 ms, fails: {mtbf: 10 d, mttr: 1 h}}}
+workload:
+  - {name: nightly, class: urgent, from: albu10, to: live10, bytes: 2.688 GB, every: 17 s, between: "22:00-06:00"}
+  - {name: dump, class: background, from: albu20, to: live20, files: 500 x 100 MB, opening: sender,
+     mover: {streams: 4, block: 16 MB, lock_step: true, per_file: 10.2 s, files_at_once: 2, checkpoint: 1 GB}}
+  - {name: window, class: predictable, from: losa10, to: live10, rate: 1 Gbit/s, for: 4h, at: 2026-12-02T00:00:00Z}
+stores: {live20: {drains: 8 Gbit/s, holds: 64 GB}}
+events: [{at: 2026-12-02T03:00:00Z, circuit: albuquerque-los-alamos, down_for: 4h}]
+maintenance: [{circuit: los-alamos-pop, from: 2026-12-03T00:00:00Z, until: 2026-12-03T02:00:00Z, rate: 1 Gbit/s}]
+vary: {circuits.pop-livermore.rate: [10 Gbit/s, 1 Gbit/s], dump.mover.block: [16 MB, 256 MB]}
+runs: 20
+seed: 7
+""")
+    found = loaded_scenario(tmp_path / "scenario.yaml")
+    assert (found.runs, found.seed, len(found.variants)) == (20, 7, 4)
+    first, last = found.variants[0].supposed, found.variants[3].supposed
+    nightly, dump, window = first.items
+    assert nightly.between_us == (22 * 3_600_000_000, 6 * 3_600_000_000)
+    assert (dump.size_bytes, dump.file_bytes, dump.opening) == (50_000_000_000, 100_000_000, Opening.SENDER)
+    assert dump.mover == Mover(4, 16_000_000, True, 10**9, 10_200_000, 2)
+    assert last.items[1].mover.block_bytes == 256_000_000
+    assert (window.rate_bps, window.for_us) == (10**9, 4 * 3_600_000_000)
+    assert first.deaths == (
+        CircuitDeath("albuquerque-los-alamos", instant_us("2026-12-02T03:00:00Z"), 4 * 3_600_000_000),
+    )
+    (failing,) = first.random_deaths
+    assert (failing.circuit, failing.mtbf_us) == ("pop-livermore", 10 * DAY_US)
+    rates = [next(c.rate_bps for c in s.site.network.circuits if c.name == "pop-livermore") for s in (first, last)]
+    assert rates == [10**10, 10**9]
+    assert [p.rate_bps for p in first.site.schedules["los-alamos-pop"]] == [10**9]
+
+
+def test_what_is_left_to_nobody_is_run_once_however_many_runs_are_asked_for():
+    assert read(runs=20).runs == 1
+
+
+def test_an_item_of_the_night_comes_in_each_night_and_not_by_day():
+    (item,) = (
+        read(
+            workload=[{**BASE["workload"][0], "every": "17 s", "between": "22:00-06:00"}],
+        )
+        .variants[0]
+        .supposed.items
+    )
+    at_us, found = instant_us("2026-12-01T00:00:00Z"), []
+    while (at_us := item.next_us(at_us)) is not None and at_us < instant_us("2026-12-03T00:00:00Z"):
+        found.append(at_us)
+        at_us += 1
+    hours = {at // 3_600_000_000 % 24 for at in found}
+    assert hours == {22, 23, 0, 1, 2, 3, 4, 5}
+    assert all(after - before == 17_000_000 or after - before > 3_600_000_000 for before, after in pairwise(found))
+    assert len(found) > 3_300
+
+
+ITEM = {"name": "a", "class": "urgent", "from": "base20", "to": "arch", "bytes": "1 GB"}
+STRANGER = {"name": "x", "from": "base20", "to": "arch", "bytes": "1 GB", "algorithm": "vegas", "loss": 1e-4}
+BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-12-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"wrokload": []}, "wrokload: there is no such key"),
+        ({"until": "2026-11-01T00:00:00Z"}, "until: must come after from"),
+        (
+            {"events": [{"at": "2026-12-01T00:00:00Z", "circuit": "nord", "down_for": "1h"}]},
+            'events[0].circuit: there is no circuit "nord"; there are north, south',
+        ),
+        ({"circuits": {"nord": {}}}, "circuits.nord: there is no such circuit"),
+        ({"stores": {"ark": {"drains": "1 Gbit/s", "holds": "1 GB"}}}, "stores.ark: there is no such host"),
+        ({"vary": {"imgae.bytes": ["1 GB"]}}, 'there is no section and no workload "imgae"; there are image'),
+        ({"vary": {"image.bytes": ["1 Gb"]}}, 'with image.bytes 1 Gb: workload[0].bytes: "1 Gb" is not a size'),
+        ({"vary": {"image.bytes": [f"{n} GB" for n in range(1, 300)]}}, "vary: 299 combinations are more than 200"),
+        ({"others": [STRANGER]}, "others[0].algorithm: is not known; there are reno, cubic"),
+        ({"maintenance": [BACKWARDS]}, "maintenance[0].until: must come after from"),
+        ({"workload": [{k: v for k, v in ITEM.items() if k != "bytes"}]}, "need one of bytes, files and rate"),
+        ({"workload": [ITEM | {"to": "base21"}]}, "are not joined by a circuit"),
+        ({"workload": [ITEM | {"files": "100 MB"}]}, '"100 MB" is not a number of files, try "500 x 100 MB"'),
+        (
+            {"workload": [ITEM | {"every": "1 s", "between": "25:00-3"}]},
+            'is not a part of the day (UTC), try "22:00-06:00"',
+        ),
+        ({"workload": BASE["workload"] * 2}, 'workload[1].name: there is already a "image"'),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place_and_its_cure(more, said):
+    assert any(said in each for each in problems(**more)), problems(**more)
+
+
+def test_all_problems_are_said_at_once():
+    found = problems(seed=-1, events=[{"at": "never", "circuit": "north", "down_for": "1h"}], nothing=1)
+    assert len(found) == 3
