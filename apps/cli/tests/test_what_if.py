@@ -1,0 +1,125 @@
+"""``headway what-if``: a scenario from its file to tables, JSON, a picture, and an exit code."""
+
+import json
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import apps.cli.what_if_work as work
+from apps.main import app
+from mininet_tests.testing.networks import FILES
+
+SCENARIO = {
+    "network": str(FILES["chile-illinois-2"]),
+    "from": "2026-12-01T00:00:00Z",
+    "until": "2026-12-01T00:02:00Z",
+    "flows": [{"name": "raw", "class": "background", "from": "base23", "to": "arch"}],
+    "workload": [
+        {"name": "image", "class": "urgent", "from": "base20", "to": "arch", "bytes": "268.8 MB", "every": "17 s"}
+    ],
+}
+
+
+@pytest.fixture
+def said(tmp_path):
+    """Run the command on a scenario with some sections more; return output, errors and exit code."""
+
+    def run(*arguments, **more):
+        file = tmp_path / "scenario.yaml"
+        file.write_text(yaml.safe_dump({**SCENARIO, **more}))
+        done = CliRunner().invoke(app, ("what-if", str(file), *arguments), env={"COLUMNS": "200"})
+        return done.stdout, done.stderr, done.exit_code
+
+    return run
+
+
+def test_a_night_without_a_death_keeps_every_promise(said):
+    out, _, code = said("--json")
+    found = json.loads(out)
+    (variant,) = found["variants"]
+    (image,) = variant["items"]
+    assert (image["asked"], image["late"], image["refused"], code) == (8, 0, 0, 0)
+    assert variant["broken"] == []
+    assert max(variant["use"]["wire_bps"]["ls1->north"]) > 900_000_000
+    assert variant["standing_bytes"][0]["raw"] > 10**9
+
+
+def test_a_death_in_the_middle_of_an_image_breaks_its_promise_and_says_why(said):
+    out, _, code = said("--kill", "north", "--at", "2026-12-01T00:00:18Z", "--for", "1m")
+    assert code == 4
+    assert "north dies 2026-12-01T00:00:18Z" in out
+    assert "image 2: promised by 2026-12-01T00:00:20" in out
+    assert "north down" in out
+
+
+def test_what_has_no_time_is_refused_and_ends_with_3(said):
+    out, _, code = said(workload=[{**SCENARIO["workload"][0], "deadline": "1 s"}])
+    assert code == 3
+    assert "image 1: refused 2026-12-01T00:00:00Z" in out
+
+
+def test_each_circuit_is_tried_in_turn_and_each_combination_of_what_varies(said):
+    out, _, _ = said("--json", "--kill", "all", vary={"image.bytes": ["1 MB", "2 MB"]})
+    variants = [variant["variant"] for variant in json.loads(out)["variants"]]
+    assert [v["image.bytes"] for v in variants] == ["1 MB"] * 3 + ["2 MB"] * 3
+    assert [("north" in v, "south" in v) for v in variants[:3]] == [(False, False), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "message"),
+    [
+        (("--kill", "nord"), {}, 'there is no circuit "nord"; there are north, south'),
+        (
+            ("--kill", "north", "--at", "2027-01-01T00:00:00Z"),
+            {},
+            "is not within the scenario, 2026-12-01T00:00:00Z to",
+        ),
+        (("--at", "2026-12-01T00:00:18Z"), {}, "--at and --for are of --kill"),
+        (("--kill", "north", "--for", "soon"), {}, '--for: "soon" is not a duration'),
+        ((), {"untill": 1, "until": "x"}, "untill: there is no such key"),
+    ],
+)
+def test_a_mistake_is_said_in_words_and_ends_with_2(said, arguments, more, message):
+    _, err, code = said(*arguments, **more)
+    assert message in err
+    assert code == 2
+
+
+def test_what_was_run_is_kept_and_not_run_again(said, tmp_path, monkeypatch):
+    kept = tmp_path / "runs.jsonl"
+    fails = {"fails": {"mtbf": "1m", "mttr": "10s"}, "runs": 3}
+    first = said("--json", "--keep", str(kept), **fails)
+    lines = kept.read_text().splitlines()
+    assert len(lines) == 3
+    kept.write_text("\n".join([*lines[:2], lines[2][:40]]))  # it was stopped in the third
+    begun = []
+
+    class Counted(work.Simulation):
+        def run(self):
+            begun.append(self.seed)
+            return super().run()
+
+    monkeypatch.setattr(work, "Simulation", Counted)
+    assert said("--json", "--keep", str(kept), **fails) == first
+    assert begun == [3]
+    said("--json", "--keep", str(kept), "--seed", "2", **fails)
+    assert begun == [3, 4]
+
+
+def test_another_seed_draws_other_deaths_and_is_printed(said):
+    fails = {"fails": {"mtbf": "1m", "mttr": "10s"}}
+    one, two = (json.loads(said("--json", "--seed", seed, **fails)[0]) for seed in ("1", "2"))
+    assert (one["seed"], two["seed"]) == (1, 2)
+    assert one["variants"][0]["deaths"] != two["variants"][0]["deaths"]
+    assert "seed 5" in said("--seed", "5", **fails)[0]
+
+
+def test_the_use_of_circuits_is_drawn(said, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "use.png"
+    assert said("--figure", str(picture))[2] == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    _, err, code = said("--figure", str(tmp_path / "use.xyz"))
+    assert code == 1
+    assert "xyz" in err

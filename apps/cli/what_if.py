@@ -1,0 +1,188 @@
+"""``headway what-if``: what would become of the promises, by the controller's own decisions on a virtual clock."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apps.cli import base, options, printed
+from topology import units
+
+if TYPE_CHECKING:
+    from apps.cli.what_if_work import VariantResult
+    from controller.whatif.file import ScenarioFile
+
+app = typer.Typer()
+SHOWN_BROKEN = 20
+DRAWING_NEEDS = "a figure needs matplotlib: pip install 'headway[emulation]'"
+
+
+@app.command(name="what-if")
+def what_if(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="YAML file; see docs/what-if.md.")],
+    kill: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CIRCUIT", help="Try the death of this circuit too; again for another; all for each."),
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="When it dies, RFC 3339; in the middle if absent.")] = None,
+    lasts: Annotated[str | None, typer.Option("--for", help="How long it is down; until the end if absent.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of what is drawn; the scenario's if absent.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the use of circuits over time.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep each run in this file; what it has is not run again.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Say what would become of a workload: what is promised, what breaks, how circuits are used.
+
+    Ends with 4 if a promise breaks, with 3 if something is refused.
+
+    headway what-if night.yaml --kill north --at 2026-12-01T02:00:00Z --for 1h
+    """
+    file = _with_kills(_loaded(scenario), kill or [], at, lasts)
+    first_seed = file.seed if seed is None else seed
+    results = _worked(file, first_seed, keep)
+    if figure is not None:
+        _draw(results, figure)
+    if as_json:
+        from apps.cli.what_if_work import as_json as all_of_it
+
+        typer.echo(json.dumps(all_of_it(results, first_seed)))
+    else:
+        _show(results, file.runs, first_seed)
+    refused = any(row.refused for result in results for row in result.rows)
+    if any(row.late for result in results for row in result.rows):
+        raise typer.Exit(base.EXIT_NOT_CARRIED)
+    if refused:
+        raise typer.Exit(base.EXIT_REFUSED)
+
+
+def _loaded(scenario: Path) -> "ScenarioFile":
+    from controller.errors import ConfigError
+    from controller.whatif.file import loaded_scenario
+
+    try:
+        return loaded_scenario(scenario)
+    except ConfigError as error:
+        base.stop(str(error), base.EXIT_USAGE)
+
+
+def _with_kills(file: "ScenarioFile", kill: list[str], at: str | None, lasts: str | None) -> "ScenarioFile":
+    from apps.cli.what_if_work import with_deaths
+
+    at_us = base.quantity(at, units.instant_us, "--at")
+    lasts_us = base.quantity(lasts, units.duration_us, "--for")
+    if not kill:
+        if at is not None or lasts is not None:
+            base.stop("--at and --for are of --kill: say which circuit dies", base.EXIT_USAGE)
+        return file
+    supposed = file.variants[0].supposed
+    known = [circuit.name for circuit in supposed.site.network.circuits]
+    wrong = [name for name in kill if name not in {*known, "all"}]
+    if wrong:
+        base.stop(f'--kill: there is no circuit "{wrong[0]}"; there are {", ".join(known)}', base.EXIT_USAGE)
+    if at_us is not None and not supposed.from_us <= at_us < supposed.until_us:
+        span = f"{units.shown_time(supposed.from_us)} to {units.shown_time(supposed.until_us)}"
+        base.stop(f"--at: {at} is not within the scenario, {span}", base.EXIT_USAGE)
+    if lasts_us is not None and lasts_us <= 0:
+        base.stop("--for: need more than nothing", base.EXIT_USAGE)
+    return with_deaths(file, known if "all" in kill else kill, at_us, lasts_us)
+
+
+def _worked(file: "ScenarioFile", seed: int, keep: Path | None) -> "list[VariantResult]":
+    from apps.cli.what_if_work import worked
+
+    try:
+        with _progress() as tell:
+            return list(worked(file, seed, keep, tell))
+    except OSError as error:
+        base.stop(f"{keep}: {error.strerror}", base.EXIT_FAILED)
+    except KeyboardInterrupt:
+        base.stop(
+            "stopped" + (f"; what was run is in {keep}, and goes on from there" if keep else ""), base.EXIT_FAILED
+        )
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[float], None]]:
+    """Show on a terminal how much is done."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("what if", total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
+
+def _draw(results: "Sequence[VariantResult]", figure: Path) -> None:
+    try:
+        from apps.cli.what_if_figure import drawn
+
+        drawn(results, figure)
+    except ModuleNotFoundError as error:
+        base.stop(f"{error.name} is not installed; {DRAWING_NEEDS}", base.EXIT_FAILED)
+    except (OSError, ValueError) as error:
+        base.stop(f"{figure}: {getattr(error, 'strerror', None) or error}", base.EXIT_FAILED)
+
+
+def shown_us(duration_us: int | None) -> str:
+    """Return a duration for people; nothing for none.
+
+    >>> shown_us(2_622_437), shown_us(447_978_792), shown_us(90_061_000_000), shown_us(None)
+    ('2.622 s', '7m28s', '25h1m', '')
+    """
+    if duration_us is None:
+        return ""
+    seconds = duration_us / 1e6
+    if seconds < 120:
+        return f"{seconds:.3f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes < 120 else f"{minutes // 60}h{minutes % 60}m"
+
+
+def _show(results: "Sequence[VariantResult]", runs: int, seed: int) -> None:
+    """Print a table for each variant, and which promises break, and why."""
+    for result in results:
+        table = printed.new_table(title=result.variant.name)
+        within = bool(result.variant.within_us)
+        heads = ["workload", "asked", "refused", "late", *(["over"] if within else []), "done by", "worst", "median"]
+        for head in (*heads, "5%", "95%"):
+            table.add_column(head, justify="left" if head in {"workload", "done by"} else "right")
+        for row in result.rows:
+            over = [] if not within else ["" if row.over is None else str(row.over)]
+            done_by = "" if row.done_by_us is None else units.shown_time(row.done_by_us)[:19] + "Z"
+            late = f"[red]{row.late}[/red]" if row.late else "0"
+            counts = (str(row.asked), str(row.refused), late, *over, done_by)
+            times = map(shown_us, (row.worst_us, row.median_us, row.low_us, row.high_us))
+            table.add_row(row.item, *counts, *times)
+        printed.show(table)
+        _show_rest(result)
+    drawn = f", {runs} runs each" if runs > 1 else ""
+    typer.echo(f"seed {seed}{drawn}")
+
+
+def _show_rest(result: "VariantResult") -> None:
+    from rich.markup import escape
+
+    from controller.whatif.summary import strangers_us
+
+    found = result.broken
+    for one in found[:SHOWN_BROKEN]:
+        if one["refused"]:
+            said = f"refused {one['begun']}"
+        elif one["lacked_us"]:
+            said = f"reserved from {one['begun']}, has less for {shown_us(one['lacked_us'])}"
+        else:
+            said = f"promised by {one['promised']}, done {one['done'] or 'not at all'}"
+        printed.show(escape(f"{one['item']} {one['number'] + 1}: {said}: {one['why']}"))
+    if len(found) > SHOWN_BROKEN:
+        typer.echo(f"... and {len(found) - SHOWN_BROKEN} more: --json")
+    for name, (least_us, most_us) in strangers_us(result.variant.supposed).items():
+        typer.echo(f"{name}: not held by the plan, {shown_us(least_us)} to {shown_us(most_us)}")
