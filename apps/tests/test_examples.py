@@ -26,7 +26,7 @@ from controller.tests.past_contract import done, of
 from controller.tests.serving import served
 from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
-from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.networks import FILES, chile_illinois
 from topology.certificates import REST_URI, Kind
 from topology.network_file import network_of
 from topology.network_text import section_of
@@ -179,6 +179,15 @@ def test_the_bursts_are_shown_as_the_document_says(tmp_path):
     sending_image(site)
     with served(api_of(site)) as url:
         follow("bursts.md", url, tmp_path)
+
+
+def test_what_would_be_is_said_as_the_document_says(tmp_path):
+    (said,) = blocks("what-if.md", "yaml")
+    scenario = (DOCS.parent / "contrib/what-if/night.yaml").read_text()
+    assert yaml.safe_load(said) == yaml.safe_load(scenario)
+    (tmp_path / "night.yaml").write_text(scenario)
+    (tmp_path / "chile-illinois-2.yaml").write_text(FILES["chile-illinois-2"].read_text())
+    follow("what-if.md", DEFAULT_URL, tmp_path)
 
 
 def networked(folder):
