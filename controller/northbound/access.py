@@ -7,8 +7,8 @@ import re
 import secrets
 import time
 from base64 import b64decode
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import ip_address
 from math import ceil
@@ -23,15 +23,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from controller.asker import Asker, asking
 from controller.northbound.connections import network_of
 from controller.northbound.gate import READS
+from controller.northbound.known import SESSION, IssuerTokens, Sessions
 from controller.northbound.rates import Rates, RequestRate
 from controller.northbound.rest.answers import problem
+from controller.security.issuer import AGAIN_S, IssuerSilent, is_jwt
 from controller.security.tokens import Principal, Role, Tokens
 
 log = structlog.get_logger()
 
-FOR_ALL = frozenset({"/docs", "/docs/style.css", "/openapi.json", "/login"})  # the same in every copy of this program
+FOR_ALL = frozenset(
+    {"/docs", "/docs/style.css", "/openapi.json", "/login", "/login/oidc", "/login/done"}
+)  # the same in every copy of this program
 STATIC = "/static/"  # likewise
-SESSION = "/session"  # where a browser is given its token to keep, and forgets it
+LOCAL = "headway.local"  # the extension of a request that has come by our socket on this machine
+SESSION_PATH = "/session"  # where a browser is given its token to keep, and forgets it
 COOKIE = "headway-token"
 PAGES = ("/reservations/", "/announcements/", "/hosts/", "/circuits/", "/switches/", "/transitions", "/events")
 CHANGES = "/v1/changes"  # what others do, and from where
@@ -51,6 +56,9 @@ class AccessRules:
         local: what somebody on this machine may who shows no token; None for nothing.
         anybody: the same for all others.
         rate: how often each principal may ask; None for as often as it likes.
+        certificates: by a client certificate's name, who that is.
+        issuer: by whose tokens people are known, beside ours; None for nobody's.
+        sessions: who has logged in at the page by the issuer.
     """
 
     tokens: Callable[[], Tokens]
@@ -58,6 +66,9 @@ class AccessRules:
     local: Role | None = None
     anybody: Role | None = None
     rate: RequestRate | None = None
+    certificates: Mapping[str, Principal] = field(default_factory=dict)
+    issuer: IssuerTokens | None = None
+    sessions: Sessions = field(default_factory=Sessions)
 
 
 def all_may(now: Callable[[], datetime]) -> AccessRules:
@@ -81,45 +92,87 @@ class Access:
         headers, client = Headers(scope=scope), scope.get("client")
         needed = role_needed(scope["method"], scope["path"])
         shown = headers.getlist("authorization") or _kept(scope["method"], headers)
-        who = principal(self._rules, shown, client[0] if client else "")
-        asker = asker_of(who, client[0] if client else "unix", _request_id(headers))
+        silent, who = None, None
+        try:
+            who = await self._who(scope, shown, client[0] if client else "")
+        except IssuerSilent as error:
+            silent = error
+        asker = asker_of(who, "unix" if is_of_here(scope) else client[0] if client else "", _request_id(headers))
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[REQUEST_ID] = asker.request_id
             await send(message)
 
-        wait_us = 0 if self._rates is None or needed is None else self._rates.wait_us(_counted_as(who, asker.address))
-        if wait_us:
-            detail = f"you ask more often than {asker.who} may: wait {wait_us / 1e6:.1f} s"
-            answer: Response = problem(429, "too-many", detail, {}, {"Retry-After": str(ceil(wait_us / 1e6))})
+        answer = None if needed is None else self._too_often(who, asker)
+        if answer is None and needed is not None and silent is not None:
+            answer = problem(503, "issuer-silent", str(silent), {}, {"Retry-After": str(ceil(AGAIN_S))})
+        if answer is None and needed is not None and (who is None or not who.role.includes(needed)):
+            log.info(
+                "access.refused",
+                who=who.name if who else None,
+                address=asker.address,
+                needs=needed.value,
+                request=asker.request_id,
+            )
+            answer = _refused(scope, who, needed, shown=bool(shown))
+        if answer is not None:
             await answer(scope, receive, named)
             return
-        if needed is None or (who is not None and who.role.includes(needed)):
-            scope.setdefault("state", {})["principal"] = who
-            with asking(asker):
-                await self._app(scope, receive, named)
-            return
-        log.info(
-            "access.refused",
-            who=who.name if who else None,
-            address=asker.address,
-            needs=needed.value,
-            request=asker.request_id,
-        )
-        if who is None and scope["method"] in READS and (scope["path"] == "/" or scope["path"].startswith(PAGES)):
-            answer = RedirectResponse(f"/login?to={quote(scope['path'])}", 303)
-        elif who is None:
-            why = "the token is none of ours, or its end has come" if shown else "say who you are"
-            challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"' if shown else "Bearer"}
-            if scope["path"] == CALENDAR:  # a calendar program asks its user for what it can send
-                challenge = {"WWW-Authenticate": 'Basic realm="Headway: any name, a token", Bearer'}
-            detail = f'{why}: this needs "Authorization: Bearer TOKEN" with the role "{needed}"'
-            answer = problem(401, "not-authenticated", detail, {"needs": needed}, challenge)
-        else:
-            detail = f'this needs the role "{needed}", yours is "{who.role}"'
-            answer = problem(403, "role-missing", detail, {"needs": needed, "has": who.role})
-        await answer(scope, receive, named)
+        scope.setdefault("state", {})["principal"] = who
+        with asking(asker):
+            await self._app(scope, receive, named)
+
+    async def _who(self, scope: Scope, shown: list[str], address: str) -> Principal | None:
+        """Return who asks.
+
+        Raises:
+            IssuerSilent: by a token of an issuer that does not answer.
+        """
+        token = _token(shown[0]) if len(shown) == 1 else ""
+        if self._rules.issuer is not None and is_jwt(token):
+            return await self._rules.issuer.principal(token)
+        if not shown and is_of_here(scope):
+            return Principal("local", Role.ADMIN)
+        return principal(self._rules, shown, address, client_named(scope))
+
+    def _too_often(self, who: Principal | None, asker: Asker) -> Response | None:
+        """Return the answer to who asks more often than it may; None for all others."""
+        wait_us = 0 if self._rates is None else self._rates.wait_us(_counted_as(who, asker.address))
+        if not wait_us:
+            return None
+        detail = f"you ask more often than {asker.who} may: wait {wait_us / 1e6:.1f} s"
+        return problem(429, "too-many", detail, {}, {"Retry-After": str(ceil(wait_us / 1e6))})
+
+
+def _refused(scope: Scope, who: Principal | None, needed: Role, *, shown: bool) -> Response:
+    """Return the answer to who may not, whatever there is."""
+    path = scope["path"]
+    if who is not None:
+        detail = f'this needs the role "{needed}", yours is "{who.role}"'
+        return problem(403, "role-missing", detail, {"needs": needed, "has": who.role})
+    if scope["method"] in READS and (path == "/" or path.startswith(PAGES)):
+        return RedirectResponse(f"/login?to={quote(path)}", 303)
+    why = "the token is none of ours, or its end has come" if shown else "say who you are"
+    challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"' if shown else "Bearer"}
+    if path == CALENDAR:  # a calendar program asks its user for what it can send
+        challenge = {"WWW-Authenticate": 'Basic realm="Headway: any name, a token", Bearer'}
+    detail = f'{why}: this needs "Authorization: Bearer TOKEN" with the role "{needed}"'
+    return problem(401, "not-authenticated", detail, {"needs": needed}, challenge)
+
+
+def is_of_here(scope: Scope) -> bool:
+    """Return whether a request has come by our socket on this machine, which root and our user alone may open.
+
+    A connection without an address is none: that of a stranger may be gone before it is looked at.
+    """
+    return LOCAL in scope.get("extensions", {})
+
+
+def client_named(scope: Scope) -> str | None:
+    """Return the name in the certificate that a client has shown, which was verified; None if it has shown none."""
+    name = scope.get("extensions", {}).get("tls", {}).get("client_cert_name")
+    return name if isinstance(name, str) else None
 
 
 def role_needed(method: str, path: str) -> Role | None:
@@ -132,7 +185,7 @@ def role_needed(method: str, path: str) -> Role | None:
     """
     if path == CHANGES:
         return Role.ADMIN
-    if path == SESSION:
+    if path == SESSION_PATH:
         return None
     if method in READS:
         return None if path in FOR_ALL or path.startswith(STATIC) else Role.READ
@@ -169,17 +222,22 @@ def _kept(method: str, headers: Headers) -> list[str]:
     return [f"Bearer {token}"] if token else []
 
 
-def principal(rules: AccessRules, shown: list[str], address: str) -> Principal | None:
-    """Return who asks; who shows a token is known by that alone, wherever from.
+def principal(rules: AccessRules, shown: list[str], address: str, certificate: str | None = None) -> Principal | None:
+    """Return who asks; who shows a token is known by that alone, else by a certificate, else by where from.
 
     Args:
         rules: the rules.
         shown: the headers ``Authorization``.
-        address: where from; empty for a Unix socket.
+        address: where from; empty if that is not known.
+        certificate: the name in a client certificate, if one was shown.
     """
     if shown:
         token = _token(shown[0]) if len(shown) == 1 else ""
+        if token.startswith(SESSION):
+            return rules.sessions.principal(token)
         return rules.tokens().principal(token, rules.now()) if token else None
+    if certificate is not None and certificate in rules.certificates:
+        return rules.certificates[certificate]
     name, role = ("local", rules.local) if _is_here(address) else ("anybody", rules.anybody)
     return None if role is None else Principal(name, role)
 
@@ -207,5 +265,5 @@ def _is_here(address: str) -> bool:
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
-        return address == ""
+        return False
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import Field
 
 from controller.plan.quotas import NO_QUOTAS, UNLIMITED, Quota, Quotas
+from controller.security.oidc_settings import OidcSection, OidcSettings, oidc_settings
 from controller.security.token_file import TokensUnusable, read_tokens
-from controller.security.tokens import Role
+from controller.security.tokens import Principal, Role
 from controller.settings.listen import is_here
 from controller.settings.sections import Duration, Rate, Section, Size
 from topology.problems import Problems
@@ -36,6 +37,13 @@ class QuotaSection(Section):
         return Quota(self.rate, self.size, self.ahead, self.entries)
 
 
+class CertificateSection(Section):
+    """What somebody may who is known by a client certificate."""
+
+    role: Role
+    groups: tuple[str, ...] = ()
+
+
 class AccessSection(Section):
     """The section, as it is written; a relative path is relative to the configuration."""
 
@@ -43,6 +51,8 @@ class AccessSection(Section):
     local: Role | None = None
     anybody: Role | None = None
     quotas: dict[str, QuotaSection] = Field(default_factory=dict)
+    certificates: dict[str, CertificateSection] = Field(default_factory=dict)
+    oidc: OidcSection | None = None
     requests_per_s: int = Field(default=50, ge=1, le=100_000)
 
 
@@ -56,6 +66,8 @@ class AccessSettings:
         anybody: the same for all others.
         quotas: how much each owner may have.
         requests_per_s: how often each principal may ask; None for as often as it likes.
+        certificates: by a client certificate's name, who that is.
+        oidc: whose tokens are taken beside our own; None for nobody's.
     """
 
     tokens: Path | None = None
@@ -63,6 +75,8 @@ class AccessSettings:
     anybody: Role | None = None
     quotas: Quotas = NO_QUOTAS
     requests_per_s: int | None = None
+    certificates: Mapping[str, Principal] = field(default_factory=dict)
+    oidc: OidcSettings | None = None
 
 
 NOBODY = AccessSettings()
@@ -86,15 +100,24 @@ def access_settings(
                 f"{rest} can be reached from other machines, and anybody could change what is promised: {HOW}"
             )
         return AccessSettings(None, Role.ADMIN, Role.ADMIN if insecure else None)
-    quotas = _quotas(section.quotas, problems.at("access", "quotas"))
-    if section.tokens is None:
-        return AccessSettings(None, section.local, section.anybody, quotas, section.requests_per_s)
-    path = folder / section.tokens
-    try:
-        read_tokens(path)
-    except TokensUnusable as error:
-        problems.at("access", "tokens").add(error)
-    return AccessSettings(path, section.local, section.anybody, quotas, section.requests_per_s)
+    path = None if section.tokens is None else folder / section.tokens
+    if path is not None:
+        try:
+            read_tokens(path)
+        except TokensUnusable as error:
+            problems.at("access", "tokens").add(error)
+    return AccessSettings(
+        path,
+        section.local,
+        section.anybody,
+        _quotas(section.quotas, problems.at("access", "quotas")),
+        section.requests_per_s,
+        {
+            name: Principal(f"certificate:{name}", one.role, frozenset(one.groups))
+            for name, one in section.certificates.items()
+        },
+        oidc_settings(section.oidc, folder, problems.at("access", "oidc")),
+    )
 
 
 def _quotas(said: Mapping[str, QuotaSection], problems: Problems) -> Quotas:

@@ -1,0 +1,178 @@
+"""A small issuer of OpenID Connect in a process of its own, by TLS: discovery, keys, the authorization code flow.
+
+It keeps to what the specifications ask of a provider where the tests look: PKCE (S256), the redirect address, a code
+that is good once, ``iss``, ``aud``, ``exp``, ``nonce``. Beside that it does as a test says: ``/mint`` signs claims,
+``/rotate`` changes the key.
+"""
+
+import json
+import secrets
+import ssl
+import subprocess
+import sys
+import time
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+
+CLIENT, SECRET, AUDIENCE = "headway-page", "the page's secret", "headway"
+PERSON = {"sub": "ana-4711", "groups": ["lsst", "tea"]}
+
+
+class OpenIdProvider(ThreadingHTTPServer):
+    """What the issuer knows."""
+
+    daemon_threads = True
+    issuer = ""
+
+    def begin(self) -> None:
+        """Have a first key, and no codes."""
+        self.keys: dict[str, ec.EllipticCurvePrivateKey] = {}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.asked: dict[str, int] = {}
+        self.rotate()
+
+    def rotate(self) -> None:
+        """Sign with another key; the one before is gone."""
+        self.keys = {secrets.token_hex(4): ec.generate_private_key(ec.SECP256R1())}
+
+    def signed(self, claims: dict) -> str:
+        """Return a token with claims, and what is usual where they say nothing."""
+        ((name, key),) = self.keys.items()
+        now_s = int(time.time())
+        usual = {"iss": self.issuer, "aud": AUDIENCE, "iat": now_s, "exp": now_s + 300} | PERSON
+        whole = {field: value for field, value in (usual | claims).items() if value is not None}
+        return jwt.encode(whole, key, "ES256", headers={"kid": name})
+
+    def known(self) -> dict:
+        """Return the keys as anybody may know them (RFC 7517)."""
+        shown = []
+        for name, key in self.keys.items():
+            one = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key()))
+            shown.append(one | {"kid": name, "use": "sig", "alg": "ES256"})
+        return {"keys": shown}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Its endpoints."""
+
+    server: OpenIdProvider
+
+    def log_message(self, *_args):
+        """Say nothing."""
+
+    def _said(self, status, body=None, **headers):
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def do_GET(self):
+        """Discovery, keys, how often each was asked for, and a login by somebody who says yes."""
+        parts, provider = urlsplit(self.path), self.server
+        provider.asked[parts.path] = provider.asked.get(parts.path, 0) + 1
+        if parts.path == "/.well-known/openid-configuration":
+            names = {"authorization_endpoint": "/authorize", "token_endpoint": "/token", "jwks_uri": "/keys"}
+            self._said(200, {"issuer": provider.issuer} | {n: provider.issuer + p for n, p in names.items()})
+        elif parts.path == "/keys":
+            self._said(200, provider.known())
+        elif parts.path == "/asked":
+            self._said(200, provider.asked)
+        elif parts.path == "/authorize":
+            asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            good = (asked["response_type"], asked["client_id"], asked["code_challenge_method"])
+            if good != ("code", CLIENT, "S256") or "openid" not in asked["scope"].split():
+                self._said(400, {"error": "invalid_request"})
+                return
+            code = secrets.token_urlsafe(16)
+            provider.codes[code] = asked
+            back = urlencode({"code": code, "state": asked["state"]})
+            self._said(303, None, Location=f"{asked['redirect_uri']}?{back}")
+
+    def do_POST(self):
+        """What a code is worth; and what tests want."""
+        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if self.path == "/mint":
+            self._said(200, {"token": self.server.signed(json.loads(text))})
+        elif self.path == "/rotate":
+            self._said(200, self.server.rotate())
+        elif self.path == "/token":
+            form = {name: values[0] for name, values in parse_qs(text).items()}
+            asked = self.server.codes.pop(form["code"], None)
+            shown = b64decode(self.headers.get("Authorization", "Basic ").partition(" ")[2]).decode()
+            hashed = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
+            proper = asked and (asked["redirect_uri"], asked["code_challenge"]) == (form["redirect_uri"], hashed)
+            if not proper or form["grant_type"] != "authorization_code" or shown != f"{CLIENT}:{SECRET}":
+                self._said(400, {"error": "invalid_grant"})
+                return
+            claims = {"aud": CLIENT, "nonce": asked["nonce"]}
+            self._said(200, {"token_type": "Bearer", "access_token": "x", "id_token": self.server.signed(claims)})
+
+
+def main() -> None:
+    """Serve with a certificate and its key, at a port or at any; say where."""
+    certificate, key, port = sys.argv[1:]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = OpenIdProvider(("127.0.0.1", int(port)), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.issuer = f"https://127.0.0.1:{server.server_address[1]}"
+    server.begin()
+    sys.stdout.write(f"{server.issuer}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+class IssuerProcess:
+    """The process, as a test has it."""
+
+    def __init__(self, process: subprocess.Popen, issuer: str, authority: Path) -> None:
+        self.process, self.issuer, self.authority = process, issuer, authority
+        self._client = httpx.Client(verify=ssl.create_default_context(cafile=str(authority)), base_url=issuer)
+
+    def token(self, **claims) -> str:
+        """Return a token that it has signed."""
+        return self._client.post("/mint", json=claims).json()["token"]
+
+    def rotate(self) -> None:
+        """Let it have another key."""
+        self._client.post("/rotate", json={})
+
+    def asked(self, path: str) -> int:
+        """Return how often something was asked for."""
+        return self._client.get("/asked").json().get(path, 0)
+
+    def login(self, address: str) -> str:
+        """Return where a browser is led that follows the way to it, and whose user says yes."""
+        return self._client.get(address).headers["location"]
+
+    def ends(self) -> None:
+        """Let it be down."""
+        self.process.terminate()
+        self.process.wait(10)
+
+
+@contextmanager
+def serving_issuer(certificate: Path, key: Path, authority: Path, port: int = 0) -> Iterator[IssuerProcess]:
+    """Run it meanwhile."""
+    command = [sys.executable, __file__, str(certificate), str(key), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield IssuerProcess(process, process.stdout.readline().strip(), authority)
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    main()
