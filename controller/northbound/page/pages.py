@@ -15,6 +15,7 @@ from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import FULL_RETRY_S, Stream
 from controller.northbound.page.details import Detail, Details
 from controller.northbound.page.live import followed
+from controller.northbound.page.oidc_login import DONE, NotLoggedIn, OidcLogin
 from controller.northbound.page.screen import STALE_S, Screen
 from controller.northbound.page.tonight import Tonight
 from controller.northbound.page.watch import Watch
@@ -46,6 +47,7 @@ class Pages:
         self.watch, self.tonight = Watch(dependencies), Tonight(dependencies)
         self._screen = Screen(dependencies, self.watch, self.tonight)
         self._details = Details(dependencies)
+        self._oidc = None if rules.issuer is None else OidcLogin(rules.issuer, rules.sessions)
         self._followers = Places(MOST_PAGES, MOST_OF_ONE)
         self._static = {one.name: one for one in files(__package__).joinpath("static").iterdir() if one.is_file()}
 
@@ -57,6 +59,8 @@ class Pages:
             "/live": self.live,
             "/series": self.series,
             "/login": self.login,
+            "/login/oidc": self.oidc,
+            DONE: self.oidc_done,
             "/static/{name}": self.static,
             "/reservations/{name}": self.reservation,
             "/announcements/{name:path}": self.announcement,
@@ -95,7 +99,30 @@ class Pages:
 
     def login(self, request: Request) -> Response:
         """Return where a token is asked for."""
-        return self._page(request, "login.html")
+        offered = self._oidc is not None and self._oidc.is_offered
+        return self._page(request, "login.html", oidc=offered)
+
+    async def oidc(self, request: Request) -> Response:
+        """Take a browser to the issuer, to log in there."""
+        if self._oidc is None or not self._oidc.is_offered:
+            return self._page(request, "error.html", 404, title="There is no such thing", why="no issuer is configured")
+        try:
+            return await self._oidc.begun(request)
+        except NotLoggedIn as error:
+            return self._page(request, "error.html", 503, title="You are not logged in", why=str(error))
+
+    async def oidc_done(self, request: Request) -> Response:
+        """Take in what a browser brings back from the issuer."""
+        if self._oidc is None:
+            return self._page(request, "error.html", 404, title="There is no such thing", why="no issuer is configured")
+        try:
+            who, session = await self._oidc.done(request)
+        except NotLoggedIn as error:
+            return self._page(request, "error.html", 403, title="You are not logged in", why=str(error))
+        # A page of ours and not a redirect: of a way that began elsewhere, no browser sends a strict cookie.
+        said = self._page(request, "logged_in.html", name=who.name, role=who.role.value)
+        self._oidc.keep(request, said, COOKIE, session)
+        return said
 
     async def log_in(self, request: Request, body: LoginIn) -> Response:
         """Let a browser keep a token, where no script can read it, and no page of others has it sent."""
@@ -111,8 +138,10 @@ class Pages:
     def _known(self, token: str) -> Principal | None:
         return self._rules.tokens().principal(token, self._rules.now())
 
-    async def log_out(self) -> Response:
+    async def log_out(self, request: Request) -> Response:
         """Let a browser forget its token."""
+        if self._oidc is not None:
+            self._oidc.end(request.cookies.get(COOKIE, ""))
         said = Response(status_code=204)
         said.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return said

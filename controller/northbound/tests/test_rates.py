@@ -15,7 +15,7 @@ from mininet_tests.testing.networks import chile_illinois
 BURST_S = BURST_US // 1_000_000
 
 
-class Elapsed:
+class Micros:
     """Time that passes when it is told to."""
 
     def __init__(self):
@@ -27,7 +27,7 @@ class Elapsed:
 
 
 def test_a_burst_and_then_so_many_a_second_each_for_itself():
-    elapsed = Elapsed()
+    elapsed = Micros()
     rates = Rates(RequestRate(5), elapsed)
     assert [rates.wait_us("ana") for _ in range(5 * BURST_S)] == [0] * 5 * BURST_S
     assert 0 < rates.wait_us("ana") <= 200_000
@@ -42,7 +42,7 @@ def test_a_burst_and_then_so_many_a_second_each_for_itself():
 
 
 def test_who_has_not_asked_lately_is_forgotten_and_the_rest_is_bounded():
-    elapsed = Elapsed()
+    elapsed = Micros()
     rates = Rates(RequestRate(1), elapsed)
     for number in range(MOST_KEPT):
         rates.wait_us(str(number))
