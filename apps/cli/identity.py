@@ -4,14 +4,21 @@ It is never an option: options of a running command are seen by everybody on the
 """
 
 import os
+import shlex
 import stat
+import subprocess
 from pathlib import Path
 
-FILE_ENV, TOKEN_ENV = "HEADWAY_TOKENS", "HEADWAY_TOKEN"
+FILE_ENV, TOKEN_ENV, COMMAND_ENV = "HEADWAY_TOKENS", "HEADWAY_TOKEN", "HEADWAY_TOKEN_COMMAND"
+COMMAND_S = 60  # a person may have to log in meanwhile
 
 
 class NotOursAlone(Exception):
     """The file of our tokens can be read by others, or not by us."""
+
+
+class NoTokenPrinted(Exception):
+    """The command that is to print our token has printed none."""
 
 
 def tokens_path() -> Path:
@@ -24,12 +31,28 @@ def tokens_path() -> Path:
 def token(url: str) -> str | None:
     """Return the token that we show to a controller; None if we have none for it.
 
-    A token of the file goes to its own URL only, and to no other controller.
+    A token of the file goes to its own URL only, and to no other controller. An issuer's tokens last minutes: a command
+    prints the present one, as oidc-agent's ``oidc-token`` does.
 
     Raises:
         NotOursAlone: the file of the tokens.
+        NoTokenPrinted: the command has none.
     """
-    return os.environ.get(TOKEN_ENV, "").strip() or _kept(tokens_path(), url)
+    said, command = os.environ.get(TOKEN_ENV, "").strip(), os.environ.get(COMMAND_ENV, "").strip()
+    return said or (_printed(command) if command else _kept(tokens_path(), url))
+
+
+def _printed(command: str) -> str:
+    """Return the token that a command prints; no shell reads it."""
+    try:
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=COMMAND_S, check=False)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise NoTokenPrinted(f"{COMMAND_ENV}: {command}: {getattr(error, 'strerror', None) or error}") from error
+    token = done.stdout.strip()
+    if done.returncode or not token:
+        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode} and printed no token"])[-1]
+        raise NoTokenPrinted(f"{COMMAND_ENV}: {command}: {last}")
+    return token
 
 
 def _kept(path: Path, url: str) -> str | None:

@@ -1,6 +1,7 @@
 """``headway token``, and whom the other commands show a token: the controller it is for, and nobody else."""
 
 import json
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -50,6 +51,20 @@ def test_a_token_lets_in_from_its_making_to_its_revoking_without_a_restart(file,
     assert run(token.app, "revoke", "ana", "--file", str(file))[0] == "revoked: 1 of ana\n"
     assert "its end has come" in run(client.app, "reservations", "--url", url, exit_code=1, HEADWAY_TOKEN=text)[1]
     assert "its end has come" in run(client.app, "events", "--url", url, exit_code=1, HEADWAY_TOKEN=text)[1]
+
+
+def test_a_command_may_print_the_token(file, url):
+    text = made(file)
+    printing = f"{sys.executable} -c 'print(\"{text}\")'"
+    run(client.app, "reservations", "--url", url, HEADWAY_TOKEN_COMMAND=printing)
+    for command, why in (
+        (f"{sys.executable} -c 'raise SystemExit(3)'", "it ended with 3 and printed no token"),
+        ("/no/such/command", "No such file or directory"),
+        ("'", "No closing quotation"),
+    ):
+        said = run(client.app, "reservations", "--url", url, exit_code=2, HEADWAY_TOKEN_COMMAND=command)[1]
+        assert why in said
+        assert text not in said
 
 
 def test_who_has_too_small_a_role_is_told_which_it_takes(file, url):
