@@ -76,6 +76,7 @@ class ControllerSettings:
         audit: how often drift is looked for, and which rules are left alone.
         rest_tls: the files by which the API is served; None for plain text.
         proxies: that say for whom they ask.
+        rest_socket: where the API is served to root and the controller's own user; None for nowhere.
         names: by which the API may be asked for, beside addresses and localhost.
         access: who may do what by it.
         webhooks: who is told of what happens.
@@ -93,6 +94,7 @@ class ControllerSettings:
     switches_tls: ServerTls | None = None
     rest_tls: ServerTls | None = None
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    rest_socket: UnixSocket | None = None
     names: frozenset[str] = frozenset()
     access: AccessSettings = NOBODY
     webhooks: tuple[WebhookSettings, ...] = ()
@@ -152,7 +154,8 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     access = access_settings(file.access, str(rest), folder, problems, insecure=file.insecure or rest is None)
     names = rest_names(file.listen.names, rest, listen.at("names")) | frozenset(rest_certified(by_rest))
     agents = address_or_socket(file.listen.agents, listen.at("agents"))
-    check_apart({"openflow": openflow, "rest": rest, "agents": agents}, listen)
+    rest_socket = None if file.listen.rest_socket is None else UnixSocket(file.listen.rest_socket)
+    check_apart({"openflow": openflow, "rest": rest, "agents": agents, "rest_socket": rest_socket}, listen)
     if isinstance(agents, ListenAddress):
         check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)
     tls = trusted(file.tls, folder, problems.at("tls"))
@@ -185,6 +188,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         switches_tls=tls if by_tls else None,
         rest_tls=by_rest,
         proxies=proxies_named(file.listen.proxies, listen.at("proxies")),
+        rest_socket=rest_socket,
         names=names,
         access=access,
         webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),

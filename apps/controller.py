@@ -13,18 +13,21 @@ from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
 from apps.process import Stop, stop_signal, working
 from apps.web import web
+from apps.web_local import local_socket
 from controller.announced import Announced
 from controller.audit.runner import AuditRunner
 from controller.audit.switches import SwitchAudit
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
+from controller.northbound.known import IssuerTokens
 from controller.northbound.page.pages import Pages
 from controller.northbound.rates import RequestRate
 from controller.northbound.webhooks import Webhook
 from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
+from controller.security.issuer import Issuer
 from controller.security.own_certificates import OwnCertificates
 from controller.security.token_file import TokenFile
 from controller.security.tokens import Tokens
@@ -64,7 +67,10 @@ def _rules(settings: ControllerSettings) -> AccessRules:
         log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
     tokens = TokenFile(access.tokens).current if access.tokens else partial(Tokens, ())
     rate = None if access.requests_per_s is None else RequestRate(access.requests_per_s)
-    return AccessRules(tokens, partial(datetime.now, UTC), access.local, access.anybody, rate)
+    issuer = None if access.oidc is None else IssuerTokens(Issuer(access.oidc))
+    return AccessRules(
+        tokens, partial(datetime.now, UTC), access.local, access.anybody, rate, access.certificates, issuer
+    )
 
 
 def _serve(
@@ -74,7 +80,8 @@ def _serve(
     rules = _rules(settings)
     pages = Pages(behind, rules)
     app = api(behind, rules, pages)
-    parts.enter_context(web(app, settings.rest, tls=settings.rest_tls, proxies=settings.proxies))
+    local = parts.enter_context(local_socket(settings.rest_socket))
+    parts.enter_context(web(app, settings.rest, tls=settings.rest_tls, proxies=settings.proxies, local=local))
     parts.callback(state.events.close)
     for work, name in ((pages.watch.run, "page"), (pages.tonight.run, "calendars")):
         parts.enter_context(working(partial(work, stop.wait), name, state, stop))

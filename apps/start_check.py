@@ -13,7 +13,13 @@ from controller.store import Store, StoreError
 
 def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
     """Return what would keep a controller with these settings from starting, each with its path in the file."""
-    addresses = {"openflow": settings.openflow, "rest": settings.rest, "agents": settings.agents}
+    addresses: dict[str, ListenAddress | UnixSocket] = {
+        "openflow": settings.openflow,
+        "rest": settings.rest,
+        "agents": settings.agents,
+    }
+    if settings.rest_socket is not None:
+        addresses["rest_socket"] = settings.rest_socket
     found = [(f"listen.{name}", why) for name, address in addresses.items() for why in _not_free(address)]
     found += [("store", why) for why in _not_usable(settings.store.url)]
     return tuple(f"{path}: {why}" for path, why in found)

@@ -14,7 +14,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from apps.web_local import LocalServer
 from apps.web_tls import SecuredServer
+from controller.northbound.access import LOCAL
 from controller.northbound.connections import Guest, Limits, OpenConnections, network_of
 from controller.northbound.proxies import Proxied, is_named
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
@@ -32,6 +34,7 @@ def web(
     *,
     tls: ServerTls | None = None,
     proxies: Proxies = (),
+    local: socket.socket | None = None,
 ) -> Iterator[int]:
     """Serve the API in a thread; the port is bound before this yields it.
 
@@ -52,9 +55,8 @@ def web(
         proxy_headers=False,  # Proxied believes those that are named; uvicorn would all of this machine
         timeout_keep_alive=limits.idle_s,
     )
-    server = (
-        SecuredServer(config, credentials, open_ones, limits.handshake_s) if credentials else uvicorn.Server(config)
-    )
+    server = SecuredServer(config, credentials, open_ones, limits.handshake_s) if credentials else LocalServer(config)
+    server.local = local
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
     thread.start()
     try:
@@ -80,6 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._all = connections
         self._proxies = proxies
         self._client_name: str | None = None
+        self.is_local = False  # it has come by the socket of this machine
         self.serial = 0  # of the certificate that was shown
         self.instead_of: Guest | None = None  # the handshake that counted until now
         self._reading: Literal["head", "body", ""] = "head"
@@ -140,6 +143,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         if self._client_name is not None:
             self.scope["extensions"] = {"tls": {"client_cert_name": self._client_name}}
+        if self.is_local:
+            self.scope["extensions"] = {LOCAL: {}}
         self._read_bytes = 0
         self._wait("head", self._limits.head_s)
 

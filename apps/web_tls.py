@@ -13,6 +13,7 @@ from typing import Any, cast
 import structlog
 import uvicorn
 
+from apps.web_local import LocalServer
 from controller.northbound.connections import Guest, OpenConnections, network_of
 from controller.security.tls import Credentials
 from topology.protocol import SAID_AGAIN_S
@@ -40,7 +41,7 @@ class Handshake:
             self.task.cancel()
 
 
-class SecuredServer(uvicorn.Server):
+class SecuredServer(LocalServer):
     """uvicorn's server behind TLS."""
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,7 +57,8 @@ class Transport:
         """Remember where the controller is; nothing is sent.
 
         Args:
-            url: http or https, with a path if the controller is behind a reverse proxy.
+            url: http or https, with a path if the controller is behind a reverse proxy; or ``unix:`` and the path of
+                its socket on this machine.
             token: is asked before each call for the bearer token to show; None for none.
             tls: whom to trust, for https; the system's authorities if None.
             timeout_s: how long one try waits for a sign of the controller.
@@ -140,6 +142,8 @@ class Transport:
             connection.close()
 
     def _connection(self, timeout_s: float) -> HTTPConnection:
+        if self._scheme == "unix":
+            return UnixConnection(self._host, timeout_s)
         if self._scheme == "http":
             return HTTPConnection(self._host, self._port, timeout=timeout_s)
         return HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
@@ -175,13 +179,29 @@ class Transport:
         raise problem
 
 
+class UnixConnection(HTTPConnection):
+    """HTTP by a socket of this machine."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to it."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
 def _parts(url: str) -> tuple[str, str, int | None, str]:
     """Return scheme, host, port and path of an address.
 
     >>> _parts("https://ctl.example.org:8443/headway/")
     ('https', 'ctl.example.org', 8443, '/headway')
     """
-    why = "need http://HOST:PORT or https://HOST:PORT"
+    why = "need http://HOST:PORT, https://HOST:PORT or unix:/PATH"
+    if url.startswith("unix:/"):
+        return "unix", url.removeprefix("unix:"), None, ""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from apps.cli import identity, times, trust
+from apps.cli.place import local
 from topology import units
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def controller(url: str) -> Iterator["Client"]:
     from headway import errors
     from headway.client import Client  # takes longer than all the rest; not for who asks for help alone
 
+    url = local(url)
     try:
         yield Client(url, token=lambda: identity.token(url), tls=trust.context(url))
     except errors.ApiRefusal:
@@ -63,7 +65,7 @@ def controller(url: str) -> Iterator["Client"]:
         stop(f"no controller at {url}: {why}; is it running? set --url or HEADWAY_URL", EXIT_FAILED)
     except errors.NotAUrl as why:
         stop(f"{why}; set --url or HEADWAY_URL", EXIT_USAGE)
-    except (errors.NotAToken, identity.NotOursAlone, trust.NotUsable) as why:
+    except (errors.NotAToken, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable) as why:
         stop(str(why), EXIT_USAGE)
     except errors.NotAController as why:
         stop(str(why), EXIT_FAILED)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from apps.cli import identity, trust
+from apps.cli.place import DEFAULT_URL, local
 
 if TYPE_CHECKING:
     from headway.client import Client
@@ -22,11 +23,11 @@ def _asked(ask: "Callable[[Client], Answer]") -> Answer | None:
     """Return the controller's answer; nothing if there is none."""
     from headway import ApiError, Client
 
-    url = os.environ.get("HEADWAY_URL", "http://127.0.0.1:8080")
+    url = local(os.environ.get("HEADWAY_URL", DEFAULT_URL))
     try:
         shown = partial(identity.token, url)
         return ask(Client(url, token=shown, tls=trust.context(url), timeout_s=TIMEOUT_S, waits_s=()))
-    except (ApiError, identity.NotOursAlone, trust.NotUsable):
+    except (ApiError, identity.NotOursAlone, identity.NoTokenPrinted, trust.NotUsable):
         return None
 
 

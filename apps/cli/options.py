@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from apps.cli import completion
+from apps.cli import completion, place
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_URL = place.DEFAULT_URL
 
 Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

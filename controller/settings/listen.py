@@ -26,6 +26,7 @@ class ListenSection(Section):
 
     openflow: str = "127.0.0.1:6653"
     rest: str = "127.0.0.1:8080"
+    rest_socket: str | None = Field(default=None, pattern=r"^/", max_length=100)  # sun_path has 108 bytes
     agents: str = "127.0.0.1:50051"
     names: tuple[str, ...] = ()
     tls: RestTlsSection | None = None
