@@ -91,7 +91,7 @@ def test_it_is_said_whose_receiver_is_slow_and_when_that_is_over(site, sender):
 
 
 def test_a_sender_that_has_its_rate_or_nothing_to_send_says_nothing_of_its_receiver(site, sender):
-    sender.tells(round(0.96 * sender.granted_bps / MBIT), 500, seconds=10)
+    sender.tells(round(0.98 * sender.granted_bps / MBIT), 500, seconds=10)
     sender.entry = replace(sender.entry, wants=True)
     sender.tells(3, 0, seconds=10)
     assert said(site, "receiver.slow") == []

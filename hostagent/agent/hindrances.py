@@ -14,7 +14,7 @@ from hostagent.kernel.plan import V4_MAPPED, V4_MAPPED_BITS, Match, matches_of
 from hostagent.log import log
 from topology.protocol import Allocation
 
-ENOUGH_PERCENT = 95  # of its rate; a flow that is held to a little more than its receiver drains has 94
+ENOUGH_PERCENT = 97  # of its rate; a flow that is held to a little more than its receiver drains has 94
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def test_nobody_looks_at_the_connections_while_every_entry_has_its_rate():
         raise AssertionError("nobody was to look")
 
     watch = Hindrances(looked)
-    moved = {"image/a": replace(NOTHING, connections=1, delivered_bytes=9_500_000)}
+    moved = {"image/a": replace(NOTHING, connections=1, delivered_bytes=9_800_000)}
     assert watch.seen((ENTRY,), moved, S_NS) == {}
     assert watch.seen((ENTRY,), {"image/a": NOTHING}, 2 * S_NS) == {}, "no connection"
 
