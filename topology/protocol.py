@@ -20,6 +20,7 @@ ATTACH_PATH = "/headway/agents"
 PING_S = 5.0
 SILENT_S = 15.0  # two pings may be lost
 LONGEST_BYTES = 1 << 20  # of a message
+MOST_STORES = 64  # of a host
 SAID_AGAIN_S = 60.0  # who is refused dials again every few seconds: either end logs that once in this time
 
 _STRICT = ConfigDict(extra="forbid", strict=False)
@@ -173,6 +174,42 @@ class EntryTelemetry:
     buffer_limited_ms: int = 0
 
 
+class StoreBrake(StrEnum):
+    """What makes a store slow."""
+
+    READER = "reader"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class StoreTelemetry:
+    """What a host's store has taken since the telemetry before, about a second ago.
+
+    Attributes:
+        name: the store's.
+        drained_bps: what it has drained, bit/s of payload.
+        is_waiting: whether something waited all the time: only then is that its rate, and else a lower bound of it.
+        unread_bytes: what has arrived and waits to be read.
+        room_bytes: what it can take at once now.
+        brake: what makes it slow, if it is.
+        rate_bps: what it drains for good, bit/s of payload, as its operator says; None if that is measured.
+        first_port: the lowest of the host's TCP ports whose data goes there; 0 for all.
+        last_port: the highest of them.
+        senders: the addresses that what goes there comes from; none for all.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    drained_bps: Annotated[int, Field(ge=0)]
+    is_waiting: bool
+    unread_bytes: Annotated[int, Field(ge=0)]
+    room_bytes: Annotated[int, Field(ge=0)]
+    brake: StoreBrake
+    rate_bps: Annotated[int, Field(gt=0)] | None = None
+    first_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    last_port: Annotated[int, Field(ge=0, le=65535)] = 65535
+    senders: tuple[Prefix, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Telemetry:
     """What the kernel holds and has done, once a second; and when entries have ended.
@@ -182,12 +219,14 @@ class Telemetry:
         lease_left_ms: how long it still holds.
         entries: its entries.
         ended: the last counts of those that have left it lately; each is said for a minute, for a message may be lost.
+        stores: where the host puts what it receives, if its configuration says so; an older controller refuses that.
     """
 
     epoch: int
     lease_left_ms: int
     entries: tuple[EntryTelemetry, ...] = ()
     ended: tuple[EntryTelemetry, ...] = ()
+    stores: Annotated[tuple[StoreTelemetry, ...], Field(max_length=MOST_STORES)] = ()
     kind: Literal["telemetry"] = "telemetry"
 
 

@@ -1,4 +1,4 @@
-"""The connections that are open now, by sock_diag(7): their window scales, and what keeps them from sending."""
+"""The connections that are open now, by sock_diag(7): their window scales, what keeps them back, what they receive."""
 
 import socket
 import struct
@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-_SOCK_DIAG, _BY_FAMILY, _INFO = 4, 20, 2  # NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, INET_DIAG_INFO
+_SOCK_DIAG, _BY_FAMILY = 4, 20  # NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
+_INFO, _SKMEMINFO = 2, 7  # INET_DIAG_INFO, INET_DIAG_SKMEMINFO
 _REQUEST_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
+_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_SKMEMINFO - 1)
 _DONE, _ERROR = 3, 2
 _ESTABLISHED = 1 << 1
 _HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 _DIAG_BYTES = 72  # struct inet_diag_msg
 _SCALES_AT = 6  # in struct tcp_info: two fields of four bits
-_COOKIE_AT = 44  # in struct inet_diag_msg
+_COOKIE_AT, _UNREAD_AT = 44, 56  # in struct inet_diag_msg: id.idiag_cookie, idiag_rqueue
+_RECEIVED_AT, _WINDOW_AT = 128, 232  # tcpi_bytes_received since Linux 4.1, tcpi_rcv_wnd since Linux 6.2
 _TIMES_AT, _TIMES = 168, struct.Struct("=3Q")  # tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited, since Linux 4.9
+_RECEIVING = _ESTABLISHED | 1 << 4 | 1 << 5 | 1 << 8  # FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT: what has come may be unread
 _SENDING = _ESTABLISHED | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11  # FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING
 
 
@@ -51,6 +55,36 @@ class SendingConnection:
     buffer_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivingConnection:
+    """One that may have something to read.
+
+    Attributes:
+        cookie: the kernel's name for it, never given again.
+        peer: the other end's address.
+        local_port: ours.
+        received_bytes: what has come in order, since it was opened.
+        unread_bytes: of that, what waits to be read.
+        room_bytes: how much more it can take now.
+    """
+
+    cookie: int
+    peer: IPv4Address | IPv6Address
+    local_port: int
+    received_bytes: int
+    unread_bytes: int
+    room_bytes: int
+
+
+def receiving() -> tuple[ReceivingConnection, ...]:
+    """Return the connections of this network namespace that may have something to read.
+
+    Raises:
+        OSError: the kernel does not answer.
+    """
+    return tuple(parsed_receiving(message) for message in _dumped(_RECEIVING))
+
+
 def sending() -> tuple[SendingConnection, ...]:
     """Return the connections of this network namespace that may still send.
 
@@ -79,7 +113,7 @@ def _dumped(states: int) -> Iterator[bytes]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
         netlink.settimeout(5)
         for family in (socket.AF_INET, socket.AF_INET6):
-            wanted = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, states)
+            wanted = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, _EXTENSIONS, 0, states)
             netlink.send(_HEADER.pack(_HEADER.size + len(wanted), _BY_FAMILY, _REQUEST_DUMP, 0, 0) + wanted)
             yield from _answers(netlink)
 
@@ -118,6 +152,25 @@ def parsed_sending(message: bytes) -> SendingConnection:
     return SendingConnection(cookie, _peer_of(message), port, local_port, *_TIMES.unpack(times))
 
 
+def parsed_receiving(message: bytes) -> ReceivingConnection:
+    """Return the connection in one message, with what it has received.
+
+    Its room is the window that it offers; before Linux 6.2, which does not tell that, half of what is left of its
+    memory: the other half is for what packets take beside their payload (tcp_adv_win_scale).
+    """
+    (local_port,) = struct.unpack_from(">H", message, 4)
+    (cookie,) = struct.unpack_from("=Q", message, _COOKIE_AT)
+    (unread_bytes,) = struct.unpack_from("=I", message, _UNREAD_AT)
+    info, memory = _attribute_of(message, _INFO), _attribute_of(message, _SKMEMINFO)
+    received_bytes = struct.unpack_from("=Q", info, _RECEIVED_AT)[0] if len(info) >= _RECEIVED_AT + 8 else 0
+    if len(info) >= _WINDOW_AT + 4:
+        (room_bytes,) = struct.unpack_from("=I", info, _WINDOW_AT)
+    else:
+        used, limit = struct.unpack_from("=2I", memory.ljust(8, b"\0"))
+        room_bytes = max(0, limit - used) // 2
+    return ReceivingConnection(cookie, _peer_of(message), local_port, received_bytes, unread_bytes, room_bytes)
+
+
 def _peer_of(message: bytes) -> IPv4Address | IPv6Address:
     peer = ip_address(message[24:40] if message[0] == socket.AF_INET6 else message[24:28])
     return (peer.ipv4_mapped or peer) if isinstance(peer, IPv6Address) else peer
@@ -125,10 +178,15 @@ def _peer_of(message: bytes) -> IPv4Address | IPv6Address:
 
 def _info_of(message: bytes) -> bytes:
     """Return the ``struct tcp_info`` of a message; empty if there is none."""
+    return _attribute_of(message, _INFO)
+
+
+def _attribute_of(message: bytes, wanted: int) -> bytes:
+    """Return an attribute of a message; empty if there is none."""
     at = _DIAG_BYTES
     while at + _ATTRIBUTE.size <= len(message):
         length, kind = _ATTRIBUTE.unpack_from(message, at)
-        if kind == _INFO:
+        if kind == wanted:
             return message[at + _ATTRIBUTE.size : at + length]
         at += max(_ATTRIBUTE.size, (length + 3) & ~3)
     return b""

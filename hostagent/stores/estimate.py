@@ -1,0 +1,106 @@
+"""What a store drains and has room for, from what was seen of it at two moments, about a second apart. Pure.
+
+While data waits, what is drained is the receiver's rate; while nothing waits it is no more than what came, and says
+nothing of what the receiver could take. Data waits at two places: in the sockets, for the program that reads them, and
+in the page cache, for the disk.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topology.protocol import StoreBrake
+
+WAITS_MS = 100  # of what is drained: less is what any reader has in its socket at any moment
+BUSY_PERCENT = 90  # of the time the disk had something to write: it was the disk that was waited for
+LEAST_DIRTY_BYTES = 16 << 20  # below that nothing is known to wait for the disk: files of others are dirty, too
+
+
+@dataclass(frozen=True, slots=True)
+class SocketIntake:
+    """One receiving connection: what has come in order so far, what of it is unread, and the room there is for more."""
+
+    received_bytes: int
+    unread_bytes: int
+    room_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """A disk and the page cache before it.
+
+    Attributes:
+        written_bytes: so far.
+        busy_ms: for how long it had something to do so far.
+        dirty_bytes: what waits in the page cache to be written, of all disks.
+        limit_bytes: from how much on writers are held up.
+    """
+
+    written_bytes: int
+    busy_ms: int
+    dirty_bytes: int
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLook:
+    """What is seen of a store at a moment.
+
+    Attributes:
+        at_ns: when.
+        connections: those whose data it takes, by the kernel's name for each.
+        disk: its disk; None if it is on none that counts.
+    """
+
+    at_ns: int
+    connections: Mapping[int, SocketIntake]
+    disk: DiskState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreIntake:
+    """What a store took between two looks.
+
+    Attributes:
+        drained_bps: what was read from its sockets, or written to its disk if that was waited for; bit/s of payload.
+        is_waiting: whether something waited all the time, so that no more could be drained.
+        unread_bytes: what waits in the sockets.
+        room_bytes: what it can take at once now: in the page cache, if it has a disk, and in the sockets.
+        brake: what makes it slow, if something does.
+    """
+
+    drained_bps: int
+    is_waiting: bool
+    unread_bytes: int
+    room_bytes: int
+    brake: StoreBrake
+
+
+def intake(before: StoreLook, now: StoreLook) -> StoreIntake:
+    """Return what a store took between two looks."""
+    took_ns = max(1, now.at_ns - before.at_ns)
+    read_bytes = sum(_read_bytes(before.connections.get(key), one) for key, one in now.connections.items())
+    read_bps = read_bytes * 8 * 10**9 // took_ns
+    unread = [sum(one.unread_bytes for one in look.connections.values()) for look in (before, now)]
+    reader_waits = min(unread) * 8_000 > read_bps * WAITS_MS and min(unread) > 0
+    room_bytes = sum(one.room_bytes for one in now.connections.values())
+    if now.disk is not None:
+        room_bytes += max(0, now.disk.limit_bytes - now.disk.dirty_bytes)
+    written_bps = _waited_for_bps(before.disk, now.disk, took_ns)
+    if written_bps is not None and (reader_waits or written_bps < read_bps):
+        return StoreIntake(written_bps, True, unread[1], room_bytes, StoreBrake.DISK)
+    return StoreIntake(read_bps, reader_waits, unread[1], room_bytes, StoreBrake.READER)
+
+
+def _read_bytes(before: SocketIntake | None, now: SocketIntake) -> int:
+    """Return what was read of a connection; of one that was not there before, all that was."""
+    drained = now.received_bytes - now.unread_bytes
+    return max(0, drained - (before.received_bytes - before.unread_bytes if before else 0))
+
+
+def _waited_for_bps(before: DiskState | None, now: DiskState | None, took_ns: int) -> int | None:
+    """Return what a disk has written if it was waited for all the time, bit/s; None if it was not."""
+    if before is None or now is None:
+        return None
+    is_busy = (now.busy_ms - before.busy_ms) * 1_000_000 * 100 >= took_ns * BUSY_PERCENT
+    waits = min(before.dirty_bytes, now.dirty_bytes) > LEAST_DIRTY_BYTES
+    return (now.written_bytes - before.written_bytes) * 8 * 10**9 // took_ns if is_busy and waits else None
