@@ -10,8 +10,11 @@ from pydantic.dataclasses import dataclass
 
 from hostagent.errors import AgentConfigError
 from hostagent.kernel.plan import Tuning
+from hostagent.stores.settings import IntakeStore
+from hostagent.stores.settings import problems as store_problems
 from hostagent.trust import ClientTls
 from topology import units
+from topology.protocol import MOST_STORES
 from topology.yaml_text import NotYaml, values_of
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
@@ -89,6 +92,7 @@ class AgentSettings:
         fallback: what catastrophic loss is.
         tls: the files of mutual TLS with the controllers; None only if these are all on this machine.
         insecure: whether controllers on other machines may be believed without TLS.
+        stores: where what is received is put, if the controller is to know what that takes.
         rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
     """
 
@@ -102,6 +106,7 @@ class AgentSettings:
     tls: ClientTls | None = None
     insecure: bool = False
     rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
+    stores: Annotated[tuple[IntakeStore, ...], Field(max_length=MOST_STORES)] = ()
 
     @property
     def tuning(self) -> Tuning:
@@ -144,9 +149,9 @@ def parsed_settings(text: str, folder: Path = Path()) -> AgentSettings:
     except ValidationError as error:
         problems = (f"{_path(e['loc'])}: {_words(e['type'], e['msg'])}" for e in error.errors())
         raise AgentConfigError(tuple(problems)) from error
-    untrusted = _untrusted(settings)
-    if untrusted:
-        raise AgentConfigError(untrusted)
+    found = (*_untrusted(settings), *store_problems(settings.stores))
+    if found:
+        raise AgentConfigError(found)
     return settings
 
 

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
@@ -26,6 +26,7 @@ from hostagent.kernel.plan import KernelPlan
 from hostagent.lease_clock import lease_now_ns
 from hostagent.log import log
 from hostagent.settings import AgentSettings
+from hostagent.stores.stores import Stores
 from topology import __version__
 from topology.certificates import ENDING_DAYS
 from topology.protocol import (
@@ -95,6 +96,7 @@ class Agent:
         self._fallen: set[str] = set()  # allocations whose connections were given back because of loss
         self._counting = Counting()
         self._hindrances = Hindrances()
+        self._stores = Stores(settings.stores)
         self._demand_said: dict[str, Demand] = {}  # on this stream
         self._repairs = 0
         self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
@@ -264,11 +266,11 @@ class Agent:
         Raises:
             AgentError: the kernel does not let the counters be read.
         """
-        stream = self._stream
+        stream, stores = self._stream, self._stores.told()
         try:
             with self._lock:  # what is said of demand here must not overtake what is said of it elsewhere
                 self._repair(stream)
-                telemetry = self._telemetry()
+                telemetry = replace(self._telemetry(), stores=stores)
                 if stream is not None:
                     stream.send(to_bytes(telemetry))
         except AgentError:

@@ -1,0 +1,177 @@
+"""Stores: what of them is in the configuration, and what is learnt of one between two looks."""
+
+import doctest
+import os
+from ipaddress import IPv4Address, IPv4Network
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostagent.doctor.connections import ReceivingConnection
+from hostagent.errors import AgentConfigError
+from hostagent.settings import parsed_settings
+from hostagent.stores import disk, estimate
+from hostagent.stores.disk import Disk
+from hostagent.stores.estimate import LEAST_DIRTY_BYTES, DiskState, SocketIntake, StoreLook, intake
+from hostagent.stores.settings import IntakeStore, PortRange
+from hostagent.stores.stores import Stores
+from topology.protocol import StoreBrake, Telemetry, parsed_from_agent, to_bytes
+
+S_NS, MB, MBIT = 10**9, 10**6, 10**6
+GOOD = 'host: arch\ncontrollers: ["unix:/run/c.sock"]\n'
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(disk).failed == 0
+
+
+def test_a_store_says_where_what_is_received_is_put(tmp_path):
+    stores = f"stores:\n- {{path: {tmp_path}, ports: 5000-5100, from: [10.1.0.0/24], rate: 280Mbps, buffer: 750MB}}\n"
+    (one,) = parsed_settings(GOOD + stores).stores
+    assert (one.called, one.ports, one.rate, one.buffer) == (tmp_path.name, PortRange(5000, 5100), 280 * MBIT, 750 * MB)
+    assert one.takes(5000, IPv4Address("10.1.0.9"))
+    assert not one.takes(5101, IPv4Address("10.1.0.9"))
+    assert not one.takes(5000, IPv4Address("10.2.0.9"))
+    assert IntakeStore(tmp_path).takes(1, IPv4Address("10.2.0.9")), "without ports and senders it takes all"
+
+
+def test_all_that_is_wrong_with_stores_is_told_at_once():
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings(
+            f"{GOOD}stores:\n- {{path: /tmp, ports: 70000, rate: 0bps}}\n- {{path: /tmp, ports: 9-5, size: 3}}\n"
+        )
+    assert set(caught.value.problems) == {
+        'stores[0].ports: "70000" is no port or range of ports, try "5000-5100"',
+        "stores[0].rate: must be more than 0",
+        'stores[1].ports: "9-5" is no port or range of ports, try "5000-5100"',
+        "stores[1].size: no such key",
+    }
+    with pytest.raises(AgentConfigError) as caught:
+        parsed_settings(f"{GOOD}stores: [{{path: /tmp}}, {{path: /tmp}}, {{path: data}}, {{path: /no/such/place}}]\n")
+    assert set(caught.value.problems) == {
+        'stores[1].name: there is already a store "tmp": give one of them a name',
+        'stores[2].path: "data" is not absolute, try "/data"',
+        "stores[3].path: there is no /no/such/place: make it, or mount what is to be there",
+    }
+
+
+def look(at_s, received_mb, unread_mb, disk_state=None, room_mb=10):
+    connection = SocketIntake(received_mb * MB, unread_mb * MB, room_mb * MB)
+    return StoreLook(at_s * S_NS, {1: connection}, disk_state)
+
+
+def test_a_reader_that_leaves_data_waiting_shows_its_rate():
+    seen = intake(look(0, 100, 20), look(1, 112, 20))
+    assert (seen.drained_bps, seen.is_waiting, seen.brake) == (96 * MBIT, True, StoreBrake.READER)
+    assert (seen.unread_bytes, seen.room_bytes) == (20 * MB, 10 * MB)
+
+
+def test_what_is_read_while_nothing_waits_is_a_lower_bound_and_is_called_so():
+    assert not intake(look(0, 100, 0), look(1, 112, 0)).is_waiting
+    assert not intake(look(0, 100, 0), look(1, 112, 12)).is_waiting, "it may have waited for a moment only"
+
+
+def disk_at(written_mb, busy_ms, dirty_mb):
+    return DiskState(written_mb * MB, busy_ms, dirty_mb * MB, 500 * MB)
+
+
+def test_a_disk_that_is_waited_for_is_the_rate_however_fast_the_page_cache_takes_it():
+    seen = intake(look(0, 100, 0, disk_at(0, 0, 200)), look(1, 145, 0, disk_at(35, 980, 210)))
+    assert (seen.drained_bps, seen.is_waiting, seen.brake) == (280 * MBIT, True, StoreBrake.DISK)
+    assert seen.room_bytes == 10 * MB + 290 * MB, "what the page cache has left is room too"
+
+
+@pytest.mark.parametrize(
+    "after", [disk_at(35, 500, 210), disk_at(35, 980, LEAST_DIRTY_BYTES // MB - 10)], ids=["idle", "little waits"]
+)
+def test_a_disk_that_is_not_waited_for_says_nothing_of_its_rate(after):
+    assert not intake(look(0, 100, 0, disk_at(0, 0, 200)), look(1, 145, 0, after)).is_waiting
+
+
+@given(
+    st.integers(1, 200), st.integers(0, 400), st.lists(st.integers(0, 400), min_size=1, max_size=30), st.integers(0, 64)
+)
+def test_what_is_drained_is_the_receivers_rate_while_data_waits_and_never_more_than_it(drains, first, comes, buffer):
+    """A reader of so many Mbit/s behind a buffer; each second so many come, as far as there is room."""
+    drain_bytes, unread, received = drains * MBIT // 8, min(first, buffer) * MB, 0
+    looks = []
+    for mbit in [0, *comes]:
+        arrived = min(mbit * MBIT // 8, buffer * MB - unread + drain_bytes)
+        received += arrived
+        unread = max(0, unread + arrived - drain_bytes)
+        looks.append(StoreLook(len(looks) * S_NS, {1: SocketIntake(received, unread, buffer * MB - unread)}))
+    for before, now in pairwise(looks):
+        seen = intake(before, now)
+        assert seen.drained_bps <= drains * MBIT
+        if seen.is_waiting:
+            assert seen.drained_bps == drains * MBIT
+
+
+def connections(*looks):
+    left = list(looks)
+    return lambda: left.pop(0)
+
+
+def receives(cookie, port, received_mb, unread_mb, peer="10.1.0.9"):
+    return ReceivingConnection(cookie, IPv4Address(peer), port, received_mb * MB, unread_mb * MB, 5 * MB)
+
+
+def test_each_connection_counts_for_the_first_store_that_takes_it(tmp_path):
+    first = IntakeStore(tmp_path, name="first", ports="5000")
+    stores = Stores(
+        [first, IntakeStore(tmp_path, name="rest", senders=(IPv4Network("10.1.0.0/24"),))],
+        connections(
+            (receives(1, 5000, 10, 5), receives(2, 5001, 10, 5), receives(3, 5001, 10, 5, "10.2.0.9")),
+            (receives(1, 5000, 20, 5), receives(2, 5001, 40, 5), receives(4, 5001, 7, 1)),
+        ),
+        iter([0, S_NS]).__next__,
+    )
+    assert stores.told() == (), "nothing can be said of one look"
+    first_told, rest = stores.told()
+    assert (first_told.name, first_told.drained_bps, first_told.is_waiting) == ("first", 80 * MBIT, True)
+    assert (first_told.first_port, first_told.last_port) == (5000, 5000)
+    assert (rest.drained_bps, rest.unread_bytes) == ((30 + 6) * 8 * MBIT, 6 * MB)
+
+
+def test_what_its_operator_knows_is_said_in_place_of_what_was_measured(tmp_path):
+    store = IntakeStore(tmp_path, rate="280Mbps", buffer="750MB")
+    stores = Stores([store], connections((), (receives(1, 9, 30, 10),)), iter([0, S_NS]).__next__)
+    stores.told()
+    (told,) = stores.told()
+    assert (told.rate_bps, told.room_bytes) == (280 * MBIT, 740 * MB)
+    message = Telemetry(1, 0, stores=(told,))
+    assert parsed_from_agent(to_bytes(message)) == message
+
+
+def test_stores_that_cannot_be_seen_hold_nothing_up(tmp_path):
+    def refused():
+        raise OSError(1, "sock_diag")
+
+    stores = Stores([IntakeStore(tmp_path)], refused)
+    assert stores.told() == stores.told() == ()
+
+
+def test_a_host_without_stores_looks_at_nothing():
+    def looked():
+        raise AssertionError("nobody was to look")
+
+    assert Stores((), looked).told() == ()
+
+
+def test_the_disk_under_a_path_is_found_by_its_numbers(tmp_path):
+    device = tmp_path.stat().st_dev
+
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    (proc / "diskstats").write_text(f" {os.major(device)} {os.minor(device)} vda 1 0 8 1 9 0 200 7 0 1500 8 0 0 0 0\n")
+    (proc / "vmstat").write_text("nr_dirty 1000\nnr_writeback 24\nnr_dirty_threshold 100000\n")
+    state = Disk(tmp_path, proc).state()
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert state == DiskState(200 * 512, 1500, 1024 * page, 100_000 * page)
+    (proc / "diskstats").write_text("")
+    assert Disk(tmp_path, proc).state() is None
+    assert Disk(Path("/proc")).state() is None, "no disk is under /proc"
+    assert estimate.intake(look(0, 1, 0), look(1, 1, 0)).room_bytes == 10 * MB
