@@ -102,6 +102,16 @@ EXPERIMENTS = (
         figure="scenarios.handover.figure",
     ),
     Experiment(
+        "receiver",
+        Group.SCENARIO,
+        "an image whose receiver reads slowly, held to what that takes, and not: what others get",
+        "scenarios.receiver.run",
+        Place.LAB,
+        6,
+        dilation=2,
+        figure="scenarios.receiver.figure",
+    ),
+    Experiment(
         "layers",
         Group.SCENARIO,
         "what each layer lets through against the rate it was set to",

@@ -5,9 +5,7 @@ Run inside ``isolated.sh``, best in the lab. Writes what it saw to ``handover.js
 
 import argparse
 import json
-import socket
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,56 +18,18 @@ from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.handover.aims import aims
 from mininet_tests.scenarios.handover.report import report
 from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.host_ports import Ports
 from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
-from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops
+from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
 
-FIRST_PORT = 5401
 WARM_BYTES = 20_000
 LEAD_S, TAIL_S = 0.7, 1.0
-
-
-class Ports:
-    """Connections between hosts of the emulation, each at a port of its own."""
-
-    def __init__(self, site: Emulation, drain: Drain) -> None:
-        self._site, self._drain = site, drain
-        self._next = FIRST_PORT
-
-    def opened(self, host: str) -> TcpStream:
-        """Return a new connection from a host to the receiver, as soon as the host has it; what arrives is drained."""
-        self._next += 1
-        net, address = self._site.realised.net, (str(self._site.realised.network.host(RECEIVER).ip), self._next)
-        listener = in_namespace(net[RECEIVER].pid, lambda: socket.create_server(address))
-        stream = TcpStream(in_namespace(net[host].pid, lambda: socket.create_connection(address, timeout=20)), listener)
-        stream.sender.setblocking(False)
-        threading.Thread(target=self._accept, args=(stream,), daemon=True).start()
-        return stream
-
-    def _accept(self, stream: TcpStream) -> None:
-        """Take a connection at its other end, half a round trip later."""
-        listener = stream.receiver
-        stream.receiver, _ = listener.accept()
-        listener.close()
-        stream.receiver.setblocking(False)
-        stream.receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 22)  # see tcp_flows.py
-        self._drain.add([stream])
-
-    def all_opened(self, hosts: tuple[str, ...]) -> list[TcpStream]:
-        """Return a new connection from each host, opened at the same time."""
-        found: dict[str, TcpStream] = {}
-        threads = [threading.Thread(target=lambda h=h: found.update({h: self.opened(h)})) for h in hosts]
-        for thread in threads:
-            thread.start()
-            time.sleep(0.001)  # so that each takes a port of its own
-        for thread in threads:
-            thread.join()
-        return [found[h] for h in hosts]
 
 
 class Scene:
@@ -78,7 +38,7 @@ class Scene:
     def __init__(self, site: Emulation, part_bytes: int) -> None:
         self.site, self.part_bytes = site, part_bytes
         self.feeder, self.drain = Feeder(), Drain()
-        self.ports = Ports(site, self.drain)
+        self.ports = Ports(site, RECEIVER, self.drain)
         self.arrivals = Arrivals(site, RECEIVER, SENDERS)
 
     def standing(self) -> None:

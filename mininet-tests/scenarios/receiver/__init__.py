@@ -1,0 +1,1 @@
+"""A receiver that reads slower than the plan sends to it."""
