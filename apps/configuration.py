@@ -47,6 +47,7 @@ class _File(Section):
     ovsdb: dict[str, str] = Field(default_factory=dict)
     lease: Duration = Field(default=3_000_000, ge=300_000, le=600_000_000)
     hosts_mark: bool = False
+    hold_to_receivers: bool = True
     policy: dict[FlowClass, ClassSection] = Field(default_factory=dict)
     flows: tuple[FlowSection, ...] = ()
     store: StoreSection = Field(default_factory=dict, validate_default=True)
@@ -173,6 +174,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         schedules=schedules,
         lead_us=providers.lead_us(oscars),
         hosts_mark=file.hosts_mark,
+        hold_to_receivers=file.hold_to_receivers,
         return_after_us=file.failover.return_after,
     )
     return ControllerSettings(

@@ -19,7 +19,7 @@ from controller.state.installed import StepDone
 from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
 from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
-from controller.state.receivers import intakes_after, news
+from controller.state.receivers import Senders, intakes_after, news, stores_after
 from controller.state.reported import HostState
 from controller.state.value import flows
 from topology.network import Hop, Switch
@@ -126,7 +126,7 @@ class Reports:
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
             up = replace(host, connected=True, kernel=hello.kernel, wants=wants, since_us=state.now_us())
-            state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}))
+            state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}, stores={}))
             plan = state.installed.meters
             state.hosts_changed()
             if hello.epoch is not None and not host.leases.grants:
@@ -253,7 +253,9 @@ class Reports:
         state = self._state
         with state.changed:
             known = state.reported.hosts[host]
-            told = replace(known, telemetry=telemetry, telemetry_us=state.elapsed_us())
+            senders = Senders(state.site.network, self._entries_to(host) if telemetry.stores else ())
+            stores = stores_after(host, known.stores, telemetry, senders, state.elapsed_us())
+            told = replace(known, telemetry=telemetry, telemetry_us=state.elapsed_us(), stores=stores)
             now, now_us = told.telling, state.now_us()
             if now is not None:
                 planned_bps: dict[str, int] = {entry.flow.name: entry.payload_bps for entry in known.sent}
@@ -268,17 +270,23 @@ class Reports:
                 if seen.wants is not None:
                     self._demanded(host, Demand(telemetry.epoch, seen.name, seen.wants, seen.standing_by))
 
+    def _entries_to(self, host: str) -> tuple[Entry, ...]:
+        """Return who is planned to send to a host now; under the lock."""
+        return tuple(e for e in self._state.desired.plan.entries if e.flow.target == host)
+
     def _say_intakes(self, before: HostState, now: HostState) -> None:
         """Say whose receiver is held to another rate, and let the plan follow at once; under the lock."""
         state, changed = self._state, tuple(news(before.intakes, now.intakes))
-        for one in changed:
-            fields = {"host": one.now.host or one.before.host, "flow": one.name, "store": ""}
+        stores = [{name: one.intake for name, one in known.stores.items()} for known in (before, now)]
+        of_stores = tuple(news(*stores))
+        for one, kind in (*((one, "flow") for one in changed), *((one, "store") for one in of_stores)):
+            fields = {"host": one.now.host or one.before.host, "flow": "", "store": "", kind: one.name}
             if one.now.drain_bps is None:
                 state.events.publish("receiver.over", **fields)
             else:
                 fields |= {"drains": shown_rate(one.now.drain_bps), "why": one.now.brake.value}
                 state.events.publish("receiver.slow", level="warning", **fields)
-        if changed:
+        if changed or of_stores:
             state.demand_changed()
 
     def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:

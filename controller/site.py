@@ -36,6 +36,7 @@ class Site:
         return_after_us: how long a circuit's line must have been up again before it is used.
         schedules: by circuit, when it has another capacity than its own rate.
         lead_us: by circuit that is bought at need, how long before its use that must be.
+        hold_to_receivers: whether a flow whose receiver takes less than it is sent leaves the rest to others.
     """
 
     network: Network
@@ -47,6 +48,7 @@ class Site:
     hosts_mark: bool = False
     together_us: int = 1_000
     return_after_us: int = RETURN_AFTER_US
+    hold_to_receivers: bool = True
 
     def ledger(self) -> KeptLedger:
         """Return an empty ledger of the site."""

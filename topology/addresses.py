@@ -22,6 +22,19 @@ def shown(known: Address | Prefix) -> str:
     return str(prefix.network_address) if prefix.prefixlen == prefix.max_prefixlen else str(prefix)
 
 
+def is_within(inner: Prefix, outer: Prefix) -> bool:
+    """Return whether all addresses of a prefix are in another one; those of two families never are.
+
+    >>> is_within(ip_network("192.0.2.7/32"), ip_network("192.0.2.0/24"))
+    True
+    >>> is_within(ip_network("::/0"), ip_network("0.0.0.0/0"))
+    False
+    """
+    if isinstance(inner, IPv4Network):
+        return isinstance(outer, IPv4Network) and inner.subnet_of(outer)
+    return isinstance(outer, IPv6Network) and inner.subnet_of(outer)
+
+
 def families(prefixes: Iterable[Prefix]) -> frozenset[int]:
     """Return the versions of IP, 4 or 6, that some prefixes are reached by from anywhere.
 

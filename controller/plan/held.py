@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from controller.plan.intake import Intake
 from controller.plan.keys import FlowId
 from controller.plan.plan import Flow
-from controller.plan.receivers import Incoming, ReceiverBucket, ceilings_bps
+from controller.plan.policy import Policy
+from controller.plan.receivers import Incoming, ReceiverBucket, Turn, ceilings_in_turn_bps
 from topology.network import Network
-from topology.wire import Layer, converted_bps
+from topology.wire import PPM, Layer, converted_bps
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,28 @@ def can_be_held(flow: Flow) -> bool:
     return not flow.floor_bps or bool(flow.standby_bps)
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The network and its policy."""
+
+    network: Network
+    policy: Policy
+
+
 def held(
-    flows: Iterable[Flow], receivers: Iterable[Intaking], left_bytes: Mapping[FlowId, int], network: Network
+    flows: Iterable[Flow], receivers: Iterable[Intaking], left_bytes: Mapping[FlowId, int], where: Where
 ) -> tuple[Flow, ...]:
     """Return flows as they are planned while their receivers take less than they could be sent.
+
+    A receiver is given to classes by their priority, as a circuit is; each keeps its guarantee's part of the drain.
 
     Args:
         flows: who wants to send.
         receivers: those that are held.
         left_bytes: what a flow has yet to send, where that was announced.
-        network: where.
+        where: the network and its policy.
     """
+    classes = where.policy.classes
     found = {flow.name: flow for flow in flows}
     for one in receivers:
         ceiling_bps = one.intake.ceiling_bps
@@ -47,15 +59,25 @@ def held(
         if ceiling_bps is None or not sending:
             continue
         bucket = ReceiverBucket(one.intake.room_bytes, ceiling_bps)
-        incoming = [Incoming(_most_bps(flow, network), left_bytes.get(flow.name)) for flow in sending]
-        for flow, most_bps in zip(sending, ceilings_bps(bucket, incoming), strict=True):
-            found[flow.name] = _down_to(flow, most_bps, network)
+        by_class = [
+            (flow_class, [flow for flow in sending if flow.flow_class is flow_class])
+            for flow_class in sorted({flow.flow_class for flow in sending}, key=lambda c: classes[c].priority)
+        ]
+        turns = [
+            Turn([Incoming(_most_bps(f, where), left_bytes.get(f.name)) for f in members], classes[c].guarantee_ppm)
+            for c, members in by_class
+        ]
+        for (_, members), rates_bps in zip(by_class, ceilings_in_turn_bps(bucket, turns), strict=True):
+            for flow, most_bps in zip(members, rates_bps, strict=True):
+                found[flow.name] = _down_to(flow, most_bps, where.network)
     return tuple(found.values())
 
 
-def _most_bps(flow: Flow, network: Network) -> int:
-    """Return what a flow could use at the most, bit/s of payload."""
-    wire_bps = min(network.link(*hop).rate_bps for hop in flow.links)
+def _most_bps(flow: Flow, where: Where) -> int:
+    """Return what a flow could use at the most, bit/s of payload: no more than its class may have of a circuit."""
+    network, cap_ppm = where.network, where.policy.classes[flow.flow_class].cap_ppm
+    links = [network.link(*hop) for hop in flow.links]
+    wire_bps = min(link.rate_bps * cap_ppm // PPM if link.circuit else link.rate_bps for link in links)
     if flow.wanted_bps is not None:
         wire_bps = min(wire_bps, max(flow.wanted_bps, flow.floor_bps))
     return converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, network.framing_of(flow.path))

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 SURPLUS = 16  # a receiver is held to its drain and a sixteenth of it: the surplus is what tells that it takes more
 ALIKE = 2  # so many sights in a row must say the same before anything changes
+SLOWLY = 4  # so many more, where none of them is sure
 REMEMBERED = 30  # sights of which the drain is the mean: half a minute
 STANDS_SIGHTS = 3  # a receiver that stands still for no more than so many sights has not become slow
 STANDS_SHARE = 16  # below a sixteenth of what it is held to, it stands still
@@ -42,6 +43,7 @@ class IntakeSight:
     Attributes:
         drained_bps: what it has drained, bit/s of payload.
         is_waiting: whether something waited for it all the time.
+        is_sure: whether that can be nothing else, such as the small window of a connection's first round trips.
         room_bytes: what it can take at once now; 0 if that is not known.
         brake: what makes it slow, if it is.
     """
@@ -50,6 +52,7 @@ class IntakeSight:
     is_waiting: bool
     room_bytes: int = 0
     brake: Brake = Brake.WINDOW
+    is_sure: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,10 @@ class Intake:
         changed_us: when a plan was last changed for it, elapsed time; None if never.
         wait_us: how long after that the next change must wait.
         drains_bps: the latest sights in which something waited, oldest first.
-        waiting: how many sights in a row something waited.
+        waiting: how many sights in a row something waited; below 0 until that can be believed.
         quiet: how many sights in a row nothing did.
         standing: how many sights in a row it stood still.
+        is_fixed: what it drains is what its operator says: nothing needs to be tried.
     """
 
     host: str = ""
@@ -81,11 +85,14 @@ class Intake:
     waiting: int = 0
     quiet: int = 0
     standing: int = 0
+    is_fixed: bool = False
 
     @property
     def ceiling_bps(self) -> int | None:
         """Return what is worth sending it for ever, bit/s of payload; None: all that it is sent."""
-        return None if self.drain_bps is None else self.drain_bps + self.drain_bps // SURPLUS
+        if self.drain_bps is None or self.is_fixed:
+            return self.drain_bps
+        return self.drain_bps + self.drain_bps // SURPLUS
 
     def seen(self, sight: IntakeSight, planned_bps: int, now_us: int) -> "Intake":
         """Return it after another sight.
@@ -115,9 +122,11 @@ class Intake:
         usual_bps = self.drain_bps or _mean(self.drains_bps)
         if usual_bps and sight.drained_bps * STANDS_SHARE < usual_bps and self.standing < STANDS_SIGHTS:
             return replace(self, quiet=0, standing=self.standing + 1)
-        # In the first sight that it waits in, it has not waited all the time: what came before came freely.
-        drains_bps = (*self.drains_bps, sight.drained_bps) if self.waiting or self.drain_bps else ()
-        return replace(self, quiet=0, standing=0, waiting=self.waiting + 1, drains_bps=drains_bps[-REMEMBERED:])
+        begins = self.drain_bps is None and (self.waiting == 0 or (self.waiting < 0 and sight.is_sure))
+        if begins:  # in the first sight that it waits in, it has not waited all the time: what came before came freely
+            return replace(self, quiet=0, waiting=1 if sight.is_sure else 1 - SLOWLY, drains_bps=())
+        drains_bps = (*self.drains_bps, sight.drained_bps)[-REMEMBERED:]
+        return replace(self, quiet=0, standing=0, waiting=self.waiting + 1 or 1, drains_bps=drains_bps)
 
     def _other_bps(self, held_bps: int) -> int | None:
         """Return what it is to be held to instead, None if that is near enough: much less at once, little in time."""

@@ -116,3 +116,45 @@ def ceilings_bps(bucket: ReceiverBucket, senders: Sequence[Incoming]) -> list[in
     if together_bps is None:
         return most_bps
     return max_min(together_bps, [0] * len(most_bps), most_bps)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The senders of one class to a receiver, whose turn is after that of the classes before it.
+
+    Attributes:
+        senders: they.
+        kept_ppm: what is kept for them of the drain, whatever the classes before could use, parts per million.
+    """
+
+    senders: Sequence[Incoming]
+    kept_ppm: int
+
+
+def ceilings_in_turn_bps(bucket: ReceiverBucket, turns: Sequence[Turn]) -> list[list[int]]:
+    """Return the highest rate of each sender, by class: each class has what those before it leave of the receiver.
+
+    What fits into the room at once takes of the room alone. What does not is to have it full when it ends, so until
+    then there is none for others, and of the drain only what it does not use.
+
+    >>> urgent, background = [Incoming(1_000, 150)], [Incoming(1_000)]
+    >>> ceilings_in_turn_bps(ReceiverBucket(50, 100), [Turn(urgent, 0), Turn(background, 10_000)])
+    [[148], [1]]
+    >>> ceilings_in_turn_bps(ReceiverBucket(150, 100), [Turn(urgent, 0), Turn(background, 10_000)])
+    [[1000], [100]]
+    """
+    kept_bps = [bucket.drain_bps * turn.kept_ppm // PPM for turn in turns]
+    room_bytes, drain_bps = bucket.room_bytes, bucket.drain_bps
+    found = []
+    for number, turn in enumerate(turns):
+        own_bps = max(1, kept_bps[number], drain_bps - sum(kept_bps[number + 1 :]))
+        rates_bps = ceilings_bps(ReceiverBucket(room_bytes, own_bps), turn.senders)
+        found.append(rates_bps)
+        left_bytes = [one.left_bytes for one in turn.senders]
+        total_bytes = None if None in left_bytes else sum(left or 0 for left in left_bytes)
+        if total_bytes is not None and total_bytes <= room_bytes:
+            room_bytes -= total_bytes
+        else:
+            room_bytes = room_bytes if total_bytes is None else 0
+            drain_bps = max(0, drain_bps - sum(rates_bps))
+    return found

@@ -7,7 +7,7 @@ from controller.plan.clock import Instant
 from controller.plan.failover import crossed, without
 from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
-from controller.plan.held import held
+from controller.plan.held import Where, held
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
 from controller.plan.plan import Flow, Plan, PlanInput, Workings
@@ -129,9 +129,26 @@ def plan_input(
     flows = tuple(
         away(f) if f.host in absent else standing_by(f) if reported.hosts[f.host].waits(f) else f for f in demand.flows
     )
-    flows = held(flows, receivers(flows, reported), {}, site.network)
+    if site.hold_to_receivers:
+        flows = held(
+            flows,
+            receivers(flows, reported, site.network, absent),
+            left_bytes(wished),
+            Where(site.network, site.policy),
+        )
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
+
+
+def left_bytes(wished: Wished) -> dict[FlowId, int]:
+    """Return what each announced flow has yet to deliver of what was announced; not of one that has delivered all."""
+    found = {}
+    for known in wished.ledger.announcements.values():
+        part_bytes = -(-known.size_bytes // len(known.flows))
+        for one in known.delivered:
+            if one.payload_bytes < part_bytes:
+                found[one.flow] = part_bytes - one.payload_bytes
+    return found
 
 
 def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> tuple[str, ...]:

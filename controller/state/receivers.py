@@ -4,16 +4,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from controller.plan.held import Intaking, can_be_held
-from controller.plan.intake import Intake, IntakeSight
+from controller.plan.intake import Brake, Intake, IntakeSight
 from controller.plan.plan import Entry, Flow
 from controller.state.progress import EntryProgress
-from controller.state.reported import Reported
-from topology.protocol import EntryTelemetry, Telemetry
+from controller.state.reported import KnownStore, Reported
+from topology.addresses import is_within
+from topology.network import Network
+from topology.protocol import EntryTelemetry, StoreTelemetry, Telemetry
 from topology.units import shown_rate
 
+LARGEST_PORT = 65535
+IDLE_SHARE = 20  # of what is planned: a store that drains less, and keeps nothing waiting, has too little to drain
 ENOUGH_PERCENT = 97  # of the planned rate: nothing keeps it back; one that is held has 94
 BUSY_MS = 500  # of about a second: less, and it had too little to send for anything to be learnt
+SURE_SHARE = 4  # its window was closed for a quarter of the time: that is not the first round trip alone
 WAITED_SHARE = 50  # its window was closed for a fiftieth of the time: all the time there was no room for more
+
+
+class Senders(NamedTuple):
+    """Who is planned to send to a host."""
+
+    network: Network
+    entries: tuple[Entry, ...]
 
 
 class IntakeNews(NamedTuple):
@@ -38,7 +50,9 @@ def seen_by_sender(seen: EntryTelemetry, delivered_bps: int, planned_bps: int) -
         return IntakeSight(delivered_bps, is_waiting=False)
     if seen.busy_ms < BUSY_MS:
         return None
-    return IntakeSight(delivered_bps, is_waiting=seen.receiver_limited_ms * WAITED_SHARE >= seen.busy_ms)
+    closed_ms = seen.receiver_limited_ms
+    is_sure = closed_ms * SURE_SHARE >= seen.busy_ms
+    return IntakeSight(delivered_bps, closed_ms * WAITED_SHARE >= seen.busy_ms, is_sure=is_sure)
 
 
 def intakes_after(
@@ -62,6 +76,44 @@ def intakes_after(
     return found
 
 
+def seen_by_store(told: StoreTelemetry, planned_bps: int) -> IntakeSight | None:
+    """Return what a store's host has seen of it; None while so little comes that it says nothing."""
+    if not told.is_waiting and told.drained_bps * IDLE_SHARE < planned_bps:
+        return None
+    return IntakeSight(told.drained_bps, told.is_waiting, told.room_bytes, Brake(told.brake))
+
+
+def stores_after(
+    host: str, known: Mapping[str, KnownStore], told: Telemetry, senders: Senders, elapsed_us: int
+) -> dict[str, KnownStore]:
+    """Return, by name, what the stores of a host take after it has told of them."""
+    found = {}
+    for one in told.stores:
+        before = known[one.name].intake if one.name in known else Intake(host, since_us=elapsed_us)
+        if one.rate_bps is not None:
+            since_us = before.since_us if before.is_fixed else elapsed_us
+            now = Intake(host, one.rate_bps, one.room_bytes, Brake(one.brake), since_us, is_fixed=True)
+        else:
+            sending = [entry for entry in senders.entries if is_kept_in(entry.flow, one, senders.network)]
+            planned_bps = sum(entry.payload_bps for entry in sending)
+            sight = seen_by_store(one, planned_bps)
+            now = before if sight is None else before.seen(sight, planned_bps, elapsed_us)
+        found[one.name] = KnownStore(one, now)
+    return found
+
+
+def is_kept_in(flow: Flow, store: StoreTelemetry, network: Network) -> bool:
+    """Return whether what a flow sends to a store's host is put there.
+
+    Where the store is that of some ports, a flow that may use any port is not known to be: it is left as it is.
+    """
+    port = flow.selector.dest_port
+    takes_all = store.first_port == 0 and store.last_port == LARGEST_PORT
+    in_ports = takes_all or (bool(port) and store.first_port <= port <= store.last_port)
+    own = network.host(flow.host).prefixes
+    return in_ports and (not store.senders or any(is_within(one, prefix) for one in own for prefix in store.senders))
+
+
 def news(before: Mapping[str, Intake], now: Mapping[str, Intake]) -> Iterator[IntakeNews]:
     """Yield what is held to another rate than before; what is not told of any more is held no longer."""
     for name in sorted(before.keys() | now.keys()):
@@ -70,12 +122,24 @@ def news(before: Mapping[str, Intake], now: Mapping[str, Intake]) -> Iterator[In
             yield IntakeNews(name, was, known)
 
 
-def receivers(flows: Iterable[Flow], reported: Reported) -> Iterator[Intaking]:
-    """Yield the receivers that some flows are held by."""
-    for flow in flows:
+def receivers(
+    flows: Iterable[Flow], reported: Reported, network: Network, absent: frozenset[str]
+) -> Iterator[Intaking]:
+    """Yield the receivers that some flows are held by; what a store's host has told lapses once it is absent."""
+    sending = [f for f in flows if can_be_held(f) and not f.is_away and not reported.hosts[f.host].waits(f)]
+    for flow in sending:
         intake = intake_of(flow, reported)
-        if intake is not None and can_be_held(flow):
+        if intake is not None:
             yield Intaking(intake, (flow.name,))
+    for name, host in reported.hosts.items():
+        if name in absent or not host.stores:
+            continue
+        to_it, taken = [flow for flow in sending if flow.target == name], set[str]()
+        for store in host.stores.values():
+            kept = [f.name for f in to_it if f.name not in taken and is_kept_in(f, store.told, network)]
+            taken.update(kept)
+            if store.intake.drain_bps is not None and kept:
+                yield Intaking(store.intake, tuple(kept))
 
 
 def intake_of(flow: Flow, reported: Reported) -> Intake | None:

@@ -9,7 +9,15 @@ from controller.plan.lines import Lines
 from controller.plan.plan import Entry, Flow
 from controller.plan.wiring import Wiring
 from controller.state.progress import EntryProgress, Hindrance, Telling
-from topology.protocol import Telemetry
+from topology.protocol import StoreTelemetry, Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStore:
+    """A store of a host: what was told of it last, and what it takes."""
+
+    told: StoreTelemetry
+    intake: Intake
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,7 @@ class HostState:
         progress: by entry, what is delivered and what is in the way of more.
         since_us: since when its stream is open, or is not, Unix time; 0 if it never was.
         intakes: by entry, what its receiver takes.
+        stores: by name, where it puts what it receives.
     """
 
     connected: bool = False
@@ -45,6 +54,7 @@ class HostState:
     progress: Mapping[str, EntryProgress] = field(default_factory=dict)
     since_us: int = 0
     intakes: Mapping[str, Intake] = field(default_factory=dict)
+    stores: Mapping[str, KnownStore] = field(default_factory=dict)
 
     @property
     def sent_epoch(self) -> int:

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.flows import flow_on
-from controller.plan.held import Intaking, held
+from controller.plan.held import Intaking, Where, held
 from controller.plan.intake import Intake
 from controller.plan.keys import FlowId
+from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, RAW_IMAGES, plan_of
 from topology.protocol import FlowClass
 
 MBIT = 10**6
+WHERE = Where(GIGABIT, DEFAULT_POLICY)
 
 
 def image(host, **changes):
@@ -29,7 +32,7 @@ def payload_mbit(plan, *names):
 
 
 def plan_with(receivers, *flows, left=None):
-    return plan_of(*held(flows, receivers, left or {}, GIGABIT))
+    return plan_of(*held(flows, receivers, left or {}, WHERE))
 
 
 def test_a_flow_gets_what_its_receiver_takes_and_a_little_and_the_others_get_the_rest():
@@ -51,7 +54,7 @@ def test_what_is_promised_is_not_kept_idle_for_a_receiver_that_does_not_take_it(
 
 def test_a_reservation_keeps_what_it_has_reserved():
     one = replace(image("base20"), standby_bps=0, wanted_bps=500 * MBIT, floor_bps=500 * MBIT)
-    assert held([one], [slow(100, one)], {}, GIGABIT) == (one,)
+    assert held([one], [slow(100, one)], {}, WHERE) == (one,)
 
 
 def test_several_that_send_to_one_receiver_share_what_it_takes():
@@ -59,6 +62,15 @@ def test_several_that_send_to_one_receiver_share_what_it_takes():
     rates = payload_mbit(plan_with([slow(100, *two)], RAW_IMAGES, *two), *(flow.name for flow in two))
     assert 105 < sum(rates) <= 106.25
     assert abs(rates[0] - rates[1]) < 0.1
+
+
+def test_a_receiver_is_given_to_classes_by_their_priority_and_each_keeps_its_guarantee():
+    one = image("base20")
+    plan = plan_with([slow(100, one, RAW_IMAGES, DATABASE)], DATABASE, RAW_IMAGES, one)
+    urgent, background, database = payload_mbit(plan, one.name, RAW_IMAGES.name, DATABASE.name)
+    assert database > 45, "its class may have 5% of the circuit, and comes first"
+    assert background == pytest.approx(1.06, rel=0.01)
+    assert urgent + background + database == pytest.approx(106.25, rel=0.001)
 
 
 def test_bytes_that_were_announced_may_fill_the_room_by_their_end():
@@ -73,7 +85,7 @@ def test_bytes_that_were_announced_may_fill_the_room_by_their_end():
 
 def test_a_receiver_that_takes_next_to_nothing_leaves_the_standby_rate():
     one = image("base20")
-    assert held([one], [slow(0, one)], {}, GIGABIT)[0].wanted_bps == one.standby_bps
+    assert held([one], [slow(0, one)], {}, WHERE)[0].wanted_bps == one.standby_bps
 
 
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=2), st.integers(0, 900))

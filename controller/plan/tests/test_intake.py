@@ -56,6 +56,14 @@ def test_what_came_while_nothing_waited_is_never_taken_for_its_rate():
     assert follow([waits(250), waits(100), free(3), waits(100)])[-1].drain_bps == 100 * MBIT
 
 
+def test_what_may_be_a_first_round_trip_alone_is_not_believed_until_it_lasts():
+    unsure = IntakeSight(250 * MBIT, is_waiting=True, is_sure=False)
+    sure_then = follow([unsure, waits(225), waits(100)])
+    assert [one.drain_bps for one in sure_then] == [None, None, 100 * MBIT], "the first sure one is partly free, too"
+    lasts = follow([unsure] * 8)
+    assert [one.drain_bps for one in lasts].index(250 * MBIT) == 4
+
+
 def test_one_second_of_waiting_changes_nothing():
     assert changes(follow([free(300), waits(100), free(300)] * 20)) == 0
 

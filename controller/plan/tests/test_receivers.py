@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.plan import receivers
-from controller.plan.receivers import BYTE_US, Incoming, ReceiverBucket, ceilings_bps, room_needed_bytes
+from controller.plan.receivers import (
+    BYTE_US,
+    Incoming,
+    ReceiverBucket,
+    Turn,
+    ceilings_bps,
+    ceilings_in_turn_bps,
+    room_needed_bytes,
+)
 from topology.wire import PPM
 
 MB, MBIT = 10**6, 10**6
@@ -141,3 +149,25 @@ def test_nothing_is_idle_while_somebody_below_its_ceiling_could_use_it(bucket, s
     assert all(rate <= one.most_bps for rate, one in zip(rates, senders, strict=True))
     if any(rate < one.most_bps for rate, one in zip(rates, senders, strict=True)):
         assert sum(rates) == together_bps
+
+
+turns = st.lists(
+    st.builds(
+        Turn,
+        st.lists(st.builds(Incoming, st.integers(0, 10**7), st.none()), min_size=1, max_size=3),
+        st.integers(0, PPM // 4),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(buckets, turns)
+def test_what_has_no_end_takes_no_more_than_the_drain_and_each_class_has_at_least_what_is_kept_for_it(bucket, found):
+    rates = ceilings_in_turn_bps(bucket, found)
+    assert sum(map(sum, rates)) <= bucket.drain_bps + len(found)  # each class keeps at least 1 bit/s
+    wants = [sum(one.most_bps for one in turn.senders) for turn in found]
+    for turn, got, want in zip(found, rates, wants, strict=True):
+        assert sum(got) >= min(want, bucket.drain_bps * turn.kept_ppm // PPM)
+    if len(found) == 1:
+        assert sum(rates[0]) == min(wants[0], bucket.drain_bps)
