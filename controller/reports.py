@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from controller.intake_watch import say_intakes
 from controller.plan.invariant import Layers
 from controller.plan.keys import FlowId
 from controller.plan.lines import LineState
@@ -19,12 +20,12 @@ from controller.state.installed import StepDone
 from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
 from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
-from controller.state.receivers import Senders, intakes_after, news, stores_after
+from controller.state.receiver_view import ReceiversView, receivers_view
+from controller.state.receivers import Senders, intakes_after, stores_after
 from controller.state.reported import HostState
 from controller.state.value import flows
 from topology.network import Hop, Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
-from topology.units import shown_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,11 @@ class Reports:
     def bursts(self) -> tuple[PortBurst, ...]:
         """Return what a start of all senders at one instant needs at each port, and what they do about it."""
         return start_bursts(self._state)
+
+    def receivers(self) -> ReceiversView:
+        """Return what receivers take, which flows they hold, and who has what these do not use."""
+        with self._state.changed:
+            return receivers_view(self._state.site, self._state.value, self._state.now())
 
     def host_up(self, hello: Hello) -> Allocations | None:
         """Return what a host may do now that its agent is here; None if there is no such host.
@@ -263,7 +269,7 @@ class Reports:
                 takes = intakes_after(known.intakes, telemetry, moves, known.sent, state.elapsed_us())
                 told = replace(told, progress=moves, intakes=takes)
             state.put_host(host, told)
-            self._say_intakes(known, told)
+            say_intakes(state, known, told)
             self._say_fallbacks(host, known.telemetry, telemetry)
             self._count(known, telemetry, now_us)
             for seen in telemetry.entries:
@@ -273,21 +279,6 @@ class Reports:
     def _entries_to(self, host: str) -> tuple[Entry, ...]:
         """Return who is planned to send to a host now; under the lock."""
         return tuple(e for e in self._state.desired.plan.entries if e.flow.target == host)
-
-    def _say_intakes(self, before: HostState, now: HostState) -> None:
-        """Say whose receiver is held to another rate, and let the plan follow at once; under the lock."""
-        state, changed = self._state, tuple(news(before.intakes, now.intakes))
-        stores = [{name: one.intake for name, one in known.stores.items()} for known in (before, now)]
-        of_stores = tuple(news(*stores))
-        for one, kind in (*((one, "flow") for one in changed), *((one, "store") for one in of_stores)):
-            fields = {"host": one.now.host or one.before.host, "flow": "", "store": "", kind: one.name}
-            if one.now.drain_bps is None:
-                state.events.publish("receiver.over", **fields)
-            else:
-                fields |= {"drains": shown_rate(one.now.drain_bps), "why": one.now.brake.value}
-                state.events.publish("receiver.slow", level="warning", **fields)
-        if changed or of_stores:
-            state.demand_changed()
 
     def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:
         """Take in what a host has delivered of announcements; under the lock."""

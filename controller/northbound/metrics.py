@@ -41,6 +41,7 @@ class SiteCollector:
         yield from _circuits(view)
         yield from _hosts(view)
         yield from _entries(view)
+        yield from _receivers(view)
         yield from _certificates(dependencies)
         yield from _drift(dependencies.drift())
         yield from _webhooks(dependencies.webhooks)
@@ -180,6 +181,31 @@ def _entries(view: View) -> Iterator[Metric]:
         if seen.hindrance is not None:
             hindrance.add_metric([flow.host, flow.name, seen.hindrance], 1)
     yield from (planned, rate, hindrance)
+
+
+def _receivers(view: View) -> Iterator[Metric]:
+    """Yield what stores take, and how many flows are held by receivers of a host that nobody there tells of."""
+    named = ["host", "store"]
+    about = "Payload that the store drains for good, bit/s; none if it takes all that it is sent."
+    drain = GaugeMetricFamily("headway_store_drain_bps", about, labels=named)
+    room = GaugeMetricFamily("headway_store_room_bytes", "What the store can take at once now.", labels=named)
+    unread = GaugeMetricFamily("headway_store_unread_bytes", "What waits in its sockets to be read.", labels=named)
+    about = "Flows whose receiver, on this host, takes less than they could be sent; stores count as one."
+    slow = GaugeMetricFamily("headway_receivers_slow", about, labels=["host"])
+    found = Counter(
+        one.host
+        for state in view.hosts.values()
+        for one in (*state.intakes.values(), *(known.intake for known in state.stores.values()))
+        if one.drain_bps is not None
+    )
+    for host, state in view.hosts.items():
+        slow.add_metric([host], found[host])
+        for name, known in state.stores.items():
+            if known.intake.drain_bps is not None:
+                drain.add_metric([host, name], known.intake.drain_bps)
+            room.add_metric([host, name], known.told.room_bytes)
+            unread.add_metric([host, name], known.told.unread_bytes)
+    yield from (drain, room, unread, slow)
 
 
 def _certificates(dependencies: Dependencies) -> Iterator[Metric]:

@@ -72,7 +72,7 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.host, flow.target))
-        found += [why] if (why := why_held(flow, state.reported)) else []
+        found += [why] if (why := why_held(flow, state.reported, site.network)) else []
     has_less = any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)) and ways.keys() & {
         flow.name for flow in known.flows
     }

@@ -85,5 +85,5 @@ def _why(site: Site, state: SiteState, name: str, now: Instant) -> str:
     flows, absent = state.wished.ledger.announcements[name].flows, hosts_absent(site, state.reported, now.elapsed_us)
     gone = [f"{flow.host}: its agent is not connected" for flow in flows if flow.host in absent]
     faults = [why for flow in flows for why in in_the_way(site.network, flow.path, state.installed.faults)]
-    slow = [why for flow in flows if (why := why_held(flow, state.reported))]
+    slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]
     return "; ".join(dict.fromkeys((*gone, *faults, *slow))) or "what is left of the circuits has less room"

@@ -149,9 +149,14 @@ def intake_of(flow: Flow, reported: Reported) -> Intake | None:
     return None if intake is None or intake.drain_bps is None else intake
 
 
-def why_held(flow: Flow, reported: Reported) -> str:
+def why_held(flow: Flow, reported: Reported, network: Network) -> str:
     """Return in words what holds a flow to less than it could be sent; empty if nothing does."""
-    intake = intake_of(flow, reported)
-    if intake is None or intake.drain_bps is None or not can_be_held(flow):
-        return ""
-    return f"{flow.target} takes no more than {shown_rate(intake.drain_bps)} ({intake.brake})"
+    own = intake_of(flow, reported)
+    stores = (s.intake for s in reported.hosts[flow.target].stores.values() if is_kept_in(flow, s.told, network))
+    intake = own or next((one for one in stores if one.drain_bps is not None), None)
+    return said_of(intake) if intake is not None and can_be_held(flow) else ""
+
+
+def said_of(intake: Intake) -> str:
+    """Return in words what a receiver takes that is held."""
+    return f"{intake.host} takes no more than {shown_rate(intake.drain_bps or 0)} ({intake.brake})"

@@ -9,6 +9,7 @@ from controller.reports import View
 from controller.security.own_certificates import EndingCertificate
 from controller.state.health import Trouble, TroubleKind
 from controller.state.lateness import Late
+from controller.state.receivers import said_of
 from topology.certificates import ENDING_DAYS
 from topology.units import shown_time
 
@@ -37,6 +38,7 @@ ADVICE: dict[str, tuple[str, str]] = {
         "The plan has its rate; look at the host that sends, and at the one that receives.",
         "headway announcements",
     ),
+    "receiver": ("It takes less than it could be sent; others have the rest.", "headway receivers"),
     "certificate": ("When it ends, the agent is turned away.", "headway pki renew pki {place}"),
     "controller": ("When it ends, no agent and no switch trusts the controller.", "headway pki renew pki {place}"),
     "authority": (
@@ -168,6 +170,9 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
     for name, host in view.hosts.items():
         if not host.connected:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
+    for host in view.hosts.values():
+        slow = (*host.intakes.values(), *(one.intake for one in host.stores.values()))
+        yield from (Concern("receiver", one.host, said_of(one)) for one in slow if one.drain_bps is not None)
     for name, end_s in around.ends_s.items():
         if end_s and (days := _days_left(end_s, now_us)) < ENDING_DAYS:
             yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {days} days")

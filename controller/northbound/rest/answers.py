@@ -55,6 +55,7 @@ OPERATION_IDS = {
     "GET /v1/transitions": "list_transitions",
     "GET /v1/topology": "get_topology",
     "GET /v1/bursts": "list_bursts",
+    "GET /v1/receivers": "list_receivers",
     "GET /v1/hosts": "list_hosts",
     "GET /v1/switches": "list_switches",
     "GET /v1/drift": "get_drift",

@@ -5,9 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.rest import render
+from controller.northbound.rest import render, render_receivers
 from controller.northbound.rest.answers import add, answer
 from controller.northbound.rest.network_shapes import BurstOut, HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.receiver_shapes import ReceiversOut
 from controller.northbound.rest.shapes import CircuitOut, HealthOut, StepOut, ViewOut
 
 
@@ -33,6 +34,7 @@ class Views:
         add(routes, "GET /v1/transitions", self.transitions, _shown(list[StepOut]))
         add(routes, "GET /v1/topology", self.topology, _shown(TopologyOut))
         add(routes, "GET /v1/bursts", self.bursts, _shown(list[BurstOut]))
+        add(routes, "GET /v1/receivers", self.receivers, _shown(ReceiversOut))
         add(routes, "GET /v1/hosts", self.hosts, _shown(list[HostStateOut]))
         add(routes, "GET /v1/switches", self.switches, _shown(list[SwitchOut]))
         return routes
@@ -61,6 +63,10 @@ class Views:
     def bursts(self) -> Response:
         """Return, for each port, what a start of all its senders needs of its buffer, and what they do."""
         return answer([render.burst(port) for port in self._reports.bursts()])
+
+    def receivers(self) -> Response:
+        """Return what receivers take, which flows they hold, and who has what these do not use."""
+        return answer(render_receivers.receivers(self._reports.receivers()))
 
     def hosts(self) -> Response:
         """Return every host's agent and its counters."""
