@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         HealthOut,
         HostStateOut,
         NeedsOut,
+        ReceiversOut,
         StepOut,
         SwitchOut,
         TopologyOut,
@@ -322,6 +323,11 @@ class Operations(Transport):
     def list_bursts(self) -> list[BurstOut]:
         """Return, for each port, what a start of all its senders needs of its buffer, and what they do."""
         answer: list[BurstOut] = self.call(Asked("GET", "/v1/bursts", repeatable=True))
+        return answer
+
+    def list_receivers(self) -> ReceiversOut:
+        """Return what receivers take, which flows they hold, and who has what these do not use."""
+        answer: ReceiversOut = self.call(Asked("GET", "/v1/receivers", repeatable=True))
         return answer
 
     def list_hosts(self) -> list[HostStateOut]:

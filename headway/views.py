@@ -4,6 +4,8 @@ from typing import Literal, TypedDict
 
 from headway.promises import ConnectionsOut, FlowClass, Hindrance
 
+Brake = Literal["window", "reader", "disk", "memory"]
+
 # What a step has changed of one thing, counted in Ethernet frames.
 ChangeOut = TypedDict(
     "ChangeOut",
@@ -12,6 +14,16 @@ ChangeOut = TypedDict(
         "what": str,
         "from_frame_bps": int,
         "to_frame_bps": int,
+    },
+)
+
+# A flow that has another rate because a receiver is slow.
+ChangedFlowOut = TypedDict(
+    "ChangedFlowOut",
+    {
+        "flow": str,
+        "planned_bps": int,
+        "without_bps": int,
     },
 )
 
@@ -226,6 +238,32 @@ CircuitOut = TypedDict(
         "state": LineState,
         "in_use": bool,
         "if_it_dies": PlanOut | None,
+    },
+)
+
+# A store of a host, or the receiver of a flow that takes less than it could be sent.
+ReceiverOut = TypedDict(
+    "ReceiverOut",
+    {
+        "host": str,
+        "store": str | None,
+        "flow": str | None,
+        "drains_bps": int | None,
+        "room_bytes": int | None,
+        "unread_bytes": int | None,
+        "waiting": bool | None,
+        "why": Brake | None,
+        "since": str,
+        "holds": list[ChangedFlowOut],
+    },
+)
+
+# What receivers take, and who has what the flows that they hold do not use.
+ReceiversOut = TypedDict(
+    "ReceiversOut",
+    {
+        "receivers": list[ReceiverOut],
+        "gained": list[ChangedFlowOut],
     },
 )
 

@@ -31,6 +31,7 @@ from topology.certificates import REST_URI, Kind
 from topology.network_file import network_of
 from topology.network_text import section_of
 from topology.problems import Problems
+from topology.protocol import StoreBrake, StoreTelemetry, Telemetry
 from topology.yaml_text import read
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -188,6 +189,19 @@ def test_what_would_be_is_said_as_the_document_says(tmp_path):
     (tmp_path / "night.yaml").write_text(scenario)
     (tmp_path / "chile-illinois-2.yaml").write_text(FILES["chile-illinois-2"].read_text())
     follow("what-if.md", DEFAULT_URL, tmp_path)
+
+
+def test_the_receivers_are_shown_as_the_document_says(tmp_path):
+    site = ready_site()
+    sending_image(site)
+    address = site.state.site.network.host("base20").ip
+    for _ in range(2):
+        site.clock.now_us += 1_000_000
+        disk = StoreTelemetry("data", 100_000_000, True, 0, 10**8, StoreBrake.DISK, senders=(f"{address}/32",))
+        site.reports.host_telemetry("arch", Telemetry(0, 1_000, stores=(disk,)))
+        site.converge()
+    with served(api_of(site)) as url:
+        follow("receiver.md", url, tmp_path)
 
 
 def networked(folder):

@@ -24,6 +24,7 @@ COMMANDS = {
     "switches": ("switches",),
     "drift": ("drift",),
     "bursts": ("bursts",),
+    "receivers": ("receivers",),
     "top": ("top", "--once"),
     "events": ("events",),
     "export": ("export",),

@@ -17,7 +17,9 @@ def said(cli, *arguments, columns=None):
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", ["plan", "hosts", "circuits", "switches", "drift", "bursts", "reservations"])
+@pytest.mark.parametrize(
+    "command", ["plan", "hosts", "circuits", "switches", "drift", "bursts", "reservations", "receivers"]
+)
 def test_a_table_is_no_wider_than_80_columns_and_nothing_of_it_is_lost(cli, command):
     cli.run(*NIGHT, "--rate", "600Mbps", "--description", "all of the images of one night")
     narrow = said(cli, command, columns=80)
