@@ -36,11 +36,17 @@ main()
 UNUSED = ("bin", "share")
 """What packages of PyPI bring beside their modules."""
 AGENTS_OWN = (
-    *("topology/__init__.py", "topology/certificates.py", "topology/handshake.py", "topology/protocol.py"),
+    *(
+        "topology/__init__.py",
+        "topology/addresses.py",
+        "topology/certificates.py",
+        "topology/handshake.py",
+        "topology/protocol.py",
+    ),
     *("topology/units.py", "topology/wire.py", "topology/yaml_text.py", "apps/__init__.py", "apps/agent.py"),
     *("apps/cli/__init__.py", "apps/cli/agent.py", "apps/cli/agent_setup.py", "apps/cli/agent_tables.py"),
     *("apps/cli/completion.py", "apps/cli/identity.py", "apps/cli/options.py", "apps/cli/printed.py"),
-    *("apps/cli/shown.py", "hostagent"),
+    *("apps/cli/shown.py", "apps/cli/trust.py", "hostagent"),
 )
 """What of our modules an agent's host has."""
 
