@@ -297,6 +297,8 @@ class World:
         for it in self.hosts.values():
             it.hangs = False
         for _ in range(40):
+            with self.state.changed:
+                self.state.replan()  # as the clock's thread does for hosts that have called
             self.mending.look()
             self.convergence.step()
             for name in self.hosts:
