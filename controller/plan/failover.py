@@ -130,9 +130,8 @@ def is_dead(hop: Hop, plan: Plan) -> bool:
 def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
     """Return entries each on the way that a plan has for it."""
     ways = {(e.flow.name, e.flow.flow_class): e.flow.path for e in new.entries}
-    return tuple(
-        replace(e, flow=replace(e.flow, path=ways.get((e.flow.name, e.flow.flow_class), e.flow.path))) for e in entries
-    )
+    led = ((e, ways.get((e.flow.name, e.flow.flow_class), e.flow.path)) for e in entries)
+    return tuple(e if path == e.flow.path else replace(e, flow=replace(e.flow, path=path)) for e, path in led)
 
 
 def _beside(one: Flow, other: Flow, plan: Plan) -> bool:
