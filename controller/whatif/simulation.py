@@ -6,44 +6,29 @@ they were foreseen, so that a run is the same each time, whatever order a dictio
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
 from controller.checks import AnnouncementRequest
 from controller.plan.admission import Refused, Request
-from controller.plan.announcements import HANDOVER_US
 from controller.plan.keys import FlowId, flow_id
-from controller.plan.plan import Entry
+from controller.plan.plan import Plan
+from controller.whatif.courses import Course, Recording
 from controller.whatif.deaths import drawn_deaths
-from controller.whatif.fluid import filled, overloaded
 from controller.whatif.movers import Mover
 from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
+from controller.whatif.rating import Rating
 from controller.whatif.receivers import Receivers
-from controller.whatif.sendings import US, Sending, rates_bps, reserved_payload_bps, wire_bps
+from controller.whatif.sendings import US, Sending, reserved_payload_bps
 from controller.whatif.supposed import CircuitDeath, WhatIf, WorkItem
+from controller.whatif.underway import Underway
 from controller.whatif.virtual_site import Awaited, VirtualSite
 from topology.network import Hop
-from topology.wire import Layer, converted_bps
 
 _NO_PAUSE = Mover()
 SLICES = 240  # of the use of circuits over time
 Observer = Callable[[int, Mapping[Hop, int]], None]
-
-
-@dataclass(slots=True)
-class _Transfer:
-    """A transfer that is under way."""
-
-    item: WorkItem
-    number: int
-    name: str
-    begun_us: int
-    promised_us: int
-    sendings: tuple[Sending, ...] = ()
-    why: str = ""
-    lacked_us: int = 0
-    floor_bps: int = 0
 
 
 @dataclass
@@ -55,12 +40,14 @@ class Simulation:
         seed: of what is drawn.
         observe: is told the rates on the wire of each link whenever they change.
         tell: is told the virtual time now and then.
+        replays: whether what begins in quiet as it did before is done again as it was.
     """
 
     supposed: WhatIf
     seed: int = 0
     observe: Observer | None = None
     tell: Callable[[int], None] | None = None
+    replays: bool = True
 
     def __post_init__(self) -> None:
         """Foresee what is known from the beginning."""
@@ -73,25 +60,21 @@ class Simulation:
         self._worked = 0
         self._looked_us = self.now_us  # until when all sendings have gone on
         self._sendings: dict[FlowId, Sending] = {}
-        self._transfers: dict[str, _Transfer] = {}
+        self._transfers: dict[str, Underway] = {}
         self._outcomes: list[tuple[int, str, TransferOutcome]] = []
         self._dead: dict[str, int] = {}  # how many deaths a circuit is under
         self._deaths: dict[str, tuple[int, int]] = {}
-        self._loads_bps: dict[Hop, int] = {}
         self._uses_bps: dict[str, int] = {}
-        self._held: object = None
-        self._entries: tuple[Entry, ...] = ()
         self._stale = True
         self._ends_us: int | None = None
         self._ticks_us: int | None = None
         slice_us = -(-(supposed.until_us - supposed.from_us) // SLICES)
-        hops = [Hop(tail, head) for tail, head, _ in self._network.circuit_links]
-        self._use = CircuitUse(supposed.from_us, slice_us, {str(hop): [0] * SLICES for hop in hops})
-        self._payload_bps = {
-            Hop(tail, head): converted_bps(link.rate_bps, Layer.WIRE, Layer.PAYLOAD, self._network.framing)
-            for tail, head, link in self._network.links()
-        }
+        self._circuit_hops = dict.fromkeys(Hop(tail, head) for tail, head, _ in self._network.circuit_links)
+        self._use = CircuitUse(supposed.from_us, slice_us, {str(hop): [0] * SLICES for hop in self._circuit_hops})
         self._receivers = Receivers(supposed.stores)
+        self._rating = Rating(self._network, self._receivers)
+        self._courses: dict[object, tuple[Course, Plan]] = {}  # with the plan, whose parts the key names
+        self._recording: Recording | None = None
         self._standing: dict[FlowId, Sending] = {}
         for flow in supposed.site.standing:
             one = Sending(flow.name, flow.host, flow.target, None, _NO_PAUSE, since_us=self.now_us)
@@ -112,19 +95,30 @@ class Simulation:
     def run(self) -> RunOutcome:
         """Run it to its end, and return what it has shown."""
         self._follow()
-        while self._events:
-            at_us, _, what = heapq.heappop(self._events)
-            self._go_on(at_us)
-            what()
-            self._worked += 1
-            while self._events and self._events[0][0] == at_us:
-                heapq.heappop(self._events)[2]()
-                self._worked += 1
+        never_us = self.supposed.until_us + 1
+        while True:
+            event_us = self._events[0][0] if self._events else never_us
+            tick_us = never_us if self._ticks_us is None else max(self.now_us, self._ticks_us)
+            if min(event_us, tick_us) >= never_us:
+                break
+            if tick_us < event_us:
+                self._go_on(tick_us)
+                self._tick()
+            else:
+                self._go_on(event_us)
+                while self._events and self._events[0][0] == event_us:
+                    self._work(*heapq.heappop(self._events)[1:])
             self._follow()
             if self.tell is not None and self._worked % 256 == 0:
                 self.tell(self.now_us)
         self._go_on(self.supposed.until_us)
         return self._outcome()
+
+    def _work(self, number: int, what: Callable[[], None]) -> None:
+        if self._recording is not None and number <= self._recording.foreseen:
+            self._recording = None  # something else has come in between
+        what()
+        self._worked += 1
 
     def _go_on(self, at_us: int) -> None:
         """Let all sendings go on until a time."""
@@ -134,9 +128,10 @@ class Simulation:
                 one.goes_on(took_us)
             self._receivers.go_on(took_us)
             for known in self._transfers.values():
-                if known.floor_bps and known.sendings[0].rate_bps < known.floor_bps:
-                    known.lacked_us += max(0, at_us - max(self._looked_us, known.begun_us + HANDOVER_US))
+                known.goes_on(self._looked_us, at_us)
             self._use.add(self._uses_bps, self._looked_us, at_us)
+            if self._recording is not None:
+                self._recording.pieces.append((self._looked_us, at_us, self._uses_bps))
         self._looked_us = self.now_us = self.virtual.now_us = at_us
 
     def _follow(self) -> None:
@@ -144,17 +139,15 @@ class Simulation:
         for awaited in self.virtual.next_steps():
             self._foresee(awaited.at_us, partial(self._happens, awaited))
         self._rate()
-        due_us = self.virtual.due_us
-        if due_us is not None and due_us != self._ticks_us:
-            self._ticks_us = due_us
-            self._foresee(due_us, self._tick)
+        self._ticks_us = self.virtual.due_us
+        if self._recording is not None:
+            self._end_recording(self._recording)
 
     def _happens(self, awaited: Awaited) -> None:
         self.virtual.happens(awaited)
         self._stale = True
 
     def _tick(self) -> None:
-        self._ticks_us = None
         failed = self.virtual.tick()
         for name in failed:
             if name in self._transfers:
@@ -168,31 +161,16 @@ class Simulation:
         if not self._stale:
             return
         self._stale = False
-        self._entries = self.virtual.turned()
-        dead = frozenset(self._dead)
         active = [one for one in self._sendings.values() if one.ended_us is None]
-        given = rates_bps(active, self._entries, self._network, dead)
-        rates = {one.flow: given[one.flow][0] if one.flow in given else 0 for one in active}
-        ways = {name: entry.flow.links for name, (_, entry) in given.items()}
-        if overloaded({name: rates[name] for name in ways}, ways, self._payload_bps):
-            rates |= filled({name: rates[name] for name in ways}, ways, self._payload_bps)
-        rates = self._receivers.limited(rates, {one.flow: one.target for one in active})
-        loads: dict[Hop, int] = {}
-        framing = self._network.framing
+        given = self._rating.given(active, self.virtual.turned(), frozenset(self._dead))
         for one in active:
-            rate_bps = rates[one.flow]
-            entry = given[one.flow][1] if one.flow in given else None
+            entry, rate_bps = given.entries.get(one.flow), given.payload_bps.get(one.flow, 0)
             if rate_bps != one.rate_bps or (entry and entry.flow.path != one.path):
                 one.rate_bps, one.since_us = rate_bps, self.now_us
-            if entry is None:
-                continue
-            one.path = entry.flow.path
-            if rate_bps:
-                load_bps = wire_bps(rate_bps, framing)
-                for hop in entry.flow.links:
-                    loads[hop] = loads.get(hop, 0) + load_bps
-        self._loads_bps = loads
-        self._uses_bps = {str(hop): bps for hop, bps in loads.items() if str(hop) in self._use.bit_us}
+            if entry is not None:
+                one.path = entry.flow.path
+        loads = given.loads_bps
+        self._uses_bps = {str(hop): bps for hop, bps in loads.items() if hop in self._circuit_hops}
         if self.observe is not None:
             self.observe(self.now_us, loads)
         ends_us = [in_us for one in active if (in_us := one.ends_in_us) is not None]
@@ -239,6 +217,12 @@ class Simulation:
     def _begins(self, item: WorkItem, number: int) -> None:
         if item.every_us:
             self._foresee_next(item, number + 1, self.now_us + 1)
+        self._recording = None
+        if item.every_us and self.replays and (key := self._quiet_key(item)) is not None:
+            if self._goes_again(key, number):
+                return
+            sent = tuple(one.sent for one in self._standing.values())
+            self._recording = Recording(key, self.now_us, self._foreseen, self._worked, len(self._outcomes), sent)
         names = (f"{item.name}+{k}" if k else item.name for k in count())
         name = next(n for n in names if n not in self._transfers)
         if item.rate_bps:
@@ -260,7 +244,7 @@ class Simulation:
             one = Sending(flow.name, flow.host, flow.target, part, item.mover, item.file_bytes, name, path=flow.path)
             sendings.append(one)
             self._foresee(self.now_us + waits_us, partial(self._opens, one))
-        self._transfers[name] = _Transfer(item, number, name, self.now_us, answer.promised_us, tuple(sendings))
+        self._transfers[name] = Underway(item, number, name, self.now_us, answer.promised_us, tuple(sendings))
 
     def _opens(self, one: Sending) -> None:
         """Let a sending begin: its connection is open, and its host sees that it wants more than its standby rate."""
@@ -286,7 +270,7 @@ class Simulation:
         )
         one.since_us, one.path = self.now_us, answer.path
         entry_bps = reserved_payload_bps(item.rate_bps, self._network.framing)
-        known = _Transfer(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps)
+        known = Underway(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps)
         self._sendings[one.flow] = one
         self._transfers[name] = known
         self._foresee(end_us, lambda: self._close(known, self.now_us))
@@ -295,7 +279,7 @@ class Simulation:
         outcome = TransferOutcome(item.name, number, self.now_us, None, None, 0, 0, str(answer), is_refused=True)
         self._outcomes.append((self.now_us, item.name, outcome))
 
-    def _close(self, known: _Transfer, done_us: int | None) -> None:
+    def _close(self, known: Underway, done_us: int | None) -> None:
         if self._transfers.get(known.name) is not known:
             return
         del self._transfers[known.name]
@@ -305,22 +289,45 @@ class Simulation:
         self._stale = True
         self._keep(known, done_us)
 
-    def _keep(self, known: _Transfer, done_us: int | None) -> None:
-        sent = sum(one.sent for one in known.sendings) // (8 * US)
-        lost = sum(one.lost for one in known.sendings) // (8 * US)
-        outcome = TransferOutcome(
-            known.item.name,
-            known.number,
-            known.begun_us,
-            known.promised_us,
-            done_us,
-            sent,
-            lost,
-            lacked_us=known.lacked_us,
-        )
-        if outcome.is_late(self.supposed.until_us):
-            outcome = replace(outcome, why=known.why or "it was sent slower than promised")
+    def _keep(self, known: Underway, done_us: int | None) -> None:
+        outcome = known.outcome(done_us, self.supposed.until_us)
         self._outcomes.append((known.begun_us, known.item.name, outcome))
+
+    # Courses that come again.
+
+    def _quiet_key(self, item: WorkItem) -> tuple[object, ...] | None:
+        """Return all that the course of an item follows from where all is quiet; None where it is not."""
+        plan = self.virtual.quiet_plan
+        if plan is None or self._transfers or self.supposed.stores or self.observe is not None:
+            return None
+        return item, id(plan.links), id(plan.entries), frozenset(self._dead)
+
+    def _goes_again(self, key: tuple[object, ...], number: int) -> bool:
+        """Do again what was done from such a beginning, if nothing else happens before that is over."""
+        if key not in self._courses:
+            return False
+        course, _ = self._courses[key]
+        end_us = self.now_us + course.lasts_us
+        if end_us > self.supposed.until_us or (self._events and self._events[0][0] <= end_us):
+            return False
+        course.add_to(self._use, list(self._standing.values()), self.now_us)
+        self._outcomes += [(one.begun_us, one.item, one) for one in course.shifted(self.now_us, number)]
+        self._worked += course.events
+        self._looked_us = self.now_us = self.virtual.now_us = end_us
+        return True
+
+    def _end_recording(self, recording: Recording) -> None:
+        """Keep what was recorded once all is quiet again, and as it was."""
+        item, *_ = recording.key
+        plan = self.virtual.quiet_plan
+        if self._transfers or not isinstance(item, WorkItem) or plan is None:
+            return
+        self._recording = None
+        if recording.key == self._quiet_key(item):
+            outcomes = [one for _, _, one in self._outcomes[recording.outcomes :]]
+            course = recording.ended(self.now_us, self._worked, outcomes, list(self._standing.values()))
+            if course is not None:
+                self._courses[recording.key] = course, plan
 
     # The circuits.
 

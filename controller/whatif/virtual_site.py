@@ -88,6 +88,7 @@ class VirtualSite:
         self._plans: dict[object, Plan] = {}
         self._latest: Plan | None = None
         self._progress = Progress(sure={Stage.METERS: 0, Stage.QUEUES: 0})
+        self._waited_for = 0
         self._busy = False  # a step of the switches is under way
         self._looks_us: set[int] = set()
         self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
@@ -210,6 +211,18 @@ class VirtualSite:
         meters = self.state.installed.meters
         return turned(entries, meters) if meters else entries
 
+    @property
+    def quiet_plan(self) -> Plan | None:
+        """The plan in force, where nothing is promised, changes or is about to; None where something is.
+
+        What becomes due then is of what has ended, and changes nothing.
+        """
+        state, ledger = self.state, self.state.wished.ledger
+        is_free = not (self._waited_for or self.site.schedules or ledger.announcements or ledger.reservations)
+        lines_us = state.reported.lines.due_us(self._instant.elapsed_us)
+        is_at_rest = state.installed.is_at_rest(state.desired.plan.epoch)
+        return state.desired.plan if is_free and is_at_rest and lines_us is None else None
+
     # The plan, and the way to it.
 
     def _decided(self) -> None:
@@ -249,6 +262,11 @@ class VirtualSite:
 
     def next_steps(self) -> Iterator[Awaited]:
         """Take the steps that can be taken now; yield what is to be waited for, each once."""
+        for awaited in self._next_steps():
+            self._waited_for += 1
+            yield awaited
+
+    def _next_steps(self) -> Iterator[Awaited]:
         while not self._busy:
             situation = self._situation()
             work = next_work(situation)
@@ -295,6 +313,7 @@ class VirtualSite:
     def happens(self, awaited: Awaited) -> None:
         """Take in that what was waited for has happened."""
         step = awaited.step
+        self._waited_for -= 1
         if step is None:
             self._looks_us.discard(awaited.at_us)
         elif awaited.due is Wait.HOSTS:

@@ -215,6 +215,42 @@ def test_a_run_is_the_same_each_time_in_whatever_order_its_parts_were_said(scena
     assert Simulation(turned).run() == first
 
 
+@st.composite
+def nights(draw):
+    """Periodic images beside standing flows on two circuits that die."""
+    items = [
+        replace(
+            image(draw(st.integers(1, 3 * 10**8)), draw(st.sampled_from([("base20",), ("base20", "base21")]))),
+            name=f"image{number}",
+            first_us=T0 + draw(st.integers(0, 10 * S)),
+            every_us=draw(st.integers(5 * S, 20 * S)),
+            opening=draw(st.sampled_from(list(Opening))),
+            deadline_us=draw(st.sampled_from([None, None, 3 * S])),
+        )
+        for number in range(draw(st.integers(1, 2)))
+    ]
+    deaths = tuple(
+        CircuitDeath(name, T0 + draw(st.integers(0, 90 * S)), draw(st.integers(1, 30 * S)))
+        for name in draw(st.lists(st.sampled_from(["north", "south"]), max_size=2))
+    )
+    return supposed(*items, of=site(chile_illinois_2()), deaths=deaths, lasts_s=60)
+
+
+@settings(max_examples=20, deadline=None)
+@given(nights())
+def test_what_begins_as_it_did_before_goes_as_it_would_go_if_it_were_worked_out(night):
+    assert Simulation(night).run() == Simulation(night, replays=False).run()
+
+
+def test_a_quiet_night_is_worked_out_once():
+    night = supposed(image(every_us=17 * S), lasts_s=17 * 100)
+    done = Simulation(night)
+    run = done.run()
+    assert len(run.transfers) == 100
+    assert len({one.took_us for one in run.transfers}) == 1
+    assert done.virtual.plan.epoch < 40  # a new plan for each image would be hundreds
+
+
 PROGRAM = """
 from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import CircuitDeath

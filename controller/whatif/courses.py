@@ -1,0 +1,103 @@
+"""Courses that come again: what begins where all is quiet, as it did before, goes as it went before. Pure.
+
+Nothing that decides knows what time it is: rates, plans and transitions follow from what there is. So an image that
+comes to a quiet site, and is done before anything else happens, need not be worked out each time; what it did is done
+again, to the microsecond. A year of nights costs as much as its disturbances.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from controller.whatif.outcomes import CircuitUse, TransferOutcome
+from controller.whatif.sendings import Sending
+
+Piece = tuple[int, int, dict[str, int]]  # from, until, rates on the wire by direction
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What happened from a beginning in quiet until it was quiet again; all times from the beginning.
+
+    Attributes:
+        lasts_us: how long that was.
+        outcomes: of the transfers in it.
+        pieces: what circuits carried.
+        standing: by standing flow, the bits x 1,000,000 it sent, and since when its last rate holds; None for before.
+        events: how many were worked off.
+    """
+
+    lasts_us: int
+    outcomes: tuple[TransferOutcome, ...]
+    pieces: tuple[Piece, ...]
+    standing: tuple[tuple[int, int | None], ...]
+    events: int
+
+    def shifted(self, begun_us: int, number: int) -> list[TransferOutcome]:
+        """Return its outcomes as they are when it begins at another time."""
+        return [
+            replace(
+                one,
+                number=number,
+                begun_us=begun_us + one.begun_us,
+                promised_us=None if one.promised_us is None else begun_us + one.promised_us,
+                done_us=None if one.done_us is None else begun_us + one.done_us,
+            )
+            for one in self.outcomes
+        ]
+
+    def add_to(self, use: CircuitUse, standing: list[Sending], begun_us: int) -> None:
+        """Add what circuits carried in it, and what the standing flows sent, at another time."""
+        for start_us, end_us, rates_bps in self.pieces:
+            use.add(rates_bps, begun_us + start_us, begun_us + end_us)
+        for one, (sent, since_us) in zip(standing, self.standing, strict=True):
+            one.sent += sent
+            if since_us is not None:
+                one.since_us = begun_us + since_us
+
+
+@dataclass
+class Recording:
+    """A course while it is under way.
+
+    Attributes:
+        key: where it began.
+        begun_us: when, Unix time.
+        foreseen: the number of the last event that was foreseen before it: none of these belongs to it.
+        worked: how many events had been worked off.
+        outcomes: how many there were already.
+        sent: what each standing flow had sent.
+        pieces: what circuits have carried since.
+    """
+
+    key: tuple[object, ...]
+    begun_us: int
+    foreseen: int
+    worked: int
+    outcomes: int
+    sent: tuple[int, ...]
+    pieces: list[Piece] = field(default_factory=list)
+
+    def ended(
+        self, now_us: int, worked: int, outcomes: list[TransferOutcome], standing: list[Sending]
+    ) -> Course | None:
+        """Return the course that was recorded; None if it was not as it would be at any other time.
+
+        A reason names moments and circuits of its own time.
+        """
+        if any(one.why or one.is_refused for one in outcomes):
+            return None
+        begun_us = self.begun_us
+        relative = tuple(
+            replace(
+                one,
+                begun_us=one.begun_us - begun_us,
+                promised_us=None if one.promised_us is None else one.promised_us - begun_us,
+                done_us=None if one.done_us is None else one.done_us - begun_us,
+            )
+            for one in outcomes
+        )
+        pieces = tuple((start_us - begun_us, end_us - begun_us, bps) for start_us, end_us, bps in self.pieces)
+        sent = tuple(
+            (one.sent - before, one.since_us - begun_us if one.since_us >= begun_us else None)
+            for one, before in zip(standing, self.sent, strict=True)
+        )
+        return Course(now_us - begun_us, relative, pieces, sent, worked - self.worked)

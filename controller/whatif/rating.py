@@ -1,0 +1,63 @@
+"""What every sending is given: by the plan, by what else is on its way, and by the store at its end. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.plan.keys import FlowId
+from controller.plan.plan import Entry
+from controller.whatif.fluid import filled, overloaded
+from controller.whatif.receivers import Receivers
+from controller.whatif.sendings import Sending, rates_bps, wire_bps
+from topology.network import Hop, Network
+from topology.wire import Layer, converted_bps
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rates between two events.
+
+    Attributes:
+        payload_bps: by flow.
+        entries: by flow that is in the plan, its allocation on the way that it takes.
+        loads_bps: by link, on the wire.
+    """
+
+    payload_bps: Mapping[FlowId, int]
+    entries: Mapping[FlowId, Entry]
+    loads_bps: Mapping[Hop, int]
+
+
+class Rating:
+    """Gives rates on one network."""
+
+    def __init__(self, network: Network, receivers: Receivers) -> None:
+        self._network = network
+        self._receivers = receivers
+        self._payload_bps = {
+            Hop(tail, head): converted_bps(link.rate_bps, Layer.WIRE, Layer.PAYLOAD, network.framing)
+            for tail, head, link in network.links()
+        }
+
+    def given(self, active: Sequence[Sending], held: Sequence[Entry], dead: frozenset[str]) -> Given:
+        """Return the rates of those that have something to send.
+
+        Args:
+            active: they.
+            held: what the hosts act on, where the rules in force send it.
+            dead: circuits that carry nothing.
+        """
+        by_plan = rates_bps(active, held, self._network, dead)
+        entries = {name: entry for name, (_, entry) in by_plan.items()}
+        ways = {name: entry.flow.links for name, entry in entries.items()}
+        rates = {name: bps for name, (bps, _) in by_plan.items()}
+        if overloaded(rates, ways, self._payload_bps):
+            rates = filled(rates, ways, self._payload_bps)
+        rates = self._receivers.limited(rates, {one.flow: one.target for one in active if one.flow in rates})
+        loads: dict[Hop, int] = {}
+        framing = self._network.framing
+        for name, payload_bps in rates.items():
+            if payload_bps:
+                load_bps = wire_bps(payload_bps, framing)
+                for hop in ways[name]:
+                    loads[hop] = loads.get(hop, 0) + load_bps
+        return Given(rates, entries, loads)

@@ -1,0 +1,58 @@
+"""A transfer, or a reservation, while it is under way. Pure."""
+
+from dataclasses import dataclass, replace
+
+from controller.plan.announcements import HANDOVER_US
+from controller.whatif.outcomes import TransferOutcome
+from controller.whatif.sendings import US, Sending
+from controller.whatif.supposed import WorkItem
+
+
+@dataclass(slots=True)
+class Underway:
+    """A transfer, or a reservation.
+
+    Attributes:
+        item: what it is of.
+        number: which time of that.
+        name: in the ledger.
+        begun_us: when it was asked for, Unix time.
+        promised_us: by when it is to be done.
+        sendings: one for each sender.
+        why: what is in its way, as the controller has said last.
+        lacked_us: of a reservation, for how long less was sent than is reserved.
+        floor_bps: payload that is reserved; 0 for a transfer.
+    """
+
+    item: WorkItem
+    number: int
+    name: str
+    begun_us: int
+    promised_us: int
+    sendings: tuple[Sending, ...] = ()
+    why: str = ""
+    lacked_us: int = 0
+    floor_bps: int = 0
+
+    def goes_on(self, start_us: int, end_us: int) -> None:
+        """Take in that nothing has changed for a time; until its start is in force nothing lacks."""
+        if self.floor_bps and self.sendings[0].rate_bps < self.floor_bps:
+            self.lacked_us += max(0, end_us - max(start_us, self.begun_us + HANDOVER_US))
+
+    def outcome(self, done_us: int | None, until_us: int) -> TransferOutcome:
+        """Return what became of it, as of the end of the scenario."""
+        sent = sum(one.sent for one in self.sendings) // (8 * US)
+        lost = sum(one.lost for one in self.sendings) // (8 * US)
+        outcome = TransferOutcome(
+            self.item.name,
+            self.number,
+            self.begun_us,
+            self.promised_us,
+            done_us,
+            sent,
+            lost,
+            lacked_us=self.lacked_us,
+        )
+        if outcome.is_late(until_us):
+            return replace(outcome, why=self.why or "it was sent slower than promised")
+        return outcome
