@@ -5,9 +5,8 @@
 # clean. Every experiment and bench is mininet-tests/run NAME; without a name it lists them.
 
 PYTHON  := .venv/bin/python
-# Files side by side: QEMU uses one core, one lab does not change another's figures, and root tests mostly wait.
-TWO := -n 2 --dist loadfile
-THREE := -n 3 --dist loadfile --no-loadscope-reorder
+# Files side by side, more than there are cores: QEMU uses one, one lab does not change another's figures, and many tests wait.
+MANY := -n 3 --dist loadfile
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
 TEST_PACKAGES := postgresql chromium chromium-driver
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
@@ -30,19 +29,19 @@ demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s
 
 test: check  ## what CI runs: some 20 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -v -m "(root or lab) and not long" $(THREE) --durations 20
+	$(PYTHON) -m pytest -v -m "(root or lab) and not long" $(MANY) --no-loadscope-reorder --durations 20
 
 test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
 	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -v -m "root or lab" $(THREE) --durations 40
+	$(PYTHON) -m pytest -v -m "root or lab" $(MANY) --no-loadscope-reorder --durations 40
 
 check: install  ## no root
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON) -m pytest -q $(TWO)
+	$(PYTHON) -m pytest -q $(MANY)
 
 paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/results.md; ARGS="--only REGEX", "--list"
 	$(call installed,$(RIVALS))

@@ -43,5 +43,6 @@ def working(work: Callable[[], None], name: str, state: GuardedState, stop: Stop
     try:
         yield
     finally:
+        stop.set()  # a start that fails half-way ends those who wait for it, too
         state.stop()
         thread.join(timeout=5)

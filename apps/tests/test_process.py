@@ -1,0 +1,21 @@
+"""What ends the threads of the controller's process."""
+
+import threading
+
+import pytest
+
+from apps.process import Stop, working
+from controller.tests.fakes import FakeSite
+
+
+def test_a_start_that_fails_half_way_ends_the_threads_that_wait_for_the_end():
+    stop, ended = Stop(), threading.Event()
+
+    def work() -> None:
+        stop.wait()
+        ended.set()
+
+    with pytest.raises(OSError, match="is taken"), working(work, "page", FakeSite().state, stop):
+        raise OSError("the next port is taken")
+    assert ended.is_set()
+    assert not stop.failed
