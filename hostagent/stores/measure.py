@@ -1,0 +1,136 @@
+"""What a store takes at once and drains for good, by writing a file to it at a rate.
+
+While the page cache has room a file is written at the rate; from then on as fast as the disk drains. Where that bend is
+says what it took at once: all that was written by then but for what had been drained.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK_BYTES = 1 << 20
+LATE_S = 0.25  # behind its rate by more than that: it is held up, and not by the machine's scheduler for a moment
+AFTER_PART = 3  # it is written for a third more of what it took until then, to see at which rate it goes on
+LEAST_AFTER_S = 3.0
+KEEPS_FREE_PART = 10  # a tenth of the disk's free space is left
+TOLD_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMeasure:
+    """What was measured.
+
+    Attributes:
+        rate_bps: at which it was written, bit/s.
+        written_bytes: how much was.
+        took_s: until all of it was on the disk.
+        drain_bps: what it drains for good.
+        room_bytes: what it takes at once; if it never was held up, the least that it can be.
+        is_held_up: whether the writer ever was held up.
+    """
+
+    rate_bps: int
+    written_bytes: int
+    took_s: float
+    drain_bps: int
+    room_bytes: int
+    is_held_up: bool
+
+    @property
+    def largest_bytes(self) -> int | None:
+        """The largest file that comes at the rate throughout: m / (1 - d / r); None for any. Source: PA-UDP eq. (3)."""
+        surplus_bps = self.rate_bps - self.drain_bps
+        return self.room_bytes * self.rate_bps // surplus_bps if surplus_bps > 0 else None
+
+
+class NoSpace(Exception):
+    """There is too little room on a disk to measure it."""
+
+    def __init__(self, path: Path, free_bytes: int, wanted_bytes: int) -> None:
+        super().__init__(f"{path} has {free_bytes:,} bytes free, and {wanted_bytes:,} would be written")
+        self.path, self.free_bytes, self.wanted_bytes = path, free_bytes, wanted_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How much was written by when, seconds since the beginning."""
+
+    at_s: float
+    size_bytes: int
+
+
+def bend(course: Sequence[Written], rate_bps: int) -> Written | None:
+    """Return where a writer began to be held up: the last moment at which it was in time; None if it always was."""
+    late = next((n for n, one in enumerate(course) if _behind_s(one, rate_bps) > LATE_S), None)
+    if late is None:
+        return None
+    return next((one for one in reversed(course[:late]) if _behind_s(one, rate_bps) <= 0.01), course[0])
+
+
+def _behind_s(one: Written, rate_bps: int) -> float:
+    return one.at_s - one.size_bytes * 8 / rate_bps
+
+
+def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> StoreMeasure:
+    """Return what a course of writing says. Pure.
+
+    Args:
+        course: how much was accepted by when; not empty.
+        rate_bps: at which it was offered.
+        kept_s: when all of it was on the disk.
+    """
+    last, at = course[-1], bend(course, rate_bps)
+    kept_bps = round(last.size_bytes * 8 / max(kept_s, 1e-6))
+    if at is None or last.at_s <= at.at_s:
+        drain_bps = min(rate_bps, kept_bps)
+        room_bytes = max(0, last.size_bytes - round(drain_bps * last.at_s / 8))
+        return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, is_held_up=False)
+    drain_bps = round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s))
+    room_bytes = max(0, at.size_bytes - round(drain_bps * at.at_s / 8))
+    return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, is_held_up=True)
+
+
+def measured(path: Path, rate_bps: int, most_bytes: int, tell: Callable[[Written], None]) -> StoreMeasure:
+    """Return what a store takes; the file that is written for it is gone afterwards, however this ends.
+
+    Args:
+        path: a folder on the disk.
+        rate_bps: at which is written.
+        most_bytes: how much at the most.
+        tell: is told about once a second how far it is.
+
+    Raises:
+        NoSpace: there is too little room.
+        OSError: it cannot be written to.
+    """
+    there = os.statvfs(path)
+    free_bytes = there.f_bavail * there.f_frsize
+    if most_bytes > free_bytes - free_bytes // KEEPS_FREE_PART:
+        raise NoSpace(path, free_bytes, most_bytes)
+    with tempfile.NamedTemporaryFile(dir=path, prefix=".headway-measure-", buffering=0) as file:
+        began_s = time.monotonic()
+        course: list[Written] = []
+        for one in _written(file.fileno(), rate_bps, most_bytes, began_s):
+            if not course or one.at_s - course[-1].at_s > TOLD_EVERY_S or int(one.at_s) > int(course[-1].at_s):
+                tell(one)
+            course.append(one)
+        os.fsync(file.fileno())
+        return measure_of(course, rate_bps, time.monotonic() - began_s)
+
+
+def _written(descriptor: int, rate_bps: int, most_bytes: int, began_s: float) -> Iterator[Written]:
+    """Write at a rate until enough is known, or so much is written; yield after each block."""
+    block, size_bytes, until_s = os.urandom(BLOCK_BYTES), 0, float("inf")
+    while size_bytes < most_bytes:
+        due_s = began_s + size_bytes * 8 / rate_bps
+        time.sleep(max(0.0, due_s - time.monotonic()))
+        size_bytes += os.write(descriptor, block[: most_bytes - size_bytes])
+        one = Written(time.monotonic() - began_s, size_bytes)
+        yield one
+        if until_s == float("inf") and _behind_s(one, rate_bps) > LATE_S:
+            until_s = one.at_s + max(LEAST_AFTER_S, one.at_s / AFTER_PART)
+        if one.at_s >= until_s:
+            return

@@ -1,0 +1,74 @@
+"""What a store takes, measured: by courses of writing that a bucket would give, and by a real file."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostagent.stores.measure import BLOCK_BYTES, NoSpace, Written, measure_of, measured
+
+MB, MBIT = 10**6, 10**6
+
+
+def course(rate_bps, drain_bps, room_bytes, size_bytes, block=1_000_000):
+    """How a bucket accepts blocks that are offered at a rate, and when all is drained."""
+    at_s, found = 0.0, []
+    for number in range(size_bytes // block):
+        done = (number + 1) * block
+        offered_s = number * block * 8 / rate_bps
+        fits_s = max(0, done - room_bytes) * 8 / drain_bps  # until then there is no room for it
+        at_s = max(at_s, offered_s, fits_s)
+        found.append(Written(at_s, done))
+    return found, max(at_s, found[-1].size_bytes * 8 / drain_bps)
+
+
+@given(st.integers(100, 2_000), st.integers(2, 9), st.integers(50, 2_000))
+def test_room_and_drain_of_a_bucket_are_found(rate_mbps, tenths, room_mb):
+    rate_bps, drain_bps = rate_mbps * MBIT, rate_mbps * MBIT * tenths // 10
+    until_held_up = room_mb * MB * 10 // (10 - tenths)
+    found, kept_s = course(rate_bps, drain_bps, room_mb * MB, 2 * until_held_up + rate_bps // 8 * 6)
+    seen = measure_of(found, rate_bps, kept_s)
+    assert seen.is_held_up
+    assert seen.drain_bps == pytest.approx(drain_bps, rel=0.02)
+    assert seen.room_bytes == pytest.approx(room_mb * MB, rel=0.05, abs=3 * MB)
+    assert seen.largest_bytes == pytest.approx(until_held_up, rel=0.1, abs=10 * MB)
+
+
+def test_a_store_that_is_never_held_up_has_at_least_what_waited_for_the_disk_at_the_end():
+    found, kept_s = course(800 * MBIT, 200 * MBIT, 10**12, 1_000 * MB)
+    seen = measure_of(found, 800 * MBIT, kept_s)
+    assert not seen.is_held_up
+    assert seen.drain_bps == pytest.approx(200 * MBIT, rel=0.02)
+    assert seen.room_bytes == pytest.approx(750 * MB, rel=0.02)
+
+
+def test_a_store_as_fast_as_the_rate_takes_any_file():
+    found, kept_s = course(100 * MBIT, 100 * MBIT, 0, 100 * MB)
+    seen = measure_of(found, 100 * MBIT, kept_s)
+    assert seen.largest_bytes is None or seen.largest_bytes > 10**9
+
+
+def test_a_real_file_is_written_and_gone_afterwards(tmp_path):
+    told = []
+    seen = measured(tmp_path, 800 * MBIT, 20 * BLOCK_BYTES, told.append)
+    assert seen.written_bytes == 20 * BLOCK_BYTES
+    assert seen.drain_bps > 0
+    assert told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_gone_too_if_it_is_interrupted(tmp_path):
+    def interrupt(_one):
+        assert list(tmp_path.iterdir())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measured(tmp_path, 800 * MBIT, 20 * BLOCK_BYTES, interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_without_the_room_is_left_alone(tmp_path):
+    with pytest.raises(NoSpace, match="bytes free"):
+        measured(tmp_path, 800 * MBIT, 1 << 60, lambda one: None)
+    assert list(Path(tmp_path).iterdir()) == []
