@@ -39,20 +39,30 @@ def agent(context: typer.Context, config: Config = None) -> None:
 @app.command()
 def check(
     rate: Rate,
-    rtt: Rtt,
+    rtt: Annotated[str, typer.Option(envvar="HEADWAY_RTT", help="Round trip of the longest path, e.g. 180ms.")] = "",
     to: Annotated[str | None, typer.Option(help="Address of the other end; the default route if absent.")] = None,
     mtu: Annotated[int | None, typer.Option(help="Of the path, bytes; the interface's if absent.")] = None,
     connections: Annotated[int, typer.Option(min=1, help="That receive at once; each may fill its buffer.")] = 4,
     config: Config = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Measure instead what this folder's disk takes at the rate: writes a file.")
+    ] = None,
+    most: Annotated[str, typer.Option("--bytes", help="With --store: so much is written at the most.")] = "4GB",
     as_json: options.AsJson = False,
     sysctl: Annotated[bool, typer.Option("--sysctl", help="Print only a file for /etc/sysctl.d.")] = False,
 ) -> None:
     """Say whether this host can carry a rate over a round trip: what that takes, what there is, and what cures it.
 
     Exit code 1 if something must be cured. Example: headway agent check --rate 10Gbps --rtt 180ms
+
+    What a store takes at once and for good is measured by: headway agent check --store /data --rate 10Gbps
     """
     from apps.cli import agent_setup, agent_tables
 
+    if store is not None:
+        from apps.cli import agent_store
+
+        raise typer.Exit(agent_store.checked(store, rate, most, as_json=as_json))
     survey, wanted = agent_setup.surveyed(rate, rtt, to, mtu, connections, config)
     raise typer.Exit(agent_tables.show_check(survey, wanted, as_json=as_json, sysctl=sysctl))
 

@@ -155,3 +155,30 @@ def test_the_units_name_this_command_and_this_path(tmp_path):
     assert "HEADWAY_RATE=10Gbit/s HEADWAY_RTT=180ms" in texts
     assert "AmbientCapabilities=CAP_BPF CAP_NET_ADMIN CAP_PERFMON\n" in texts
     assert "agent --config /etc/headway/agent.yaml" in texts
+
+
+def test_what_a_store_takes_is_measured_and_leaves_nothing_there(tmp_path):
+    done = CliRunner().invoke(
+        app, ["agent", "check", "--store", str(tmp_path), "--rate", "1Gbps", "--bytes", "5MB", "--json"]
+    )
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert (found["written_bytes"], found["rate_bps"], found["path"]) == (5_000_000, 10**9, str(tmp_path))
+    assert found["drain_bps"] > 0
+    assert {"room_bytes", "largest_bytes", "is_held_up", "took_s"} <= found.keys()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["--store", "/no/such/place"], 2, "--store: /no/such/place is no folder here"),
+        (["--store", ".", "--bytes", "0"], 2, "--bytes: must be more than 0"),
+        (["--store", ".", "--bytes", "900TB"], 1, "would be written: say less, --bytes 1GB"),
+        ([], 2, "--rtt: "),
+    ],
+)
+def test_what_is_wrong_with_a_check_is_one_line(more, code, said):
+    done = CliRunner().invoke(app, ["agent", "check", "--rate", "1Gbps", *more])
+    assert done.exit_code == code
+    assert said in done.stderr
