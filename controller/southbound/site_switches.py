@@ -1,5 +1,6 @@
 """The site's switches as one: a plan goes to each of them, and to the database that has its queues."""
 
+import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -10,16 +11,15 @@ from controller.plan.wiring import numbered
 from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
 from controller.southbound.openflow.circuit_ports import circuit_ports
-from controller.southbound.openflow.desired import class_meter_ids, lowered, switch_groups, switch_meters
-from controller.southbound.openflow.lanes import Lane, lane_ways, lanes
+from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
-from controller.southbound.openflow.rules import switch_rules
+from controller.southbound.openflow.plan_lanes import NO_PLAN, PlanLanes, plan_lanes
 from controller.southbound.openflow.session import SwitchSessions
-from controller.southbound.openflow.state import Rule, SwitchState
+from controller.southbound.openflow.switch_book import SwitchBook
 from controller.southbound.ovsdb.desired_queues import port_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
-from topology.network import Hop, Network, Switch
+from topology.network import Hop, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 
@@ -45,9 +45,10 @@ class SiteSwitches:
         self._site = site
         self._sessions = sessions
         self._writers = writers
-        self._numbers = numbers or MeterNumbers()
+        known = numbers or MeterNumbers()
+        self._books = {switch.name: SwitchBook(switch, site.policy, known) for switch in site.network.switches}
+        self._lanes, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
-        self._latest_rules: dict[str, tuple[object, frozenset[Rule]]] = {}  # by switch, with what they are for
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
         """Bring the rules and meters of switches that are not closed to the plan; return what failed.
@@ -55,17 +56,17 @@ class SiteSwitches:
         With ``no_higher`` meters that are below it are left; those of ports of which nothing is sure are in any case.
         """
         names = [switch for switch in self._site.network.switches if switch.name not in shut.switches]
-        found = self._pool.map(lambda switch: self._put_meters(switch, plan, shut, no_higher=no_higher), names)
+        lanes = self._lanes_of(plan)
+        found = self._pool.map(lambda switch: self._put_meters(switch, plan, lanes, shut, no_higher=no_higher), names)
         return tuple(chain.from_iterable(found))
 
-    def _put_meters(self, switch: Switch, plan: Plan, shut: Closed, *, no_higher: bool) -> tuple[PlaceFault, ...]:
-        policy = self._site.policy
+    def _put_meters(
+        self, switch: Switch, plan: Plan, lanes: PlanLanes, shut: Closed, *, no_higher: bool
+    ) -> tuple[PlaceFault, ...]:
         try:
             network = numbered(self._site.network, switch.name, self._sessions.ports(switch.dpid, TIMEOUT_S))
             unsure = class_meter_ids(network, switch, shut.unsure)
-            known = lanes(network, switch, plan, policy, self._numbers)
-            meters = switch_meters(network, switch, plan, policy, known)
-            state = SwitchState(self._rules(network, switch, plan, known), meters, switch_groups(network, switch))
+            state = self._books[switch.name].state(network, plan, lanes)
             if no_higher or unsure:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
@@ -74,15 +75,11 @@ class SiteSwitches:
             return (PlaceFault(f"switch {switch.name}", str(error), frozenset({switch.name}), is_gone=gone),)
         return ()
 
-    def _rules(self, network: Network, switch: Switch, plan: Plan, lanes_here: tuple[Lane, ...]) -> frozenset[Rule]:
-        """Return a switch's rules under a plan: the very same ones while no flow, and no line, comes, goes or moves."""
-        policy = self._site.policy
-        under = network, lane_ways(plan, policy), plan.down, [lane.meter_id for lane in lanes_here]
-        known = self._latest_rules.get(switch.name)
-        if known is None or known[0] != under:
-            rules = switch_rules(network, switch, plan, policy, lanes_here)
-            known = self._latest_rules[switch.name] = under, rules
-        return known[1]
+    def _lanes_of(self, plan: Plan) -> PlanLanes:
+        """Return the lanes of a plan, worked out from those of the one before."""
+        with self._looking:
+            self._lanes = plan_lanes(self._site.network, plan, self._site.policy, self._lanes)
+            return self._lanes
 
     def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
         """Bring the queues of circuit ports that are not closed to the plan, by database; return what failed."""
@@ -113,7 +110,7 @@ class SiteSwitches:
             if fault.is_gone and switch.dpid not in self._sessions.dpids():
                 still += (fault,)
             elif fault.is_unsure or not fault.is_gone:
-                failed = self._put_meters(switch, meters, OPEN, no_higher=fault.is_unsure)
+                failed = self._put_meters(switch, meters, self._lanes_of(meters), OPEN, no_higher=fault.is_unsure)
                 still += failed if switch.name in fault.switches else (fault,) * len(failed)
         return still or (self._put_queues(queues, fault.ports) if fault.ports else ())
 

@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from controller.southbound.openflow.desired import switch_state
 from controller.state.carried import SettledWatch, unsettled
 from controller.state.guard import GuardedState
 from controller.state.moment import Moment
+from mininet_tests.bench.growth_change import announcements
 from mininet_tests.testing.aims import Aim, at_most, stated
 from topology.network import Host, Link, Network, Switch
 from topology.protocol import FlowClass, Hello
@@ -87,7 +88,8 @@ def star(hosts: int, circuits: int) -> Network:
 
 def _join(network: Network, a_end: str, z_end: str, circuit: str | None = None) -> None:
     delay_us = DELAY_US if circuit else 1
-    az, za = (Link(CIRCUIT_BPS, delay_us, 10**8, port_no, "", circuit) for port_no in (1, 2))
+    ports = (len(network.graph[a_end]) + 1, f"{a_end}-{z_end}"), (len(network.graph[z_end]) + 1, f"{z_end}-{a_end}")
+    az, za = (Link(CIRCUIT_BPS, delay_us, 10**8, *port, circuit) for port in ports)
     network.add_trunk(a_end, z_end, az, za)
 
 
@@ -97,6 +99,11 @@ def sending(network: Network) -> tuple[Flow, ...]:
         flow_on(network, FlowId(f"to/{h.name}"), FlowClass.URGENT, network.path(h.name, "archive"))
         for h in network.hosts[1:]
     )
+
+
+def background(network: Network) -> tuple[Flow, ...]:
+    """Return what hosts send anyway, each to the archive."""
+    return tuple(replace(f, flow_class=FlowClass.BACKGROUND, name=FlowId(f"raw/{f.host}")) for f in sending(network))
 
 
 def begun(network: Network, standing: tuple[Flow, ...] = ()) -> GuardedState:
@@ -193,11 +200,25 @@ def idle_tick(reservations: int) -> Work:
     return lambda: watch.unsettled(Moment(known.site, known.state, NOW))
 
 
+def one_announcement(hosts: int) -> Work:
+    """Return an announcement where all hosts send already, a tenth of them by its circuit."""
+    network = star(hosts, 10)
+    return announcements(network, background(network))
+
+
+def one_of_many_circuits(circuits: int) -> Work:
+    """Return an announcement on one of so many circuits, each with two hosts that send."""
+    network = star(2 * circuits, circuits)
+    return announcements(network, background(network))
+
+
 ROWS = (
     GrowthRow("start: the longest round trip", "hosts", (100, 300, 1_000), longest_rtt, {}),
     GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
     GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
     GrowthRow("rules and meters of a switch, another plan", "sending hosts", (100, 300, 1_000), rules, {}),
+    GrowthRow("one announcement, all steps", "sending hosts", (100, 300, 1_000), one_announcement, {1_000: 12}),
+    GrowthRow("one announcement, all steps, two hosts a circuit", "circuits", (10, 100, 500), one_of_many_circuits, {}),
     GrowthRow("all hosts call at once", "sending hosts", (100, 300, 1_000), hellos, {1_000: 10_000}),
     GrowthRow("first decision of a pair", "hosts", (100, 300, 1_000), first_decision, {}),
     GrowthRow("is all settled? after a change", "host-to-host reservations", (100, 300, 1_000), tick, {}),

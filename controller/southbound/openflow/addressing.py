@@ -5,6 +5,7 @@ the address that is sought as its target, and is from the one who seeks; an adve
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from controller.southbound.openflow.state import MatchValue
 from topology.addresses import Prefix
@@ -17,6 +18,7 @@ _SOLICITATION, _ADVERTISEMENT = 135, 136  # RFC 4861 sections 4.3 and 4.4
 Fields = dict[str, MatchValue]
 
 
+@lru_cache(maxsize=1024)
 def ip_types(network: Network) -> tuple[int, ...]:
     """Return the Ethernet types of IP packets in a network: IPv6's only if one of its hosts has such an address."""
     return (IPV4, IPV6) if any(prefix.version == 6 for host in network.hosts for prefix in host.prefixes) else (IPV4,)

@@ -1,6 +1,6 @@
 """What a plan means for one switch: rules, meters and groups. Pure. Its queues are ``ovsdb/desired_queues.py``'s."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -9,6 +9,7 @@ from controller.plan.policy import Policy
 from controller.southbound.openflow.circuit_ports import circuit_ports, group_id, links_beside, meter_id
 from controller.southbound.openflow.lanes import Lane, lanes
 from controller.southbound.openflow.meter_numbers import LANE_METER_IDS, MeterNumbers
+from controller.southbound.openflow.plan_lanes import plan_lanes
 from controller.southbound.openflow.rules import switch_rules, used_heads
 from controller.southbound.openflow.state import Bucket, DropMeter, FailoverGroup, SwitchState, drop_meter
 from topology.network import Hop, Network, Switch
@@ -35,31 +36,31 @@ def switch_state(
     Raises:
         MetersExhausted: more is planned there than there are meters.
     """
-    known = lanes(network, switch, plan, policy, numbers or MeterNumbers())
-    rules = switch_rules(network, switch, plan, policy, known)
-    return SwitchState(rules, switch_meters(network, switch, plan, policy, known), switch_groups(network, switch))
+    known, found = lanes(network, switch, plan, policy, numbers or MeterNumbers()), plan_lanes(network, plan, policy)
+    heads = used_heads(network, switch, plan.down, found)
+    meters = (*class_meters(network, switch, plan, heads), *lane_meters(known))
+    rules = switch_rules(network, switch, plan, policy, known, found)
+    return SwitchState(rules, frozenset(meters), switch_groups(network, switch))
 
 
-def switch_meters(
-    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Iterable[Lane]
-) -> frozenset[DropMeter]:
-    """Return all meters of a switch under a plan: each class's on each circuit, and each lane's.
+def class_meters(network: Network, switch: Switch, plan: Plan, heads: Iterable[str]) -> Iterator[DropMeter]:
+    """Yield the classes' meters on the circuits by which a switch reaches some heads.
 
-    A circuit that is down has no class's meters, unless somebody is behind it alone: they go when no rule uses them any
-    more, and not before.
+    A circuit that is down has none, unless somebody is behind it alone: they go when no rule uses them any more, and
+    not before.
     """
-    class_meters = (
-        drop_meter(meter_id(network, (switch.name, head), c), bps, _burst_bits(bps, METER_BURST_MS))
-        for head in used_heads(network, switch, plan, policy)
-        for c, limits in plan.links[Hop(switch.name, head)].classes.items()
-        for bps in (max(LEAST_METER_BPS, limits.meter_bps),)
-    )
-    lane_meters = (
-        drop_meter(lane.meter_id, bps, _burst_bits(bps, METER_BURST_MS if lane.is_alone else LANE_BURST_MS))
-        for lane in known
-        for bps in (max(LEAST_METER_BPS, lane.frame_bps),)
-    )
-    return frozenset((*class_meters, *lane_meters))
+    for head in heads:
+        hop = Hop(switch.name, head)
+        for c, limits in plan.links[hop].classes.items():
+            bps = max(LEAST_METER_BPS, limits.meter_bps)
+            yield drop_meter(meter_id(network, hop, c), bps, _burst_bits(bps, METER_BURST_MS))
+
+
+def lane_meters(known: Iterable[Lane]) -> Iterator[DropMeter]:
+    """Yield the meters of lanes."""
+    for lane in known:
+        bps = max(LEAST_METER_BPS, lane.frame_bps)
+        yield drop_meter(lane.meter_id, bps, _burst_bits(bps, METER_BURST_MS if lane.is_alone else LANE_BURST_MS))
 
 
 def _burst_bits(meter_bps: int, burst_ms: int) -> int:

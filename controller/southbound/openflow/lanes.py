@@ -5,17 +5,16 @@ more than its allocation.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 from controller.plan.keys import ClassShare
-from controller.plan.plan import THE_REST, Flow, Plan, answers
+from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.meter_numbers import LaneKey, MeterNumbers
+from controller.southbound.openflow.plan_lanes import LaneWays, plan_lanes
 from topology.network import Hop, Host, Network, Switch
 from topology.protocol import FlowClass
-from topology.wire import PPM, answers_ppm
-
-Ways = Mapping[LaneKey, tuple[FlowClass, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,11 @@ class Lane:
     is_alone: bool = False
 
     @property
+    def key(self) -> LaneKey:
+        """What tells it from others."""
+        return self.near.name, self.far.name, self.mark
+
+    @property
     def hop(self) -> Hop:
         """The circuit link by which it leaves this switch."""
         return Hop(self.path[1], self.path[2])
@@ -58,43 +62,43 @@ def remote_hosts(network: Network, switch: Switch) -> list[Host]:
     return [h for h in network.hosts if not is_local(network, switch, h.name)]
 
 
-def lane_ways(plan: Plan, policy: Policy) -> Ways:
-    """Return the class and the path of all that is planned, by the two hosts and the mark: data, and answers to it."""
-    flows = [entry.flow for entry in plan.entries]
-    found: dict[LaneKey, tuple[FlowClass, tuple[str, ...]]] = {}
-    for flow in flows:
-        found.setdefault(_key(flow), (flow.flow_class, flow.path))
-    for (host, target), flow in answers(flows, policy).items():  # answers carry no mark
-        found.setdefault((target, host, None), (flow.flow_class, flow.path))
-    return found
-
-
 def lanes(network: Network, switch: Switch, plan: Plan, policy: Policy, numbers: MeterNumbers) -> tuple[Lane, ...]:
     """Return what is planned from the hosts here, with what its meters let through.
+
+    Raises:
+        MetersExhausted: there are more lanes than meters.
+    """
+    begun = plan_lanes(network, plan, policy).begun.get(switch.name, {})
+    meter_ids = lane_meter_ids(network, switch, begun, numbers)
+    found = (lane for share, ways in begun.items() for lane in lanes_of_share(network, plan, share, ways, meter_ids))
+    return tuple(sorted(found, key=lambda lane: repr(lane.key)))
+
+
+def lanes_of_share(
+    network: Network, plan: Plan, share: ClassShare, ways: LaneWays, meter_ids: Mapping[LaneKey, int]
+) -> tuple[Lane, ...]:
+    """Return the lanes of a class that enter a circuit.
 
     A lane's meter lets through its allocation and what the answers that ride with it may need. What the lanes of a
     class do not need of the class's meter, each gets an equal part of; so one that is only to answer has plenty.
     Rounded up to what a meter can be told, so that no host's allocation exceeds its meter; the class's own meter, which
     counts after the lane's, keeps the sum.
-
-    Raises:
-        MetersExhausted: there are more lanes than meters.
     """
-    known = _unmetered(network, switch, lane_ways(plan, policy), numbers)
-    needs_bps = _needs_bps(network, plan)
-    needed: dict[ClassShare, list[int]] = {}
-    for lane in known:
-        needed.setdefault(ClassShare(lane.hop, lane.flow_class), []).append(needs_bps.get(_key_of(lane), 0))
-    spare_bps = {
-        share: max(0, plan.links[share.hop].classes[share.flow_class].meter_bps - sum(shared)) // len(shared)
-        for share, shared in needed.items()
-    }
-    metered = []
-    for lane in known:
-        share = ClassShare(lane.hop, lane.flow_class)
-        rate_bps = needs_bps.get(_key_of(lane), 0) + spare_bps[share]
-        metered.append(replace(lane, frame_bps=-(-rate_bps // 1000) * 1000, is_alone=len(needed[share]) == 1))
-    return tuple(metered)
+    meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
+    spare_bps = max(0, meter_bps - sum(way.needs_bps for way in ways.values())) // len(ways)
+    return tuple(
+        Lane(
+            network.host(near),
+            network.host(far),
+            mark,
+            way.flow_class,
+            way.path,
+            meter_ids[near, far, mark],
+            -(-(way.needs_bps + spare_bps) // 1000) * 1000,
+            len(ways) == 1,
+        )
+        for (near, far, mark), way in ways.items()
+    )
 
 
 def stands_for(of_pair: Iterable[Lane], policy: Policy) -> Lane:
@@ -108,31 +112,22 @@ def stands_for(of_pair: Iterable[Lane], policy: Policy) -> Lane:
     return min(of_pair, key=rank)
 
 
-def _unmetered(network: Network, switch: Switch, ways: Ways, numbers: MeterNumbers) -> tuple[Lane, ...]:
-    near = {h.name: place for place, h in enumerate(h for h in network.hosts if is_local(network, switch, h.name))}
-    far = {h.name: place for place, h in enumerate(remote_hosts(network, switch))}
-    here = {key: way for key, way in sorted(ways.items(), key=repr) if key[0] in near and key[1] in far}
-    meter_ids = numbers.of(switch.name, {key: near[key[0]] * len(far) + far[key[1]] for key in here})
-    return tuple(
-        Lane(network.host(a), network.host(z), mark, flow_class, path, meter_ids[a, z, mark])
-        for (a, z, mark), (flow_class, path) in here.items()
-    )
+def lane_meter_ids(
+    network: Network, switch: Switch, begun: Mapping[ClassShare, LaneWays], numbers: MeterNumbers
+) -> Mapping[LaneKey, int]:
+    """Return the meters of the lanes that begin at a switch.
+
+    Raises:
+        MetersExhausted: there are more lanes than meters.
+    """
+    near, far = _places(network, switch)
+    keys = {key for ways in begun.values() for key in ways}
+    return numbers.of(switch.name, keys, lambda key: near[key[0]] * len(far) + far[key[1]])
 
 
-def _needs_bps(network: Network, plan: Plan) -> dict[LaneKey, int]:
-    """Return what each lane's allocation and the answers that ride with it take, bit/s of frames."""
-    ppm = answers_ppm(network.framing)
-    found: dict[LaneKey, int] = {}
-    for entry in plan.entries:
-        answered: LaneKey = entry.flow.target, entry.flow.host, None
-        for key, bps in ((_key(entry.flow), entry.frame_bps), (answered, -(-entry.frame_bps * ppm // PPM))):
-            found[key] = found.get(key, 0) + bps
-    return found
-
-
-def _key(flow: Flow) -> LaneKey:
-    return flow.host, flow.target, None if flow.selector == THE_REST else flow.mark
-
-
-def _key_of(lane: Lane) -> LaneKey:
-    return lane.near.name, lane.far.name, lane.mark
+@lru_cache(maxsize=1024)
+def _places(network: Network, switch: Switch) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the places of the hosts of a switch among themselves, and of all others among themselves."""
+    here = [host.name for host in network.hosts if is_local(network, switch, host.name)]
+    beyond = [host.name for host in remote_hosts(network, switch)]
+    return {name: n for n, name in enumerate(here)}, {name: n for n, name in enumerate(beyond)}

@@ -6,6 +6,8 @@ hexadecimal, from the left: the target's number, the source's (5 digits each), t
 it has come by a circuit and whether it is IPv6's neighbour discovery, its class.
 """
 
+from functools import lru_cache
+
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from controller.southbound.openflow.state import Bits
 from topology.network import Network
@@ -16,6 +18,7 @@ _SOURCE, _TARGET = (24, 0xF_FFFF), (44, 0xF_FFFF)
 HERE, CIRCUIT = 0, 1  # where a packet has come from: the site itself, or another edge, which has policed it
 
 
+@lru_cache(maxsize=1024)
 def host_numbers(network: Network) -> dict[str, int]:
     """Return the number of each host, the same whatever is planned; 0 is nobody known."""
     return {host.name: number for number, host in enumerate(network.hosts, start=1)}

@@ -1,6 +1,7 @@
 """The number of the meter that each lane has for itself, kept as long as the lane is planned."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from controller.southbound.errors import MetersExhausted
 from controller.southbound.openflow.state import METER_IDS
@@ -8,6 +9,7 @@ from controller.southbound.openflow.state import METER_IDS
 LANE_METER_IDS = range(2000, METER_IDS.stop)
 
 LaneKey = tuple[str, str, int | None]  # the host here, the one beyond, and the mark that tells it from others
+_NONE: Mapping[LaneKey, int] = {}
 
 
 def numbered(switch: str, homes: Mapping[LaneKey, int], before: Mapping[LaneKey, int]) -> dict[LaneKey, int]:
@@ -52,11 +54,20 @@ class MeterNumbers:
     def __init__(self) -> None:
         self._known: dict[str, dict[LaneKey, int]] = {}
 
-    def of(self, switch: str, homes: Mapping[LaneKey, int]) -> Mapping[LaneKey, int]:
+    def of(self, switch: str, lanes: AbstractSet[LaneKey], home: Callable[[LaneKey], int]) -> Mapping[LaneKey, int]:
         """Return the meters of a switch's lanes; those of lanes that are not among them become free.
+
+        The very same value as long as the same lanes are there.
 
         Raises:
             MetersExhausted: there are more lanes than numbers.
         """
-        known = self._known[switch] = numbered(switch, homes, self._known.get(switch, {}))
-        return known
+        before = self.latest(switch)
+        if before.keys() != lanes:
+            homes = {key: home(key) for key in sorted(lanes, key=repr)}
+            self._known[switch] = numbered(switch, homes, before)
+        return self.latest(switch)
+
+    def latest(self, switch: str) -> Mapping[LaneKey, int]:
+        """Return the meters of the lanes that were asked for last."""
+        return self._known.get(switch, _NONE)

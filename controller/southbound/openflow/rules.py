@@ -29,7 +29,6 @@ and have met the meters of their own circuit.
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
 
 from controller.plan.paths import default_path
 from controller.plan.plan import Plan
@@ -46,7 +45,8 @@ from controller.southbound.openflow.addressing import (
     sent_to,
 )
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
-from controller.southbound.openflow.lanes import Lane, Ways, is_local, lane_ways, remote_hosts, stands_for
+from controller.southbound.openflow.lanes import Lane, is_local, remote_hosts, stands_for
+from controller.southbound.openflow.plan_lanes import NO_LANES, LaneWays, PlanLanes
 from controller.southbound.openflow.state import Bits, Rule, cookie, match
 from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
@@ -63,40 +63,48 @@ _COOKIE = cookie(1)
 
 
 def switch_rules(
-    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[Lane]
+    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[Lane], found: PlanLanes
 ) -> frozenset[Rule]:
     """Return all rules of a switch under a plan.
 
     They depend on the ways of what is planned, on its meters' numbers, and on the circuits that are down, and on
     nothing else.
     """
-    return frozenset(
-        (
-            *_standing(network, switch, plan.down),
-            *_flow(network, known, policy),
-            *_crossing(network, switch, lane_ways(plan, policy), policy, plan.down),
-            *_leave(network, switch, policy, used_heads(network, switch, plan, policy)),
-        )
-    )
+    by_pair: dict[tuple[str, str], list[Lane]] = {}
+    for lane in known:
+        by_pair.setdefault((lane.near.name, lane.far.name), []).append(lane)
+    of_pairs = (rule for of_pair in by_pair.values() for rule in pair_rules(network, of_pair, policy))
+    crossing = crossing_rules(network, switch, found.crossing.get(switch.name, NO_LANES), policy, plan.down)
+    leaving = leave_rules(network, switch, policy, used_heads(network, switch, plan.down, found))
+    return standing_rules(network, switch, plan.down).union(of_pairs, crossing, leaving)
 
 
-def used_heads(network: Network, switch: Switch, plan: Plan, policy: Policy) -> frozenset[str]:
+def used_heads(network: Network, switch: Switch, down: frozenset[str], found: PlanLanes) -> frozenset[str]:
     """Return where the circuits lead that anything may leave by: those that are up, and one that somebody is behind."""
-    heads = {head for head, link in circuit_ports(network, switch.name) if link.circuit not in plan.down}
-    heads |= {default_path(network, switch.name, h.name, plan.down)[1] for h in remote_hosts(network, switch)}
-    for _, path in lane_ways(plan, policy).values():
-        if switch.name in path[:-2]:
-            heads.add(path[path.index(switch.name) + 1])
-    return frozenset(heads)
+    heads = _default_heads(network, switch, down)
+    if not down:
+        return heads
+    begun = {share.hop.head for share in found.begun.get(switch.name, ())}
+    crossed = (way.path for way in found.crossing.get(switch.name, NO_LANES).values())
+    return heads | begun | {path[path.index(switch.name) + 1] for path in crossed}
+
+
+@lru_cache(maxsize=1024)
+def _default_heads(network: Network, switch: Switch, down: frozenset[str]) -> frozenset[str]:
+    """Return where the circuits lead that are up, or by which what is not planned leaves."""
+    heads = {head for head, link in circuit_ports(network, switch.name) if link.circuit not in down}
+    return frozenset(
+        heads | {default_path(network, switch.name, h.name, down)[1] for h in remote_hosts(network, switch)}
+    )
 
 
 # ---- who it is from, and for whom: the same under every plan, but for the circuits that are down ----
 
 
-@lru_cache(maxsize=256)  # nearly all rules: an announcement costs no more than what it changes
-def _standing(network: Network, switch: Switch, down: frozenset[str]) -> tuple[Rule, ...]:
+@lru_cache(maxsize=1024)  # nearly all rules: an announcement costs no more than what it changes
+def standing_rules(network: Network, switch: Switch, down: frozenset[str]) -> frozenset[Rule]:
     """Return the rules of the first three tables."""
-    return *_arrive(network, switch), *_source(network, switch), *_target(network, switch, down)
+    return frozenset((*_arrive(network, switch), *_source(network, switch), *_target(network, switch, down)))
 
 
 def _arrive(network: Network, switch: Switch) -> Iterator[Rule]:
@@ -175,28 +183,25 @@ def _passed_to(is_here: bool, priority: int, fields: Fields, towards: Bits, port
 # ---- what is planned ----
 
 
-def _flow(network: Network, known: Collection[Lane], policy: Policy) -> Iterator[Rule]:
-    """Yield the rules of what is planned from the hosts here: its own meter, its class and its way.
+def pair_rules(network: Network, of_pair: Collection[Lane], policy: Policy) -> Iterator[Rule]:
+    """Yield the rules of what is planned from a host here to one beyond: its own meter, its class and its way.
 
     A lane without a mark has all that the marked ones of its two hosts have not, ARP as well; where there is none, what
     is not marked is unplanned, but the two hosts still find each other.
     """
-    numbers = metadata.host_numbers(network)
-    for (near, far), members in groupby(known, key=lambda lane: (lane.near.name, lane.far.name)):
-        of_pair = list(members)
-        ends = metadata.came_by(metadata.HERE), metadata.source(numbers[near]), metadata.target(numbers[far])
-        both: Fields = {"metadata": metadata.joined(*ends)}
-        for lane in of_pair:
-            priority = LANE_PRIORITY if lane.mark is None else MARKED_LANE_PRIORITY
-            for fields in ({},) if lane.mark is None else marked(network, lane.mark):
-                yield _carried(network, priority, both | fields, lane)
-        for_both = stands_for(of_pair, policy)
-        if for_both.mark is not None:
-            yield _carried(network, LANE_PRIORITY, both | {"eth_type": ARP}, for_both)
-        if for_both.mark is not None and len(ip_types(network)) > 1:
-            sought: Fields = {"metadata": metadata.joined(*ends, metadata.seeks())}
-            yield _carried(network, LANE_PRIORITY, sought, for_both)
-    yield _goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(metadata.of_class(FlowClass.UNPLANNED)))
+    numbers, for_both = metadata.host_numbers(network), stands_for(of_pair, policy)
+    near, far = metadata.source(numbers[for_both.near.name]), metadata.target(numbers[for_both.far.name])
+    ends = metadata.came_by(metadata.HERE), near, far
+    both: Fields = {"metadata": metadata.joined(*ends)}
+    for lane in of_pair:
+        priority = LANE_PRIORITY if lane.mark is None else MARKED_LANE_PRIORITY
+        for fields in ({},) if lane.mark is None else marked(network, lane.mark):
+            yield _carried(network, priority, both | fields, lane)
+    if for_both.mark is not None:
+        yield _carried(network, LANE_PRIORITY, both | {"eth_type": ARP}, for_both)
+    if for_both.mark is not None and len(ip_types(network)) > 1:
+        sought: Fields = {"metadata": metadata.joined(*ends, metadata.seeks())}
+        yield _carried(network, LANE_PRIORITY, sought, for_both)
 
 
 def _carried(network: Network, priority: int, fields: Fields, lane: Lane) -> Rule:
@@ -205,22 +210,18 @@ def _carried(network: Network, priority: int, fields: Fields, lane: Lane) -> Rul
     return _goes_on(FLOW_TABLE, priority, fields, way, meter_id=lane.meter_id)
 
 
-def _crossing(network: Network, switch: Switch, ways: Ways, policy: Policy, down: frozenset[str]) -> Iterator[Rule]:
-    """Yield the rules for what another edge has sent on and is for yet another: it has its class's mark.
+def crossing_rules(
+    network: Network, switch: Switch, ways: LaneWays, policy: Policy, down: frozenset[str]
+) -> Iterator[Rule]:
+    """Yield the rules for what another edge has sent on and is for yet another by another way than the default one.
 
-    What is planned by another way than the default one is led by both its ends.
+    It has its class's mark, and is led by both its ends.
     """
     numbers = metadata.host_numbers(network)
     by_circuit = metadata.came_by(metadata.CIRCUIT)
-    for flow_class in QUEUE_ID:
-        if flow_class is FlowClass.UNPLANNED:
-            continue
-        for fields in marked(network, policy.classes[flow_class].dscp):
-            crosses = fields | {"metadata": metadata.joined(by_circuit)}
-            yield _goes_on(FLOW_TABLE, CLASS_PRIORITY, crosses, metadata.joined(metadata.of_class(flow_class)))
     led: dict[tuple[str, str, FlowClass], list[Rule]] = {}
-    for (source, target, _), (flow_class, path) in ways.items():
-        if switch.name not in path[2:-2] or path == default_path(network, source, target, down):
+    for (source, target, _), (flow_class, path, _) in ways.items():
+        if path == default_path(network, source, target, down):
             continue
         ends = metadata.joined(by_circuit, metadata.source(numbers[source]), metadata.target(numbers[target]))
         here = path.index(switch.name)
@@ -236,8 +237,19 @@ def _crossing(network: Network, switch: Switch, ways: Ways, policy: Policy, down
 # ---- by a circuit ----
 
 
-def _leave(network: Network, switch: Switch, policy: Policy, heads: Collection[str]) -> Iterator[Rule]:
-    """Yield the rules that send packets by the circuits: those from here with their class's mark, under its meter."""
+def leave_rules(network: Network, switch: Switch, policy: Policy, heads: Collection[str]) -> Iterator[Rule]:
+    """Yield the rules that send packets by the circuits: those from here with their class's mark, under its meter.
+
+    What another edge has sent on has its class's mark already; whatever nobody has planned is unplanned.
+    """
+    yield _goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(metadata.of_class(FlowClass.UNPLANNED)))
+    by_circuit = metadata.joined(metadata.came_by(metadata.CIRCUIT))
+    for flow_class in QUEUE_ID:
+        if flow_class is FlowClass.UNPLANNED:
+            continue
+        for its_mark in marked(network, policy.classes[flow_class].dscp):
+            crosses = its_mark | {"metadata": by_circuit}
+            yield _goes_on(FLOW_TABLE, CLASS_PRIORITY, crosses, metadata.joined(metadata.of_class(flow_class)))
     for head, link in circuit_ports(network, switch.name):
         if head not in heads:
             continue

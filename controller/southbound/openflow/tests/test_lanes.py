@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.plan.plan import PlanInput, Selector
+from controller.plan.plan import THE_REST, PlanInput, Selector
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, IMAGE, RAW_IMAGES, flow, plan_of
 from controller.plan.tests.ring import RING, any_demand
 from controller.southbound.errors import MetersExhausted
-from controller.southbound.openflow import lanes as lanes_module
 from controller.southbound.openflow import metadata, meter_numbers
 from controller.southbound.openflow.desired import lowered, switch_state
 from controller.southbound.openflow.lanes import lanes
@@ -177,14 +176,18 @@ def test_no_allocation_exceeds_its_lane_s_meter_and_together_they_are_no_more_th
 @given(any_demand())
 def test_each_lane_has_what_it_needs_and_an_equal_part_of_what_the_lanes_of_its_class_do_not(demand):
     plan = planned(2, RING, DEFAULT_POLICY, demand)
-    needs_bps = lanes_module._needs_bps(RING, plan)
+    needs_bps, ppm = defaultdict(int), answers_ppm(RING.framing)
+    for e in plan.entries:
+        rest = e.flow.selector == THE_REST
+        needs_bps[e.flow.host, e.flow.target, None if rest else e.flow.mark] += e.frame_bps
+        needs_bps[e.flow.target, e.flow.host, None] += -(-e.frame_bps * ppm // 1_000_000)
     for switch in RING.switches:
         known = lanes(RING, switch, plan, DEFAULT_POLICY, MeterNumbers())
         for lane in known:
             beside = [one for one in known if (one.hop, one.flow_class) == (lane.hop, lane.flow_class)]
-            needed_bps = [needs_bps.get(lanes_module._key_of(one), 0) for one in beside]
+            needed_bps = [needs_bps[one.key] for one in beside]
             class_bps = plan.links[lane.hop].classes[lane.flow_class].meter_bps
-            own_bps = needs_bps.get(lanes_module._key_of(lane), 0)
+            own_bps = needs_bps[lane.key]
             rate_bps = own_bps + max(0, class_bps - sum(needed_bps)) // len(beside)
             assert lane.frame_bps == -(-rate_bps // 1000) * 1000
             assert lane.is_alone is (beside == [lane])

@@ -1,0 +1,166 @@
+"""What a plan means between each two hosts, for all switches at once: where it enters a circuit, and whom it crosses.
+
+It is worked out from that of another plan, where the two differ: what lies between two hosts follows from the entries
+of the one to the other and back, and from nothing else. What does not differ is the very same value. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.plan.keys import ClassShare
+from controller.plan.plan import THE_REST, Entry, Flow, Plan, answers
+from controller.plan.policy import Policy
+from controller.southbound.openflow.meter_numbers import LaneKey
+from topology.network import Hop, Network
+from topology.protocol import FlowClass
+from topology.wire import PPM, answers_ppm
+
+_Pair = tuple[str, str]  # two hosts, in the order of their names
+
+
+class LaneWay(NamedTuple):
+    """The class and the path of a lane, and what its allocation and the answers in it take, bit/s of frames."""
+
+    flow_class: FlowClass
+    path: tuple[str, ...]
+    needs_bps: int
+
+    @property
+    def share(self) -> ClassShare:
+        """The circuit link by which it leaves its first switch, and its class there."""
+        return ClassShare(Hop(self.path[1], self.path[2]), self.flow_class)
+
+
+LaneWays = Mapping[LaneKey, LaneWay]
+NO_LANES: LaneWays = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLanes:
+    """The lanes of a plan.
+
+    Attributes:
+        entries: of which they are.
+        pairs: by two hosts, the entries between them either way, in the plan's order.
+        between: by two hosts, their lanes.
+        begun: by switch, the lanes that enter a circuit there, by link and class.
+        crossing: by node further on, but for the last switch, the lanes that come by it.
+    """
+
+    entries: tuple[Entry, ...]
+    pairs: Mapping[_Pair, tuple[Entry, ...]]
+    between: Mapping[_Pair, LaneWays]
+    begun: Mapping[str, Mapping[ClassShare, LaneWays]]
+    crossing: Mapping[str, LaneWays]
+
+
+NO_PLAN = PlanLanes((), {}, {}, {}, {})
+
+
+def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes = NO_PLAN) -> PlanLanes:
+    """Return the lanes of a plan, the same whatever it is worked out from.
+
+    Args:
+        network: where.
+        plan: who may send what.
+        policy: what each class may have.
+        before: those of another plan on the same network.
+    """
+    place = {id(entry): n for n, entry in enumerate(plan.entries)}
+    known = {id(entry) for entry in before.entries}
+    come = [entry for entry in plan.entries if id(entry) not in known]
+    gone = {id(entry): entry for entry in before.entries if id(entry) not in place}
+    if not come and not gone and len(place) == len(known):
+        return before
+    touched: dict[_Pair, list[Entry]] = {_pair(entry): [] for entry in (*come, *gone.values())}
+    for pair, entries in touched.items():
+        entries += [entry for entry in before.pairs.get(pair, ()) if id(entry) not in gone]
+    for entry in come:
+        touched[_pair(entry)].append(entry)
+    pairs, between, ppm = dict(before.pairs), dict(before.between), answers_ppm(network.framing)
+    begun, crossing = _Begun(before.begun), _Kept(before.crossing)
+    for pair, members in touched.items():
+        pairs[pair] = ordered = tuple(sorted(members, key=lambda entry: place[id(entry)]))
+        old, new = between.pop(pair, NO_LANES), _lanes_between(ordered, policy, ppm)
+        for key, way in old.items():
+            if new.get(key) != way:
+                begun.of(way).pop(key)
+                for node in way.path[2:-2]:
+                    crossing.own(node).pop(key)
+        for key, way in new.items():
+            if old.get(key) != way:
+                begun.of(way)[key] = way
+                for node in way.path[2:-2]:
+                    crossing.own(node)[key] = way
+        if new:
+            between[pair] = new
+        else:
+            del pairs[pair]
+    return PlanLanes(plan.entries, pairs, between, begun.by_switch(), crossing.all())
+
+
+class _Kept:
+    """Lanes by where they are; those of a place are copied before they change."""
+
+    def __init__(self, before: Mapping[str, LaneWays]) -> None:
+        self._before = before
+        self._own: dict[str, dict[LaneKey, LaneWay]] = {}
+
+    def own(self, place: str) -> dict[LaneKey, LaneWay]:
+        """Return those of a place, to be changed."""
+        if place not in self._own:
+            self._own[place] = dict(self._before.get(place, NO_LANES))
+        return self._own[place]
+
+    def all(self) -> Mapping[str, LaneWays]:
+        """Return them all."""
+        return {place: ways for place, ways in {**self._before, **self._own}.items() if ways}
+
+
+class _Begun:
+    """Lanes by the switch and the class's link where they begin; those of a link are copied before they change."""
+
+    def __init__(self, before: Mapping[str, Mapping[ClassShare, LaneWays]]) -> None:
+        self._before = before
+        self._own: dict[ClassShare, dict[LaneKey, LaneWay]] = {}
+
+    def of(self, way: LaneWay) -> dict[LaneKey, LaneWay]:
+        """Return those where a lane begins, to be changed."""
+        share = way.share
+        if share not in self._own:
+            self._own[share] = dict(self._before.get(share.hop.tail, {}).get(share, NO_LANES))
+        return self._own[share]
+
+    def by_switch(self) -> Mapping[str, Mapping[ClassShare, LaneWays]]:
+        """Return them all."""
+        found = dict(self._before)
+        for switch in {share.hop.tail for share in self._own}:
+            own = {share: ways for share, ways in self._own.items() if share.hop.tail == switch}
+            found[switch] = {share: ways for share, ways in {**found.get(switch, {}), **own}.items() if ways}
+        return found
+
+
+def _pair(entry: Entry) -> _Pair:
+    flow = entry.flow
+    return (flow.host, flow.target) if flow.host < flow.target else (flow.target, flow.host)
+
+
+def _lanes_between(entries: Sequence[Entry], policy: Policy, ppm: int) -> dict[LaneKey, LaneWay]:
+    """Return the lanes of two hosts: data, and answers to it, which carry no mark. What is within a site has none."""
+    ways: dict[LaneKey, tuple[FlowClass, tuple[str, ...]]] = {}
+    needs_bps: dict[LaneKey, int] = {}
+    for entry in entries:
+        flow = entry.flow
+        key, answered = lane_key(flow), (flow.target, flow.host, None)
+        ways.setdefault(key, (flow.flow_class, flow.path))
+        needs_bps[key] = needs_bps.get(key, 0) + entry.frame_bps
+        needs_bps[answered] = needs_bps.get(answered, 0) - (-entry.frame_bps * ppm // PPM)
+    for (host, target), flow in answers([entry.flow for entry in entries], policy).items():
+        ways.setdefault((target, host, None), (flow.flow_class, flow.path))
+    return {key: LaneWay(*way, needs_bps.get(key, 0)) for key, way in ways.items() if len(way[1]) > 3}
+
+
+def lane_key(flow: Flow) -> LaneKey:
+    """Return what tells the lane of a flow's data from others."""
+    return flow.host, flow.target, None if flow.selector == THE_REST else flow.mark
