@@ -5,7 +5,8 @@ from controller.plan.plan import Plan
 from controller.state.carried import announcement_obstacles
 from controller.state.guard import GuardedState
 from controller.state.lateness import Late, late_promises, overdue_promises
-from controller.state.moment import STARTING_US, Moment
+from controller.state.moment import Moment
+from controller.state.starting import STARTING_US, yet_to_call
 from topology.units import shown_time
 
 
@@ -40,7 +41,12 @@ class PromiseWatch:
             return  # the plan has yet to follow, and then it is looked at again
         known = state.wished.ledger.announcements
         self._look_at_overdue()
-        late = late_promises(state.site, state.value, now)
+        waited_for = yet_to_call(state.site, state.value, now.elapsed_us)
+        late = {
+            name: one
+            for name, one in late_promises(state.site, state.value, now).items()
+            if waited_for.isdisjoint(flow.host for flow in known[name].flows)
+        }
         for name in sorted(late.keys() - self._late):
             self._tell_late(name, late[name])
         for name in sorted((self._late - late.keys()) & known.keys()):

@@ -1,13 +1,11 @@
 """What agents and switches report, and a look at the plan. The use cases are in :mod:`controller.use_cases`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from controller.intake_watch import say_intakes
-from controller.plan.invariant import Layers
 from controller.plan.keys import FlowId
-from controller.plan.lines import LineState
-from controller.plan.plan import Entry, Plan
+from controller.plan.plan import Entry
 from controller.plan.ports import PortBurst
 from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carried, port_links
 from controller.start_bursts import start_bursts
@@ -19,49 +17,15 @@ from controller.state.health import Trouble, troubles
 from controller.state.installed import StepDone
 from controller.state.lateness import Late, overdue_promises
 from controller.state.layers import layers
-from controller.state.progress import EntryProgress, fallen_back, moved_bytes, progress
+from controller.state.progress import fallen_back, moved_bytes, progress
 from controller.state.receiver_view import ReceiversView, receivers_view
 from controller.state.receivers import Senders, intakes_after, stores_after
 from controller.state.reported import HostState
+from controller.state.starting import yet_to_call
 from controller.state.value import flows
-from topology.network import Hop, Switch
+from controller.view import View
+from topology.network import Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The plan at every layer, at one moment.
-
-    Attributes:
-        desired: the plan that is wanted.
-        installed: the plan whose meters are in force, None before the first.
-        layers: by link, what each layer lets through at this moment.
-        hosts: every host's agent.
-        error: why the last step failed, empty if it did not.
-        lines: by circuit, how its line is.
-        prepared: by circuit, the plan that is held ready for the case that it dies.
-        calendar_off_us: the wall clock less the calendar's time.
-        started_us: since when the controller runs, Unix time.
-    """
-
-    desired: Plan
-    installed: Plan | None
-    layers: Mapping[Hop, Layers]
-    hosts: Mapping[str, HostState]
-    error: str
-    lines: Mapping[str, LineState]
-    prepared: Mapping[str, Plan]
-    calendar_off_us: int
-    started_us: int
-
-    @property
-    def in_force(self) -> bool:
-        """Whether the plan that is wanted is in force in the switches."""
-        return self.installed is not None and self.installed.epoch == self.desired.epoch
-
-    def delivers(self, entry: Entry) -> EntryProgress:
-        """Return what an entry of the plan delivers."""
-        return self.hosts[entry.flow.host].delivers(entry.flow.name, self.started_us)
 
 
 class Reports:
@@ -91,6 +55,7 @@ class Reports:
             now.desired.prepared,
             reported.calendar_off_us,
             self._began_us,
+            yet_to_call(site, now, elapsed_us),
         )
 
     def troubles(self, connected: frozenset[int]) -> tuple[Trouble, ...]:

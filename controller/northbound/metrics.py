@@ -15,8 +15,8 @@ from controller.northbound.webhooks import Delivery, Webhook
 from controller.plan.invariant import violations
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
-from controller.reports import View
 from controller.state.health import Trouble, TroubleKind
+from controller.view import View
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 NAMELESS = frozenset({TroubleKind.SWITCH_UNKNOWN, TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})

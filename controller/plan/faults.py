@@ -64,6 +64,7 @@ class PlaceFault:
         held: what was in force across it when that began.
         is_unsure: no plan was ever in force there.
         is_back: it has answered since, and is not known to hold what is in force yet.
+        is_told: whether anybody was told that it began; not yet of what has not had the time to call since the start.
     """
 
     place: str
@@ -75,6 +76,7 @@ class PlaceFault:
     held: tuple[Entry, ...] = ()
     is_unsure: bool = False
     is_back: bool = False
+    is_told: bool = True
 
     def __str__(self) -> str:
         """Return what and why, for people."""

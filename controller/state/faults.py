@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from controller.plan.faults import PlaceFault
 from controller.state.guard import GuardedState
+from controller.state.starting import yet_to_call
 from topology.network import Switch
 
 
@@ -19,11 +20,20 @@ def note_failed(state: GuardedState, failed: Iterable[PlaceFault]) -> None:
     found = [_since(state, fault) for fault in failed]
     if not found:
         return
-    for fault in found:
-        if fault.place not in state.installed.faults:
-            state.events.publish("fault.began", level="error", place=fault.place, why=fault.why)
     state.put(installed=state.installed.with_faults(found))
+    tell_begun(state)
     _doubt(state)
+
+
+def tell_begun(state: GuardedState) -> None:
+    """Tell of each fault once; of a switch that has yet to call after the start when it has had the time."""
+    untold = [fault for fault in state.installed.faults.values() if not fault.is_told and not fault.is_back]
+    waited_for = yet_to_call(state.site, state.value, state.elapsed_us()) if untold else frozenset()
+    told = [fault for fault in untold if not fault.is_gone or not fault.switches <= waited_for]
+    for fault in told:
+        state.events.publish("fault.began", level="error", place=fault.place, why=fault.why)
+    if told:
+        state.put(installed=state.installed.with_faults(replace(fault, is_told=True) for fault in told))
 
 
 def _since(state: GuardedState, fault: PlaceFault) -> PlaceFault:
@@ -33,12 +43,14 @@ def _since(state: GuardedState, fault: PlaceFault) -> PlaceFault:
     held = tuple(e for e in entries if fault.closed.is_crossed(state.site.network, e.flow.path))
     if known is None and installed.in_force is None:  # its ports may have any queues: they wait for its meters
         ports = frozenset(hop for hop in state.desired.plan.links if hop.tail in fault.switches)
-        return replace(fault, since_us=state.elapsed_us(), ports=fault.ports | ports, is_unsure=True)
+        since_us = state.elapsed_us()
+        return replace(fault, since_us=since_us, ports=fault.ports | ports, is_unsure=True, is_told=False)
     if known is None:
-        return replace(fault, since_us=state.elapsed_us(), held=held)
+        return replace(fault, since_us=state.elapsed_us(), held=held, is_told=False)
     if known.is_back:
         ports = known.ports if known.is_unsure else fault.ports
-        return replace(fault, since_us=known.since_us, ports=ports, held=held, is_unsure=known.is_unsure)
+        goes_on = replace(fault, since_us=known.since_us, is_unsure=known.is_unsure, is_told=known.is_told)
+        return replace(goes_on, ports=ports, held=held)
     both = ((known.held_entry(e.flow), e) for e in held)
     least = tuple(min(one, e, key=lambda x: x.frame_bps) for one, e in both if one is not None)
     return replace(known, why=fault.why, is_gone=fault.is_gone, held=least)
@@ -56,7 +68,7 @@ def note_back(state: GuardedState, places: Iterable[str]) -> None:
 def note_mended(state: GuardedState) -> None:
     """Take in that all places that were not closed hold what is in force."""
     over = [fault for fault in state.installed.faults.values() if fault.is_back]
-    for fault in over:
+    for fault in (fault for fault in over if fault.is_told):
         state.events.publish("fault.over", place=fault.place, lasted_us=state.elapsed_us() - fault.since_us)
     if over:
         state.put(installed=state.installed.without_faults(fault.place for fault in over))

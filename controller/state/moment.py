@@ -10,9 +10,8 @@ from controller.plan.paths import Path
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import basis, path_now
+from controller.state.starting import STARTING_US
 from controller.state.value import SiteState
-
-STARTING_US = 30_000_000  # switches and agents call again within seconds of a controller's start
 
 
 class Circumstances(NamedTuple):

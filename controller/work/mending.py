@@ -11,7 +11,7 @@ from typing import Protocol
 
 from controller.plan.faults import PlaceFault
 from controller.plan.plan import Plan
-from controller.state.faults import note_back, note_failed
+from controller.state.faults import note_back, note_failed, tell_begun
 from controller.state.guard import GuardedState
 
 AGAIN_S = 1.0
@@ -54,6 +54,7 @@ class Mending:
     def look(self) -> None:
         """Begin a try of each place with a fault that none is under way for."""
         with self._state.changed:
+            tell_begun(self._state)
             faults = self._state.installed.faults.values()
             due = [fault for fault in faults if not fault.is_back and fault.place not in self._under_way]
             self._under_way.update(fault.place for fault in due)

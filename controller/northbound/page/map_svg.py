@@ -15,7 +15,7 @@ import networkx as nx
 from controller.northbound.page.series import Sample
 from controller.northbound.page.words import measured_rate
 from controller.plan.lines import LineState
-from controller.reports import View
+from controller.view import View
 from topology.network import Circuit, Network
 from topology.units import shown_rate
 

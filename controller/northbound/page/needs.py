@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from controller.plan.invariant import violations
 from controller.plan.lines import LineState
-from controller.reports import View
 from controller.security.own_certificates import EndingCertificate
 from controller.state.health import Trouble, TroubleKind
 from controller.state.lateness import Late
 from controller.state.receivers import said_of
+from controller.view import View
 from topology.certificates import ENDING_DAYS
 from topology.units import shown_time
 
@@ -115,14 +115,14 @@ def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Arou
         now_us: Unix time.
     """
     dead = {name for name, state in view.lines.items() if state is LineState.DOWN}
-    each = [t for t in troubles if t.circuit not in dead]
+    each = [t for t in troubles if t.circuit not in dead and not _waits(t.place, t.text, view.yet_to_call)]
     gone = frozenset(t.place for t in each if t.kind is TroubleKind.SWITCH_GONE)
     said = (
         t for t in each if t.kind is not TroubleKind.ALARM or t.place not in gone
     )  # a switch that is gone is not audited
     found = tuple(Concern(t.kind, t.place, t.text) for t in said)
     causes = (
-        *_plan(view, unsaved_us, gone),
+        *_plan(view, unsaved_us, gone | view.yet_to_call),
         *(n for n in found if n.kind not in PROMISES),
         *_lines(found, dead),
         *_around(view, around, now_us),
@@ -141,6 +141,11 @@ def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Arou
     return (*distinct.values(), *dict.fromkeys(alone))
 
 
+def _waits(place: str, text: str, yet_to_call: frozenset[str]) -> bool:
+    """Return whether something is of who has yet to call after the start, or of a promise that waits for that."""
+    return place in yet_to_call or any(f"{name}: " in text for name in yet_to_call)
+
+
 def _plan(view: View, unsaved_us: int, gone: frozenset[str]) -> Iterator[Concern]:
     """Yield why the plan is not what switches let through, or not known to be; what waits for switches is theirs."""
     failed = [one for one in view.error.split("; ") if one.partition(":")[0].removeprefix("switch ") not in gone]
@@ -150,6 +155,8 @@ def _plan(view: View, unsaved_us: int, gone: frozenset[str]) -> Iterator[Concern
         yield Concern("database", "database", "the database does not answer")
     elif any(failed):
         yield Concern("plan", "plan", "; ".join(failed))
+    elif view.installed is None and view.yet_to_call:
+        pass  # the first plan waits for them
     elif not view.error and (view.installed is None or view.installed.epoch != view.desired.epoch):
         yield Concern("plan", "plan", "the plan is not in force in the switches")
     for one in violations(view.layers):
@@ -168,7 +175,7 @@ def _lines(found: Iterable[Concern], dead: Iterable[str]) -> Iterator[Concern]:
 def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
     """Yield what breaks no promise at this moment, and will not mend itself."""
     for name, host in view.hosts.items():
-        if not host.connected:
+        if not host.connected and name not in view.yet_to_call:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
     for host in view.hosts.values():
         slow = (*host.intakes.values(), *(one.intake for one in host.stores.values()))
@@ -213,12 +220,14 @@ class Since:
         return tuple(n for n in dated if n.kind not in PASSING or now_us - n.since_us >= PASSING_US)
 
 
-def headline(found: tuple[Concern, ...]) -> str:
+def headline(found: tuple[Concern, ...], yet_to_call: int = 0) -> str:
     """Return one sentence.
 
-    >>> headline(())
-    'All is as planned.'
+    >>> headline(()), headline((), 2)
+    ('All is as planned.', 'The controller has just started: 2 switches and agents have yet to call.')
     """
+    if not found and yet_to_call:
+        return f"The controller has just started: {yet_to_call} switches and agents have yet to call."
     if not found:
         return "All is as planned."
     return "1 thing needs you." if len(found) == 1 else f"{len(found)} things need you."

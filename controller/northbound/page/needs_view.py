@@ -52,7 +52,7 @@ class NeedsView:
         """Return what needs somebody: the headline of the page, what it means and what helps."""
         look = self._watch.latest()
         found: NeedsOut = {
-            "headline": headline(look.needs),
+            "headline": headline(look.needs, len(look.view.yet_to_call)),
             "at": shown_time(look.at_us),
             "needs": [
                 {

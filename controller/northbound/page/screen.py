@@ -69,7 +69,9 @@ class Screen:
     def _texts(self, look: Look) -> dict[str, str]:
         network = self._behind.network
         found = look.needs
-        said = self.rendered("headline.html", sentence=headline(found), needs=found, now_us=look.at_us)
+        said = self.rendered(
+            "headline.html", sentence=headline(found, len(look.view.yet_to_call)), needs=found, now_us=look.at_us
+        )
         picture = map_svg.drawn(network, self._places, look.view, look.sample, look.connected)
         return {
             "headline": said,

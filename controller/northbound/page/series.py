@@ -3,8 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from controller.reports import View
 from controller.state.progress import Hindrance
+from controller.view import View
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 

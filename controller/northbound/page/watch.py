@@ -9,7 +9,7 @@ import structlog
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page.needs import Around, Concern, Since, needs
 from controller.northbound.page.series import LatestSamples, Sample, sample
-from controller.reports import View
+from controller.view import View
 
 LOOK_S = 1.0
 

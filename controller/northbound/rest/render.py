@@ -15,11 +15,11 @@ from controller.northbound.rest.shapes import (
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
-from controller.reports import View
 from controller.state.health import Trouble
 from controller.state.installed import StepDone
 from controller.state.progress import EntryProgress
 from controller.state.reported import HostState
+from controller.view import View
 from topology.addresses import shown
 from topology.network import Hop, Network, Switch
 from topology.units import shown_time
