@@ -85,6 +85,17 @@ def addresses(found: object) -> tuple[Address | Prefix, ...]:
     return whole
 
 
+def prefixes(found: object) -> tuple[Prefix, ...]:
+    """Return who can be reached at a site that is not ours.
+
+    Raises:
+        ValueError: it is no list of prefixes, or nobody could send data to one.
+    """
+    if not isinstance(found, list) or not found:
+        raise ValueError("must be a list, such as [198.51.100.0/24, 2001:db8:5::/48]")
+    return tuple(map(_prefix, found))
+
+
 def _prefix(found: object) -> Prefix:
     text = _text(found, "a prefix")
     try:

@@ -27,6 +27,7 @@ class Host:
         ip: its address on the data network, or the prefix of the cluster that it stands for.
         mac: its hardware address there.
         others: what else it is reached by, addresses as prefixes that hold one.
+        has_agent: whether one of ours runs there; where none does, nothing is sent under the plan.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Host:
     ip: Address | Prefix
     mac: str
     others: tuple[Prefix, ...] = ()
+    has_agent: bool = True
 
     @property
     def prefixes(self) -> tuple[Prefix, ...]:
@@ -48,6 +50,14 @@ class Switch:
     name: str
     site: str
     dpid: int
+
+
+@dataclass(frozen=True, slots=True)
+class FarEdge:
+    """Where circuits end at a site that is not ours: nothing is set there, and no way leads through it."""
+
+    name: str
+    site: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,9 @@ def hops(path: tuple[str, ...]) -> tuple[Hop, ...]:
     return tuple(map(Hop, path, path[1:]))
 
 
+Node = Host | Switch | Line | FarEdge
+
+
 class UnknownNode(ValueError):
     """A name that is not in the network."""
 
@@ -133,16 +146,21 @@ class Network:
         hosts: all hosts, in the order they were added.
         host_names: their names.
         switches: all switches, likewise.
-        sites: the names of all sites, in the order of their switches.
+        far_edges: where circuits end at sites that are not ours.
+        edge_sites: by switch and by far edge, its site.
+        sites: the names of all sites, in the order of their switches; those that are not ours come last.
         graph: nodes and directed links.
     """
 
-    def __init__(self, name: str, framing: Framing, nodes: tuple[Host | Switch | Line, ...]) -> None:
+    def __init__(self, name: str, framing: Framing, nodes: tuple[Node, ...]) -> None:
         self.name = name
         self.framing = framing
         self.hosts = tuple(node for node in nodes if isinstance(node, Host))
         self.switches = tuple(node for node in nodes if isinstance(node, Switch))
-        self.sites = tuple(dict.fromkeys(switch.site for switch in self.switches))
+        self.far_edges = tuple(node for node in nodes if isinstance(node, FarEdge))
+        self.edge_sites = {s.name: s.site for s in self.switches} | {edge.name: edge.site for edge in self.far_edges}
+        self.sites = tuple(dict.fromkeys(self.edge_sites.values()))
+        self._far_names = frozenset(edge.name for edge in self.far_edges)
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self._circuits: dict[str, Circuit] = {}
         self._by_name = {host.name: host for host in reversed(self.hosts)}
@@ -279,6 +297,14 @@ class Network:
             yield from (Hop(end, head) for head in self.graph.successors(end) if head not in others)
             yield from (Hop(tail, end) for tail in self.graph.predecessors(end) if tail not in others)
 
+    def is_ours(self, name: str) -> bool:
+        """Return whether what leaves a node is ours to plan: it is not beyond the far edge of a circuit."""
+        return name not in self._far_names and (name not in self._by_name or self._by_name[name].has_agent)
+
+    def leads_through(self, tail: str, head: str, source: str) -> bool:
+        """Return whether a hop would lead a way from ``source`` through a site that is not ours."""
+        return tail in self._far_names and source != tail and head not in self._by_name and self.is_ours(source)
+
     def edge_switch(self, site: str) -> Switch:
         """Return the switch at the edge of a site.
 
@@ -329,11 +355,11 @@ class Network:
     def _from(self, source: str, down: frozenset[str]) -> dict[str, tuple[str, ...]]:
         """Return the paths from a node to all others that can be in between, by their ends: one Dijkstra for all."""
         if (source, down) not in self._paths:
-            joints = self._joints()
+            joints, closed = self._joints(), self._far_names - {source}
 
-            def weight(_tail: str, head: str, edge: dict[str, Link]) -> int | None:
+            def weight(tail: str, head: str, edge: dict[str, Link]) -> int | None:
                 link = edge["link"]
-                return None if head in joints or link.circuit in down else link.delay_us + 1
+                return None if head in joints or tail in closed or link.circuit in down else link.delay_us + 1
 
             before, nearest_first = nx.dijkstra_predecessor_and_distance(self.graph, source, weight=weight)
             found: dict[str, tuple[str, ...]] = {source: (source,)}

@@ -1,103 +1,30 @@
 """A network in YAML, read: every problem at once, with its place in the file and what to do about it.
 
-The form is in ``docs/network.md``. A site has one switch; hosts hang on its ports, circuits join two of them.
+The form is in ``docs/network.md``. A site has one switch; hosts hang on its ports, circuits join two of them. A site
+that is not ours has prefixes in their place: it is a host without an agent behind the far end of its circuits.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import networkx as nx
 
 from topology import file_values as value
 from topology.addresses import Address, Prefix, families, prefix_of, shown
-from topology.network import Host, Line, Link, Network, Switch
+from topology.file_keys import FileKeys
+from topology.network import FarEdge, Host, Line, Link, Network, Node, Switch
 from topology.problems import Problems
 from topology.units import shown_rate
 from topology.wire import Framing, answers_ppm
 
-T = TypeVar("T")
 PORT_BUFFER_US = 50_000  # of its rate, which is what a usual edge switch port can hold
 PPM = 1_000_000
-
-_LATER = {
-    "switches": "a site has one switch at its edge for now: write `switch:`, and make each other switch a site",
-    "prefixes": "a site that is not ours cannot be planned for yet: give it a switch and hosts",
-    "interfaces": "a host has one interface for now: write its `address`, `port` and `rate`",
-}
-
-
-class _Keys:
-    """The keys of a mapping, taken one by one; what is wrong with each goes to the problems."""
-
-    def __init__(self, values: object, problems: Problems) -> None:
-        self._is_mapping = isinstance(values, Mapping)
-        self._left: dict[object, object] = dict(values) if isinstance(values, Mapping) else {}
-        self._names: list[str] = []
-        self._problems = problems
-        self.is_whole = self._is_mapping
-        if not self._is_mapping:
-            problems.add("must be `key: value` pairs")
-
-    def take(self, key: str, parse: Callable[[object], T], default: T | None = None) -> T | None:
-        """Return what a key says; the default if it is not there, None if it is wrong."""
-        self._names.append(key)
-        if key not in self._left:
-            return default
-        try:
-            return parse(self._left.pop(key))
-        except ValueError as error:
-            self._problems.at(key).add(error)
-            self.is_whole = False
-            return None
-
-    def need(self, key: str, parse: Callable[[object], T], example: str) -> T | None:
-        """Return what a key says that must be there; None, and a problem, if it is wrong or missing."""
-        if key not in self._left and self._is_mapping:
-            self._problems.add(f"`{key}` is missing, such as `{key}: {example}`")
-            self.is_whole = False
-        return self.take(key, parse)
-
-    def within(self, key: str, example: str) -> "_Keys | None":
-        """Return the keys of the mapping at a key that must be there; None, and a problem, if it is not."""
-        found = self.need(key, _Boxed, example)
-        return None if found is None else _Keys(found.values, self._problems.at(key))
-
-    def below(self, key: str) -> dict[str, object]:
-        """Return the named things in the mapping at a key; what has no usable name is a problem."""
-        found = self.take(key, _Boxed, _Boxed({}))
-        problems = self._problems.at(key)
-        values = found.values if found is not None else {}
-        if not isinstance(values, Mapping):
-            problems.add("must be `name: ...` pairs")
-            return {}
-        named = {}
-        for each, inside in values.items():
-            try:
-                named[value.name(each)] = inside
-            except ValueError as error:
-                problems.at(str(each)).add(error)
-                self.is_whole = False
-        return named
-
-    def close(self) -> None:
-        """Add a problem for each key that nobody has taken."""
-        for key in self._left:
-            why = _LATER.get(str(key), f"there is no such key; there are {', '.join(self._names)}")
-            self._problems.at(str(key)).add(why)
-
-
-@dataclass(frozen=True, slots=True)
-class _Boxed:
-    """What stands at a key, not looked at yet."""
-
-    values: object
 
 
 @dataclass(frozen=True, slots=True)
 class _Port:
-    """A port of a switch, as the file has it."""
+    """A port of a switch, as the file has it; or the far end of a circuit, whose port has no name."""
 
     switch: str
     link: Link
@@ -118,7 +45,13 @@ class _Found:
     switches: dict[str, tuple[Switch, Problems]]
     hosts: list[tuple[Host, _Port, Problems]]
     circuits: list[_Circuit]
+    far: dict[str, tuple[FarEdge, Host, Problems]] = field(default_factory=dict)
     is_whole: bool = True
+
+    @property
+    def edges(self) -> set[str]:
+        """The names of what a circuit may end at."""
+        return {*self.switches, *(edge.name for edge, _, _ in self.far.values())}
 
 
 def network_of(values: object, problems: Problems) -> Network | None:
@@ -129,7 +62,7 @@ def network_of(values: object, problems: Problems) -> Network | None:
         problems: takes whatever is wrong with it; if anything is, None is returned.
     """
     before = len(problems.found)
-    keys = _Keys(values, problems)
+    keys = FileKeys(values, problems)
     name = keys.need("name", value.name, "two-sites")
     mtu_bytes = keys.take("mtu", value.mtu_bytes, 1500)
     found = _Found({}, [], [])
@@ -145,7 +78,10 @@ def network_of(values: object, problems: Problems) -> Network | None:
 
 
 def _read_site(site: str, values: object, problems: Problems, found: _Found) -> None:
-    keys = _Keys(values, problems)
+    if isinstance(values, Mapping) and "prefixes" in values:
+        _read_far_site(site, values, problems, found)
+        return
+    keys = FileKeys(values, problems)
     of_switch, at_switch = keys.within("switch", '{name: br0, dpid: "0000000000000001"}'), problems.at("switch")
     name = dpid = None
     if of_switch is not None:
@@ -163,8 +99,20 @@ def _read_site(site: str, values: object, problems: Problems, found: _Found) -> 
     keys.close()
 
 
+def _read_far_site(site: str, values: object, problems: Problems, found: _Found) -> None:
+    """Read a site that is not ours: all that is known of it is who can be reached there."""
+    keys = FileKeys(values, problems)
+    known = keys.take("prefixes", value.prefixes)
+    keys.close()
+    if known is None:
+        found.is_whole = False
+        return
+    host = Host(site, site, known[0], value.mac_of(known[0]), known[1:], has_agent=False)
+    found.far[site] = FarEdge(f"{site}-edge", site), host, problems
+
+
 def _read_host(name: str, values: object, problems: Problems, where: tuple[str, str], found: _Found) -> None:
-    keys = _Keys(values, problems)
+    keys = FileKeys(values, problems)
     site, switch = where
     found_addresses = _read_addresses(keys, problems)
     rate_bps = keys.need("rate", value.rate_bps, "10 Gbit/s")
@@ -178,7 +126,7 @@ def _read_host(name: str, values: object, problems: Problems, where: tuple[str, 
         found.is_whole = False
 
 
-def _read_addresses(keys: _Keys, problems: Problems) -> tuple[Address | Prefix, ...]:
+def _read_addresses(keys: FileKeys, problems: Problems) -> tuple[Address | Prefix, ...]:
     """Return what a host is reached by, as `address` or `addresses` have it; nothing, and a problem, if they do not."""
     nothing: tuple[Address | Prefix, ...] = ()
     several = keys.take("addresses", value.addresses, nothing)
@@ -190,7 +138,7 @@ def _read_addresses(keys: _Keys, problems: Problems) -> tuple[Address | Prefix, 
     return several or ()
 
 
-def _read_port(keys: _Keys, rate_bps: int | None, delay_us: int | None, circuit: str | None) -> Link | None:
+def _read_port(keys: FileKeys, rate_bps: int | None, delay_us: int | None, circuit: str | None) -> Link | None:
     """Return the link that leaves by the port that some keys describe; None if they do not."""
     port = keys.need("port", value.interface, "eth1")
     number = keys.take("number", value.port_number, 0)
@@ -204,7 +152,7 @@ def _read_port(keys: _Keys, rate_bps: int | None, delay_us: int | None, circuit:
 
 
 def _read_circuit(name: str, values: object, problems: Problems, found: _Found) -> None:
-    keys = _Keys(values, problems)
+    keys = FileKeys(values, problems)
     rate_bps = keys.take("rate", value.rate_bps)
     delay_us = keys.need("delay", value.delay_us, "90 ms")
     sides = ((keys.within(side, "{switch: br0, port: eth1}"), problems.at(side)) for side in ("a", "z"))
@@ -217,15 +165,25 @@ def _read_circuit(name: str, values: object, problems: Problems, found: _Found) 
             found.is_whole = False
 
 
-def _read_end(keys: _Keys, problems: Problems, line: tuple[int | None, int | None], circuit: str) -> _Port | None:
+def _read_end(keys: FileKeys, problems: Problems, line: tuple[int | None, int | None], circuit: str) -> _Port | None:
     both_bps, delay_us = line
-    switch = keys.need("switch", value.interface, "br0")
+    site = keys.take("site", value.name, "")
+    switch = "" if site else keys.need("switch", value.interface, "br0")
     rate_bps = keys.take("rate", value.rate_bps, both_bps)
     if rate_bps is None and keys.is_whole:
         problems.add("`rate` is missing: write it here, for what this end sends, or above `a` and `z`, for both")
-    link = _read_port(keys, rate_bps, delay_us, circuit)
+    link = _far_link(rate_bps, delay_us, circuit) if site else _read_port(keys, rate_bps, delay_us, circuit)
     keys.close()
-    return _Port(switch, link, problems) if switch is not None and link is not None else None
+    if site is None or switch is None or link is None or not keys.is_whole:
+        return None
+    return _Port(f"{site}-edge" if site else switch, link, problems)
+
+
+def _far_link(rate_bps: int | None, delay_us: int | None, circuit: str | None) -> Link | None:
+    """Return the link that leaves a far end, by a port that nobody here knows."""
+    if rate_bps is None or delay_us is None:
+        return None
+    return Link(rate_bps, delay_us, rate_bps * PORT_BUFFER_US // 8_000_000, 0, "", circuit)
 
 
 # ---- what does not fit together ----
@@ -234,9 +192,11 @@ def _read_end(keys: _Keys, problems: Problems, line: tuple[int | None, int | Non
 def _check(found: _Found, framing: Framing, problems: Problems) -> None:
     """Add a problem for whatever does not fit together in what was read."""
     ports = [port for _, port, _ in found.hosts] + [end for circuit in found.circuits for end in circuit.ends]
+    if not found.switches and found.far:
+        problems.at("sites").add("none is ours: give the one whose switch Headway steers a `switch`")
     _check_once(((s.dpid, at.at("dpid")) for s, at in found.switches.values()), "is another switch's too")
     _check_addresses(found)
-    at_ports = [port for port in ports if port.switch]
+    at_ports = [port for port in ports if port.switch and port.link.port_name]
     _check_once(
         (((p.switch, p.link.port_name), p.problems.at("port")) for p in at_ports),
         "something else is at this port too",
@@ -266,7 +226,9 @@ def _check_once(keys: Iterable[tuple[Hashable, Problems]], what: str, *, shown: 
 
 def _check_addresses(found: _Found) -> None:
     """Add a problem for each address that stands twice, and for a host that none of another site can send to."""
-    each = [(prefix, host, _at_addresses(host, at)) for host, _, at in found.hosts for prefix in host.prefixes]
+    known_hosts = [(host, _at_addresses(host, at)) for host, _, at in found.hosts]
+    known_hosts += [(host, at.at("prefixes")) for _, host, at in found.far.values()]
+    each = [(prefix, host, at) for host, at in known_hosts for prefix in host.prefixes]
     each.sort(key=lambda one: (one[0].version, one[0].network_address, one[0].prefixlen))
     widest = each[:1]
     for prefix, host, at in each[1:]:
@@ -280,15 +242,13 @@ def _check_addresses(found: _Found) -> None:
     if not found.is_whole:
         return
     known_at: dict[str, set[int]] = {}
-    for host, _, _ in found.hosts:
+    for host, _ in known_hosts:
         known_at.setdefault(host.site, set()).update(families(host.prefixes))
-    for host, _, at in found.hosts:
+    for host, at in known_hosts:
         beyond = {version for site, versions in known_at.items() if site != host.site for version in versions}
         if beyond and not families(host.prefixes) & beyond:
             kind = min(families(host.prefixes))
-            _at_addresses(host, at).add(
-                f"all are IPv{kind}, and no host of another site has such: add one of IPv{min(beyond)}, or it there"
-            )
+            at.add(f"all are IPv{kind}, and no host of another site has such: add one of IPv{min(beyond)}, or it there")
 
 
 def _at_addresses(host: Host, problems: Problems) -> Problems:
@@ -301,6 +261,8 @@ def _check_names(found: _Found) -> None:
     sites = {switch.site for switch, _ in found.switches.values()}
     named = [("switch", name, at) for name, (_, at) in found.switches.items()]
     named += [("host", host.name, at) for host, _, at in found.hosts]
+    named += [("site", site, at) for site, (_, _, at) in found.far.items()]
+    named += [("far end", edge.name, at) for edge, _, at in found.far.values()]
     named += [("circuit", circuit.name, circuit.problems) for circuit in found.circuits]
     seen: dict[str, str] = {}
     for kind, name, at in named:
@@ -312,10 +274,20 @@ def _check_names(found: _Found) -> None:
 
 
 def _check_circuit(circuit: _Circuit, found: _Found, framing: Framing) -> None:
+    far = {edge.name: edge.site for edge, _, _ in found.far.values()}
     for end in circuit.ends:
-        if end.switch not in found.switches and found.is_whole:
+        if end.switch in found.edges or not found.is_whole:
+            continue
+        if end.link.port_name:
             known = ", ".join(found.switches) or "none"
             end.problems.at("switch").add(f'there is no switch "{end.switch}"; there are {known}')
+        else:
+            known = ", ".join(far.values()) or "none"
+            cure = f"those that are not ours are {known}; of one that is, write `switch` and `port`"
+            end.problems.at("site").add(f'there is no such site "{end.switch.removesuffix("-edge")}"; {cure}')
+    if all(end.switch in far for end in circuit.ends):
+        circuit.problems.add("neither end is ours, so nothing of it can be planned: one must be a switch's port")
+        return
     there, back = (end.link for end in circuit.ends)
     if circuit.ends[0].switch == circuit.ends[1].switch:
         circuit.problems.add("begins and ends at the same switch: a circuit joins two sites")
@@ -333,7 +305,11 @@ def _check_reach(found: _Found, problems: Problems) -> None:
     if not found.circuits:
         problems.at("circuits").add("there is none: a circuit joins two sites, and is what is planned")
         return
-    graph = nx.Graph([(circuit.ends[0].switch, circuit.ends[1].switch) for circuit in found.circuits])
+    pairs = [(circuit.ends[0].switch, circuit.ends[1].switch) for circuit in found.circuits]
+    for edge, _, at in found.far.values():
+        if not any(edge.name in pair for pair in pairs):
+            at.add(f"cannot be reached: no circuit ends there; write one with `z: {{site: {edge.site}}}`")
+    graph = nx.Graph([pair for pair in pairs if found.switches.keys() >= set(pair)])
     graph.add_nodes_from(found.switches)
     first = next(iter(found.switches))
     reached = nx.node_connected_component(graph, first)
@@ -349,14 +325,21 @@ def _built(name: str, mtu_bytes: int, found: _Found) -> Network:
     beside = Counter(_pair(circuit) for circuit in found.circuits)
     lines = {circuit.name: Line(circuit.name) for circuit in found.circuits if beside[_pair(circuit)] > 1}
     tags = int(any(end.link.vlan_vid is not None for circuit in found.circuits for end in circuit.ends))
-    is_ipv6 = any(6 in families(host.prefixes) for host, _, _ in found.hosts)
+    far_hosts = tuple(host for _, host, _ in found.far.values())
+    hosts = (*(host for host, _, _ in found.hosts), *far_hosts)
+    is_ipv6 = any(6 in families(host.prefixes) for host in hosts)
     switches = (switch for switch, _ in found.switches.values())
-    nodes: tuple[Host | Switch | Line, ...] = (*switches, *lines.values(), *(host for host, _, _ in found.hosts))
+    edges = (edge for edge, _, _ in found.far.values())
+    nodes: tuple[Node, ...] = (*switches, *edges, *lines.values(), *hosts)
     network = Network(name, Framing(mtu_bytes, tags, is_ipv6), nodes)
     for host, port, _ in found.hosts:
         down = port.link
         up = Link(down.rate_bps, down.delay_us, down.buffer_bytes, 0, f"{host.name}-eth0")
         network.add_trunk(host.name, port.switch, up, down)
+    for edge, host, _ in found.far.values():
+        met = [link for c in found.circuits for link in (c.ends[0].link, c.ends[1].link) if edge.name in _pair(c)]
+        within = Link(sum(link.rate_bps for link in met), 0, 0, 0, "")  # what is behind the far end, nobody here knows
+        network.add_trunk(host.name, edge.name, within, within)
     for circuit in found.circuits:
         a_end, z_end = circuit.ends
         if circuit.name in lines:

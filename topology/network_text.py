@@ -13,7 +13,7 @@ _PREFIXES = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3), ("", 1))
 
 def section_of(network: Network) -> dict[str, Any]:
     """Return what the file of a network says, or the section ``network`` of the controller's configuration."""
-    sites = {
+    sites: dict[str, dict[str, Any]] = {
         switch.site: {
             "switch": {"name": switch.name, "dpid": f"{switch.dpid:016x}"},
             "hosts": {
@@ -24,6 +24,8 @@ def section_of(network: Network) -> dict[str, Any]:
         }
         for switch in network.switches
     }
+    for edge in network.far_edges:
+        sites[edge.site] = {"prefixes": list(map(str, network.host(edge.site).prefixes))}
     circuits = {circuit.name: _circuit(network, circuit) for circuit in network.circuits}
     return {"name": network.name, "mtu": network.framing.mtu_bytes, "sites": sites, "circuits": circuits}
 
@@ -36,14 +38,20 @@ def text_of(network: Network) -> str:
 def _circuit(network: Network, circuit: Circuit) -> dict[str, Any]:
     az, za = network.links_of(circuit)
     ends = {
-        side: {"switch": switch} | _port(link)
-        for side, switch, link in (("a", circuit.a_end, az), ("z", circuit.z_end, za))
+        side: _end(network, name) | _port(link)
+        for side, name, link in (("a", circuit.a_end, az), ("z", circuit.z_end, za))
     }
     said: dict[str, Any] = {"delay": _exact(az.delay_us, (("s", 10**6), ("ms", 10**3), ("us", 1)))}
     if az.rate_bps == za.rate_bps:
         said = {"rate": ends["a"].pop("rate"), **said}
         del ends["z"]["rate"]
     return {**said, **ends}
+
+
+def _end(network: Network, name: str) -> dict[str, Any]:
+    """Return what is said of the place where a circuit ends."""
+    far = {edge.name: edge.site for edge in network.far_edges}
+    return {"site": far[name]} if name in far else {"switch": name}
 
 
 def _addresses(host: Host) -> dict[str, Any]:
@@ -55,7 +63,7 @@ def _addresses(host: Host) -> dict[str, Any]:
 
 def _port(link: Link) -> dict[str, Any]:
     """Return what is said of the port that a link leaves by."""
-    said: dict[str, Any] = {"port": link.port_name}
+    said: dict[str, Any] = {"port": link.port_name} if link.port_name else {}
     if link.port_no:
         said["number"] = link.port_no
     said["rate"] = _exact(link.rate_bps, tuple((f"{prefix}bit/s", n) for prefix, n in _PREFIXES))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from topology.network import Hop, Host, Line, Link, Network, Switch
+from topology.network import Hop, Link, Network, Node
 from topology.wire import Framing
 
 VLAN_VIDS = range(1, 4095)  # IEEE 802.1Q: 0 is no VLAN, 4095 is reserved
@@ -38,7 +38,7 @@ def relinked(network: Network, framing: Framing, changed: Callable[[Hop, Link], 
         framing: how its segments are wrapped.
         changed: gives, for a hop and its link, the link that there is in its place.
     """
-    nodes: tuple[Host | Switch | Line, ...] = tuple(network.graph.nodes[name]["node"] for name in network.graph)
+    nodes: tuple[Node, ...] = tuple(network.graph.nodes[name]["node"] for name in network.graph)
     new = Network(network.name, framing, nodes)
     for tail, head, link in network.links():
         new.graph.add_edge(tail, head, link=changed(Hop(tail, head), link))

@@ -114,7 +114,7 @@ def node_of(network: Network, end: str) -> str:
     Raises:
         UnknownNode: neither a host nor a site has this name.
     """
-    if end in network.sites:
+    if end in network.sites and end not in network.host_names:
         return network.edge_switch(end).name
     return network.host(end).name
 

@@ -24,7 +24,11 @@ def redundant(network: Network) -> frozenset[str]:
     """Return the circuits whose two ends are joined without them too."""
     found = set()
     for circuit in network.circuits:
-        rest = nx.DiGraph((t, h) for t, h, link in network.links() if circuit.name not in {link.circuit, t, h})
+        rest = nx.DiGraph(
+            (t, h)
+            for t, h, link in network.links()
+            if circuit.name not in {link.circuit, t, h} and not network.leads_through(t, h, circuit.a_end)
+        )
         if {circuit.a_end, circuit.z_end} <= rest.nodes and nx.has_path(rest, circuit.a_end, circuit.z_end):
             found.add(circuit.name)
     return frozenset(found)

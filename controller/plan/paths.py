@@ -73,6 +73,8 @@ def _allowed(network: Network, source: str, target: str, constraints: Constraint
     graph: nx.DiGraph[str] = nx.DiGraph()
     for tail, head in network.hops_between(source, target):
         link = network.link(tail, head)
+        if network.leads_through(tail, head, source):
+            continue
         if tail not in gone and head not in gone and link.circuit not in gone:
             graph.add_edge(tail, head, delay_us=link.delay_us + 1)
     return graph

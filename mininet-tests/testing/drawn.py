@@ -30,8 +30,12 @@ def _addresses(draw: st.DrawFn, family: int, site: int, number: int) -> dict[str
 
 @st.composite
 def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
-    """A network's file: every site has its own number of hosts, and a circuit to an earlier site; more join any two."""
-    count = draw(st.integers(2, most_sites))
+    """A network's file: every site has its own number of hosts, and a circuit to an earlier site; more join any two.
+
+    Up to two sites are not ours.
+    """
+    far = draw(st.integers(0, 2))
+    count = draw(st.integers(1 if far else 2, most_sites - far))
     ports, family = [0] * count, draw(st.sampled_from([4, 6]))
 
     def port(site: int, **more: object) -> dict[str, Any]:
@@ -51,8 +55,8 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
         }
         sites[f"site-{site}"] = {"switch": {"name": f"s{site}", "dpid": f"{site + 1:016x}"}, "hosts": hosts}
     joined = [(draw(st.integers(0, site - 1)), site) for site in range(1, count)]
-    pairs = st.lists(st.integers(0, count - 1), min_size=2, max_size=2, unique=True)
-    joined += [(a, z) for a, z in draw(st.lists(pairs, max_size=4))]
+    pairs = st.lists(st.integers(0, max(1, count - 1)), min_size=2, max_size=2, unique=True)
+    joined += [(a, z) for a, z in draw(st.lists(pairs, max_size=4 if count > 1 else 0))]
     circuits = {}
     for number, (a, z) in enumerate(draw(st.permutations(joined))):
         circuit: dict[str, Any] = {"delay": f"{draw(st.integers(1, 300_000))} us"}
@@ -66,6 +70,15 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
             vlan = draw(_vlans)
             ends[end] |= port(site) | ({} if vlan is None else {"vlan": vlan})
         circuits[f"c{number}"] = circuit | ends
+    for number in range(far):
+        prefixes = [f"198.51.{number}.0/24", f"2001:db8:f:{number}::/64", f"203.0.113.{number}/32"]
+        sites[f"far-{number}"] = {"prefixes": prefixes[: draw(st.integers(2, 3))]}
+        for beside in range(draw(st.integers(1, 2))):
+            site = draw(st.integers(0, count - 1))
+            ours = {"switch": f"s{site}", **port(site), "vlan": draw(st.integers(1, 4094))}
+            ends = draw(st.permutations([ours, {"site": f"far-{number}"}]))
+            shared = {"rate": draw(_rates), "delay": f"{draw(st.integers(1, 300_000))} us"}
+            circuits[f"f{number}-{beside}"] = shared | dict(zip("az", ends, strict=True))
     return {"name": "drawn", "mtu": draw(st.sampled_from([1500, 9000])), "sites": sites, "circuits": circuits}
 
 

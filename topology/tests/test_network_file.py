@@ -2,10 +2,14 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
 from hypothesis import given
 
+from controller.plan.failover import redundant
+from controller.plan.paths import candidates
+from controller.plan.reservations import NO_CONSTRAINTS
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, chile_illinois, loaded
 from topology.addresses import shown
@@ -43,17 +47,19 @@ def test_any_network_comes_back_from_its_own_text_as_it_was(section):
 def test_any_network_has_all_that_its_file_says(section):
     network = network_in(section)
     assert {h.name: (h.site, list(map(shown, h.prefixes))) for h in network.hosts} == {
-        name: (site, host.get("addresses") or [host["address"]])
+        name: (site, [shown(ip_network(one)) for one in host.get("addresses") or [host["address"]]])
         for site, inside in section["sites"].items()
-        for name, host in inside["hosts"].items()
+        for name, host in inside.get("hosts", {site: {"addresses": inside.get("prefixes")}}).items()
     }
     assert [(c.name, c.a_end, c.z_end) for c in network.circuits] == [
-        (name, circuit["a"]["switch"], circuit["z"]["switch"]) for name, circuit in section["circuits"].items()
+        (name, *(end.get("switch") or f"{end['site']}-edge" for end in (circuit["a"], circuit["z"])))
+        for name, circuit in section["circuits"].items()
     ]
     for circuit in network.circuits:
         said = section["circuits"][circuit.name]
         for link, end in zip(network.links_of(circuit), (said["a"], said["z"]), strict=True):
-            assert (link.port_name, link.port_no, link.vlan_vid) == (end["port"], end.get("number", 0), end.get("vlan"))
+            port = end.get("port", ""), end.get("number", 0), end.get("vlan")
+            assert (link.port_name, link.port_no, link.vlan_vid) == port
             assert f"{link.delay_us} us" == said["delay"]
 
 
@@ -88,6 +94,16 @@ def with_addresses(*addresses):
     """The good file with a host that has other addresses."""
     host = {key: value for key, value in GOOD["sites"]["la-serena"]["hosts"]["base20"].items() if key != "address"}
     return with_change(*HOSTS, "base20", to=host | {"addresses": list(addresses)})
+
+
+AT_CERN = SECOND | {"z": {"site": "cern"}}
+
+
+def with_cern(cern=None, circuit=None, **more):
+    """The good file with a site that is not ours, and a circuit to it."""
+    section = with_change("sites", "cern", to=cern or {"prefixes": ["198.51.100.0/24"]})
+    section["circuits"]["to-cern"] = circuit or AT_CERN
+    return {**section, **more}
 
 
 @pytest.mark.parametrize(
@@ -174,6 +190,36 @@ def with_addresses(*addresses):
             with_change("sites", "mars", to={"switch": {"name": "m1", "dpid": "00000000000000ff"}}),
             "sites.mars: its hosts cannot be reached from la-serena: no circuit joins m1 to it",
         ),
+        (with_cern({"prefixes": "198.51.100.0/24"}), "cern.prefixes: must be a list, such as [198."),
+        (
+            with_cern({"prefixes": ["10.20.20.0/24"]}),
+            "20.20.20 is another host's too (sites.cern.pre",
+        ),
+        (
+            with_cern({"prefixes": ["2001:db8::/32"]}),
+            "cern.prefixes: all are IPv6, and no host of",
+        ),
+        (
+            with_cern({"prefixes": ["198.51.100.0/24"], "hosts": {}}),
+            "cern.hosts: there is no such key",
+        ),
+        (with_cern(circuit=SECOND), "sites.cern: cannot be reached: no circuit ends there; write one with `z: {site: "),
+        (
+            with_cern(circuit=SECOND | {"z": {"site": "x"}}),
+            'z.site: there is no such site "x"; those that are',
+        ),
+        (
+            with_cern(circuit=AT_CERN | {"a": {"site": "cern"}}),
+            "to-cern: neither end is ours, so nothing of",
+        ),
+        (
+            with_cern(circuit=AT_CERN | {"z": {"site": "cern", "vlan": 9}}),
+            "to-cern.z.vlan: there is no such key",
+        ),
+        (
+            with_cern(sites={"cern": {"prefixes": ["198.51.100.0/24"]}}, circuits={"c": AT_CERN}),
+            "sites: none is ours: give the one",
+        ),
         (
             with_change("circuits", "second", to=SECOND | {"z": SECOND["a"] | {"port": "x", "number": 30}}),
             "circuits.second: begins and ends at the same switch",
@@ -220,6 +266,28 @@ circuits:
             "line 12: sites.a.hosts.h3.number",
             "line 16: circuits.c",
         ]
+    )
+
+
+def test_no_way_leads_through_a_site_that_is_not_ours():
+    section = with_cern()
+    section["circuits"]["chile-illinois"]["delay"] = "900 ms"
+    section["circuits"]["again"] = AT_CERN | {"a": {"switch": "ch1", "port": "ch1-x"}}
+    network = network_in(section)
+    assert network.path("base20", "arch") == ("base20", "ls1", "ch1", "arch")
+    assert network.path("base20", "cern") == ("base20", "ls1", "cern-edge", "cern")
+    ways = candidates(network, "base20", "arch", NO_CONSTRAINTS), candidates(network, "base20", "cern", NO_CONSTRAINTS)
+    assert [len(found) for found in ways] == [1, 2]
+    assert redundant(network) == {"to-cern", "again"}, "to cern there are two ways, between our sites one"
+
+
+def test_one_site_alone_with_what_is_beyond_is_a_network():
+    section = with_cern()
+    del section["sites"]["champaign"], section["circuits"]["chile-illinois"]
+    network = network_in(section)
+    assert (network.sites, [host.name for host in network.hosts if not host.has_agent]) == (
+        ("la-serena", "cern"),
+        ["cern"],
     )
 
 

@@ -85,6 +85,9 @@ class PlannedSwitches:
             assert fate.vlan_vids == ((vid,) if (vid := self.network.link(*hop).vlan_vid) is not None else ())
             fields["ip_dscp"] = fields["ip_dscp"] if fate.dscp is None else fate.dscp
             back = self.network.against(*hop)
+            if not self.network.is_ours(back.tail):
+                assert self.network.graph.has_edge(back.tail, target)
+                return crossed
             switch, in_port = back.tail, self.network.link(*back).port_no
             its_vid = self.network.link(*back).vlan_vid  # each end hands the circuit over in a VLAN of its own
             tag = {} if its_vid is None else {"vlan_vid": 0x1000 | its_vid}
