@@ -61,7 +61,11 @@ def controller(
 
         if found := hindrances(settings):
             raise _failed("\n".join(f"{config}: {each}" for each in found), EXIT_FAILED)
+        from apps.cli.network_text import not_ours
+
         typer.echo(f"{config}: right; {settings.site.network.name}, {len(settings.site.standing)} standing flows")
+        for line in not_ours(settings.site.network):
+            typer.echo(f"{config}: {line}")
         return
     from apps import logs
     from apps.controller import run

@@ -10,7 +10,7 @@ from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import MAX_TIME_US, Constraints
-from controller.site import Site, check_families, flow_between
+from controller.site import Site, check_families, check_sender, flow_between
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
 
@@ -123,6 +123,9 @@ def check_ends(network: Network, a_end: str, z_end: str) -> None:
         raise NotKnown("host or site", error.name, (*network.sites, *error.known)) from error
     if nodes[0] == nodes[1]:
         raise NotAllowed("to", f"{a_end} and {z_end} are the same place")
+    check_sender(network, a_end)
+    if not network.is_ours(z_end) and a_end not in network.host_names:
+        raise NotAllowed("from", f"{z_end} is not ours: what is reserved to it is for a host; name one of {a_end}")
     if {a_end, z_end} <= network.host_names:
         check_families(network.host(a_end), network.host(z_end))
 

@@ -82,6 +82,16 @@ def check_families(source: Host, target: Host) -> None:
         raise NotAllowed("to", f"{kinds}: nothing can be sent from one to the other")
 
 
+def check_sender(network: Network, name: str) -> None:
+    """Refuse a sender at a site that is not ours.
+
+    Raises:
+        NotAllowed: it is.
+    """
+    if not network.is_ours(name):
+        raise NotAllowed("from", f"{name} is not ours: nothing there holds a rate, so what it sends cannot be planned")
+
+
 def flow_between(network: Network, name: FlowId, flow_class: FlowClass, ends: tuple[str, str]) -> Flow:
     """Return a flow from one host to another, across a circuit.
 
@@ -93,6 +103,7 @@ def flow_between(network: Network, name: FlowId, flow_class: FlowClass, ends: tu
         source, target = (network.host(end) for end in ends)
     except UnknownNode as error:
         raise NotKnown("host", error.name, error.known) from error
+    check_sender(network, source.name)
     path = network.path(source.name, target.name)
     if not any(network.link(tail, head).circuit for tail, head in pairwise(path)):
         raise NotAllowed("to", f"{source.name} and {target.name} are not joined by a circuit")

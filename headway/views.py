@@ -181,6 +181,7 @@ NodeOut = TypedDict(
         "name": str,
         "site": str,
         "ip": str,
+        "ours": bool,
         "addresses": list[str],
     },
 )

@@ -7,6 +7,7 @@ from math import cos, hypot, pi, sin
 from xml.sax.saxutils import escape
 
 from apps.cli.network_text import of_site, shown_delay
+from topology.addresses import shown
 from topology.network import Network, Switch
 from topology.units import shown_rate
 
@@ -46,6 +47,8 @@ def drawn(network: Network) -> str:
 def _boxes(network: Network) -> dict[str, _Box]:
     """Return each switch's box, far enough apart that none covers another."""
     texts = {switch.name: _texts(network, switch) for switch in network.switches}
+    for edge in network.far_edges:
+        texts[edge.name] = edge.site, "not ours", *map(shown, network.host(edge.site).prefixes)
     heights = {name: 20 + _LINE * len(lines) for name, lines in texts.items()}
     apart = hypot(_WIDTH, max(heights.values())) + _GAP
     radius = apart / 2 / sin(pi / max(len(texts), 2))
@@ -82,7 +85,7 @@ def _together(network: Network) -> dict[frozenset[str], list[str]]:
 
 def _lines(network: Network, boxes: dict[str, _Box]) -> Iterator[str]:
     """Yield each circuit's line and label; those that join the same two switches are bent apart."""
-    together, names = _together(network), [switch.name for switch in network.switches]
+    together, names = _together(network), [*boxes]
     for circuit in network.circuits:
         beside = together[frozenset((circuit.a_end, circuit.z_end))]
         first, last = sorted((circuit.a_end, circuit.z_end), key=names.index)

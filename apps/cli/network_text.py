@@ -20,6 +20,19 @@ def tree(network: Network) -> Iterator[str]:
         for number, row in enumerate(rows, start=1):
             cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
             yield f"{'└' if number == len(rows) else '├'}─ {'  '.join(cells)}".rstrip()
+    for edge in network.far_edges:
+        yield ""
+        yield f"{edge.site}: not ours ({' '.join(map(shown, network.host(edge.site).prefixes))})"
+
+
+def not_ours(network: Network) -> Iterator[str]:
+    """Yield, for each site that is not ours, what cannot be planned there, and what cannot be known."""
+    for edge in network.far_edges:
+        by = ", ".join(c.name for c in network.circuits if edge.name in (c.a_end, c.z_end))
+        yield (
+            f"{edge.site} is not ours: what is sent to it by {by} is planned; what comes from there is not, "
+            "and what is free behind the circuit's far end is not known"
+        )
 
 
 def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
@@ -29,7 +42,7 @@ def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, st
 
 
 def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
-    sites = {each.name: each.site for each in network.switches}
+    sites = network.edge_sites
     for circuit in network.circuits:
         ends = zip((circuit.a_end, circuit.z_end), network.links_of(circuit), strict=True)
         for (near, link), far in zip(ends, (circuit.z_end, circuit.a_end), strict=True):

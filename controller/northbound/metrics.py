@@ -17,6 +17,7 @@ from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
 from controller.state.health import Trouble, TroubleKind
 from controller.view import View
+from topology.network import Network
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 NAMELESS = frozenset({TroubleKind.SWITCH_UNKNOWN, TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
@@ -37,7 +38,7 @@ class SiteCollector:
         yield from _health(view, troubles, dependencies.use_cases.saves.unsaved_us)
         yield from _promises(dependencies)
         yield from _plan(view, dependencies.use_cases.saves.unsaved_us)
-        yield from _links(view)
+        yield from _links(view, dependencies.network)
         yield from _circuits(view)
         yield from _hosts(view)
         yield from _entries(view)
@@ -112,7 +113,7 @@ def _plan(view: View, unsaved_us: int) -> Iterator[Metric]:
     )
 
 
-def _links(view: View) -> Iterator[Metric]:
+def _links(view: View, network: Network) -> Iterator[Metric]:
     circuit = GaugeMetricFamily("headway_circuit_wire_bps", "What a direction of a circuit carries.", labels=["link"])
     limits = {
         layer: GaugeMetricFamily(f"headway_class_{layer}_bps", what, labels=["link", "class"])
@@ -124,6 +125,8 @@ def _links(view: View) -> Iterator[Metric]:
         )
     }
     for hop, link in view.desired.links.items():
+        if not network.is_ours(hop.tail):
+            continue
         layers, name = view.layers[hop], str(hop)
         circuit.add_metric([name], link.wire_bps)
         for flow_class, share in link.classes.items():

@@ -152,7 +152,9 @@ def intake_of(flow: Flow, reported: Reported) -> Intake | None:
 def why_held(flow: Flow, reported: Reported, network: Network) -> str:
     """Return in words what holds a flow to less than it could be sent; empty if nothing does."""
     own = intake_of(flow, reported)
-    stores = (s.intake for s in reported.hosts[flow.target].stores.values() if is_kept_in(flow, s.told, network))
+    there = reported.hosts.get(flow.target)  # of a site that is not ours nobody tells
+    told = there.stores.values() if there is not None else ()
+    stores = (s.intake for s in told if is_kept_in(flow, s.told, network))
     intake = own or next((one for one in stores if one.drain_bps is not None), None)
     return said_of(intake) if intake is not None and can_be_held(flow) else ""
 

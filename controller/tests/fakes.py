@@ -178,7 +178,7 @@ class FakeSite:
 
     def attach_all(self):
         """Let every agent of the network say hello."""
-        self.attach(*(h.name for h in self.state.site.network.hosts))
+        self.attach(*(h.name for h in self.state.site.network.hosts if h.has_agent))
 
     def ports(self, dpid):
         """Return the ports of a switch as they should be."""

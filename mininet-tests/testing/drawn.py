@@ -60,25 +60,25 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
     circuits = {}
     for number, (a, z) in enumerate(draw(st.permutations(joined))):
         circuit: dict[str, Any] = {"delay": f"{draw(st.integers(1, 300_000))} us"}
-        ends = {"a": {"switch": f"s{a}"}, "z": {"switch": f"s{z}"}}
+        at: dict[str, dict[str, Any]] = {"a": {"switch": f"s{a}"}, "z": {"switch": f"s{z}"}}
         if draw(st.booleans()):
             circuit["rate"] = draw(_rates)
         else:
             bps = draw(st.integers(10**8, 10**11))
-            ends["a"]["rate"], ends["z"]["rate"] = f"{bps} bit/s", f"{bps * draw(st.integers(10, 100)) // 100} bit/s"
+            at["a"]["rate"], at["z"]["rate"] = f"{bps} bit/s", f"{bps * draw(st.integers(10, 100)) // 100} bit/s"
         for end, site in (("a", a), ("z", z)):
             vlan = draw(_vlans)
-            ends[end] |= port(site) | ({} if vlan is None else {"vlan": vlan})
-        circuits[f"c{number}"] = circuit | ends
+            at[end] |= port(site) | ({} if vlan is None else {"vlan": vlan})
+        circuits[f"c{number}"] = circuit | at
     for number in range(far):
         prefixes = [f"198.51.{number}.0/24", f"2001:db8:f:{number}::/64", f"203.0.113.{number}/32"]
         sites[f"far-{number}"] = {"prefixes": prefixes[: draw(st.integers(2, 3))]}
         for beside in range(draw(st.integers(1, 2))):
             site = draw(st.integers(0, count - 1))
             ours = {"switch": f"s{site}", **port(site), "vlan": draw(st.integers(1, 4094))}
-            ends = draw(st.permutations([ours, {"site": f"far-{number}"}]))
+            ends: list[dict[str, Any]] = [ours, {"site": f"far-{number}"}]
             shared = {"rate": draw(_rates), "delay": f"{draw(st.integers(1, 300_000))} us"}
-            circuits[f"f{number}-{beside}"] = shared | dict(zip("az", ends, strict=True))
+            circuits[f"f{number}-{beside}"] = shared | dict(zip("az", draw(st.permutations(ends)), strict=True))
     return {"name": "drawn", "mtu": draw(st.sampled_from([1500, 9000])), "sites": sites, "circuits": circuits}
 
 

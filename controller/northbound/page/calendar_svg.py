@@ -90,7 +90,7 @@ def rows(
     drawn = set[str]()
     for tail, head, link in network.circuit_links:
         hop, name = Hop(tail, head), link.circuit or ""
-        if hop in promised or name not in drawn:
+        if hop in promised or (name not in drawn and network.is_ours(tail)):
             drawn.add(name)
             title = f"{name}, from {tail}: {shown_rate(link.rate_bps)}; days of UTC"
             yield CalendarRow(name, hop, title, "\n".join(_row(name, hop, link.rate_bps, promised[hop], now)))

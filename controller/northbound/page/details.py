@@ -202,13 +202,17 @@ class Details:
         circuit, view = circuits[name], look.view
         ready = "a plan is ready for its death" if name in view.prepared else "there is no way round it"
         is_used = name not in view.desired.down
+        network = self._behind.network
+        is_whole = network.is_ours(circuit.a_end) and network.is_ours(circuit.z_end)
+        far = () if is_whole else (("Not planned", "what comes in by it: its far end is not ours"),)
         facts = (
             ("Line", view.lines[name].value),
             ("Rate", f"{shown_rate(circuit.rate_bps)} on the wire"),
             ("Ends", f"{circuit.a_end} and {circuit.z_end}"),
             ("If it dies", ready) if is_used else ("Meanwhile", "its flows are led round it, as far as there is room"),
+            *far,
         )
-        links = [hop for hop in view.desired.links if self._behind.network.link(*hop).circuit == name]
+        links = [hop for hop in view.desired.links if network.link(*hop).circuit == name and network.is_ours(hop.tail)]
         tables = [self._layers(look, links), self._flows(look, links), self._events_of(name)]
         return Detail("Circuit", name, view.lines[name].value, facts, tuple(tables), curl="/v1/circuits")
 

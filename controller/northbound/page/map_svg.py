@@ -38,7 +38,7 @@ class Spot:
 
 def places(network: Network) -> dict[str, Spot]:
     """Return where each site is drawn; two side by side, more where springs along the circuits pull them."""
-    sites = {switch.name: switch.site for switch in network.switches}
+    sites = network.edge_sites
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(network.sites)
     graph.add_edges_from((sites[c.a_end], sites[c.z_end]) for c in network.circuits)
@@ -85,7 +85,7 @@ def drawn(network: Network, where: Mapping[str, Spot], view: View, taken: Sample
 
 
 def _circuit(network: Network, where: Mapping[str, Spot], view: View, taken: Sample, circuit: Circuit) -> Iterator[str]:
-    sites = {switch.name: switch.site for switch in network.switches}
+    sites = network.edge_sites
     a, z = where[sites[circuit.a_end]], where[sites[circuit.z_end]]
     beside = [
         c.name
@@ -135,21 +135,31 @@ def _label(name: str, said: str, x: float, y: float) -> Iterator[str]:
 
 
 def _site(network: Network, place: Spot, view: View, connected: frozenset[int], site: str) -> Iterator[str]:
-    switch = next(s.dpid for s in network.switches if s.site == site)
+    switch = next((s for s in network.switches if s.site == site), None)
+    if switch is None:
+        about = f"{site}: not ours, what is sent from there is not planned"
+        yield f"<g id={quoteattr(f'map-site-{site}')} aria-label={quoteattr(about)}><title>{escape(about)}</title>"
+        yield from _sign(place, (site, "not ours"), "site far")
+        yield "</g>"
+        return
     hosts = Counter(view.hosts[h.name].connected for h in network.hosts if h.site == site and h.name in view.hosts)
-    missing, is_there = hosts[False], switch in connected
+    missing, is_there = hosts[False], switch.dpid in connected
     said = f"{hosts.total()} host{'' if hosts.total() == 1 else 's'}"
     badges = [] if is_there else ["✕ switch gone"]
     badges += [f"! {missing} agent{'' if missing == 1 else 's'} missing"] if missing else []
     named = len(network.sites) <= MOST_NAMED or bool(badges)
     about = ", ".join((site, said, *badges))
-    link = f"/switches/{quote(next(s.name for s in network.switches if s.site == site))}"
-    yield _linked(link, f"map-site-{site}", about)
+    yield _linked(f"/switches/{quote(switch.name)}", f"map-site-{site}", about)
     state = "site" if not badges else "site needs"
     if not named:
         yield f'<circle class="{state}" cx="{place.x:.1f}" cy="{place.y:.1f}" r="6"/></a>'
         return
-    lines = (site, said, *badges)
+    yield from _sign(place, (site, said, *badges), state)
+    yield "</a>"
+
+
+def _sign(place: Spot, lines: tuple[str, ...], state: str) -> Iterator[str]:
+    """Yield a box with the lines of a site in it: its name, what it is, and what it needs."""
     width, height = max(96.0, 7.2 * max(map(len, lines)) + 16), 8 + 16 * len(lines)
     left, top = place.x - width / 2, place.y - height / 2
     yield f'<rect class="{state}" x="{left:.1f}" y="{top:.1f}" width="{width:.0f}" height="{height}" rx="6"/>'
@@ -157,4 +167,3 @@ def _site(network: Network, place: Spot, view: View, connected: frozenset[int], 
         kind = ' class="name"' if number == 0 else ' class="badge"' if number > 1 else ""
         y = top + 17 + 16 * number
         yield f'<text x="{place.x:.1f}" y="{y:.1f}" text-anchor="middle"{kind}>{escape(line)}</text>'
-    yield "</a>"

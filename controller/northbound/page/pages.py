@@ -80,7 +80,7 @@ class Pages:
         """Return the one screen."""
         network = self._behind.network
         pieces = {name: piece.text for name, piece in self._screen.pieces().items()}
-        ends = [*network.sites, *(host.name for host in network.hosts)]
+        ends = [*dict.fromkeys((*network.sites, *(host.name for host in network.hosts)))]
         return self._page(request, "screen.html", pieces=pieces, ends=ends, classes=list(FlowClass), stale_s=STALE_S)
 
     async def live(self, request: Request) -> Response:

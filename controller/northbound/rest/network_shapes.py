@@ -44,6 +44,9 @@ class NodeOut(TypedDict):
     name: Annotated[str, Field(description="As in the agent's configuration.")]
     site: Annotated[str, Field(description="Where it stands.")]
     ip: Annotated[str, Field(description="Its first address on the data network.")]
+    ours: Annotated[
+        bool, Field(description="Whether it has an agent; of a site that is not ours, what it sends cannot be planned.")
+    ]
     addresses: Annotated[list[str], Field(description="All of them, with the prefixes of what is behind it.")]
 
 

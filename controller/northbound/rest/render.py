@@ -28,9 +28,10 @@ from topology.units import shown_time
 def plan(value: Plan, network: Network, seen: View | None = None) -> PlanOut:
     """Return a plan; ``seen`` is what is delivered now, if the plan is more than held ready."""
     circuit = {Hop(tail, head): link.circuit for tail, head, link in network.circuit_links}
+    links = {hop: link for hop, link in value.links.items() if network.is_ours(hop.tail)}
     return {
         "epoch": value.epoch,
-        "links": {str(hop): _link(link, circuit[hop]) for hop, link in value.links.items()},
+        "links": {str(hop): _link(link, circuit[hop]) for hop, link in links.items()},
         "allocations": [
             {
                 "name": e.flow.name,
@@ -207,7 +208,13 @@ def topology(network: Network) -> TopologyOut:
         "sites": list(network.sites),
         "circuits": [circuit.name for circuit in network.circuits],
         "hosts": [
-            {"name": h.name, "site": h.site, "ip": str(h.ip), "addresses": list(map(shown, h.prefixes))}
+            {
+                "name": h.name,
+                "site": h.site,
+                "ip": str(h.ip),
+                "addresses": list(map(shown, h.prefixes)),
+                "ours": h.has_agent,
+            }
             for h in network.hosts
         ],
         "switches": [{"name": s.name, "site": s.site, "dpid": f"{s.dpid:016x}"} for s in network.switches],
