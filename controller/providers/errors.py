@@ -55,14 +55,21 @@ class AnswerLost(ProviderUnavailable):
 
 @dataclass(eq=False)
 class ProviderDenied(ProviderError):
-    """The provider does not accept our credentials, or they do not allow what we asked."""
+    """The provider does not accept our credentials, or they do not allow what we asked.
+
+    Attributes:
+        request: what it was asked, method and path.
+        problem: what is wrong with them; never holds them.
+        cure: what to do.
+    """
 
     request: str
     problem: str
+    cure: str
 
     def __str__(self) -> str:
         """Return what happened, for people."""
-        return f"{self.request}: {self.problem}"
+        return f"{self.request}: {self.problem}: {self.cure}"
 
 
 @dataclass(eq=False)

@@ -1,47 +1,19 @@
 """One OSCARS over HTTP: an answer that means something, or an error of ours. Knows nothing of circuits."""
 
-import json
-from collections.abc import Generator
-from dataclasses import dataclass, field
+import time
 
-import httpx
-
-from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnavailable, SecretUnusable
-from controller.providers.oscars_wire import decoded
+from controller.providers.errors import AnswerLost, ProviderDenied, ProviderError, ProviderUnavailable
+from controller.providers.http_session import HttpSession, Reply
 from controller.providers.secrets import Secret
+from controller.providers.tokens import ended
 
-_SHOWN_CHARACTERS = 200  # of an answer that cannot be understood; Spring's own error page has about 120
+_PING = "/protected/ping"
+_GROUPS = "ask who runs the login for one whose claim groups has a group of OSCARS' users"
+RENEW = "put a new one where the configuration says; a token_file is read for each request"
 _MEANT = frozenset({200, 201, 204, 400, 404, 500})  # 500 is how OSCARS refuses, and it gives no reason then
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer with one of the statuses that OSCARS gives a meaning."""
-
-    request: str
-    status: int
-    text: str = field(repr=False)
-    shown: str
-
-    @property
-    def done(self) -> bool:
-        """Return whether it says that it is done."""
-        return self.status < 300
-
-    def fields(self) -> dict[str, object]:
-        """Return its JSON object.
-
-        Raises:
-            Unclear: it is none.
-        """
-        return decoded(self.text)
-
-    def unclear(self, why: str) -> ProviderUnavailable:
-        """Return the error that says that the answer cannot be understood, with what was received."""
-        return ProviderUnavailable(self.request, f"answer {self.status} is unclear ({why}): {self.shown}")
-
-
-class OscarsSession:
+class OscarsSession(HttpSession):
     """Requests to one server.
 
     Args:
@@ -51,12 +23,7 @@ class OscarsSession:
     """
 
     def __init__(self, url: str, token: Secret, timeout_s: float) -> None:
-        self._bearer = _Bearer(token)
-        self._client = httpx.Client(base_url=url, auth=self._bearer, timeout=timeout_s)
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._client.close()
+        super().__init__(url, token, timeout_s)
 
     def call(self, method: str, path: str, body: dict[str, object] | None = None) -> Reply:
         """Return the answer to one request.
@@ -66,52 +33,35 @@ class OscarsSession:
             ProviderUnavailable: no answer, or one that says nothing.
             AnswerLost: and it may have been heard.
         """
-        request = f"{method} {path}"
-        content = None if body is None else json.dumps(body)
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        try:
-            response = self._client.request(method, path, content=content, headers=headers)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {error}")) from None
-        except httpx.HTTPError as error:
-            # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.
-            raise AnswerLost(request, self._shown(f"{type(error).__name__}: {error}")) from None
-        except SecretUnusable as error:
-            raise ProviderDenied(request, str(error)) from None
-        reply = Reply(request, response.status_code, response.text, self._shown(response.text))
-        if reply.status in {401, 403}:
-            why = "the token is not accepted" if reply.status == 401 else "the token does not allow this"
-            raise ProviderDenied(request, f"{reply.status}, {why}")
+        reply = self.sent(method, path, body)
+        self._check_token(path, reply)
         if reply.status == 503:
-            raise ProviderUnavailable(request, "503, OSCARS is starting or stopping")
+            raise ProviderUnavailable(reply.request, "503, OSCARS is starting or stopping")
         if reply.status not in _MEANT:
             unclear = reply.unclear("unknown status")
-            raise AnswerLost(request, unclear.problem) if reply.status > 500 else unclear
+            raise AnswerLost(reply.request, unclear.problem) if reply.status > 500 else unclear
         return reply
 
-    def _shown(self, text: str) -> str:
-        """Return the beginning of what was received, on one line and without our token, should it be in there."""
-        return " ".join(text.replace(self._bearer.sent.reveal(), "...").split())[:_SHOWN_CHARACTERS]
+    def _check_token(self, path: str, reply: Reply) -> None:
+        """See whether an answer is about our token.
 
-
-class _Bearer(httpx.Auth):
-    """Puts the token on a request when that is sent, so that it stands in no variable and no repr before.
-
-    Attributes:
-        sent: the last token sent; its file may have another one by now.
-    """
-
-    def __init__(self, token: Secret) -> None:
-        self._token = token
-        self.sent = token
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Set RFC 6750's header.
+        To one without groups OSCARS answers 500, as it refuses; but then to a question that nobody is refused, too.
 
         Raises:
-            SecretUnusable: there is no token any more.
+            ProviderDenied: it is.
         """
-        value = self._token.reveal()
-        self.sent = Secret(lambda: value)
-        request.headers["Authorization"] = f"Bearer {value}"
-        yield request
+        if reply.status == 401:
+            why = ended(self.sent_token, time.time())
+            raise ProviderDenied(reply.request, f"401, the token is not accepted{why and ', '}{why}", RENEW)
+        if reply.status == 403:
+            raise ProviderDenied(reply.request, "403, the token does not allow this", _GROUPS)
+        if reply.status == 500 and path.startswith("/protected/") and self._ping() == 500:
+            why = "500, as to whatever is asked with this token: OSCARS finds no groups in it"
+            raise ProviderDenied(reply.request, why, _GROUPS)
+
+    def _ping(self) -> int | None:
+        """Return the status of a question that needs a good token and nothing else; None if nobody answers."""
+        try:
+            return self.sent("GET", _PING).status
+        except ProviderError:
+            return None

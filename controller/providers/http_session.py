@@ -1,0 +1,106 @@
+"""One provider's server over HTTP: an answer, or an error that says whether the request may have been heard."""
+
+import json
+import ssl
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import httpx
+
+from controller.providers.errors import AnswerLost, ProviderDenied, ProviderUnavailable, SecretUnusable
+from controller.providers.secrets import Secret
+
+_SHOWN_CHARACTERS = 200  # of an answer that cannot be understood
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer."""
+
+    request: str
+    status: int
+    text: str = field(repr=False)
+    shown: str
+
+    @property
+    def done(self) -> bool:
+        """Return whether it says that it is done."""
+        return self.status < 300
+
+    def unclear(self, why: str) -> ProviderUnavailable:
+        """Return the error that says that the answer cannot be understood, with what was received."""
+        return ProviderUnavailable(self.request, f"answer {self.status} is unclear ({why}): {self.shown}")
+
+
+class HttpSession:
+    """Requests to one server.
+
+    Args:
+        url: of the server.
+        token: access token; None where another thing says who we are.
+        timeout_s: for each of connecting, sending and waiting.
+        tls: how its certificate is verified, and which is ours; None for the system's authorities and none.
+    """
+
+    def __init__(self, url: str, token: Secret | None, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
+        self._bearer = None if token is None else _Bearer(token)
+        self._client = httpx.Client(base_url=url, auth=self._bearer, timeout=timeout_s, verify=tls or True)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    @property
+    def sent_token(self) -> str:
+        """The last token sent; its file may have another one by now."""
+        return "" if self._bearer is None else self._bearer.sent.reveal()
+
+    def sent(self, method: str, path: str, body: dict[str, object] | None = None) -> Reply:
+        """Return the answer to one request, whatever its status.
+
+        Raises:
+            ProviderDenied: there is no token to send.
+            ProviderUnavailable: nobody has heard it.
+            AnswerLost: no answer, and it may have been heard.
+        """
+        request = f"{method} {path}"
+        content = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self._client.request(method, path, content=content, headers=headers)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise ProviderUnavailable(request, self._shown(f"{type(error).__name__}: {error}")) from None
+        except httpx.HTTPError as error:
+            # Not "from error": its frames hold the request with its headers, and some logs show what frames hold.
+            raise AnswerLost(request, self._shown(f"{type(error).__name__}: {error}")) from None
+        except SecretUnusable as error:
+            raise ProviderDenied(request, str(error), "put the secret where the configuration says") from None
+        return Reply(request, response.status_code, response.text, self._shown(response.text))
+
+    def _shown(self, text: str) -> str:
+        """Return the beginning of what was received, on one line and without our token, should it be in there."""
+        token = self.sent_token
+        return " ".join((text.replace(token, "...") if token else text).split())[:_SHOWN_CHARACTERS]
+
+
+class _Bearer(httpx.Auth):
+    """Puts the token on a request when that is sent, so that it stands in no variable and no repr before.
+
+    Attributes:
+        sent: the last token sent.
+    """
+
+    def __init__(self, token: Secret) -> None:
+        self._token = token
+        self.sent = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Set RFC 6750's header.
+
+        Raises:
+            SecretUnusable: there is no token any more.
+        """
+        value = self._token.reveal()
+        self.sent = Secret(lambda: value)
+        request.headers["Authorization"] = f"Bearer {value}"
+        yield request

@@ -1,0 +1,146 @@
+"""Access tokens: what one says of itself, and a login that has a new one before the old one ends.
+
+A token is read, never verified: that is for who accepts it. What is read of it makes an error say what is wrong.
+"""
+
+import base64
+import binascii
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+
+from controller.providers.errors import SecretUnusable
+from controller.providers.secrets import Secret
+from topology.units import shown_time
+
+_EARLY_S = 60  # a token that ends this soon may have ended when it arrives
+_TIMEOUT_S = 10.0
+_SHOWN_CHARACTERS = 100
+
+
+def claims(token: str) -> dict[str, object]:
+    """Return what a JWT (RFC 7519) says of itself, unverified; nothing if it is none.
+
+    >>> claims("e30.eyJleHAiOiAxN30.x"), claims("an-opaque-token")
+    ({'exp': 17}, {})
+    """
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def ends_s(token: str) -> float | None:
+    """Return when a token ends, Unix seconds; None if it does not say."""
+    end = claims(token).get("exp")
+    return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else None
+
+
+def ended(token: str, now_s: float) -> str:
+    """Return that a token has ended, and when, for people; empty if it has not, or does not say."""
+    end_s = ends_s(token)
+    return "" if end_s is None or now_s < end_s else f"it has ended at {shown_time(int(end_s * 1e6))}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoginSettings:
+    """Where tokens are had (RFC 6749).
+
+    Attributes:
+        url: the token endpoint.
+        client: the client's id.
+        user: whose password ``secret`` is; empty if it is the client's own secret.
+        secret: sent to ``url`` alone.
+
+    Raises:
+        ValueError: there is no such place.
+    """
+
+    url: str
+    client: str
+    user: str
+    secret: Secret
+
+    def __post_init__(self) -> None:
+        """Refuse what could not work."""
+        url = urlsplit(self.url)
+        if url.scheme not in {"http", "https"} or not url.hostname or url.username is not None:
+            raise ValueError('need the URL of a token endpoint, try "https://login.example/realms/x/protocol/token"')
+
+    def form(self) -> dict[str, str]:
+        """Return what is sent: the grant of a user's password, or of the client's credentials."""
+        if self.user:
+            return {
+                "grant_type": "password",
+                "client_id": self.client,
+                "username": self.user,
+                "password": self.secret.reveal(),
+            }
+        return {
+            "grant_type": "client_credentials",
+            "client_id": self.client,
+            "client_secret": self.secret.reveal(),
+        }
+
+
+class Login:
+    """Has a token that is good for a minute at least, as long as somebody gives one.
+
+    Args:
+        settings: where, and as whom.
+        now_s: Unix time, seconds.
+    """
+
+    def __init__(self, settings: LoginSettings, now_s: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._token = ""
+        self._end_s = 0.0
+
+    def token(self) -> str:
+        """Return an access token; a new one a minute before the one before ends.
+
+        Raises:
+            SecretUnusable: none is to be had, and the one before has ended.
+        """
+        with self._lock:
+            if self._now_s() >= self._end_s - _EARLY_S:
+                try:
+                    self._renew()
+                except SecretUnusable:
+                    if self._now_s() >= self._end_s:
+                        raise
+            return self._token
+
+    def _renew(self) -> None:
+        source = f"login at {self._settings.url}"
+        asked_s = self._now_s()
+        try:
+            answer = httpx.post(self._settings.url, data=self._settings.form(), timeout=_TIMEOUT_S)
+        except httpx.HTTPError as error:  # not "from error": its request has the secret
+            raise SecretUnusable(source, f"does not answer ({type(error).__name__})") from None
+        found = _object(answer.text)
+        token, lasts_s = found.get("access_token"), found.get("expires_in")
+        if answer.status_code != 200 or not isinstance(token, str) or not token:
+            why = str(found.get("error_description") or found.get("error") or "no access_token")[:_SHOWN_CHARACTERS]
+            raise SecretUnusable(source, f"gives no token: {answer.status_code}, {why}")
+        known_s = asked_s + lasts_s if isinstance(lasts_s, int | float) else ends_s(token)
+        self._token, self._end_s = token, asked_s + _EARLY_S if known_s is None else known_s
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
