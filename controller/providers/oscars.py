@@ -9,44 +9,49 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from urllib.parse import quote
 
 import structlog
 
 from controller.plan.purchases import Period, PurchaseState, Terms
+from controller.providers.answers import Unclear, decoded
 from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused, ProviderUnavailable
+from controller.providers.http_session import Reply
+from controller.providers.oscars_change import MINIMUM_US, OscarsChanges
 from controller.providers.oscars_compare import BEGIN_NOTICE_US, END_NOTICE_US, compare
-from controller.providers.oscars_session import OscarsSession, Reply
-from controller.providers.oscars_wire import (
-    SECOND_US,
-    OscarsConnection,
-    OscarsPeriod,
-    OscarsSettings,
-    Unclear,
-    found,
-    l2vpn,
-    oscars_period,
-    path_found,
-    path_request,
-    verdict,
-)
+from controller.providers.oscars_session import OscarsSession
+from controller.providers.oscars_values import SECOND_US, OscarsPeriod, OscarsSettings, oscars_period
+from controller.providers.oscars_ways import OscarsWays
+from controller.providers.oscars_wire import OscarsConnection, found, l2vpn, verdict
 from controller.providers.provider import CircuitStatus
 
 log = structlog.get_logger()
 
-MINIMUM_US = 15 * 60 * SECOND_US  # resv.minimum-duration
 GAP_US = SECOND_US  # OSCARS compares closed intervals of whole seconds: what touches is refused
 
 _NAME = re.compile("[a-zA-Z][a-zA-Z0-9_-]{3,11}")
-_Step = tuple[str, dict[str, object]]  # path and body of a modify call
 _LETTERS = "CDFGHJKMNPRTWXYZ"
 _SYMBOLS = "234679" + _LETTERS  # without those that are mistaken for each other
 
 
-def new_name(random: Random) -> str:
-    """Return a name as OSCARS makes them: a letter, and three of ``234679CDFGHJKMNPRTWXYZ``."""
-    return random.choice(_LETTERS) + "".join(random.choices(_SYMBOLS, k=3))
+def oscars_terms(settings: OscarsSettings) -> Terms:
+    """Return what OSCARS sells.
+
+    The minimum is longer than its own by the notice: a begin that is moved must not make the period too short.
+    """
+    return Terms(
+        lead_us=BEGIN_NOTICE_US + settings.deploy_us,
+        tail_us=0,
+        min_duration_us=MINIMUM_US + BEGIN_NOTICE_US,
+        gap_us=GAP_US,
+        granularity_bps=10**6,
+        tick_us=SECOND_US,
+        begin_notice_us=BEGIN_NOTICE_US,
+        end_notice_us=END_NOTICE_US,
+        settle_us=settings.settle_us,
+    )
 
 
 class OscarsProvider:
@@ -69,6 +74,9 @@ class OscarsProvider:
         self._own: set[str] = set()
         self._unanswered_us: dict[str, int] = {}
         self._session = OscarsSession(settings.url, settings.token, settings.timeout_s)
+        self._ways = OscarsWays(self._session, settings)
+        self._changes = OscarsChanges(self._session, settings, self._ours, now_us)
+        self._lacks: dict[str, tuple[Period, str]] = {}  # by name, for which period nothing more need be asked
 
     def close(self) -> None:
         """Close the connections to the server; nothing is given back."""
@@ -76,28 +84,19 @@ class OscarsProvider:
 
     @property
     def terms(self) -> Terms | None:
-        """Return what OSCARS sells.
-
-        The minimum is longer than its own by the notice: a begin that is moved must not make the period too short.
-        """
-        return Terms(
-            lead_us=BEGIN_NOTICE_US + self._settings.deploy_us,
-            tail_us=0,
-            min_duration_us=MINIMUM_US + BEGIN_NOTICE_US,
-            gap_us=GAP_US,
-            granularity_bps=10**6,
-            tick_us=SECOND_US,
-            begin_notice_us=BEGIN_NOTICE_US,
-            end_notice_us=END_NOTICE_US,
-            settle_us=self._settings.settle_us,
-        )
+        """Return what OSCARS sells."""
+        return oscars_terms(self._settings)
 
     @property
     def schedule(self) -> tuple[Period, ...]:
         """Return nothing: what OSCARS sells, it carries."""
         return ()
 
-    def reserve(self, name: str, period: Period) -> None:
+    def new_name(self, random: Random) -> str:
+        """Return a name as OSCARS makes them: a letter, and three of ``234679CDFGHJKMNPRTWXYZ``."""
+        return random.choice(_LETTERS) + "".join(random.choices(_SYMBOLS, k=3))
+
+    def reserve(self, name: str, period: Period, apart: frozenset[str] = frozenset()) -> bool:
         """Buy ``period`` under ``name``; once only, however often it is called.
 
         What is there already is looked for first: OSCARS' ``new`` would replace it, even if it is somebody else's. It
@@ -116,11 +115,15 @@ class OscarsProvider:
             if name in self._unanswered_us:
                 raise AnswerLost("POST /protected/l2vpn/new", "not answered, and not there; it is not asked again")
             self._own.add(name)
-            self._put("POST", "/protected/l2vpn/new", name, asked, self._way(name, asked))
+            self._put("POST", "/protected/l2vpn/new", name, asked, self._ways.found(name, asked, apart))
         elif there.state is PurchaseState.ENDED:
             raise ProviderRefused(name, "a circuit of this name is over, and a name is used once")
         else:
             compare(name, asked, there, begun=False)
+        return True
+
+    def tend(self, name: str, period: Period) -> None:
+        """Do nothing: OSCARS builds, and takes down, by the time."""
 
     def change(self, name: str, period: Period) -> Period:
         """Make of the purchase what ``period`` says, and return what it then is at OSCARS.
@@ -143,7 +146,7 @@ class OscarsProvider:
         if there.begun:
             if there.state is PurchaseState.DEPLOYING:  # what is wished now would not reach the routers
                 raise ProviderUnavailable(what, "the routers are being told of the change before")
-            return self._modify(name, asked, there.period, there.path)
+            return self._changes.change(name, asked, there.period, there.path)
         if there.period.start_us <= self._now_us():
             raise ProviderUnavailable(what, "the routers are being told of it for the first time")
         asked_us = self._unanswered_us.get(name, None if name in self._own else self._since_us)
@@ -151,10 +154,12 @@ class OscarsProvider:
             raise ProviderUnavailable(what, "what was asked before may still be carried out")
         self._unanswered_us.pop(name, None)
         # Its own share counts as taken where paths are sought, so it keeps its path; validation sees its own.
-        return self._put("PUT", "/protected/l2vpn/replace", name, asked, there.path or self._way(name, asked))
+        return self._put(
+            "PUT", "/protected/l2vpn/replace", name, asked, there.path or self._ways.found(name, asked, frozenset())
+        )
 
-    def release(self, name: str) -> None:
-        """Give the circuit back; that it is gone already, or somebody else's, is fine.
+    def release(self, name: str) -> bool:
+        """Return that the circuit is given back; that it is gone already, or somebody else's, is fine.
 
         OSCARS deletes what has not begun, and archives and dismantles what has: for us it is gone either way.
 
@@ -164,13 +169,15 @@ class OscarsProvider:
             NotInForce: confirmed, and yet still there.
         """
         if not self._stands(there := self._look(name)):
-            return
+            return True
         reply = self._session.call("DELETE", f"/protected/l2vpn/release/{quote(name, safe='')}")
         if not reply.done and reply.status != 404:
             raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
         if self._stands(there := self._look(name)):
             raise NotInForce(name, None, there.period if there else None, "it is still there")
+        self._lacks.pop(name, None)
         log.info("provider.released", purchase=name)
+        return True
 
     def status(self, name: str) -> CircuitStatus:
         """Return what OSCARS has under ``name``.
@@ -186,10 +193,33 @@ class OscarsProvider:
             return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has no circuit of this name")
         if there.ports != self._settings.ports:
             return CircuitStatus(PurchaseState.FAILED, None, "OSCARS has a circuit of this name between other ports")
-        stands = there.state not in {PurchaseState.ASKED, PurchaseState.ENDED}
-        if stands and not there.path and self._settings.a_end.device != self._settings.z_end.device:
-            return CircuitStatus(PurchaseState.FAILED, there.period, "nothing is reserved between its routers")
-        return self._by_the_time(CircuitStatus(there.state, there.period, there.reason))
+        shown = self._by_the_time(CircuitStatus(there.state, there.period, there.reason))
+        if shown.state in {PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP}:
+            ends = {self._settings.a_end.device, self._settings.z_end.device}
+            route = tuple(urn for urn in there.path if urn not in ends)
+            return replace(shown, lacks=self._lacking(name, there), route=route)
+        return shown
+
+    def free_bps(self, start_us: int, end_us: int) -> int | None:
+        """Return what OSCARS believes to be free between both ends, bit/s: it counts no holds, and equal rates once.
+
+        Raises:
+            ProviderUnavailable: it does not say.
+            ProviderDenied: our credentials are not accepted.
+        """
+        return self._ways.free_bps(start_us, end_us)
+
+    def _lacking(self, name: str, there: OscarsConnection) -> str:
+        """Return what of the rate is not kept between its routers; asked for once for what is sold, not at each look.
+
+        Raises:
+            ProviderUnavailable: OSCARS does not say.
+            ProviderDenied: our credentials are not accepted.
+        """
+        known = self._lacks.get(name)
+        if there.period is not None and (known is None or known[0] != there.period):
+            known = self._lacks[name] = there.period, self._ways.lacking(there)
+        return known[1] if known is not None else ""
 
     def _by_the_time(self, shown: CircuitStatus) -> CircuitStatus:
         """Return what is so: OSCARS shows a circuit as it was until the routers have answered."""
@@ -217,7 +247,7 @@ class OscarsProvider:
         if reply.status == 404:
             return None
         try:
-            return found(reply.fields())
+            return found(decoded(reply.text))
         except Unclear as why:
             raise reply.unclear(str(why)) from None
 
@@ -256,31 +286,6 @@ class OscarsProvider:
         if not reply.done:
             raise ProviderUnavailable(reply.request, f"{reply.status} without a reason")
 
-    def _way(self, name: str, asked: OscarsPeriod) -> tuple[str, ...]:
-        """Return a way between both ends that has the rate free; nothing within one device.
-
-        Raises:
-            ProviderRefused: there is none.
-            ProviderUnavailable: OSCARS does not say.
-            ProviderDenied: our credentials are not accepted.
-        """
-        ends = self._settings.a_end.device, self._settings.z_end.device
-        if ends[0] == ends[1]:
-            return ()
-        try:
-            reply = self._session.call("POST", "/api/pce/paths", path_request(asked, self._settings))
-        except AnswerLost as lost:  # nothing is lost by a question
-            raise ProviderUnavailable(lost.request, lost.problem) from None
-        try:
-            way = path_found(reply.fields())
-        except Unclear as why:
-            raise reply.unclear(str(why)) from None
-        if not reply.done:
-            raise ProviderUnavailable(reply.request, f"{reply.status}; does OSCARS know {ends[0]} and {ends[1]}?")
-        if not way:
-            raise ProviderRefused(name, f"no path from {ends[0]} to {ends[1]} has {asked.rate_mbps} Mbit/s free")
-        return way
-
     def _put(self, method: str, path: str, name: str, asked: OscarsPeriod, way: tuple[str, ...]) -> Period:
         """Create or replace a circuit, and return what it then is.
 
@@ -312,73 +317,12 @@ class OscarsProvider:
         with suppress(ProviderError):  # it lapses by itself, after 15 minutes
             self._clear(name)
         try:
-            valid, reason = verdict(reply.fields(), "valid", "message")
+            valid, reason = verdict(decoded(reply.text), "valid", "message")
         except Unclear as why:
             return reply.unclear(str(why))
         if valid:
             return ProviderUnavailable(refused.request, f"{refused.status}, and validation finds nothing wrong")
         return ProviderRefused(name, reason or "OSCARS gives no reason")
-
-    def _modify(self, name: str, asked: OscarsPeriod, now: Period, way: tuple[str, ...]) -> Period:
-        """Change end and rate of a circuit that has begun, and return what it then is; only what differs is sent.
-
-        What takes less goes first: an end further away may only be free at the smaller rate, and the other way round.
-        OSCARS moves an end before it looks whether that is free, so what takes more is validated before, and after it,
-        for somebody may have been quicker; then it is undone.
-        """
-        wanted = asked.period()
-        more = wanted.rate_bps > now.rate_bps or wanted.end_us > now.end_us
-        if more and (why := self._conflict(name, asked, now, way)):
-            raise ProviderRefused(name, why)
-        period = self._send_changes(name, asked, now)
-        if more and (why := self._conflict(name, asked, now, way)):
-            self._send_changes(name, oscars_period(now), period)
-            raise ProviderRefused(name, f"somebody was quicker, so it is undone: {why}")
-        return period
-
-    def _conflict(self, name: str, asked: OscarsPeriod, now: Period, way: tuple[str, ...]) -> str:
-        """Return why a circuit cannot become what is asked; empty if it can. It validates nothing under 15 minutes."""
-        least_s = (self._now_us() + MINIMUM_US + BEGIN_NOTICE_US) // SECOND_US + 1
-        whole = OscarsPeriod(now.start_us // SECOND_US, max(asked.end_s, least_s), asked.rate_mbps)
-        reply = self._session.call("PUT", "/api/l2vpn/validate", l2vpn(name, whole, self._settings, way))
-        try:
-            valid, reason = verdict(reply.fields(), "valid", "message")
-        except Unclear as why:
-            raise reply.unclear(str(why)) from None
-        return "" if valid else reason or "OSCARS gives no reason"
-
-    def _send_changes(self, name: str, asked: OscarsPeriod, now: Period) -> Period:
-        """Send what differs, and return what the circuit then is."""
-        rate: _Step = ("/protected/modify/bandwidth", {"bandwidth": asked.rate_mbps})
-        end: _Step = ("/protected/modify/schedule", {"type": "END", "timestamp": asked.end_s})
-        wanted = asked.period()
-        todo = [rate] if wanted.rate_bps != now.rate_bps else []
-        if wanted.end_us != now.end_us:
-            todo = [*todo, end] if wanted.rate_bps < now.rate_bps else [end, *todo]
-        for path, fields in todo:
-            self._tell(name, path, {"connectionId": name, **fields})
-        period = compare(name, asked, self._ours(name), begun=True)
-        log.info("provider.changed", purchase=name, rate_bps=period.rate_bps, end_us=period.end_us)
-        return period
-
-    def _tell(self, name: str, path: str, body: dict[str, object]) -> None:
-        """Ask for one modification.
-
-        Raises:
-            ProviderRefused: OSCARS says no, and why.
-            ProviderUnavailable: it cannot do it now.
-            ProviderDenied: our credentials are not accepted.
-        """
-        reply = self._session.call("POST", path, body)
-        if not reply.done:
-            why = f"{reply.status} without a reason; OSCARS cannot move the end of what was never in the routers"
-            raise ProviderUnavailable(reply.request, why)
-        try:
-            success, reason = verdict(reply.fields(), "success", "explanation")
-        except Unclear as unclear:
-            raise reply.unclear(str(unclear)) from None
-        if not success:
-            raise ProviderRefused(name, reason or "OSCARS gives no reason")
 
 
 def _edge(name: str, period: Period) -> OscarsPeriod:

@@ -2,7 +2,8 @@
 
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.errors import NotInForce
-from controller.providers.oscars_wire import SECOND_US, OscarsConnection, OscarsPeriod
+from controller.providers.oscars_values import SECOND_US, OscarsPeriod
+from controller.providers.oscars_wire import OscarsConnection
 
 BEGIN_NOTICE_US = 30 * SECOND_US  # a begin nearer than this becomes now + 30 s
 END_NOTICE_US = 60 * SECOND_US  # an end nearer than this becomes now + 60 s
