@@ -3,104 +3,16 @@
 Source: the L2VPN API v2 and the modify calls of esnet/oscars 1.2.37. Its units are Mbit/s and seconds of Unix time.
 """
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from urllib.parse import urlsplit
 
 from controller.plan.purchases import Period, PurchaseState
-from controller.providers.secrets import Secret
+from controller.providers.answers import Unclear, object_of, text_of, whole_of
+from controller.providers.oscars_refusals import condensed
+from controller.providers.oscars_values import MBPS, SECOND_US, OscarsPeriod, OscarsSettings
 
-MBPS = 10**6
-SECOND_US = 10**6
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LAST_US = 2_145_916_800 * SECOND_US  # 2038-01-01T00:00:00Z: OSCARS keeps times in 32 bits and shows none beyond this
-
-
-@dataclass(frozen=True, slots=True)
-class OscarsPort:
-    """Where the circuit leaves OSCARS' network.
-
-    Attributes:
-        device: URN of the device.
-        port: URN of the port, ``device:port``.
-        vlan_vid: 1 to 4094; 0 for untagged.
-
-    Raises:
-        ValueError: the port is none of the device's, or there is no such VLAN.
-    """
-
-    device: str
-    port: str
-    vlan_vid: int
-
-    def __post_init__(self) -> None:
-        """Refuse what OSCARS would not find."""
-        if not self.device or not self.port.startswith(f"{self.device}:"):
-            raise ValueError(f'"{self.port}" is no port of "{self.device}", try "{self.device}:1/1/c9/1"')
-        if not 0 <= self.vlan_vid <= 4094:
-            raise ValueError(f"VLAN {self.vlan_vid} is outside 0..4094 (0 for untagged)")
-
-
-@dataclass(frozen=True, slots=True)
-class OscarsSettings:
-    """One circuit at one OSCARS.
-
-    Attributes:
-        url: of the server, without a path, as ``https://oscars.example:8201``.
-        a_end: one end.
-        z_end: the other.
-        mtu_bytes: 1500 to 9000.
-        token: access token, sent as bearer (RFC 6750).
-        deploy_us: how long it takes from a begin until the routers carry it, microseconds. Its own loops take 3 s
-            each, and each of up to 5 tries on the routers 30 s.
-        settle_us: how long a request without an answer may still be carried out, microseconds. OSCARS holds one lock
-            while it tells routers of any circuit: 5 tries with 30 s between them, and more if there are more circuits.
-        timeout_s: how long to wait for one answer. A commit computes paths and locks all reservations.
-
-    Raises:
-        ValueError: a value that OSCARS could not accept.
-    """
-
-    url: str
-    a_end: OscarsPort
-    z_end: OscarsPort
-    mtu_bytes: int
-    token: Secret
-    deploy_us: int = 120 * SECOND_US
-    settle_us: int = 300 * SECOND_US
-    timeout_s: float = 30.0
-
-    def __post_init__(self) -> None:
-        """Refuse what could not work."""
-        url = urlsplit(self.url)
-        if url.scheme not in {"http", "https"} or not url.hostname or url.username is not None:
-            raise ValueError('need the URL of an OSCARS server without user and password, try "https://oscars:8201"')
-        if self.a_end == self.z_end:
-            raise ValueError(f"both ends of the circuit are VLAN {self.a_end.vlan_vid} of {self.a_end.port}")
-        if not 1500 <= self.mtu_bytes <= 9000:
-            raise ValueError(f"OSCARS carries an MTU of 1500 to 9000 bytes, got {self.mtu_bytes}")
-        if self.deploy_us < 0 or self.timeout_s <= 0:
-            raise ValueError(f"need a time to wait, got {self.deploy_us} us and {self.timeout_s:g} s")
-
-    @property
-    def ports(self) -> frozenset[tuple[str, int]]:
-        """Return port and VLAN of both ends: what tells our circuits from others' of the same name."""
-        return frozenset((end.port, end.vlan_vid) for end in (self.a_end, self.z_end))
-
-
-@dataclass(frozen=True, slots=True)
-class OscarsPeriod:
-    """A period in OSCARS' units."""
-
-    begin_s: int
-    end_s: int
-    rate_mbps: int
-
-    def period(self) -> Period:
-        """Return it in ours."""
-        return Period(self.begin_s * SECOND_US, self.end_s * SECOND_US, self.rate_mbps * MBPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +38,6 @@ class OscarsConnection:
     drops_excess: bool
     ports: frozenset[tuple[str, int]]
     path: tuple[str, ...]
-
-
-class Unclear(Exception):
-    """An answer that cannot be understood; the text says what was missing."""
-
-
-def oscars_period(period: Period) -> OscarsPeriod:
-    """Return a period in OSCARS' units: its rate exactly, its times outwards to whole seconds.
-
-    Raises:
-        ValueError: the rate is no whole number of Mbit/s, or OSCARS could not say the end.
-    """
-    rate_mbps, rest_bps = divmod(period.rate_bps, MBPS)
-    if rest_bps or not rate_mbps:
-        raise ValueError(f"{period.rate_bps:,} bit/s is not a positive whole number of Mbit/s")
-    if period.end_us > LAST_US:
-        raise ValueError("OSCARS has no times after 2038-01-01T00:00:00Z")
-    return OscarsPeriod(period.start_us // SECOND_US, -(-period.end_us // SECOND_US), rate_mbps)
 
 
 def l2vpn(name: str, wanted: OscarsPeriod, settings: OscarsSettings, path: tuple[str, ...]) -> dict[str, object]:
@@ -192,12 +86,40 @@ def _waypoint(urn: str) -> dict[str, object]:
     return {"urn": urn, "type": "PORT" if ":" in urn else "DEVICE"}
 
 
-def path_request(wanted: OscarsPeriod, settings: OscarsSettings) -> dict[str, object]:
+def path_request(wanted: OscarsPeriod, settings: OscarsSettings, exclude: frozenset[str]) -> dict[str, object]:
     """Return the question which way between both ends has a rate free; one without ``include`` is refused."""
-    ends = [settings.a_end.device, settings.z_end.device]
+    a_device, z_device = settings.a_end.device, settings.z_end.device
     rates = {"azBw": wanted.rate_mbps, "zaBw": wanted.rate_mbps}
     interval = {"beginning": wanted.begin_s, "ending": wanted.end_s}
-    return {"interval": interval, "a": ends[0], "z": ends[1], **rates, "include": ends, "exclude": []}
+    over = {"include": [a_device, *settings.include, z_device], "exclude": sorted(exclude)}
+    return {"interval": interval, "a": a_device, "z": z_device, **rates, **over}
+
+
+def widest_mbps(answer: dict[str, object]) -> int:
+    """Return what the widest way has free, the smaller of both directions; 0 if there is none.
+
+    Raises:
+        Unclear: it is no way.
+    """
+    if answer.get("widestSum") is None:
+        return 0
+    widest = object_of(answer["widestSum"], "widestSum")
+    return min(whole_of(widest, "azAvailable"), whole_of(widest, "zaAvailable"))
+
+
+def port_rates(answer: dict[str, object]) -> dict[str, tuple[int, int]]:
+    """Return by port what it has, in and out, Mbit/s.
+
+    Raises:
+        Unclear: a port says something else.
+    """
+    ports = ((urn, object_of(port, urn)) for urn, port in answer.items())
+    return {urn: (_signed(port, "ingressBandwidth"), _signed(port, "egressBandwidth")) for urn, port in ports}
+
+
+def free_mbps(rates: dict[str, tuple[int, int]], ports: tuple[str, ...]) -> int:
+    """Return what all of some ports have, Mbit/s; 0 if one of them is not there."""
+    return min(min(rates.get(port, (0, 0))) for port in ports)
 
 
 def path_found(answer: dict[str, object]) -> tuple[str, ...]:
@@ -208,21 +130,21 @@ def path_found(answer: dict[str, object]) -> tuple[str, ...]:
     """
     if answer.get("fits") is None:
         return ()
-    return _urns(_object(answer["fits"], "fits").get("azEro"))
+    return _urns(object_of(answer["fits"], "fits").get("azEro"))
 
 
 def _urns(steps: object) -> tuple[str, ...]:
     if not isinstance(steps, list):
         raise Unclear("a path is no list")
-    return tuple(_text(_object(step, "a step of a path"), "urn") for step in steps)
+    return tuple(text_of(object_of(step, "a step of a path"), "urn") for step in steps)
 
 
 def _path(bundles: object) -> tuple[str, ...]:
     """Return the path of the first pipe; empty if there is none."""
     if not isinstance(bundles, list):
         raise Unclear("no bundles")
-    lsps = [lsp for bundle in bundles[:1] for lsp in _listed(_object(bundle, "a bundle").get("lsps"))]
-    primary = [_object(lsp, "an LSP") for lsp in lsps]
+    lsps = [lsp for bundle in bundles[:1] for lsp in _listed(object_of(bundle, "a bundle").get("lsps"))]
+    primary = [object_of(lsp, "an LSP") for lsp in lsps]
     return next((_urns(lsp.get("path")) for lsp in primary if lsp.get("role") == "PRIMARY"), ())
 
 
@@ -232,34 +154,21 @@ def _listed(value: object) -> list[object]:
     return value
 
 
-def decoded(text: str) -> dict[str, object]:
-    """Return a JSON object; its decimal fractions exactly.
-
-    Raises:
-        Unclear: it is none.
-    """
-    try:
-        value: object = json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError):
-        raise Unclear("not JSON") from None
-    return _object(value, "the answer")
-
-
 def found(answer: dict[str, object]) -> OscarsConnection:
     """Return what an ``L2VPN`` says; fields that nobody asked for are ignored.
 
     Raises:
         Unclear: a field is missing, or is not what it should be.
     """
-    status = _object(answer.get("status"), "status")
-    phase, state = _text(status, "phase"), _text(status, "state")
-    deployment, intent = _text(status, "deploymentState"), _text(status, "deploymentIntent")
+    status = object_of(answer.get("status"), "status")
+    phase, state = text_of(status, "phase"), text_of(status, "state")
+    deployment, intent = text_of(status, "deploymentState"), text_of(status, "deploymentIntent")
     standing, reason = _standing(phase, state, deployment, intent)
-    qos = _object(answer.get("qos"), "qos")
+    qos = object_of(answer.get("qos"), "qos")
     return OscarsConnection(
         state=standing,
         reason=reason,
-        period=_period(_object(answer.get("schedule"), "schedule"), _whole(qos, "bandwidth") * MBPS),
+        period=_period(object_of(answer.get("schedule"), "schedule"), whole_of(qos, "bandwidth") * MBPS),
         held=phase == "HELD",
         begun=state == "ACTIVE" or deployment != "UNDEPLOYED" or intent != "SHOULD_BE_UNDEPLOYED",
         drops_excess=qos.get("excessAction") == "DROP",
@@ -277,7 +186,7 @@ def verdict(answer: dict[str, object], said: str, why: str) -> tuple[bool, str]:
     yes, reason = answer.get(said), answer.get(why)
     if not isinstance(yes, bool):
         raise Unclear(f"no {said}")
-    return yes, " ".join(reason.split()) if isinstance(reason, str) else ""
+    return yes, condensed(reason) if isinstance(reason, str) else ""
 
 
 def time_us(value: object) -> int:
@@ -341,40 +250,17 @@ def _ports(endpoints: object) -> frozenset[tuple[str, int]]:
     """
     if not isinstance(endpoints, list):
         raise Unclear("no endpoints")
-    ends = [_object(end, "an endpoint") for end in endpoints]
-    return frozenset((_text(end, "port"), _whole(end, "vlan")) for end in ends)
+    ends = [object_of(end, "an endpoint") for end in endpoints]
+    return frozenset((text_of(end, "port"), whole_of(end, "vlan")) for end in ends)
 
 
-def _object(value: object, what: str) -> dict[str, object]:
-    """Return a JSON object.
-
-    Raises:
-        Unclear: it is something else.
-    """
-    if not isinstance(value, dict):
-        raise Unclear(f"{what} is no object")
-    return value
-
-
-def _text(fields: dict[str, object], name: str) -> str:
-    """Return a field that is text.
+def _signed(fields: dict[str, object], name: str) -> int:
+    """Return a field that is a whole number; what is free is below nothing where too much is sold.
 
     Raises:
         Unclear: it is missing, or something else.
     """
     value = fields.get(name)
-    if not isinstance(value, str):
-        raise Unclear(f"{name} is no text")
-    return value
-
-
-def _whole(fields: dict[str, object], name: str) -> int:
-    """Return a field that is a whole number, not negative.
-
-    Raises:
-        Unclear: it is missing, or something else.
-    """
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int):
         raise Unclear(f"{name} is no whole number")
     return value
