@@ -11,7 +11,7 @@ from controller.audit.settings import AuditSection, AuditSettings, audit
 from controller.errors import ConfigError
 from controller.plan.purchases import Period
 from controller.providers import settings as providers
-from controller.providers.oscars_wire import OscarsSettings
+from controller.providers.kinds import Seller
 from controller.providers.settings import CircuitSection
 from controller.security.access_settings import NOBODY, AccessSection, AccessSettings, access_settings
 from controller.security.settings import TlsSection, check_guarded, rest_certified, rest_tls, trusted
@@ -73,7 +73,7 @@ class ControllerSettings:
         switches_tls: those by which switches and we do; None if they speak plain text.
         ovsdb: by switch, the OVSDB server that has its queues.
         store: the database that promises are kept in, and for how long.
-        oscars: by circuit that is bought at need, the OSCARS that sells it.
+        sellers: by circuit that is bought at need, who sells it.
         audit: how often drift is looked for, and which rules are left alone.
         rest_tls: the files by which the API is served; None for plain text.
         proxies: that say for whom they ask.
@@ -89,7 +89,7 @@ class ControllerSettings:
     agents: ListenAddress | UnixSocket
     ovsdb: dict[str, str]
     store: StoreSettings
-    oscars: dict[str, OscarsSettings]
+    sellers: dict[str, Seller]
     audit: AuditSettings
     tls: ServerTls | None = None
     switches_tls: ServerTls | None = None
@@ -165,14 +165,14 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     flows = standing_flows(file.flows, network, problems.at("flows"))
     ovsdb = servers(file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"))
     store = store_settings(file.store, problems.at("store"))
-    network, schedules, oscars = _circuits(file, network, problems.at("circuits"))
+    network, schedules, sold = _circuits(file, network, problems.at("circuits"))
     site = Site(
         network,
         policy,
         flows,
         file.lease // 1000,
         schedules=schedules,
-        lead_us=providers.lead_us(oscars),
+        lead_us={circuit: seller.terms.lead_us for circuit, seller in sold.items()},
         hosts_mark=file.hosts_mark,
         hold_to_receivers=file.hold_to_receivers,
         return_after_us=file.failover.return_after,
@@ -184,7 +184,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         agents=agents,
         ovsdb=ovsdb,
         store=store,
-        oscars=oscars,
+        sellers=sold,
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
         switches_tls=tls if by_tls else None,
@@ -199,11 +199,11 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
 
 def _circuits(
     file: _File, network: Network, problems: Problems
-) -> tuple[Network, dict[str, tuple[Period, ...]], dict[str, OscarsSettings]]:
+) -> tuple[Network, dict[str, tuple[Period, ...]], dict[str, Seller]]:
     """Return the network with its circuits' VLANs, when each circuit has another capacity, and who sells it."""
-    vids = providers.vlan_vids(file.circuits, problems)
+    sold = providers.sellers(file.circuits, network.framing.mtu_bytes, problems)
+    vids = providers.vlan_vids(file.circuits, sold, problems)
     for name in {link.circuit for _, _, link in network.circuit_links if link.vlan_vid is not None} & vids.keys():
         problems.at(str(name), "vlan_vid").add("the network says its VLAN already, at each end: take it out here")
     network = tagged(network, vids)
-    schedules = providers.schedules(file.circuits, network, problems)
-    return network, schedules, providers.bought(file.circuits, network, problems)
+    return network, providers.schedules(file.circuits, network, problems), sold

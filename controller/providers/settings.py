@@ -1,17 +1,14 @@
 """The section ``circuits`` of the configuration: who sells each circuit, and when a leased one has less to give."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from controller.plan.purchases import Period
-from controller.providers.errors import SecretUnusable
-from controller.providers.oscars import OscarsProvider
-from controller.providers.oscars_wire import OscarsPort, OscarsSettings
-from controller.providers.secrets import secret_from
+from controller.providers.kinds import ProviderKind, Seller, UnusableKind, kinds
 from controller.providers.static import StaticProvider
-from controller.settings.sections import Duration, Instant, Rate, Section
+from controller.settings.file import section_of
+from controller.settings.sections import Instant, Rate, Section
 from topology import units
 from topology.network import Network
 from topology.problems import Problems
@@ -24,28 +21,18 @@ class _CapacitySection(Section):
     rate: Rate = Field(ge=0)
 
 
-class _EndSection(Section):
-    device: str
-    port: str
-    vlan: int
-
-
-class _OscarsSection(Section):
-    url: str
-    a: _EndSection
-    z: _EndSection
-    token_env: str | None = None
-    token_file: Path | None = None
-    deploy: Duration = Field(default=120_000_000, ge=0, le=3_600_000_000)
-    timeout: Duration = Field(default=30_000_000, ge=1_000_000, le=600_000_000)
-
-
 class CircuitSection(Section):
-    """One circuit: a leased line with its schedule, or one that is bought at need."""
+    """One circuit: a leased line with its schedule, or one that is bought at need of a kind of provider."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     vlan_vid: int | None = Field(default=None, ge=VLAN_VIDS.start, lt=VLAN_VIDS.stop)
     schedule: tuple[_CapacitySection, ...] = ()
-    oscars: _OscarsSection | None = None
+
+    @property
+    def bought_of(self) -> dict[str, object]:
+        """By kind of provider, what is written of it."""
+        return dict(self.model_extra or {})
 
 
 def schedules(
@@ -63,7 +50,7 @@ def schedules(
             if entry.rate > usual_bps:
                 most = units.shown_rate(usual_bps)
                 here.add(f"{units.shown_rate(entry.rate)} is more than the circuit's {most}")
-        if section.oscars is not None and section.schedule:
+        if section.bought_of and section.schedule:
             problems.at(name).add("one that is bought has no schedule of its own")
         try:
             periods = [Period(entry.start, entry.end, entry.rate) for entry in section.schedule]
@@ -73,56 +60,50 @@ def schedules(
     return found
 
 
-def vlan_vids(sections: dict[str, CircuitSection], problems: Problems) -> dict[str, int]:
+def vlan_vids(sections: dict[str, CircuitSection], sold: Mapping[str, Seller], problems: Problems) -> dict[str, int]:
     """Return, by circuit, the VLAN in which it is handed over; what is wrong goes to ``problems``."""
     found = {name: section.vlan_vid for name, section in sections.items() if section.vlan_vid is not None}
-    for name, section in _sold(sections):
-        for side, end in (("a", section.a), ("z", section.z)):
-            if name in found and end.vlan != found[name]:
-                both = f"vlan_vid is {found[name]}, and oscars.{side}.vlan is {end.vlan}"
+    for name, seller in sold.items():
+        for place, vlan_vid in seller.vlan_vids.items():
+            if name in found and vlan_vid != found[name]:
+                both = f"vlan_vid is {found[name]}, and {seller.kind}.{place} is {vlan_vid}"
                 problems.at(name).add(f"{both}; they have to be the same")
     return found
 
 
-def bought(sections: dict[str, CircuitSection], network: Network, problems: Problems) -> dict[str, OscarsSettings]:
-    """Return, by circuit, the OSCARS it is bought from; what is wrong goes to ``problems``."""
+def sellers(sections: dict[str, CircuitSection], mtu_bytes: int, problems: Problems) -> dict[str, Seller]:
+    """Return, by circuit that is bought at need, who sells it; what is wrong goes to ``problems``.
+
+    Args:
+        sections: by circuit.
+        mtu_bytes: what each circuit has to carry.
+        problems: of them all.
+    """
     found = {}
-    for name, section in _sold(sections):
-        here = problems.at(name, "oscars")
-        ends = {}
-        for side, end in (("a", section.a), ("z", section.z)):
-            try:
-                ends[side] = OscarsPort(end.device, end.port, end.vlan)
-            except ValueError as error:
-                here.at(side).add(error)
-        try:
-            token = secret_from(section.token_env, section.token_file)
-        except SecretUnusable as error:
-            here.add(f"token_env or token_file: {error}")
+    installed = kinds() if any(section.bought_of for section in sections.values()) else {}
+    for name, section in sections.items():
+        if len(section.bought_of) > 1:
+            problems.at(name).add(f"it is bought of one provider, not of {' and '.join(section.bought_of)}")
             continue
-        if len(ends) < 2:
-            continue
-        try:
-            found[name] = OscarsSettings(
-                url=section.url,
-                a_end=ends["a"],
-                z_end=ends["z"],
-                mtu_bytes=network.framing.mtu_bytes,
-                token=token,
-                deploy_us=section.deploy,
-                timeout_s=section.timeout / 1e6,
-            )
-        except ValueError as error:
-            here.add(error)
+        for kind, written in section.bought_of.items():
+            seller = _seller(installed.get(kind), installed, written, mtu_bytes, problems.at(name, kind))
+            if seller is not None:
+                found[name] = seller
     return found
 
 
-def lead_us(oscars: Mapping[str, OscarsSettings]) -> dict[str, int]:
-    """Return, by circuit that is bought, how long before its use that must be."""
-    return {name: terms.lead_us for name, one in oscars.items() if (terms := OscarsProvider(one).terms)}
-
-
-def _sold(sections: dict[str, CircuitSection]) -> Iterator[tuple[str, _OscarsSection]]:
-    for name, section in sections.items():
-        if section.oscars is not None:
-            yield name, section.oscars
+def _seller(
+    kind: ProviderKind | UnusableKind | None,
+    installed: Mapping[str, ProviderKind | UnusableKind],
+    written: object,
+    mtu_bytes: int,
+    here: Problems,
+) -> Seller | None:
+    if kind is None:
+        here.add(f"there is no such key, and no such provider is installed; there are {', '.join(sorted(installed))}")
+        return None
+    if isinstance(kind, UnusableKind):
+        here.add(kind.why)
+        return None
+    section = section_of(written, kind.section, here)
+    return None if section is None else kind.seller(section, mtu_bytes, here)

@@ -78,9 +78,22 @@ def sections_of(data: object, shape: type[T], found: list[str]) -> tuple[T | Non
         return None, wrong
 
 
+def section_of(data: object, shape: type[T], problems: Problems) -> T | None:
+    """Return one section in what YAML has read; None if it has problems, which go to ``problems``."""
+    try:
+        return shape.model_validate(data)
+    except ValidationError as error:
+        for problem in error.errors():
+            problems.at(*problem["loc"]).add(_message(problem))
+    return None
+
+
 def _shown(problem: Any, data: object) -> str:
     """Return one of pydantic's problems as ``line 7: flows[2].class: what is wrong``."""
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    return placed(data, tuple(problem["loc"]), _message(problem))
+
+
+def _message(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
-        message = "there is no such key"
-    return placed(data, tuple(problem["loc"]), message)
+        return "there is no such key"
+    return str(problem["msg"]).removeprefix("Value error, ")

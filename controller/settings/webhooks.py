@@ -23,6 +23,7 @@ ALARMS = (
     "drift.alarm",
     "fault.began",
     "host.fallback",
+    "provider.denied",
     "reservation.failed",
     "reservation.lost",
     "reservation.refused",
