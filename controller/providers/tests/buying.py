@@ -1,7 +1,7 @@
 """What the tests of buying from OSCARS have in common."""
 
 from controller.plan.purchases import Period, PurchaseState
-from controller.providers.oscars_wire import OscarsPort, OscarsSettings
+from controller.providers.oscars_values import OscarsPort, OscarsSettings
 from controller.providers.secrets import Secret
 from controller.providers.tests.fake_oscars import TOKEN
 

@@ -3,23 +3,21 @@
 ``with running(FakeOscars(clock)) as url``.
 """
 
-import asyncio
 import json
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Scope
 
+from controller.providers.tests.faulty import WAITS, Faults, Wire
+from controller.providers.tests.faulty import running as serving
 from controller.providers.tests.oscars_json import connection, l2vpn, of_l2vpn
-from controller.providers.tests.oscars_network import DEVICES, fitting, paths
+from controller.providers.tests.oscars_network import DEVICES, PORTS, fitting, free_on, paths
 from controller.providers.tests.oscars_rules import (
     Bare500,
     CircuitRequest,
@@ -29,36 +27,9 @@ from controller.providers.tests.oscars_rules import (
     Rules,
     Waiting,
 )
+from controller.providers.tokens import claims
 
-_WAITS = 599  # inside the stand-in: nobody is there any more when the answer comes
 TOKEN = "a-token-of-nobody"  # noqa: S105 - it opens nothing
-
-
-@dataclass
-class Faults:
-    """What goes wrong with requests whose "METHOD /path" begins with ``only``, ``times`` times (None: until changed).
-
-    Attributes:
-        status: answered instead, without acting; 500 is OSCARS' own, others come without a word.
-        drop: "before" acting or "after" it the connection breaks without an answer.
-        slow_s: the answer is that late, after acting.
-        answer: the body that is sent instead of the true one, after acting.
-        fail_deployment: nothing can be built.
-        fail_commit: ``new`` and ``replace`` break down half way, with what they hold in place.
-        lie: what changes something answers as if it had, and has not.
-        refresh: the topology is being read anew: acted upon, and then a 500 without a body.
-    """
-
-    only: str = ""
-    times: int | None = None
-    status: int = 0
-    drop: str = ""
-    slow_s: float = 0
-    answer: str | None = None
-    fail_deployment: bool = False
-    fail_commit: bool = False
-    lie: bool = False
-    refresh: bool = False
 
 
 @dataclass
@@ -95,72 +66,34 @@ class FakeOscars:
 
     def app(self) -> Callable[..., Any]:
         """The ASGI application."""
-        return _Wire(self, _routes(self))
+        return Wire(self, _routes(self))
 
-    def fault_of(self, request: str) -> Faults:
-        """What goes wrong with one request; counts it."""
-        faults = self.faults
-        if not request.startswith(faults.only) or faults.times == 0:
-            return Faults()
-        if faults.times is not None:
-            faults.times -= 1
-        return faults
-
-
-class _Wire:
-    """Everything that happens to a request before anybody looks at what it asks for."""
-
-    def __init__(self, fake: FakeOscars, routes: FastAPI):
-        self._fake = fake
-        self._routes = routes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or do not."""
-        if scope["type"] != "http":
-            return await self._routes(scope, receive, send)
-        request = f"{scope['method']} {scope['path']}"
-        self._fake.requests.append(request)
-        fault = self._fake.fault_of(request)
-        if fault.drop == "before":
-            return await _drop(receive)
-        held: list[Message] = []
-
-        async def hold(message: Message) -> None:
-            held.append(message)
-
-        early = self._turned_away(scope, fault)
-        await (early or self._routes)(scope, receive, hold)
-        if fault.drop == "after" or any(message.get("status") == _WAITS for message in held):
-            return await _drop(receive)
-        if fault.refresh:
-            return await Response(status_code=500)(scope, receive, send)
-        await asyncio.sleep(fault.slow_s)
-        if fault.answer is not None:
-            return await Response(fault.answer, media_type="application/json")(scope, receive, send)
-        for message in held:
-            await send(message)
-        return None
-
-    def _turned_away(self, scope: Scope, fault: Faults) -> Response | None:
+    def turned_away(self, scope: Scope, fault: Faults) -> Response | None:
         """The answer to who may not come in, or not now."""
-        path, given = scope["path"], dict(scope["headers"]).get(b"authorization", b"").decode()
-        if path.startswith("/protected/") and given == f"Bearer {self._fake.stranger}":
-            return Response(status_code=403)
-        if path.startswith("/protected/") and given == f"Bearer {self._fake.groupless}":
-            return _bare_500(path)
-        if path.startswith("/protected/") and given != f"Bearer {self._fake.token}":
-            return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
-        if self._fake.oscars.now_s() < self._fake.oscars.starting_until_s:
+        path, given = scope["path"], dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        if path.startswith("/protected/") and (status := self._status_for(given)):
+            return _bare_500(path) if status == 500 else Response(status_code=status)
+        if self.oscars.now_s() < self.oscars.starting_until_s:
             return Response(status_code=503)
         if fault.status == 500:
             return _bare_500(path)
         return Response(status_code=fault.status) if fault.status else None
 
+    def _status_for(self, token: str) -> int:
+        """The status for who comes with a token: its end, then its claim of groups, then the groups."""
+        if token in {self.token, self.stranger, self.groupless}:
+            return {self.token: 0, self.stranger: 403, self.groupless: 500}[token]
+        said = claims(token)
+        if not said or said.get("exp", 0) <= self.clock() + self.ahead_s:
+            return 401
+        if "groups" not in said:
+            return 500
+        return 0 if "svc_oscars_user" in said["groups"] else 403
 
-async def _drop(receive: Receive) -> None:
-    """Break the connection; uvicorn hands it to nobody, but this is its method."""
-    receive.__self__.transport.abort()  # type: ignore[attr-defined]
-    await receive()
+    def altered(self, scope: Scope) -> Response | None:
+        """A 500 without a body, while the topology is read anew: what was asked is done all the same."""
+        every_s, now_s = self.rules.refresh_every_s, self.clock() + self.ahead_s
+        return Response(status_code=500) if every_s and now_s % every_s < self.rules.refresh_s else None
 
 
 def _bare_500(path: str) -> JSONResponse:
@@ -174,7 +107,7 @@ def _routes(fake: FakeOscars) -> FastAPI:
     app = FastAPI(openapi_url=None)
     app.add_exception_handler(Bare500, lambda request, _: _bare_500(request.url.path))
     app.add_exception_handler(NotThere, lambda *_: Response(status_code=404))
-    app.add_exception_handler(Waiting, lambda *_: Response(status_code=_WAITS))
+    app.add_exception_handler(Waiting, lambda *_: Response(status_code=WAITS))
     for add in (_l2vpn_api, _classic_api, _modify_api):
         add(app, fake)
     return app
@@ -230,17 +163,46 @@ def _classic_api(app: FastAPI, fake: FakeOscars) -> None:
         if len(include) < 2 or (include[0], include[-1]) != ends or not set(ends) <= set(DEVICES) or ends[0] == ends[1]:
             return Response(status_code=400)
         span = body["interval"]["beginning"], body["interval"]["ending"]
-        ways = paths(*ends, frozenset(body["exclude"]))
-        fits = fitting(ways, body["azBw"], lambda urn: fake.oscars.available_mbps(urn, *span, ""))
-        shown = {"evaluated": len(ways)}
-        for kind, way in (("shortest", ways[0] if ways else None), ("fits", fits)):
-            shown[kind] = way and {"azEro": [{"urn": urn} for urn in way], "zaEro": [{"urn": urn} for urn in way[::-1]]}
-        return shown
+        fake.oscars.now_s()
+        return _ways(ends, body, lambda urn: fake.oscars.available_mbps(urn, *span, ""))
+
+    @app.get("/api/topo/baseline")
+    async def baseline() -> Any:
+        return {urn: _rates(fake.oscars.baseline_mbps(urn)) for urn in PORTS}
+
+    @app.post("/api/topo/available")
+    async def available(request: Request) -> Any:
+        body = await _json(request)
+        span = body["beginning"], body["ending"]
+        fake.oscars.now_s()
+        return {urn: _rates(fake.oscars.available_mbps(urn, *span, "")) for urn in PORTS}
 
     @app.get("/protected/held/clear/{name}")
     async def clear(name: str) -> Any:
         fake.oscars.held.pop(name, None)
         return Response()
+
+
+def _rates(mbps: int) -> dict[str, Any]:
+    """What a port has, or has free."""
+    vlans = {"vlanRanges": [{"floor": 2, "ceiling": 4094}], "vlanExpression": "2:4094"}
+    return {**vlans, "ingressBandwidth": mbps, "egressBandwidth": mbps}
+
+
+def _ways(ends: tuple[str, str], body: dict[str, Any], free: Callable[[str], int]) -> dict[str, Any]:
+    """Ways between two devices, by what they are good for; null where there is none."""
+    ways = paths(*ends, tuple(body["include"]), frozenset(body["exclude"]))
+    chosen = {
+        "shortest": ways[0] if ways else None,
+        "fits": fitting(ways, body["azBw"], free),
+        "widestSum": max(ways, key=lambda way: free_on(way, free), default=None),
+    }
+    shown: dict[str, Any] = {"evaluated": len(ways)}
+    for kind, way in chosen.items():
+        hops = [{"urn": urn} for urn in way or ()]
+        rates = {"azAvailable": free_on(way, free), "zaAvailable": free_on(way, free)} if way else {}
+        shown[kind] = {"azEro": hops, "zaEro": hops[::-1], **rates} if way else None
+    return shown
 
 
 def _validity(oscars: Oscars, asked: CircuitRequest, *, modify: bool) -> dict[str, Any]:
@@ -270,20 +232,8 @@ def _modify_api(app: FastAPI, fake: FakeOscars) -> None:
         return {"success": not why, "explanation": why or "Modification successful", "connection": shown}
 
 
-def _server(fake: FakeOscars) -> uvicorn.Server:
-    """The HTTP server, quiet."""
-    return uvicorn.Server(uvicorn.Config(fake.app(), log_level="critical", lifespan="off", timeout_graceful_shutdown=0))
-
-
 @contextmanager
 def running(fake: FakeOscars) -> Iterator[str]:
-    """Serve from a thread, and give the URL; connections wait in the socket until it is ready."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = _server(fake)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="oscars")
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    """Serve one, and give the URL."""
+    with serving(fake.app()) as url:
+        yield url

@@ -34,14 +34,20 @@ DEVICES = tuple(sorted({port.split(":")[0] for port in PORTS}))
 _STEPS = tuple(step for a, z in LINKS for step in ((a, z), (z, a)))
 
 
-def paths(a: str, z: str, exclude: frozenset[str]) -> list[tuple[str, ...]]:
-    """All ways between two devices, the shortest first, as ``device, port, port, device, ...``."""
-    return sorted((path for path in _ways((a,), z) if not exclude & set(path)), key=lambda p: (len(p), p))
+def paths(a: str, z: str, include: tuple[str, ...], exclude: frozenset[str]) -> list[tuple[str, ...]]:
+    """All ways between two devices over some places and not over others, the shortest first: device, port, port, ..."""
+    ways = (way for way in _ways((a,), z) if not exclude & set(way) and set(include) <= set(way))
+    return sorted(ways, key=lambda way: (len(way), way))
+
+
+def free_on(way: tuple[str, ...], free: Callable[[str], int]) -> int:
+    """What the narrowest port of a way has free."""
+    return min((free(urn) for urn in way if urn in PORTS), default=0)
 
 
 def fitting(found: list[tuple[str, ...]], mbps: int, free: Callable[[str], int]) -> tuple[str, ...] | None:
     """The first way that has a rate free at each of its ports."""
-    return next((path for path in found if all(free(urn) >= mbps for urn in path if urn in PORTS)), None)
+    return next((way for way in found if free_on(way, free) >= mbps), None)
 
 
 def _ways(path: tuple[str, ...], z: str) -> Iterator[tuple[str, ...]]:
@@ -52,3 +58,16 @@ def _ways(path: tuple[str, ...], z: str) -> Iterator[tuple[str, ...]]:
         device = into.split(":")[0]
         if out.split(":")[0] == path[-1] and device not in path:
             yield from _ways((*path, out, into, device), z)
+
+
+def connected(
+    junctions: tuple[str, ...], devices: set[str], pipes: tuple[tuple[str, str, int, tuple[str, ...]], ...]
+) -> bool:
+    """Whether junctions and pipes are one graph that has all the devices with fixtures."""
+    if not junctions or not devices <= set(junctions):
+        return False
+    reached, wider = set[str](), {junctions[0]}
+    while wider != reached:
+        reached = wider
+        wider = reached | {n for a, z, *_ in pipes if {a, z} & reached for n in (a, z)}
+    return set(junctions) <= reached

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from controller.providers.tests.oscars_network import PORTS
+from controller.providers.tests.oscars_network import PORTS, connected
 
 
 class Bare500(Exception):
@@ -37,6 +37,8 @@ class Rules:
     routers_s: float = 20  # up to 5 tries with 30 s between them, in the original
     archive_s: float = 1.3
     start_s: float = 0
+    refresh_every_s: float = 0  # 300 in the original: 0 for never
+    refresh_s: float = 2
     ports_mbps: dict[str, int] = field(default_factory=dict)
 
 
@@ -239,7 +241,11 @@ class Oscars:
             peak = max(peak, used)
         others = [c for c in self.held.values() if c.asked.name != own]
         kept = sum(mbps for c in others for urn, mbps in c.asked.loads() if urn == port)
-        return self.rules.ports_mbps.get(port, PORTS[port].mbps) - peak - kept
+        return self.baseline_mbps(port) - peak - kept
+
+    def baseline_mbps(self, port: str) -> int:
+        """What a port has."""
+        return self.rules.ports_mbps.get(port, PORTS[port].mbps)
 
     def _others(self, own: str) -> list[OscarsCircuit]:
         return [c for c in self.rows if c.phase == "RESERVED" and c.asked.name != own]
@@ -305,7 +311,11 @@ class Oscars:
     def _commit(self, name: str, at_s: float, *, twice: bool = False) -> OscarsCircuit:
         """Make a reservation of what is held; the hold stays if it is not valid."""
         asked = self.held[name].asked
-        wrong = self.problems(asked, modify=False, at_s=at_s) or len(asked.fixtures) < 2 or not _connected(asked)
+        wrong = (
+            self.problems(asked, modify=False, at_s=at_s)
+            or len(asked.fixtures) < 2
+            or not connected(asked.junctions, {f.device for f in asked.fixtures}, asked.pipes)
+        )
         if self.fail_commit or wrong:
             raise Bare500
         before = [] if twice else [c for c in self.rows if c.asked.name == name]
@@ -384,14 +394,3 @@ class Oscars:
             if circuit.state == "ACTIVE" and circuit.deployment == "DEPLOYED":
                 circuit.intent, circuit.at_s = "SHOULD_BE_REDEPLOYED", self._now_s()
         return replace(circuit, asked=asked), ""
-
-
-def _connected(asked: CircuitRequest) -> bool:
-    """Whether junctions and pipes are one graph that has all the fixtures."""
-    if not asked.junctions or not {f.device for f in asked.fixtures} <= set(asked.junctions):
-        return False
-    reached, wider = set(), {asked.junctions[0]}
-    while wider != reached:
-        reached = wider
-        wider = reached | {n for a, z, *_ in asked.pipes if {a, z} & reached for n in (a, z)}
-    return set(asked.junctions) <= reached
