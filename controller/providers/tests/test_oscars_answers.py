@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.errors import ProviderDenied, ProviderRefused, ProviderUnavailable
-from controller.providers.oscars import OscarsProvider, new_name
+from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_compare import BEGIN_NOTICE_US
-from controller.providers.oscars_wire import OscarsPort
+from controller.providers.oscars_values import OscarsPort
 from controller.providers.tests.buying import (
     A_END,
     GIGABIT,
@@ -24,6 +24,8 @@ from controller.providers.tests.buying import (
     until_up,
 )
 from controller.providers.tests.fake_oscars import Faults
+
+NAMING = OscarsProvider(settings("http://127.0.0.1:9"))
 
 
 @pytest.mark.parametrize("token", ["wrong", "token-of-someone-without-group"])
@@ -72,7 +74,7 @@ GOOD = (
 
 
 def test_fields_that_nobody_asked_for_are_ignored(fake, provider):
-    fake.faults = Faults(answer=GOOD)
+    fake.faults = Faults(only="GET /api/l2vpn", answer=GOOD)
     assert provider.status("CXA5").state is PurchaseState.UP
 
 
@@ -155,12 +157,12 @@ def test_the_last_day_of_oscars_can_be_bought(fake, provider):
 
 @given(st.randoms(use_true_random=False))
 def test_names_are_as_oscars_makes_them(random):
-    assert re.fullmatch("[CDFGHJKMNPRTWXYZ][234679CDFGHJKMNPRTWXYZ]{3}", new_name(random))
+    assert re.fullmatch("[CDFGHJKMNPRTWXYZ][234679CDFGHJKMNPRTWXYZ]{3}", NAMING.new_name(random))
 
 
 def test_names_differ():
     random = Random(1)  # noqa: S311 - names are no secrets
-    assert len({new_name(random) for _ in range(1_000)}) > 980
+    assert len({NAMING.new_name(random) for _ in range(1_000)}) > 980
 
 
 def test_the_lead_is_the_notice_and_the_time_of_deploying(fake, url):

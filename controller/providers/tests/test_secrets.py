@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from controller.plan.purchases import Period
 from controller.providers.errors import ProviderDenied, ProviderError, SecretUnusable
 from controller.providers.oscars import OscarsProvider
-from controller.providers.oscars_wire import OscarsPort, OscarsSettings
+from controller.providers.oscars_values import OscarsPort, OscarsSettings
 from controller.providers.secrets import Secret, secret_from
 from controller.providers.tests.buying import START_S
 from controller.providers.tests.fake_oscars import TOKEN, Faults

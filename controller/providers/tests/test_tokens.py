@@ -1,0 +1,96 @@
+"""Tokens that are renewed before they end; refusals in one cause for each port."""
+
+import doctest
+
+import pytest
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from controller.providers import nsi_wire, oscars_refusals, tokens
+from controller.providers.errors import SecretUnusable
+from controller.providers.oscars_refusals import condensed
+from controller.providers.tests.buying import of
+from controller.providers.tests.faulty import running
+from controller.providers.tokens import Login, LoginSettings
+
+
+@pytest.mark.parametrize("module", [tokens, oscars_refusals, nsi_wire])
+def test_examples(module):
+    assert doctest.testmod(module).failed == 0
+
+
+class Desk:
+    """A login that gives tokens for 300 seconds."""
+
+    def __init__(self):
+        self.forms, self.closed, self.now_s = [], False, 1_000.0
+        self.app = FastAPI()
+
+        @self.app.post("/token")
+        async def token(request: Request):
+            self.forms.append((await request.body()).decode())
+            if self.closed:
+                return JSONResponse({"error": "invalid_grant", "error_description": "Invalid user credentials"}, 401)
+            return {"access_token": f"token-{len(self.forms)}", "expires_in": 300}
+
+
+@pytest.fixture
+def desk():
+    desk = Desk()
+    with running(desk.app) as url:
+        desk.url = f"{url}/token"
+        yield desk
+
+
+def login(desk, user="rubin"):
+    return Login(LoginSettings(desk.url, "headway", user, of("a-password")), lambda: desk.now_s)
+
+
+def test_a_token_is_kept_and_renewed_a_minute_before_it_ends(desk):
+    one, seen = login(desk), []
+    for now_s in (1_000, 1_239, 1_240, 1_300):
+        desk.now_s = now_s
+        seen.append(one.token())
+    assert seen == ["token-1", "token-1", "token-2", "token-2"]
+
+
+@pytest.mark.parametrize(("user", "grant"), [("rubin", "grant_type=password"), ("", "grant_type=client_credentials")])
+def test_it_is_asked_for_with_a_users_password_or_with_the_clients_secret(desk, user, grant):
+    login(desk, user).token()
+    assert desk.forms[0].startswith(grant)
+    assert "a-password" in desk.forms[0]
+
+
+def test_a_login_that_gives_none_leaves_the_token_that_is_good_until_its_end(desk):
+    one = login(desk)
+    one.token()
+    desk.closed, desk.now_s = True, 1_250.0
+    assert one.token() == "token-1"
+    desk.now_s = 1_300.0
+    with pytest.raises(SecretUnusable, match="401, Invalid user credentials") as told:
+        one.token()
+    assert "a-password" not in str(told.value)
+
+
+def test_ten_sentences_of_one_cause_are_a_cause_for_each_port():
+    ports = ("a:1", "b:2")
+    echoes = [f"{port} (Validity of urnInBw) is not valid" for port in ports]
+    sums = [
+        f"total port {way} bw exceeds available: {p} 9(req) / -3 (avail)"
+        for p in ports
+        for way in ("ingress", "egress")
+    ]
+    said = "\n".join(
+        (*echoes, *sums, *sums, "c:3 : vlan 7 not available", "d:4 not in topology", "d:4 is not present anymore")
+    )
+    assert condensed(said).split("; ") == [
+        "a:1: 9 Mbit/s asked, 0 free",
+        "b:2: 9 Mbit/s asked, 0 free",
+        "c:3: VLAN 7 is taken, or not to be had",
+        "d:4: there is no such port",
+    ]
+
+
+def test_what_is_not_known_is_said_as_it_is():
+    assert condensed("duration is too short (less than 15 min)\n") == "duration is too short (less than 15 min)"
+    assert condensed("e:5 (Validity of urnInBw) is not valid") == "e:5 (Validity of urnInBw) is not valid"
