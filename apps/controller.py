@@ -24,7 +24,6 @@ from controller.northbound.known import IssuerTokens
 from controller.northbound.page.pages import Pages
 from controller.northbound.rates import RequestRate
 from controller.northbound.webhooks import Webhook
-from controller.providers.oscars import OscarsProvider
 from controller.reports import Reports
 from controller.reserved import Reserved
 from controller.security.issuer import Issuer
@@ -130,7 +129,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         use_cases = UseCases(state, store, settings.access.quotas)
         clocks = ClockWatch(state, store, clock)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
-        providers = {circuit: OscarsProvider(one) for circuit, one in settings.oscars.items()}
+        providers = {circuit: seller.connected() for circuit, seller in settings.sellers.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
         network = settings.site.network
@@ -160,7 +159,9 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         parts.enter_context(working(Recovery(state, use_cases.saves).run, "recovery", state, stop))
         retention = Retention(state, store, settings.store.retention_us)
         parts.enter_context(working(retention.run, "retention", state, stop))
-        parts.enter_context(working(Purchasing(state, use_cases, providers).run, "providers", state, stop))
+        for circuit, provider in providers.items():
+            buying = Purchasing(state, use_cases, circuit, provider)
+            parts.enter_context(working(buying.run, f"provider of {circuit}", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         supervisor.ready(UP)
         while not stop.wait(ALIVE_S):

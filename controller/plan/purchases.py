@@ -24,6 +24,8 @@ class Terms:
         begin_notice_us: nothing begins sooner than this after it is asked for; part of ``lead_us``.
         end_notice_us: what has begun ends no sooner than this after that is asked for.
         settle_us: a request without an answer may still be carried out for so long.
+        fixed_rate: what is sold keeps its rate: what is more than is wanted stays, and what is less can grow no more.
+        ends_itself: what is sold ends with its period; if not, it is there until it is given back.
 
     Raises:
         ValueError: a duration is negative, or a granularity not positive.
@@ -38,6 +40,8 @@ class Terms:
     begin_notice_us: int = 0
     end_notice_us: int = 0
     settle_us: int = 0
+    fixed_rate: bool = False
+    ends_itself: bool = True
 
     def __post_init__(self) -> None:
         """Refuse terms that nobody can mean."""
@@ -84,12 +88,23 @@ class PurchaseState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """What was bought under ``name``; ``reason`` says why it is where it is, when that was not our wish."""
+    """What was bought.
+
+    Attributes:
+        name: which.
+        period: what.
+        state: where it stands.
+        reason: why it is where it is, when that was not our wish.
+        lacks: what of its rate the provider does not guarantee, in words; empty if nothing, or not looked at yet.
+        route: what it crosses at the provider; empty if not known.
+    """
 
     name: str
     period: Period
     state: PurchaseState
     reason: str = ""
+    lacks: str = ""
+    route: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +289,8 @@ def _fixed(period: Period, terms: Terms, now_us: int) -> bool:
 def _target(want: Period, match: Purchase | None, terms: Terms, now_us: int) -> Period:
     """Return what the purchase for ``want`` must become, as far as that can still be had."""
     start_us = _start_us(want, match, terms, now_us)
-    return Period(start_us, _end_us(want, match, start_us, terms, now_us), want.rate_bps)
+    kept_bps = match.period.rate_bps if match is not None and terms.fixed_rate else 0
+    return Period(start_us, _end_us(want, match, start_us, terms, now_us), max(want.rate_bps, kept_bps))
 
 
 def _start_us(want: Period, match: Purchase | None, terms: Terms, now_us: int) -> int:

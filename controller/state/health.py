@@ -21,6 +21,8 @@ class TroubleKind(StrEnum):
     PORT = "port"
     CIRCUIT = "circuit"
     ALARM = "alarm"
+    CREDENTIALS = "credentials"
+    PROVIDER = "provider"
     FALLBACK = "fallback"
     RESERVATION = "reservation"
     ANNOUNCEMENT = "announcement"
@@ -60,6 +62,7 @@ def troubles(site: Site, state: SiteState, connected: frozenset[int], now: Insta
         *_switches(site, state, connected),
         *_lines(site, state, now),
         *_alarms(site, state),
+        *_providers(state),
         *_hosts(state),
         *_promises(site, state, now),
     )
@@ -101,6 +104,13 @@ def _alarms(site: Site, state: SiteState) -> Iterator[Trouble]:
         for alarm in alarms:
             circuit = circuits.get((place, alarm.port_name), "")
             yield Trouble(TroubleKind.ALARM, place, f"{place}: {alarm.what}", circuit)
+
+
+def _providers(state: SiteState) -> Iterator[Trouble]:
+    """Yield the providers that do not answer, or do not accept our credentials."""
+    for circuit, trouble in state.reported.providers.items():
+        kind = TroubleKind.CREDENTIALS if trouble.is_denied else TroubleKind.PROVIDER
+        yield Trouble(kind, circuit, f"{circuit}: its provider: {trouble.what}", circuit)
 
 
 def _hosts(state: SiteState) -> Iterator[Trouble]:

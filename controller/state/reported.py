@@ -109,6 +109,19 @@ class PlaceAlarm:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderTrouble:
+    """What is wrong between us and a circuit's provider.
+
+    Attributes:
+        what: in words.
+        is_denied: it does not accept our credentials.
+    """
+
+    what: str
+    is_denied: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Reported:
     """All that came from below.
 
@@ -122,6 +135,7 @@ class Reported:
         switches_back: dpids of those to be audited at once.
         calendar_off_us: the wall clock less the calendar's time, while somebody has set it to another one.
         store_error: why the database does not save: nothing is promised until it was read anew.
+        providers: by circuit that is bought at need, what is wrong with its provider; nothing of those that do well.
     """
 
     hosts: Mapping[str, HostState]
@@ -133,6 +147,7 @@ class Reported:
     switches_back: frozenset[int] = frozenset()
     store_error: str = ""
     calendar_off_us: int = 0
+    providers: Mapping[str, ProviderTrouble] = field(default_factory=dict)
 
     @property
     def connected(self) -> frozenset[str]:

@@ -1,12 +1,14 @@
-"""The thread that buys circuits: what the ledger has promised, bought in time, watched until it carries.
+"""The thread that buys one circuit: what the ledger has promised, bought in time, watched until it carries.
+
+Each circuit has its own, so that a provider that answers late, or never, keeps nobody else from being bought.
 
 Written down before the provider is called, so that a controller that dies in between finds out at its next start
 whether it was bought. Hosts may use a circuit only while its provider says that it is up.
 """
 
 import random
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState
@@ -27,28 +29,31 @@ from controller.plan.reservations import Reservation
 from controller.plan.resources import circuit_rate_bps
 from controller.plan.steps import Steps
 from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused
-from controller.providers.oscars import new_name
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
 from controller.store import StoreError
 from controller.use_cases import UseCases
+from controller.work.provider_trouble import ProviderTroubles
+from controller.work.standing_in import routes, standing_in, undecided
+from topology.units import shown_rate
 
 POLL_S = 2.0  # OSCARS changes its states every 3 s
 _LONGEST_WAIT_US = 60_000_000  # between two tries of what fails
 _DROPPED_EACH_US = 30_000_000  # how often it is looked whether what was given back is there after all
+_OTHERS_FIRST_US = 20_000_000  # for the way of another circuit to be known
 _DROPPED_FOR = 4  # times the provider's longest delay
 
 
 class Purchasing:
-    """Keeps what is bought of each provider at what the ledger needs."""
+    """Keeps what is bought for one circuit at what the ledger needs; a leased line needs nothing."""
 
-    def __init__(self, state: GuardedState, use_cases: UseCases, providers: Mapping[str, Provider]) -> None:
-        """Buy for the circuits whose provider has terms; a leased line needs nothing."""
+    def __init__(self, state: GuardedState, use_cases: UseCases, circuit: str, provider: Provider) -> None:
         self._state = state
         self._use_cases = use_cases
-        self._providers = {c: p for c, p in providers.items() if p.terms is not None}
+        self._circuit = circuit
+        self._provider = provider
         self._random = random.SystemRandom()
-        self._said: dict[str, str] = {}  # by circuit, the trouble that was logged last
+        self._troubles = ProviderTroubles(state, circuit, self._on)
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
         self._unsent: set[str] = set()  # asked for, and surely not sent: may be asked for again by its name
         self._since_us: dict[str, int] = {}  # when it was first not known, or first not to be there
@@ -57,28 +62,27 @@ class Purchasing:
     def run(self) -> None:
         """Work until the state says stop."""
         state = self._state
-        while self._providers:
+        while self._provider.terms is not None:
             self.step()
             with state.changed:
                 if state.changed.wait_for(lambda: state.stopping, timeout=POLL_S):
                     return
 
     def step(self) -> None:
-        """Do what is to do now at every provider; what fails is tried again at the next step."""
-        for circuit, provider in self._providers.items():
-            try:
-                troubles = (*self._bring_to_plan(circuit, provider), *self._watch(circuit, provider))
-            except StoreError as trouble:
-                self._report(circuit, trouble)
-                continue
-            if troubles:
-                self._report(circuit, troubles[0])
-            elif not any(self._again_us.get(name, (0, 0))[1] for name in self._known(circuit)):
-                self._recovered(circuit)
+        """Do what is to do now at the provider; what fails is tried again at the next step."""
+        try:
+            troubles = (*self._bring_to_plan(), *self._watch())
+        except StoreError as trouble:
+            self._troubles.report(trouble)
+            return
+        if troubles:
+            self._troubles.report(troubles[0])
+        elif not any(self._again_us.get(name, (0, 0))[1] for name in self._known()):
+            self._troubles.recovered()
 
-    def _known(self, circuit: str) -> tuple[str, ...]:
+    def _known(self) -> tuple[str, ...]:
         with self._state.changed:
-            return tuple(self._state.wished.purchases[circuit])
+            return tuple(self._state.wished.purchases[self._circuit])
 
     def _attempted(self, name: str, attempt: Callable[[], object]) -> ProviderError | None:
         """Carry out something about a purchase, and return what went wrong; what fails is left for longer and longer.
@@ -100,31 +104,7 @@ class Purchasing:
     def _waits(self, name: str) -> bool:
         return self._state.now_us() < self._again_us.get(name, (0, 0))[0]
 
-    def _report(self, circuit: str, trouble: Exception) -> None:
-        """Say once what is wrong, in the log and in the reservations that wait for it."""
-        said = self._said.get(circuit)
-        if said is None or _without_numbers(said) != _without_numbers(str(trouble)):
-            self._said[circuit] = str(trouble)
-            self._state.events.publish(
-                "provider.failed", level="error", circuit=circuit, error=str(trouble), kind=type(trouble).__name__
-            )
-        with self._state.changed:
-            for known in self._on(circuit):
-                if known.state is ReservationState.COMMITTED:
-                    self._state.wished.ledger.note(
-                        known.reservation_id, f"{circuit}: {self._said[circuit]}", self._state.now_us()
-                    )
-
-    def _recovered(self, circuit: str) -> None:
-        """Take back what was said of a provider that was away."""
-        said = self._said.pop(circuit, None)
-        if said is not None:
-            with self._state.changed:
-                for known in self._on(circuit):
-                    if known.state is ReservationState.COMMITTED and known.reason == f"{circuit}: {said}":
-                        self._state.wished.ledger.note(known.reservation_id, "", self._state.now_us())
-
-    def _on(self, circuit: str) -> tuple[Reservation, ...]:
+    def _on(self) -> tuple[Reservation, ...]:
         """Return the reservations that need a circuit, oldest first; under the lock."""
         network = self._state.site.network
         return tuple(
@@ -132,7 +112,7 @@ class Purchasing:
             for r in self._state.wished.ledger.reservations.values()
             if r.state not in ENDED
             and r.state is not ReservationState.HELD
-            and any(circuit in circuits(network, path) for path in r.paths)
+            and any(self._circuit in circuits(network, path) for path in r.paths)
         )
 
     def _uses(self, reservations: Iterable[Reservation]) -> tuple[Period, ...]:
@@ -141,147 +121,199 @@ class Purchasing:
             Period(r.start_us, r.end_us, circuit_rate_bps(r.rate_bps, r.flow_class, policy)) for r in reservations
         )
 
-    def _bring_to_plan(self, circuit: str, provider: Provider) -> list[ProviderError]:
+    def _bring_to_plan(self) -> list[ProviderError]:
         """Buy, change and give back until what is bought is what is needed; return what went wrong.
 
         What fails stays where it was: only steps that come too near to it wait for it.
         """
-        terms, troubles = provider.terms, list[ProviderError]()
+        terms, troubles = self._provider.terms, list[ProviderError]()
         if terms is None:
             return troubles
         with self._state.changed:
-            wanted = periods(self._uses(self._on(circuit)), terms)
-            bought = tuple(self._state.wished.purchases[circuit].values())
-            steps = actions(wanted, bought, terms, self._state.now_us(), lambda: new_name(self._random))
+            wanted = periods(self._uses(self._on()), terms)
+            bought = tuple(self._state.wished.purchases[self._circuit].values())
+            steps = actions(wanted, bought, terms, self._state.now_us(), lambda: self._provider.new_name(self._random))
         left = {p.name: p.period for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
         stuck: list[Period] = []
         for step in steps:
             # What was not answered is not changed before it is known what became of it.
             near = isinstance(step, PurchaseChange) and step.name in asked
+            near |= isinstance(step, Buy) and self._waits_for_others(step.period)
             near |= not isinstance(step, Release) and any(step.period.overlap_us(p) > -terms.gap_us for p in stuck)
-            trouble = None
             if not near and not self._waits(step.name):
-                tried = partial(self._tried, circuit, provider, step)
-                trouble = self._attempted(step.name, tried)
-            if trouble is not None:
-                troubles.append(trouble)
-            if (near or trouble is not None or self._waits(step.name)) and step.name in left:
+                trouble = self._attempted(step.name, partial(self._tried, step))
+                troubles += [trouble] if trouble is not None else []
+            if step.name in left and (near or not self._is_made(step)):
                 stuck.append(left[step.name])
         return troubles
 
-    def _tried(self, circuit: str, provider: Provider, step: Action) -> bool:
+    def _is_made(self, step: Action) -> bool:
+        """Return whether what is bought is as a step would have it."""
+        with self._state.changed:
+            known = self._state.wished.purchases[self._circuit].get(step.name)
+        if isinstance(step, Release):
+            return known is None or known.state is PurchaseState.DROPPED
+        return known is not None and not self._waits(step.name)
+
+    def _tried(self, step: Action) -> bool:
         """Carry out a step; return False if it is refused, which fails the reservations that needed it.
 
         Raises:
             ProviderError: it is to be tried again, or the provider has something else than it says.
         """
         try:
-            self._carry_out(circuit, provider, step)
+            self._carry_out(step)
         except ProviderRefused as refusal:
             if isinstance(step, Release):  # nothing is lost by it; it is tried again
                 raise
-            self._state.events.publish(
-                "provider.refused", level="warning", circuit=circuit, purchase=step.name, why=refusal.reason
-            )
-            if isinstance(step, Buy):
-                self._happened(circuit, step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
-                if self._may_turn_up(circuit, step):  # it may be refused for what of ours is there after all
-                    raise
-            self._fail_uncovered(circuit, step.period, refusal.reason)
+            if isinstance(step, Buy) and self._may_turn_up(step):  # refused for what of ours is there after all?
+                self._happened(step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
+                raise
+            self._refused(step, refusal.reason)
             return False
         except NotInForce as untrue:
             if untrue.found is not None:
-                self._happened(circuit, step.name, PurchaseEvent.DIFFER, untrue.found, str(untrue))
+                self._happened(step.name, PurchaseEvent.DIFFER, untrue.found, str(untrue))
             raise
         return True
 
-    def _may_turn_up(self, circuit: str, step: Buy) -> bool:
+    def _refused(self, step: Buy | PurchaseChange, reason: str) -> None:
+        """Take in that the provider will not have it: reservations that needed it fail, with what it has instead."""
+        publish = self._state.events.publish
+        publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
+        if isinstance(step, Buy):
+            self._happened(step.name, PurchaseEvent.REFUSE, reason=reason)
+        self._fail_uncovered(step.period, f"{reason}{self._advice(step.period)}")
+
+    def _advice(self, period: Period) -> str:
+        """Return what the provider believes that it has free in a period, in words; empty if it does not say."""
+        try:
+            free_bps = self._provider.free_bps(period.start_us, period.end_us)
+        except ProviderError:
+            return ""
+        if free_bps is None:
+            return ""
+        return f" (its provider believes {shown_rate(free_bps)} to be free at that time; it holds nothing of it)"
+
+    def _apart(self, period: Period) -> frozenset[str]:
+        """Return what a purchase should not cross: it stands in for what does."""
         with self._state.changed:
-            known = self._state.wished.purchases[circuit].values()
+            others = standing_in(self._state.site.network, self._on(), self._circuit, period)
+            return routes(self._state.wished.purchases, others, period)
+
+    def _waits_for_others(self, period: Period) -> bool:
+        """Return whether another circuit is to choose its way first: of two that stand in for each other one has to."""
+        with self._state.changed:
+            others = standing_in(self._state.site.network, self._on(), self._circuit, period)
+            first = [name for name in others if name < self._circuit]
+            if not undecided(self._state.wished.purchases, first, period):
+                return False
+            now_us = self._state.now_us()
+            return now_us < self._since_us.setdefault(f"apart {period.start_us}", now_us) + _OTHERS_FIRST_US
+
+    def _may_turn_up(self, step: Buy) -> bool:
+        with self._state.changed:
+            known = self._state.wished.purchases[self._circuit].values()
             return any(p.state is PurchaseState.DROPPED and p.period.overlap_us(step.period) >= 0 for p in known)
 
-    def _carry_out(self, circuit: str, provider: Provider, step: Action) -> None:
+    def _carry_out(self, step: Action) -> None:
         self._state.events.publish(
-            "provider.asked", circuit=circuit, purchase=step.name, step=type(step).__name__.lower()
+            "provider.asked", circuit=self._circuit, purchase=step.name, step=type(step).__name__.lower()
         )
         if isinstance(step, Buy):
-            self._write(circuit, Purchase(step.name, step.period, PurchaseState.ASKED))
+            self._write(Purchase(step.name, step.period, PurchaseState.ASKED))
             self._since_us[step.name] = self._state.now_us()
             try:
-                provider.reserve(step.name, step.period)
+                is_sold = self._provider.reserve(step.name, step.period, self._apart(step.period))
             except (AnswerLost, NotInForce):
                 self._unsent.discard(step.name)
                 raise
             except ProviderError:
                 self._unsent.add(step.name)
                 raise
-            self._happened(circuit, step.name, PurchaseEvent.SELL)
+            self._unsent.discard(step.name)
+            if is_sold:
+                self._happened(step.name, PurchaseEvent.SELL)
         elif isinstance(step, PurchaseChange):
             with self._state.changed:  # until it is rebuilt, no more than both rates have is counted on
-                known = self._state.wished.purchases[circuit][step.name]
+                known = self._state.wished.purchases[self._circuit][step.name]
                 if known.state is PurchaseState.UP:
                     least_bps = min(known.period.rate_bps, step.period.rate_bps)
                     self._state.put(wished=self._state.wished.with_rebuilding(known.name, least_bps))
                 self._state.changed.notify_all()
-            self._happened(circuit, step.name, PurchaseEvent.CHANGE, provider.change(step.name, step.period))
-        elif isinstance(step, Release):
-            provider.release(step.name)
-            self._happened(circuit, step.name, PurchaseEvent.RELEASE)
+            self._happened(step.name, PurchaseEvent.CHANGE, self._provider.change(step.name, step.period))
+        elif self._provider.release(step.name):
+            self._happened(step.name, PurchaseEvent.RELEASE)
 
-    def _watch(self, circuit: str, provider: Provider) -> list[ProviderError]:
+    def _watch(self) -> list[ProviderError]:
         """Ask how each purchase does, and forget what is over; return what went wrong."""
         with self._state.changed:
-            purchases = tuple(self._state.wished.purchases[circuit].values())
+            purchases = tuple(self._state.wished.purchases[self._circuit].values())
         now_us, troubles = self._state.now_us(), list[ProviderError]()
         for known in purchases:
-            look: Callable[[], object] = partial(self._take_in, circuit, provider, known)
-            if known.state is PurchaseState.ENDED or known.period.end_us <= now_us:
-                self._forget(circuit, known.name)
+            look: Callable[[], object] = partial(self._take_in, known)
+            is_over = known.period.end_us <= now_us
+            if known.state is PurchaseState.ENDED or (is_over and self._ends_itself):
+                self._forget(known.name)
                 continue
-            if known.state is PurchaseState.DROPPED:
-                look = partial(self._keep_away, circuit, provider, known)
+            if is_over and known.state is not PurchaseState.DROPPED:
+                look = partial(self._tried, Release(known.name))
+            elif known.state is PurchaseState.DROPPED:
+                look = partial(self._keep_away, known)
             elif known.state is PurchaseState.ASKED and known.name in self._unsent:
-                look = partial(self._tried, circuit, provider, Buy(known.name, known.period))
+                look = partial(self._tried, Buy(known.name, known.period))
             elif known.state is PurchaseState.ASKED:
-                look = partial(self._find_out, circuit, provider, known)
-            if known.state is not PurchaseState.FAILED and not self._waits(known.name):
+                look = partial(self._find_out, known)
+            if (is_over or known.state is not PurchaseState.FAILED) and not self._waits(known.name):
                 trouble = self._attempted(known.name, look)
                 troubles += [trouble] if trouble is not None else []
         return troubles
 
-    def _find_out(self, circuit: str, provider: Provider, known: Purchase) -> None:
+    def _find_out(self, known: Purchase) -> None:
         """Look what became of a purchase that nobody has answered for; give it up once nothing can come of it."""
-        status = provider.status(known.name)
+        status = self._provider.status(known.name)
         if status.state in {PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP}:
-            self._happened(circuit, known.name, PurchaseEvent.SELL, status.period)
+            self._happened(known.name, PurchaseEvent.SELL, status.period)
+            return
+        if status.refused:
+            self._refused(Buy(known.name, known.period), status.reason)
             return
         since_us = self._since_us.setdefault(known.name, self._state.now_us())
-        if provider.terms is not None and self._state.now_us() >= since_us + provider.terms.settle_us:
+        if self._provider.terms is not None and self._state.now_us() >= since_us + self._provider.terms.settle_us:
             why = "nobody has answered, and it is not there"
-            self._happened(circuit, known.name, PurchaseEvent.GIVE_UP, reason=why)
+            self._happened(known.name, PurchaseEvent.GIVE_UP, reason=why)
             self._state.events.publish(
-                "provider.given_up", level="warning", circuit=circuit, purchase=known.name, why=why
+                "provider.given_up", level="warning", circuit=self._circuit, purchase=known.name, why=why
             )
 
-    def _keep_away(self, circuit: str, provider: Provider, known: Purchase) -> None:
+    def _keep_away(self, known: Purchase) -> None:
         """Give back what was given back or up, should it turn up; forget it once that cannot be any more."""
-        now_us, terms = self._state.now_us(), provider.terms
+        now_us, terms = self._state.now_us(), self._provider.terms
         since_us = self._since_us.setdefault(f"dropped {known.name}", now_us)
-        provider.release(known.name)
-        if terms is None or now_us >= since_us + _DROPPED_FOR * terms.settle_us:
-            self._forget(circuit, known.name)
+        is_gone = self._provider.release(known.name)
+        if is_gone and (terms is None or now_us >= since_us + _DROPPED_FOR * terms.settle_us):
+            self._forget(known.name)
         else:
             self._again_us[known.name] = now_us + _DROPPED_EACH_US, 0
 
-    def _take_in(self, circuit: str, provider: Provider, known: Purchase) -> None:
-        status = provider.status(known.name)
+    def _take_in(self, known: Purchase) -> None:
+        self._provider.tend(known.name, known.period)
+        status = self._provider.status(known.name)
         period = status.period or known.period
-        if (status.state, status.reason, period) != (known.state, known.reason, known.period):
+        seen = (status.state, status.reason, period, status.lacks, status.route)
+        if seen != (known.state, known.reason, known.period, known.lacks, known.route):
             self._state.events.publish(
-                "provider.state", circuit=circuit, purchase=known.name, state=status.state, why=status.reason
+                "provider.state", circuit=self._circuit, purchase=known.name, state=status.state, why=status.reason
             )
-            self._happened(circuit, known.name, SHOWN[status.state], period, status.reason)
+            if status.lacks and status.lacks != known.lacks:
+                self._state.events.publish(
+                    "provider.lacks", level="error", circuit=self._circuit, purchase=known.name, why=status.lacks
+                )
+            with self._state.changed:
+                current = self._state.wished.purchases[self._circuit][known.name]
+            shown = moved(current, SHOWN[status.state], period, status.reason)
+            self._write(replace(shown, lacks=status.lacks, route=status.route))
         if status.state is PurchaseState.UP:
             with self._state.changed:
                 if known.name in self._state.wished.rebuilding:
@@ -289,15 +321,15 @@ class Purchasing:
                     self._state.changed.notify_all()
         # One that is gone before its begin is bought again at the next step; what could not be built is not.
         if status.state is PurchaseState.FAILED and period.start_us <= self._state.now_us():
-            self._fail_uncovered(circuit, period, status.reason)
+            self._fail_uncovered(period, status.reason)
 
-    def _fail_uncovered(self, circuit: str, period: Period, reason: str) -> None:
+    def _fail_uncovered(self, period: Period, reason: str) -> None:
         """Fail reservations in a period that what is bought does not carry: the newest first, until the rest is."""
-        why = f"{circuit}: {reason}"
+        why = f"{self._circuit}: {reason}"
         with self._state.changed:
-            bought = [p.period for p in self._state.wished.purchases[circuit].values() if p.state not in _NO_USE]
+            bought = [p.period for p in self._state.wished.purchases[self._circuit].values() if p.state not in _NO_USE]
             kept: list[Reservation] = []
-            for known in sorted(self._on(circuit), key=lambda r: r.sequence):
+            for known in sorted(self._on(), key=lambda r: r.sequence):
                 elsewhere = known.end_us <= period.start_us or period.end_us <= known.start_us
                 if elsewhere:
                     continue
@@ -311,22 +343,26 @@ class Purchasing:
         self._use_cases.tick()
 
     def _happened(
-        self, circuit: str, name: str, event: PurchaseEvent, period: Period | None = None, reason: str | None = None
+        self, name: str, event: PurchaseEvent, period: Period | None = None, reason: str | None = None
     ) -> None:
         """Take a purchase to its next state, on disk before this returns."""
         with self._state.changed:
-            known = self._state.wished.purchases[circuit][name]
-        self._write(circuit, moved(known, event, period, reason))
+            known = self._state.wished.purchases[self._circuit][name]
+        self._write(moved(known, event, period, reason))
 
-    def _write(self, circuit: str, purchase: Purchase) -> None:
+    @property
+    def _ends_itself(self) -> bool:
+        return self._provider.terms is None or self._provider.terms.ends_itself
+
+    def _write(self, purchase: Purchase) -> None:
         """Keep a purchase, on disk before this returns."""
         with self._state.changed:
-            saved = self._use_cases.saves.save_purchase(circuit, purchase)
+            saved = self._use_cases.saves.save_purchase(self._circuit, purchase)
         saved.result()
 
-    def _forget(self, circuit: str, name: str) -> None:
+    def _forget(self, name: str) -> None:
         with self._state.changed:
-            saved = self._use_cases.saves.forget_purchase(circuit, name)
+            saved = self._use_cases.saves.forget_purchase(self._circuit, name)
         saved.result()
         self._unsent.discard(name)
         self._again_us.pop(name, None)
@@ -335,11 +371,6 @@ class Purchasing:
 
 
 _NO_USE = frozenset({PurchaseState.FAILED, PurchaseState.DROPPED, PurchaseState.ENDED, PurchaseState.ASKED})
-
-
-def _without_numbers(text: str) -> str:
-    """Return a text without what differs each time, such as a moment."""
-    return re.sub(r"[0-9]+", "#", text)
 
 
 def _covered(uses: Iterable[Period], bought: Iterable[Period]) -> bool:

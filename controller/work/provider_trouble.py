@@ -1,0 +1,74 @@
+"""What is wrong between us and a circuit's provider: said once, and taken back when it is over."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from controller.plan.lifecycle import ReservationState
+from controller.plan.reservations import Reservation
+from controller.providers.errors import ProviderDenied
+from controller.state.guard import GuardedState
+from controller.state.reported import ProviderTrouble
+
+
+class ProviderTroubles:
+    """Tells of the trouble with one circuit's provider: in the log, in what is not well, in what waits for it.
+
+    Args:
+        state: where it is told.
+        circuit: whose provider.
+        needing: returns the reservations that need the circuit; called under the lock.
+    """
+
+    def __init__(self, state: GuardedState, circuit: str, needing: Callable[[], tuple[Reservation, ...]]) -> None:
+        self._state = state
+        self._circuit = circuit
+        self._needing = needing
+        self._said = ""
+
+    def report(self, trouble: Exception) -> None:
+        """Say what is wrong, in the log only if it is not what was said last; a moment in it does not count."""
+        if not self._said or _without_numbers(self._said) != _without_numbers(str(trouble)):
+            self._said = str(trouble)
+            self._publish(trouble)
+        with self._state.changed:
+            self._put(ProviderTrouble(self._said, isinstance(trouble, ProviderDenied)))
+            for known in self._needing():
+                if known.state is ReservationState.COMMITTED:
+                    self._state.wished.ledger.note(known.reservation_id, self._note, self._state.now_us())
+
+    def recovered(self) -> None:
+        """Take back what was said."""
+        if not self._said:
+            return
+        with self._state.changed:
+            self._put(None)
+            for known in self._needing():
+                if known.state is ReservationState.COMMITTED and known.reason == self._note:
+                    self._state.wished.ledger.note(known.reservation_id, "", self._state.now_us())
+        self._said = ""
+        self._state.events.publish("provider.recovered", circuit=self._circuit)
+
+    @property
+    def _note(self) -> str:
+        return f"{self._circuit}: {self._said}"
+
+    def _publish(self, trouble: Exception) -> None:
+        publish, circuit = self._state.events.publish, self._circuit
+        if isinstance(trouble, ProviderDenied):
+            publish("provider.denied", level="error", circuit=circuit, error=str(trouble), cure=trouble.cure)
+        else:
+            publish("provider.failed", level="error", circuit=circuit, error=str(trouble), kind=type(trouble).__name__)
+
+    def _put(self, trouble: ProviderTrouble | None) -> None:
+        """Keep what is wrong where others look for what is not well; under the lock."""
+        reported = self._state.reported
+        if reported.providers.get(self._circuit) != trouble:
+            others = {circuit: one for circuit, one in reported.providers.items() if circuit != self._circuit}
+            mine = {} if trouble is None else {self._circuit: trouble}
+            self._state.put(reported=replace(reported, providers={**others, **mine}))
+
+
+def _without_numbers(text: str) -> str:
+    """Return a text without what differs each time, such as a moment."""
+    return re.sub(r"[0-9]+", "#", text)
