@@ -30,6 +30,7 @@ from controller.plan.quotas import NO_QUOTAS, More, Quotas
 from controller.plan.reservations import Reservation
 from controller.saves import Saved, Saves
 from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
+from controller.state.guarantees import not_guaranteed
 from controller.state.guard import GuardedState
 from controller.state.moment import Circumstances, Moment
 from controller.store import RefusedWish, Store
@@ -283,6 +284,12 @@ class UseCases:
                 else announcement_obstacles(moment, known)
                 for known in promises
             )
+
+    def not_guaranteed(self, promises: Sequence[Reservation]) -> tuple[tuple[str, ...], ...]:
+        """Return of each reservation what the providers of its circuits do not guarantee, each with where."""
+        state = self._state
+        with state.changed:
+            return tuple(not_guaranteed(state.site.network, state.wished, known) for known in promises)
 
     # The clock.
 

@@ -266,6 +266,7 @@ ReservationOut = TypedDict(
         "creator": str | None,
         "carried": bool | None,
         "reasons": list[str],
+        "not_guaranteed": list[str],
     },
 )
 

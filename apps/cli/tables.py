@@ -102,6 +102,7 @@ def show_reservation(one: "ReservationOut", where: tzinfo, as_json: bool) -> Non
         "words": one["description"],
         "owner": one["owner"] or "",
         "not carried": "; ".join(one["reasons"]),
+        "no guarantee": "; ".join(one["not_guaranteed"]),
     }
     typer.echo(f"{one['id']}: {one['state']}" + (f": {one['reason']}" if one["reason"] else ""))
     for name, value in rows.items():

@@ -82,7 +82,8 @@ class Details:
         """
         behind = self._behind
         known = behind.reserved.one(name)
-        out = reservation_out(known, behind.network, behind.use_cases.obstacles([known])[0])
+        (obstacles,), (lacking,) = behind.use_cases.obstacles([known]), behind.use_cases.not_guaranteed([known])
+        out = reservation_out(known, behind.network, obstacles, lacking)
         facts = [
             ("State", out["state"]),
             ("Why", out["reason"] or "; ".join(out["reasons"]) or "-"),
@@ -99,6 +100,8 @@ class Details:
             ("Made", out["created"]),
             ("Changed", out["changed"]),
         ]
+        if out["not_guaranteed"]:
+            facts.insert(3, ("Not guaranteed", "; ".join(out["not_guaranteed"])))
         if out["hold_until"]:
             facts.insert(1, ("Held until", out["hold_until"]))
         path = f"/v1/reservations/{known.reservation_id}"

@@ -54,6 +54,11 @@ ADVICE: dict[str, tuple[str, str]] = {
     TroubleKind.PORT: ("What goes by this port is not carried.", "headway circuits"),
     TroubleKind.CIRCUIT: ("What goes by this circuit is not carried; tell who runs it.", "headway circuits"),
     TroubleKind.ALARM: ("Somebody else has changed what the plan stands on.", "headway drift"),
+    TroubleKind.CREDENTIALS: (
+        "Nothing can be bought there until that is put right; what is bought carries on.",
+        "headway events",
+    ),
+    TroubleKind.PROVIDER: ("It is tried again each minute; what is bought carries on.", "headway events"),
     TroubleKind.FALLBACK: ("Too much is lost on its way, so the host slows down by itself.", "headway hosts"),
     TroubleKind.RESERVATION: ("Its owner has less than was promised.", "headway reservation {place}"),
     TroubleKind.ANNOUNCEMENT: ("It will be late.", "headway announcements"),

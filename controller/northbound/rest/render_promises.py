@@ -26,8 +26,10 @@ from topology.wire import Framing, Layer, converted_bps
 Obstacles = tuple[str, ...] | None  # why a promise cannot be carried now; None if it is not its time
 
 
-def reservation(value: Reservation, network: Network, obstacles: Obstacles) -> ReservationOut:
-    """Return a reservation, and what keeps it from being carried at this moment."""
+def reservation(
+    value: Reservation, network: Network, obstacles: Obstacles, lacking: tuple[str, ...] = ()
+) -> ReservationOut:
+    """Return a reservation, what keeps it from being carried at this moment, and what of it no provider guarantees."""
     return {
         "id": value.reservation_id,
         "version": value.version,
@@ -53,6 +55,7 @@ def reservation(value: Reservation, network: Network, obstacles: Obstacles) -> R
         "creator": value.creator or None,
         "carried": None if obstacles is None else not obstacles,
         "reasons": list(obstacles or ()),
+        "not_guaranteed": list(lacking),
     }
 
 

@@ -127,8 +127,10 @@ class Reservations:
         return answer(
             {
                 "reservations": [
-                    render_promises.reservation(known, self._network, obstacles)
-                    for known, obstacles in zip(page, self._use_cases.obstacles(page), strict=True)
+                    render_promises.reservation(known, self._network, obstacles, lacking)
+                    for known, obstacles, lacking in zip(
+                        page, self._use_cases.obstacles(page), self._use_cases.not_guaranteed(page), strict=True
+                    )
                 ],
                 "next": cursor,
                 "lacks": found.lacks or None,
@@ -158,7 +160,8 @@ class Reservations:
     def _shown(self, value: Reservation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
         headers = {"ETag": etag(value.version), **(headers or {})}
         (obstacles,) = self._use_cases.obstacles([value])
-        return answer(render_promises.reservation(value, self._network, obstacles), status, headers)
+        (lacking,) = self._use_cases.not_guaranteed([value])
+        return answer(render_promises.reservation(value, self._network, obstacles, lacking), status, headers)
 
     async def _one(self, name: str) -> Reservation:
         """Return a reservation, from memory or from the store."""

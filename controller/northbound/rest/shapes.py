@@ -105,6 +105,13 @@ class ReservationOut(_Ends):
     creator: Creator
     carried: Carried
     reasons: Reasons
+    not_guaranteed: Annotated[
+        list[str],
+        Field(
+            description="What of it the providers of its circuits do not guarantee, each with where; none if all is.",
+            examples=[["chile-illinois: at chic-cr6:1/1/b1 400 of 1000 Mbit/s are reserved"]],
+        ),
+    ]
 
 
 Lacks = Annotated[

@@ -46,6 +46,7 @@ def test_a_hold_shows_all_that_was_asked_and_what_became_of_it(held):
         "creator": "anybody",
         "carried": None,
         "reasons": [],
+        "not_guaranteed": [],
     }
 
 
