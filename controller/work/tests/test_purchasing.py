@@ -1,8 +1,5 @@
 """From a reservation to a circuit that carries it: the whole controller on a stand-in for OSCARS, over real HTTP."""
 
-import itertools
-from dataclasses import replace
-
 import pytest
 
 from controller.plan.admission import Request
@@ -10,68 +7,29 @@ from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
 from controller.plan.purchases import Period, PurchaseState
 from controller.providers.oscars import OscarsProvider
-from controller.providers.oscars_wire import OscarsPort
+from controller.providers.oscars_values import OscarsPort
 from controller.providers.tests.buying import settings
 from controller.providers.tests.fake_oscars import FakeOscars, Faults, Rules, running
-from controller.reserved import Reserved
-from controller.tests.fakes import START_US, Clock, FakeSite
-from controller.use_cases import UseCases
-from controller.work.purchasing import Purchasing
-from mininet_tests.testing.networks import chile_illinois
+from controller.tests.fakes import START_US, FakeSite
+from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
 from topology.network import Hop
 from topology.protocol import FlowClass
 
-S = 1_000_000
 OTHER_A = OscarsPort("chic-cr6", "chic-cr6:1/1/c10/1", 7)
 OTHER_Z = OscarsPort("nash-cr6", "nash-cr6:1/1/c17/2", 7)
-CIRCUIT = "chile-illinois"
 START, END = START_US + 600 * S, START_US + 1200 * S
-OVER = {PurchaseState.DROPPED, PurchaseState.ENDED}
-numbers = itertools.count()
 
 
-class BuyingSite(FakeSite):
-    """A site whose circuit is bought of OSCARS, both on one clock."""
+class OscarsSite(BuyingSite):
+    """A site whose circuit is bought of OSCARS."""
 
-    def __init__(self, url):
-        self.url, self.clock = url, Clock()
-        self.provider = OscarsProvider(settings(url, timeout_s=5.0), self.clock)
-        lead_us = {CIRCUIT: self.provider.terms.lead_us}
-        super().__init__(chile_illinois(10**10), (), clock=self.clock, lead_us=lead_us)
-        self.restart()
-        self.attach_all()
-        self.converge()
-
-    def restart(self):
-        """Another process on the same database: nothing is known that was not saved."""
-        with self.state.changed:
-            self.state.put(wished=replace(self.state.wished, purchases={CIRCUIT: {}}))
-        self.use_cases = UseCases(self.state, self.store)
-        self.purchasing = Purchasing(self.state, self.use_cases, {CIRCUIT: self.provider})
+    def __init__(self, url, **other):
+        self.url = url
+        super().__init__(lambda now_us: {CIRCUIT: OscarsProvider(settings(url, timeout_s=5.0, **other), now_us)})
 
     def promised(self, rate_bps=10**9, start_us=START, end_us=END, ends=("la-serena", "champaign")):
         """A committed reservation's name."""
-        request = Request(*ends, FlowClass.URGENT, rate_bps, start_us, end_us)
-        name = f"r{next(numbers)}"
-        held = self.use_cases.hold(lambda _: request, lambda now_us: Created(name, now_us))
-        assert held.value.state is ReservationState.HELD, held.value
-        self.use_cases.commit(name).saved.result()
-        return name
-
-    def pass_to(self, now_us, step_us=2 * S):
-        """Let the time pass, everything at work."""
-        while self.clock.now_us < now_us:
-            self.clock.now_us = min(now_us, self.clock.now_us + step_us)
-            self.purchasing.step()
-            self.converge()
-
-    def reservation(self, name):
-        """As it is now."""
-        return Reserved(self.use_cases, self.store).one(name)
-
-    def bought(self):
-        """What is bought and not over."""
-        return [p for p in self.value.wished.purchases[CIRCUIT].values() if p.state not in OVER]
+        return super().promised(rate_bps, start_us, end_us, ends)
 
 
 class _Clock:
@@ -98,10 +56,10 @@ def oscars(server):
 @pytest.fixture
 def site(server, oscars):
     """A site that buys of it."""
-    one = BuyingSite(server[1])
+    one = OscarsSite(server[1])
     oscars.clock = lambda: one.clock.now_us / S
     yield one
-    one.provider.close()
+    one.close()
 
 
 def test_a_reservation_is_bought_ahead_and_active_only_once_the_circuit_is_deployed(site, oscars):
@@ -159,7 +117,7 @@ def test_what_the_provider_refuses_fails_with_its_reason_and_frees_the_calendar(
         name = site.promised(10**9)
         site.pass_to(START_US + 4 * S)
         failed = site.reservation(name)
-        assert (failed.state, "exceeds available" in failed.reason) == (ReservationState.FAILED, True), failed.reason
+        assert (failed.state, "500 free" in failed.reason) == (ReservationState.FAILED, True), failed.reason
         site.pass_to(START_US + 8 * S)
         assert site.bought() == []
         assert site.value.wished.ledger.calendar.free_bps(Hop("ls1", "ch1"), START) == 9_388_000_000
