@@ -63,8 +63,10 @@ class DebPackage:
         recommends: the same.
         units: of systemd, in the order in which they start.
         user: that they run as.
+        state: folder that is this user's, there before the first start so that --check finds it.
         kept: what purging removes beside the package's own files.
         conffiles: what dpkg asks about before it replaces it.
+        pages: of the manual, that are put beside it.
     """
 
     name: str
@@ -73,8 +75,10 @@ class DebPackage:
     recommends: str = ""
     units: tuple[str, ...] = ()
     user: str = ""
+    state: str = ""
     kept: tuple[str, ...] = ()
     conffiles: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
     fill: Callable[["Built", Path], None] = field(kw_only=True)
 
 
@@ -222,9 +226,16 @@ DEBS = (
         user="headway",
         kept=("/etc/headway/agent.yaml",),
         conffiles=("/etc/default/headway-agent",),
+        pages=("agent.md", "pki.md"),
         fill=agent,
     ),
-    DebPackage("headway", "Headway command line: reserve, announce and look at bandwidth", PYTHON, fill=command),
+    DebPackage(
+        "headway",
+        "Headway command line: reserve, announce and look at bandwidth",
+        PYTHON,
+        pages=("*.md",),
+        fill=command,
+    ),
     DebPackage(
         "headway-controller",
         "Headway controller: one bandwidth plan for circuit, switches and hosts",
@@ -232,6 +243,7 @@ DEBS = (
         "openvswitch-switch",
         units=("headway-controller.service",),
         user="headway-controller",
+        state="/var/lib/headway",
         kept=("/var/lib/headway", "/etc/headway/controller.yaml", "/etc/headway/network.yaml"),
         fill=controller,
     ),
@@ -240,6 +252,7 @@ DEBS = (
 
 def control(package: DebPackage, version: str, kib: int) -> str:
     """Return a package's control file."""
+    manual = package.name if package.pages else "headway"
     lines = {
         "Package": package.name,
         "Version": version,
@@ -250,7 +263,7 @@ def control(package: DebPackage, version: str, kib: int) -> str:
         "Recommends": package.recommends,
         "Section": "net",
         "Priority": "optional",
-        "Description": f"{package.summary}\n What it is and how to set it up: docs/ in Headway's source.",
+        "Description": f"{package.summary}\n How to set it up: /usr/share/doc/{manual}/.",
     }
     return "".join(f"{name}: {value}\n" for name, value in lines.items() if value)
 
@@ -263,6 +276,7 @@ def scripts(package: DebPackage) -> dict[str, str]:
         "@UNITS@": " ".join(package.units),
         "@SYSUSERS@": f"/usr/lib/sysusers.d/{package.name}.conf",
         "@USER@": package.user,
+        "@STATE@": package.state,
         "@KEPT@": " ".join(package.kept),
     }
     found = {}
@@ -298,6 +312,9 @@ def packed(package: DebPackage, from_: Built, version: str, out: Path, time_s: s
             if path.is_dir() or path.suffix in {".py", ".pyc", ".so", ".o"}:
                 path.chmod(0o755 if path.is_dir() else 0o644)
         written(root, f"/usr/share/doc/{package.name}/copyright", (ROOT / "LICENSE").read_text())
+        for page in package.pages:
+            for path in sorted((ROOT / "docs").glob(page)):
+                written(root, f"/usr/share/doc/{package.name}/{path.name}", path.read_text())
         kib = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // 1024
         written(root, "/DEBIAN/control", control(package, version, kib))
         if package.conffiles:
