@@ -74,6 +74,14 @@ EXPERIMENTS = (
         5,
     ),
     Experiment(
+        "deploy",
+        Group.SCENARIO,
+        "the Debian packages under systemd: install, upgrade, kill, hang, boot again, remove, purge",
+        "scenarios.deploy.run",
+        Place.ITSELF,
+        6,
+    ),
+    Experiment(
         "page",
         Group.SCENARIO,
         "an operator and an astronomer at the page: a real browser at a real controller, without a route outside",

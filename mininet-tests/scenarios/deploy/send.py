@@ -1,0 +1,57 @@
+"""Send to a far host through the plan for some seconds; print what the kernel says of the connection, as JSON."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+ADDRESS, PORT = "10.20.20.100", 5001
+RECEIVER = f"""
+import socket
+with socket.create_server(("", {PORT})) as listening:
+    connection = listening.accept()[0]
+while connection.recv(65536):
+    pass
+"""
+
+receiver = subprocess.Popen(["ip", "netns", "exec", "arch", "python3", "-c", RECEIVER])
+for _ in range(100):
+    try:
+        connection = socket.create_connection((ADDRESS, PORT), timeout=5)
+        break
+    except OSError:
+        time.sleep(0.1)
+else:
+    sys.exit(f"{ADDRESS} is not reached")
+connection.settimeout(None)
+
+
+def feed() -> None:
+    """Send until the process ends."""
+    while True:
+        connection.sendall(bytes(65536))
+
+
+threading.Thread(target=feed, daemon=True).start()
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until:
+    time.sleep(0.2)
+shown = subprocess.run(["ss", "-tinH", "dst", ADDRESS], capture_output=True, text=True, check=True).stdout
+receiver.kill()
+words = shown.split()
+pacing = re.search(r"pacing_rate (\d+)bps", shown)
+acked = re.search(r"bytes_acked:(\d+)", shown)
+ours = [word for word in words if word.startswith("headway")]
+print(
+    json.dumps(
+        {
+            "algorithm": ours[0] if ours else "",
+            "pacing_bps": int(pacing[1]) if pacing else 0,
+            "acked_bytes": int(acked[1]) if acked else 0,
+            "shown": shown,
+        }
+    )
+)

@@ -1,0 +1,44 @@
+"""The packages' whole life in a Debian of their own; and what is said to be left of them is what is left."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from mininet_tests.scenarios.deploy.left import Found
+
+BEFORE = Found(frozenset({"/etc"}), frozenset({"root"}), frozenset({"dbus.service"}), {"net.core.rmem_max": "1"})
+
+
+@pytest.mark.parametrize(
+    ("now", "seen"),
+    [
+        (BEFORE, []),
+        (Found(frozenset({"/etc", "/etc/x"}), BEFORE.users, BEFORE.units, BEFORE.settings), ["/etc/x"]),
+        (Found(frozenset(), BEFORE.users, BEFORE.units, BEFORE.settings), ["gone: /etc"]),
+        (Found(BEFORE.files, frozenset({"root", "a"}), frozenset({"b", "dbus.service"}), BEFORE.settings), ["a", "b"]),
+        (Found(BEFORE.files, BEFORE.users, BEFORE.units, {"x": "2"}), ["net.core.rmem_max: 1 -> None", "x: None -> 2"]),
+    ],
+)
+def test_all_that_is_left_is_told(now, seen):
+    assert now.since(BEFORE) == seen
+
+
+@pytest.mark.root
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("systemd-nspawn", "mmdebstrap"))),
+    reason="needs root, and Debian's packages systemd-container and mmdebstrap",
+)
+def test_packages_are_installed_upgraded_killed_booted_removed_and_purged_without_a_trace(tmp_path):
+    command = [sys.executable, "-m", "mininet_tests.scenarios.deploy.run", "--out", tmp_path]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    report = tmp_path / "report.json"
+    assert report.exists(), f"{ran.stdout}\n{ran.stderr}"
+    seen = json.loads(report.read_text())
+    assert {name: seen["aims"][name]["seen"] for name in seen["falls_short"]} == {}
+    assert len(seen["aims"]) > 30
