@@ -264,7 +264,7 @@ EXPERIMENTS = (
     ),
 )
 
-PARTS = frozenset({"bench.agent_ack", "bench.agent_cpu", "bench.agent_push", "bench.smuggled"})
+PARTS = frozenset({"bench.agent_ack", "bench.agent_cpu", "bench.agent_push", "bench.growth_change", "bench.smuggled"})
 """Modules that are run by another one."""
 TESTS_ONLY = frozenset({"scenarios.database", "scenarios.switches"})
 """Rooms in which there is nothing but tests and what they use."""
