@@ -247,6 +247,14 @@ EXPERIMENTS = (
         1,
     ),
     Experiment(
+        "what-if",
+        Group.PAPER,
+        "forecasts beside the lab's figures, the paper's figure 11 and SimGrid; a week of 10,000 transfers",
+        "papers.wertz.run",
+        Place.HERE,
+        1,
+    ),
+    Experiment(
         "agent",
         Group.BENCH,
         "what the host agent costs, beside cubic and bbr, and how fast a plan reaches it",
