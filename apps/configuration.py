@@ -1,6 +1,8 @@
 """The controller's configuration: each section given to the part that it is for, every problem reported at once."""
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,7 @@ class ControllerSettings:
         names: by which the API may be asked for, beside addresses and localhost.
         access: who may do what by it.
         webhooks: who is told of what happens.
+        files: the SHA-256 of each file that says so, by its path.
     """
 
     site: Site
@@ -99,6 +102,7 @@ class ControllerSettings:
     names: frozenset[str] = frozenset()
     access: AccessSettings = NOBODY
     webhooks: tuple[WebhookSettings, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(path: Path) -> ControllerSettings:
@@ -109,7 +113,10 @@ def load(path: Path) -> ControllerSettings:
     """
     text = read_file(path)
     problems = Problems(found=list(text.repeated), values=text.values)
-    return _settings(text.values, str(path), path.absolute().parent, problems)
+    found = _settings(text.values, str(path), path.absolute().parent, problems)
+    said = text.values.get("network") if isinstance(text.values, dict) else None
+    files = [path, *([path.absolute().parent / said] if isinstance(said, str) else [])]
+    return replace(found, files={str(one): hashlib.sha256(one.read_bytes()).hexdigest() for one in files})
 
 
 def parsed(data: object, source: str, folder: Path = Path()) -> ControllerSettings:

@@ -24,8 +24,10 @@ from controller.northbound.known import IssuerTokens
 from controller.northbound.page.pages import Pages
 from controller.northbound.rates import RequestRate
 from controller.northbound.webhooks import Webhook
+from controller.noted import noted_configuration, noted_token
 from controller.reports import Reports
 from controller.reserved import Reserved
+from controller.saves import Saves
 from controller.security.issuer import Issuer
 from controller.security.own_certificates import OwnCertificates
 from controller.security.token_file import TokenFile
@@ -55,7 +57,7 @@ UP = "up; what is carried and what is not: /healthz"
 log = structlog.get_logger()
 
 
-def _rules(settings: ControllerSettings) -> AccessRules:
+def _rules(settings: ControllerSettings, saves: Saves) -> AccessRules:
     """Return who may do what by REST; a line in the log if it can be read on the way.
 
     Raises:
@@ -64,7 +66,8 @@ def _rules(settings: ControllerSettings) -> AccessRules:
     access = settings.access
     if settings.rest_tls is None and not is_here(str(settings.rest)):
         log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
-    tokens = TokenFile(access.tokens).current if access.tokens else partial(Tokens, ())
+    file = TokenFile(access.tokens, lambda what, token: saves.note(noted_token(what, token))) if access.tokens else None
+    tokens = partial(Tokens, ()) if file is None else file.current
     rate = None if access.requests_per_s is None else RequestRate(access.requests_per_s)
     issuer = None if access.oidc is None else IssuerTokens(Issuer(access.oidc))
     return AccessRules(
@@ -76,7 +79,9 @@ def _serve(
     parts: contextlib.ExitStack, behind: Dependencies, settings: ControllerSettings, state: GuardedState, stop: Stop
 ) -> None:
     """Serve REST and the pages until the end, and keep what the pages show."""
-    rules = _rules(settings)
+    saves = behind.use_cases.saves
+    rules = _rules(settings, saves)
+    saves.note(noted_configuration(settings.files))
     pages = Pages(behind, rules)
     app = api(behind, rules, pages)
     local = parts.enter_context(local_socket(settings.rest_socket))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from controller.asker import CONTROLLER, present_asker
 from controller.plan.announcements import Announcement
@@ -16,7 +16,7 @@ from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
-from controller.store import Changes, PurchaseRow, RefusedWish, SaveRecord, Store, StoredRows, StoreFailed
+from controller.store import Changes, Noted, PurchaseRow, RefusedWish, SaveRecord, Store, StoredRows, StoreFailed
 from controller.store.announcements import announcement_of, announcement_text
 
 T = TypeVar("T")
@@ -119,13 +119,16 @@ class Saves:
             StoreFailed: nothing can be saved now; nothing has changed.
         """
         self.check()
+        known = self._state.wished.purchases[circuit].get(purchase.name)
         self._state.put(wished=self._state.wished.with_purchase(circuit, purchase))
         period = purchase.period
         row = PurchaseRow(
             circuit, purchase.name, period.start_us, period.end_us, period.rate_bps, purchase.state, purchase.reason
         )
         self._state.changed.notify_all()  # the plan follows what is up
-        return self._store.save(Changes(purchases=(row,)))
+        old = None if known is None else _noted_purchase(circuit, known)
+        noted = Noted(f"purchase.{purchase.state}", purchase.name, old, _noted_purchase(circuit, purchase))
+        return self._store.save(Changes(purchases=(row,), record=self._noting(noted)))
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:
         """Forget what was bought.
@@ -134,8 +137,18 @@ class Saves:
             StoreFailed: nothing can be saved now; nothing has changed.
         """
         self.check()
+        known = self._state.wished.purchases[circuit].get(name)
         self._state.put(wished=self._state.wished.without_purchase(circuit, name))
-        return self._store.save(Changes(purchases_gone=(name,)))
+        old = None if known is None else _noted_purchase(circuit, known)
+        record = self._noting(Noted("purchase.forgotten", name, old, None))
+        return self._store.save(Changes(purchases_gone=(name,), record=record))
+
+    def note(self, noted: Noted) -> Future[None]:
+        """Remember a change that the controller has seen, and that is kept elsewhere. Needs no lock."""
+        return self._store.save(Changes(record=self._noting(noted)))
+
+    def _noting(self, noted: Noted) -> SaveRecord:
+        return SaveRecord(CONTROLLER, self._state.now_us(), noted=(noted,))
 
     def _heard(
         self,
@@ -222,3 +235,16 @@ class Saves:
         state.put(wished=wished, reported=replace(state.reported, store_error=""))
         state.replan()
         state.changed.notify_all()
+
+
+def _noted_purchase(circuit: str, purchase: Purchase) -> dict[str, Any]:
+    """Return what is remembered of a purchase."""
+    period = purchase.period
+    return {
+        "circuit": circuit,
+        "rate_bps": period.rate_bps,
+        "start_us": period.start_us,
+        "end_us": period.end_us,
+        "state": purchase.state,
+        "reason": purchase.reason,
+    }

@@ -4,13 +4,14 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from controller.errors import HeadwayError
-from controller.security.tokens import Token, Tokens
+from controller.security.tokens import Token, Tokens, changed
 
 log = structlog.get_logger()
 _TOKENS = TypeAdapter(tuple[Token, ...])
@@ -67,13 +68,18 @@ def write_tokens(path: Path, tokens: tuple[Token, ...]) -> None:
 class TokenFile:
     """The tokens in force. Of one thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, told: Callable[[str, Token], object] = lambda _what, _token: None) -> None:
         """Read them.
+
+        Args:
+            path: of the file.
+            told: is told of each token that is made or revoked from now on.
 
         Raises:
             TokensUnusable: they cannot be.
         """
         self._path = path
+        self._told = told
         self._seen = self._stamp()
         self._tokens = Tokens(read_tokens(path))
 
@@ -83,9 +89,12 @@ class TokenFile:
         if stamp != self._seen:
             self._seen = stamp
             try:
-                self._tokens = Tokens(read_tokens(self._path))
+                before, self._tokens = self._tokens, Tokens(read_tokens(self._path))
             except TokensUnusable as error:
                 log.error("tokens.unusable", why=str(error))  # noqa: TRY400 (the text says all)
+            else:
+                for what, token in changed(before.all, self._tokens.all):
+                    self._told(what, token)
         return self._tokens
 
     def _stamp(self) -> tuple[int, int, int, int] | None:

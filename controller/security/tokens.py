@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -70,6 +71,13 @@ def new_token(
     token_id = secrets.token_hex(ID_BYTES)
     text = f"{PREFIX}_{token_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
     return text, Token(token_id, name, role, _hash(text), made, until, groups)
+
+
+def changed(before: tuple[Token, ...], now: tuple[Token, ...]) -> Iterator[tuple[str, Token]]:
+    """Yield what has become of tokens from one look at their file to the next: made, or revoked."""
+    ids, were = {token.id for token in now}, {token.id for token in before}
+    yield from (("revoked", token) for token in before if token.id not in ids)
+    yield from (("made", token) for token in now if token.id not in were)
 
 
 class Tokens:

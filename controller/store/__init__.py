@@ -1,7 +1,7 @@
 """What outlives the process: reservations, announcements and purchases, in SQLite or PostgreSQL."""
 
 from controller.store.chain import BEGINNING, ChainEnd, ChainRow
-from controller.store.changed import RefusedWish, SaveRecord
+from controller.store.changed import Noted, RefusedWish, SaveRecord
 from controller.store.changes import ChangeQuery
 from controller.store.ended import EndedQuery
 from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer, StoreTaken, UrlNotUsable
@@ -20,6 +20,7 @@ __all__ = [
     "EndedKind",
     "EndedQuery",
     "HistoryItem",
+    "Noted",
     "PastPage",
     "PastQuery",
     "PurchaseRow",

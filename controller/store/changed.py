@@ -43,6 +43,23 @@ class RefusedWish:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """A change of something that is no promise: a purchase, a token, the configuration.
+
+    Attributes:
+        kind: what has happened, such as ``purchase.up``.
+        id: of what.
+        old: what it was; None of something new.
+        new: what it is, with the same names; None of something that is gone.
+    """
+
+    kind: str
+    id: str
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class SaveRecord:
     """What a save changes, and by whose wish.
 
@@ -53,6 +70,7 @@ class SaveRecord:
         announcements: likewise.
         ended: announcements that have ended.
         refused: what was not done.
+        noted: what has changed beside promises.
     """
 
     asker: Asker
@@ -61,6 +79,7 @@ class SaveRecord:
     announcements: tuple[tuple[Announcement | None, Announcement], ...] = ()
     ended: tuple[EndedAnnouncement, ...] = ()
     refused: tuple[RefusedWish, ...] = ()
+    noted: tuple[Noted, ...] = ()
 
 
 def remembered(record: SaveRecord) -> Iterator[Remembered]:
@@ -85,6 +104,9 @@ def remembered(record: SaveRecord) -> Iterator[Remembered]:
         became = {"state": ended.state, "delivered_bytes": total_bytes(known.delivered)}
         values = _TEXT.encode({"state": "promised"}), _TEXT.encode(became)
         yield row(ended.ended_us, f"announcement.{ended.ending}", known.announcement_id, values)
+    for one in record.noted:
+        gone = None if one.old is None else _TEXT.encode(one.old)
+        yield row(record.at_us, one.kind, one.id, (gone, "{}") if one.new is None else _compared(one.old, one.new))
     for wish in record.refused:
         yield row(record.at_us, wish.kind, wish.id, (None, _asked(wish)), wish.outcome)
 
