@@ -9,7 +9,7 @@ equal bookings are two bookings.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from controller.plan.keys import Resource
+from controller.plan.keys import Resource, StorePlace
 from controller.plan.reservations import MAX_TIME_US
 from controller.plan.steps import Steps
 from topology.wire import PPM
@@ -138,6 +138,8 @@ class Calendar:
 
     def _take(self, booking: Booking, sign: int) -> None:
         for resource, rate_bps in booking.need.claims(booking.rate_bps):
+            if isinstance(resource, StorePlace) and resource not in self._free:
+                self.add_resource(resource)  # booked before a restart: nobody has told of it yet
             self._free[resource].add(booking.start_us, booking.end_us, -sign * rate_bps)
 
     def shortage(self, booking: Booking) -> Shortage | None:
@@ -147,6 +149,8 @@ class Calendar:
         """
         found = []
         for resource, asked_bps in booking.need.claims(booking.rate_bps):
+            if isinstance(resource, StorePlace) and resource not in self._free:
+                continue  # what it takes is not known again yet
             free = self._free[resource]
             at_us = free.first_below(asked_bps, booking.start_us, booking.end_us)
             if at_us is not None:

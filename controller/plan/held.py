@@ -1,6 +1,6 @@
 """Flows are held to what their receivers take; what that frees is for others. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.plan.intake import Intake
@@ -9,7 +9,10 @@ from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.receivers import Incoming, ReceiverBucket, Turn, ceilings_in_turn_bps
 from topology.network import Network
+from topology.protocol import FlowClass
 from topology.wire import PPM, Layer, converted_bps
+
+KEPT = 7, 8  # of what is promised: who takes that much is promised it, for rooms are measured while they fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def held(
 ) -> tuple[Flow, ...]:
     """Return flows as they are planned while their receivers take less than they could be sent.
 
-    A receiver is given to classes by their priority, as a circuit is; each keeps its guarantee's part of the drain.
+    A receiver is given as a circuit is: guarantees first, then what is promised, then by the priority of the classes.
 
     Args:
         flows: who wants to send.
@@ -64,13 +67,28 @@ def held(
             for flow_class in sorted({flow.flow_class for flow in sending}, key=lambda c: classes[c].priority)
         ]
         turns = [
-            Turn([Incoming(_most_bps(f, where), left_bytes.get(f.name)) for f in members], classes[c].guarantee_ppm)
-            for c, members in by_class
+            Turn([Incoming(_most_bps(f, where), left_bytes.get(f.name)) for f in members], kept_bps)
+            for (_, members), kept_bps in zip(by_class, _kept_bps(bucket.drain_bps, by_class, where), strict=True)
         ]
         for (_, members), rates_bps in zip(by_class, ceilings_in_turn_bps(bucket, turns), strict=True):
             for flow, most_bps in zip(members, rates_bps, strict=True):
                 found[flow.name] = _down_to(flow, most_bps, where.network)
     return tuple(found.values())
+
+
+def _kept_bps(drain_bps: int, by_class: Iterable[tuple[FlowClass, Sequence[Flow]]], where: Where) -> list[int]:
+    """Return what each class keeps of a drain: its guarantee's part, and what is promised as far as there is more."""
+    by_class = list(by_class)
+    least = [drain_bps * where.policy.classes[c].guarantee_ppm // PPM for c, _ in by_class]
+    left_bps, kept = drain_bps - sum(least), list[int]()
+    for (_, members), least_bps in zip(by_class, least, strict=True):
+        promised_bps = sum(
+            converted_bps(f.floor_bps, Layer.WIRE, Layer.PAYLOAD, where.network.framing_of(f.path)) for f in members
+        )
+        more_bps = min(left_bps, max(0, promised_bps - least_bps))
+        left_bps -= more_bps
+        kept.append(least_bps + more_bps)
+    return kept
 
 
 def _most_bps(flow: Flow, where: Where) -> int:
@@ -87,5 +105,7 @@ def _down_to(flow: Flow, payload_bps: int, network: Network) -> Flow:
     """Return a flow that wants, and is promised, no more than a rate of payload; never less than it stands by with."""
     wire_bps = converted_bps(payload_bps, Layer.PAYLOAD, Layer.WIRE, network.framing_of(flow.path))
     most_bps = max(wire_bps, flow.standby_bps)
+    if most_bps * KEPT[1] >= flow.floor_bps * KEPT[0]:
+        most_bps = max(most_bps, flow.floor_bps)
     wanted_bps = most_bps if flow.wanted_bps is None else min(flow.wanted_bps, most_bps)
     return replace(flow, wanted_bps=wanted_bps, floor_bps=min(flow.floor_bps, wanted_bps))

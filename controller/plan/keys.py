@@ -38,8 +38,23 @@ class Pool(NamedTuple):
         return f"{_POOL}{self.reservation_id}"
 
 
-Resource = Hop | ClassShare | Pool  # what can be booked
-_POOL = "reservation "
+class StorePlace(NamedTuple):
+    """A store of a host, which drains what is put there.
+
+    >>> str(StorePlace("arch", "data"))
+    'store:arch:data'
+    """
+
+    host: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return it as people and JSON have it."""
+        return f"{_STORE}{self.host}:{self.name}"
+
+
+Resource = Hop | ClassShare | Pool | StorePlace  # what can be booked
+_POOL, _STORE = "reservation ", "store:"
 
 
 def resource_of(text: str) -> Resource:
@@ -47,14 +62,17 @@ def resource_of(text: str) -> Resource:
 
     >>> [resource_of(text) for text in ("ls1->ch1", "reservation night")]
     [Hop(tail='ls1', head='ch1'), Pool(reservation_id='night')]
-    >>> str(resource_of("ls1->ch1 urgent"))
-    'ls1->ch1 urgent'
+    >>> str(resource_of("ls1->ch1 urgent")), resource_of("store:arch:data")
+    ('ls1->ch1 urgent', StorePlace(host='arch', name='data'))
 
     Raises:
         ValueError: it is none's.
     """
     if text.startswith(_POOL):
         return Pool(text.removeprefix(_POOL))
+    if text.startswith(_STORE):
+        host, _, name = text.removeprefix(_STORE).partition(":")
+        return StorePlace(host, name)
     link, _, flow_class = text.partition(" ")
     tail, _, head = link.partition("->")
     if not tail or not head:

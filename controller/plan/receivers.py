@@ -70,7 +70,7 @@ class ReceiverBucket:
         drained_us = -(-max(0, size_bytes - self.room_bytes) * BYTE_US // self.drain_bps)
         return max(-(-size_bytes * BYTE_US // line_bps), drained_us)
 
-    def kept_us(self, size_bytes: int, line_bps: int) -> int:
+    def stored_us(self, size_bytes: int, line_bps: int) -> int:
         """Return how long a file takes until all of it is drained, on the disk, at the soonest."""
         return max(-(-size_bytes * BYTE_US // line_bps), -(-size_bytes * BYTE_US // self.drain_bps))
 
@@ -124,11 +124,11 @@ class Turn:
 
     Attributes:
         senders: they.
-        kept_ppm: what is kept for them of the drain, whatever the classes before could use, parts per million.
+        kept_bps: what is kept for them of the drain, whatever the classes before could use; all together the drain.
     """
 
     senders: Sequence[Incoming]
-    kept_ppm: int
+    kept_bps: int
 
 
 def ceilings_in_turn_bps(bucket: ReceiverBucket, turns: Sequence[Turn]) -> list[list[int]]:
@@ -138,12 +138,12 @@ def ceilings_in_turn_bps(bucket: ReceiverBucket, turns: Sequence[Turn]) -> list[
     then there is none for others, and of the drain only what it does not use.
 
     >>> urgent, background = [Incoming(1_000, 150)], [Incoming(1_000)]
-    >>> ceilings_in_turn_bps(ReceiverBucket(50, 100), [Turn(urgent, 0), Turn(background, 10_000)])
+    >>> ceilings_in_turn_bps(ReceiverBucket(50, 100), [Turn(urgent, 0), Turn(background, 1)])
     [[148], [1]]
-    >>> ceilings_in_turn_bps(ReceiverBucket(150, 100), [Turn(urgent, 0), Turn(background, 10_000)])
+    >>> ceilings_in_turn_bps(ReceiverBucket(150, 100), [Turn(urgent, 0), Turn(background, 1)])
     [[1000], [100]]
     """
-    kept_bps = [bucket.drain_bps * turn.kept_ppm // PPM for turn in turns]
+    kept_bps = [turn.kept_bps for turn in turns]
     room_bytes, drain_bps = bucket.room_bytes, bucket.drain_bps
     found = []
     for number, turn in enumerate(turns):

@@ -88,6 +88,12 @@ def test_a_receiver_that_takes_next_to_nothing_leaves_the_standby_rate():
     assert held([one], [slow(0, one)], {}, WHERE)[0].wanted_bps == one.standby_bps
 
 
+def test_what_is_promised_is_kept_while_the_receiver_takes_nearly_that():
+    one = image("base20", floor_bps=110 * MBIT)
+    assert held([one], [slow(100, one)], {}, WHERE)[0].floor_bps == one.floor_bps
+    assert held([one], [slow(50, one)], {}, WHERE)[0].floor_bps < 60 * MBIT
+
+
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=2), st.integers(0, 900))
 def test_held_flows_are_never_given_more_than_their_receivers_take(drains, floor):
     flows = [image(host, floor_bps=floor * MBIT // 2) for host in ("base20", "base21")]
@@ -95,4 +101,4 @@ def test_held_flows_are_never_given_more_than_their_receivers_take(drains, floor
     plan = plan_with(receivers, DATABASE, RAW_IMAGES, *flows)
     for one in receivers:
         (name,) = one.flows
-        assert payload_mbit(plan, name)[0] <= max(one.intake.ceiling_bps, MBIT) / MBIT
+        assert payload_mbit(plan, name)[0] <= max(one.intake.ceiling_bps * 8 / 7, MBIT) / MBIT
