@@ -30,6 +30,7 @@ class AnnouncementRequest:
         key: the client's name for the request; empty for none.
         is_named: whether the client has named it; else the name was made up.
         owner: in whose name; empty for the client's own.
+        is_stored_by: whether the deadline is for all to be stored, and not only across.
     """
 
     announcement_id: str
@@ -42,6 +43,7 @@ class AnnouncementRequest:
     key: str = ""
     is_named: bool = True
     owner: str = ""
+    is_stored_by: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -56,6 +58,7 @@ class AnnouncementRequest:
             self.deadline_us,
             self.selector,
             *((self.owner,) if self.owner else ()),
+            *(("stored",) if self.is_stored_by else ()),
         )
         return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 

@@ -18,7 +18,7 @@ from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.events import Value
 from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
-from controller.plan.announcements import Announcement, Wish
+from controller.plan.announcements import Announcement
 from controller.plan.availability import Availability, Question, asked_of, availability
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
@@ -34,6 +34,7 @@ from controller.state.guarantees import not_guaranteed
 from controller.state.guard import GuardedState
 from controller.state.moment import Circumstances, Moment
 from controller.store import RefusedWish, Store
+from controller.wishes import wish_of
 
 T = TypeVar("T")
 Tell = Callable[[], None]  # publishes an event
@@ -221,7 +222,7 @@ class UseCases:
 
         Raises:
             Taken: the name, or the key, is that of an announcement of something else.
-            NotAllowed: a class that is not announced, or no bytes.
+            NotAllowed: a class that is not announced, no bytes, or to be stored where nobody knows what that takes.
             NotKnown: a host that is not in the network.
         """
         state = self._state
@@ -231,18 +232,7 @@ class UseCases:
             if known is not None:
                 return Saved(known, self._save(known).saved, is_repeated=True)
             check_announcement(state.site, asked)
-            wish = Wish(
-                asked.announcement_id,
-                asked.flow_class,
-                asked.size_bytes,
-                asked.deadline_us,
-                state.site.network.framing_between(asked.senders, asked.target),
-                asked.selector,
-                asked.key,
-                asked.fingerprint,
-                owner_of(asked.owner, present_asker()),
-                present_asker().who,
-            )
+            wish = wish_of(state, asked)
             by_us = now_us + (asked.deadline_us or 0)
             more = More(wish.owner, 0, now_us, by_us, asked.size_bytes)
             answer = self.allowances.refused(more, now_us) or state.wished.ledger.announce(

@@ -11,10 +11,18 @@ from dataclasses import dataclass, replace
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
+from controller.plan.keys import StorePlace
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
 from controller.plan.routes import Route, route_along
+from controller.plan.storing import (
+    StoreCapacity,
+    StoredVolume,
+    make_known,
+    soonest_stored,
+    thriftiest_stored,
+)
 from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
 from topology.network import Network
 from topology.protocol import FlowClass
@@ -46,6 +54,8 @@ class Wish:
         fingerprint: a digest of what is asked, by which a repetition is known.
         owner: the principal or ``group:NAME`` whose it will be.
         creator: the principal that asks.
+        store: where it is put, if it is known what that takes.
+        is_stored_by: whether the deadline is for all to be stored, and not only across.
     """
 
     announcement_id: str
@@ -58,6 +68,8 @@ class Wish:
     fingerprint: str = ""
     owner: str = ""
     creator: str = ""
+    store: StoreCapacity | None = None
+    is_stored_by: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,8 @@ class Announcement:
         finished_us: when the last of what was announced was confirmed, Unix time; None if it was not yet.
         owner: as in :class:`Wish`; empty for nobody.
         creator: as in :class:`Wish`; empty if it was not noted.
+        store: where it is put; None if nobody knows what that takes.
+        drains: what that is promised to write of it, when.
     """
 
     announcement_id: str
@@ -97,6 +111,13 @@ class Announcement:
     finished_us: int | None = None
     owner: str = ""
     creator: str = ""
+    store: StorePlace | None = None
+    drains: tuple[ConstantRate, ...] = ()
+
+    @property
+    def stored_us(self) -> int | None:
+        """When all of it will be stored at the latest, Unix time; None if nobody knows."""
+        return max(self.promised_us, self.drains[-1].end_us) if self.drains else None
 
     def with_delivered(self, delivered: tuple[Delivered, ...]) -> "Announcement":
         """Return it with more delivered; what comes after it has arrived does not change when that was."""
@@ -112,9 +133,13 @@ class Announcement:
 
     def bookings(self) -> tuple[tuple[str, Booking], ...]:
         """Return what it books, by name."""
+        booked = [(str(k), self.need, part) for k, part in enumerate(self.rates)]
+        if self.store is not None and self.rates:
+            of_store = Need(((self.store, PPM),))
+            booked += [(f"store/{k}", of_store, part) for k, part in enumerate(self.drains)]
         return tuple(
-            (f"{self.announcement_id}/{k}", Booking(self.need, part.rate_bps, part.start_us, part.end_us))
-            for k, part in enumerate(self.rates)
+            (f"{self.announcement_id}/{name}", Booking(need, part.rate_bps, part.start_us, part.end_us))
+            for name, need, part in booked
         )
 
     def floor_bps(self, now_us: int) -> int:
@@ -142,7 +167,10 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
     start_us, tail_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, TAIL_RTTS * route.rtt_us
     volume = Volume(part_bits(wish, len(route.flows)), LEAST_BPS, 2**62)
     rates: tuple[ConstantRate, ...] | None = None
-    if wish.deadline_us is None:
+    stored = None if wish.store is None else _stored(wish, wish.store, route, calendar, now_us)
+    if wish.store is not None:
+        rates = None if stored is None else stored.rates
+    elif wish.deadline_us is None:
         for search_us in SEARCHES_US:
             rates = rates or earliest_finish(calendar.rates(route.need, start_us, start_us + search_us), volume)
     elif now_us + wish.deadline_us - tail_us > start_us:
@@ -166,7 +194,33 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
         fingerprint=wish.fingerprint,
         owner=wish.owner,
         creator=wish.creator,
+        store=None if wish.store is None else wish.store.place,
+        drains=() if stored is None else stored.drains,
     )
+
+
+def _stored(wish: Wish, store: StoreCapacity, route: Route, calendar: Calendar, now_us: int) -> StoredVolume | None:
+    """Return how a wish's bytes get onto the disk of their receiver along a route; None if not in time.
+
+    With a deadline for being across, by the lowest rate that meets it. Else as soon as the disk has it: by the lowest
+    rate that has its room full when the last byte arrives, for a higher one would only wait there.
+    """
+    start_us, tail_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, TAIL_RTTS * route.rtt_us
+    senders, part = len(route.flows), Volume(part_bits(wish, len(route.flows)), LEAST_BPS, 2**62)
+    make_known(calendar, store)
+    for search_us in SEARCHES_US:
+        until_us = start_us + search_us
+        network = tuple(calendar.rates(route.need, start_us, until_us))
+        disk = tuple(calendar.rates(store.need, start_us, until_us))
+        soonest = soonest_stored(network, disk, part, senders, store.room_bits)
+        if soonest is None:
+            continue
+        ends_us = None if wish.deadline_us is None else now_us + wish.deadline_us
+        if wish.is_stored_by and ends_us is not None and soonest.stored_us > ends_us:
+            return None
+        by_us = soonest.across_us if ends_us is None or wish.is_stored_by else ends_us - tail_us
+        return thriftiest_stored(network, disk, part, senders, store.room_bits, by_us)
+    return None
 
 
 def led_by(network: Network, announcement: Announcement, known: Reservation) -> Announcement:
@@ -215,6 +269,12 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
     overhead_us = (WARM_UP_RTTS + TAIL_RTTS) * route.rtt_us + HANDOVER_US
     begin_us, sending_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, deadline_us - overhead_us
     offers = tuple(_soonest(wish, routes, calendar, now_us))
+    if wish.store is not None and promises(replace(wish, store=None), routes, calendar, now_us):
+        room_bits = 0 if wish.is_stored_by else wish.store.room_bits
+        asked_bits = max(0, part_bits(wish, senders) * senders - room_bits)
+        asked_bps = -(-asked_bits * 1_000_000 // deadline_us)
+        free_bps = min(asked_bps, calendar.most_bps(wish.store.need, now_us, now_us + deadline_us))
+        return Refused(Reason.DEADLINE_UNREACHABLE, str(wish.store.place), asked_bps, free_bps, now_us, offers)
     if sending_us <= 0:  # whatever the rate
         why = f"due in {deadline_us / 1e6:g} s, but handshake and confirmation take {overhead_us / 1e6:g} s alone"
         return Refused(Reason.DEADLINE_UNREACHABLE, "", 0, 0, now_us, offers, why)
@@ -244,6 +304,6 @@ def _soonest(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: 
     soonest = promised(replace(wish, deadline_us=None), routes, calendar, now_us)
     if soonest is not None:
         rate_bps = max(part.rate_bps for part in soonest.rates) * len(soonest.flows)
-        end_us = soonest.promised_us + ASKING_AGAIN_US
+        end_us = ASKING_AGAIN_US + (soonest.stored_us or 0 if wish.is_stored_by else soonest.promised_us)
         by = next(route.circuits for route in routes if route.pool == soonest.pool)
         yield Offer(OfferKind.LATER_DEADLINE, wish.flow_class, rate_bps, now_us, end_us, by)

@@ -1,5 +1,7 @@
 """Whether a promise is carried by every layer, and if not, what lacks. Pure."""
 
+from collections.abc import Iterable
+
 from controller.plan.announcements import Announcement
 from controller.plan.failover import carries, crossed, late
 from controller.plan.faults import in_the_way
@@ -72,11 +74,13 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.host, flow.target))
-        found += [why] if (why := why_held(flow, state.reported, site.network)) else []
     has_less = any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)) and ways.keys() & {
         flow.name for flow in known.flows
     }
-    return _each_once((*found, *(["the plan has less for it than was promised"] if has_less else [])))
+    if has_less:
+        slow = [why for flow in known.flows if (why := why_held(flow, state.reported, site.network))]
+        found += slow or ["the plan has less for it than was promised"]
+    return _each_once(found)
 
 
 def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
@@ -134,5 +138,5 @@ def _absent(state: SiteState, ends: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{end}: its agent is not connected" for end in ends if end in hosts and not hosts[end].connected)
 
 
-def _each_once(found: tuple[str, ...]) -> tuple[str, ...]:
+def _each_once(found: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))

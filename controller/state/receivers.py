@@ -5,13 +5,17 @@ from typing import NamedTuple
 
 from controller.plan.held import Intaking, can_be_held
 from controller.plan.intake import Brake, Intake, IntakeSight
-from controller.plan.plan import Entry, Flow
+from controller.plan.keys import StorePlace
+from controller.plan.plan import Entry, Flow, Selector
+from controller.plan.routes import TransferEnds
+from controller.plan.storing import StoreCapacity
 from controller.state.progress import EntryProgress
 from controller.state.reported import KnownStore, Reported
 from topology.addresses import is_within
 from topology.network import Network
 from topology.protocol import EntryTelemetry, StoreTelemetry, Telemetry
 from topology.units import shown_rate
+from topology.wire import Framing, Layer, converted_bps
 
 LARGEST_PORT = 65535
 IDLE_SHARE = 20  # of what is planned: a store that drains less, and keeps nothing waiting, has too little to drain
@@ -103,15 +107,35 @@ def stores_after(
 
 
 def is_kept_in(flow: Flow, store: StoreTelemetry, network: Network) -> bool:
-    """Return whether what a flow sends to a store's host is put there.
+    """Return whether what a flow sends to a store's host is put there."""
+    return is_put_there(flow.host, flow.selector, store, network)
 
-    Where the store is that of some ports, a flow that may use any port is not known to be: it is left as it is.
+
+def is_put_there(sender: str, selector: Selector, store: StoreTelemetry, network: Network) -> bool:
+    """Return whether what a host sends to a store's host by some connections is put there.
+
+    Where the store is that of some ports, connections that may use any are not known to be: they are left as they are.
     """
-    port = flow.selector.dest_port
+    port = selector.dest_port
     takes_all = store.first_port == 0 and store.last_port == LARGEST_PORT
     in_ports = takes_all or (bool(port) and store.first_port <= port <= store.last_port)
-    own = network.host(flow.host).prefixes
+    own = network.host(sender).prefixes
     return in_ports and (not store.senders or any(is_within(one, prefix) for one in own for prefix in store.senders))
+
+
+def capacity_of(
+    reported: Reported, network: Network, ends: TransferEnds, selector: Selector, framing: Framing
+) -> StoreCapacity | None:
+    """Return the store that what is sent is put in, if it is known what that takes; None: all, or nobody knows."""
+    host = reported.hosts[ends.target]
+    for name, store in host.stores.items() if host.connected else ():
+        if all(is_put_there(sender, selector, store.told, network) for sender in ends.senders):
+            if store.intake.drain_bps is None:
+                return None
+            payload, wire = framing.segment_bytes(Layer.PAYLOAD), framing.segment_bytes(Layer.WIRE)
+            drain_bps = converted_bps(store.intake.drain_bps, Layer.PAYLOAD, Layer.WIRE, framing)
+            return StoreCapacity(StorePlace(ends.target, name), drain_bps, 8 * store.told.room_bytes * wire // payload)
+    return None
 
 
 def news(before: Mapping[str, Intake], now: Mapping[str, Intake]) -> Iterator[IntakeNews]:

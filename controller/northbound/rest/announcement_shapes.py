@@ -52,6 +52,11 @@ class AnnouncementOut(_AnnouncementEnds):
     announced: Annotated[Time, Field(description="When it was announced.")]
     promised: Annotated[Time, Field(description="When the last byte will be confirmed at the latest.")]
     promised_in_s: Annotated[float, Field(description="From the announcement to the promise, seconds.")]
+    store: Annotated[str | None, Field(description="Where its receiver stores it; null if that is not known.")]
+    stored: Annotated[
+        Time | None, Field(description="When all of it will be stored at the latest; null if that is not known.")
+    ]
+    stored_in_s: Annotated[float | None, Field(description="From the announcement to that, seconds.")]
     rates: Annotated[list[RateStep], Field(description="What each sender is promised.")]
     connections: Annotated[ConnectionsOut, Field(description="Which connections of each sender to the target.")]
     drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]

@@ -69,6 +69,7 @@ class Announcements:
             key or "",
             is_named=body.id is not None,
             owner=body.owner or "",
+            is_stored_by=body.deadline_for == "stored",
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
@@ -253,6 +253,9 @@ class AnnouncementIn(Body):
     target: Name = Field(alias="to", description="Receiving host.", examples=["arch"])
     deadline_s: float | None = Field(
         default=None, gt=0, le=10**9, allow_inf_nan=False, description="By when, seconds from now.", examples=[30]
+    )
+    deadline_for: Literal["across", "stored"] = Field(
+        default="across", description="By then all is to be across the network, or also stored by its receiver."
     )
     connections: Connections
     owner: Owner | None = Field(

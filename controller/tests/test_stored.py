@@ -1,0 +1,125 @@
+"""Promises on a disk: both times, a deadline for either, a disk that is not promised twice, what is refused by it."""
+
+import pytest
+
+from controller.errors import NotAllowed
+from controller.plan.admission import OfferKind, Refused
+from controller.plan.announcements import Announcement
+from controller.plan.keys import StorePlace
+from controller.state.lateness import late_promises
+from controller.tests.fakes import FakeSite, image, ready_site
+from controller.tests.test_known_stores import store, tells
+
+S = 1_000_000
+MB = 10**6
+SIZE = 500 * MB
+
+
+@pytest.fixture
+def site():
+    """A site whose receiver has a disk of 280 Mbit/s, as its operator says, and room for 75 MB."""
+    found = ready_site()
+    tells(found, store(3, waits=False, rate_bps=280 * MB, room_bytes=75 * MB))
+    return found
+
+
+def announced(site, name="one", **changes):
+    fields = {"size_bytes": SIZE, "senders": ("base20",)} | changes
+    return site.use_cases.announce(image(name, **fields)).value
+
+
+def in_s(promise):
+    return (promise.promised_us - promise.announced_us) / S, (promise.stored_us - promise.announced_us) / S
+
+
+def test_a_promise_says_when_all_is_across_and_when_it_is_stored(site):
+    promise = announced(site)
+    across_s, stored_s = in_s(promise)
+    overhead_s = 0.9  # handshake, hand-over, confirmation
+    assert across_s == pytest.approx((SIZE - 75 * MB) * 8 / 280e6, abs=overhead_s)
+    assert stored_s == pytest.approx(SIZE * 8 / 280e6, abs=overhead_s)
+    (rate,) = promise.rates
+    line_bps = 280e6 * SIZE / (SIZE - 75 * MB) * 1538 / 1448
+    assert rate.rate_bps == pytest.approx(line_bps, rel=0.01), "eq. (4): the lowest that has it as soon"
+
+
+def test_where_nobody_knows_what_is_stored_only_the_network_is_promised():
+    promise = announced(ready_site())
+    assert (promise.store, promise.stored_us, promise.drains) == (None, None, ())
+
+
+def test_a_disk_is_not_promised_twice(site):
+    first, second = announced(site, "one"), announced(site, "two", senders=("base21",))
+    assert in_s(second)[1] > 1.9 * in_s(first)[1] - 1, "the second has what the first leaves of the disk"
+    with site.state.changed:
+        calendar = site.state.wished.ledger.calendar
+        place = StorePlace("arch", "data")
+        moments = [part.start_us for one in (first, second) for part in one.drains]
+        assert all(calendar.free_bps(place, at_us) >= 0 for at_us in moments)
+
+
+def test_a_deadline_may_be_for_either(site):
+    across_s, stored_s = in_s(announced(site, "one"))
+    site.use_cases.forget("one").saved.result()
+    between_us = round((across_s + stored_s) / 2 * S)
+    met = announced(site, "two", deadline_us=between_us)
+    assert isinstance(met, Announcement)
+    assert met.promised_us - met.announced_us <= between_us
+    site.use_cases.forget("two").saved.result()
+    refused = announced(site, "three", deadline_us=between_us, is_stored_by=True)
+    assert isinstance(refused, Refused)
+    late = announced(site, "four", deadline_us=round(stored_s * S) + S, is_stored_by=True)
+    assert late.stored_us - late.announced_us <= round(stored_s * S) + S
+
+
+def test_a_refusal_names_the_disk_and_its_rate_and_its_offer_is_granted(site):
+    refused = announced(site, deadline_us=8 * S)
+    assert isinstance(refused, Refused)
+    assert refused.resource == "store:arch:data"
+    assert refused.free_bps == pytest.approx(280e6 * 1538 / 1448, rel=0.01)
+    assert refused.asked_bps > refused.free_bps
+    offer = next(one for one in refused.offers if one.kind is OfferKind.LATER_DEADLINE)
+    granted = announced(site, deadline_us=offer.end_us - offer.start_us)
+    assert isinstance(granted, Announcement)
+
+
+def test_what_no_network_carries_in_time_is_not_blamed_on_the_disk(site):
+    refused = announced(site, deadline_us=1 * S)
+    assert refused.resource != "store:arch:data"
+
+
+def test_a_deadline_for_a_disk_that_nobody_knows_makes_no_sense():
+    with pytest.raises(NotAllowed, match="nobody knows what arch stores"):
+        announced(ready_site(), deadline_us=60 * S, is_stored_by=True)
+
+
+def test_a_disk_is_not_promised_twice_across_a_restart(tmp_path):
+    url = f"sqlite:///{tmp_path}/headway.db"
+    before = ready_site(store=url)
+    disk = store(3, waits=False, rate_bps=280 * MB, room_bytes=75 * MB)
+    tells(before, disk)
+    kept = before.use_cases.announce(image("one", size_bytes=SIZE, senders=("base20",)))
+    kept.saved.result()
+    before.store.close()
+    after = FakeSite(store=url, clock=before.clock)
+    after.attach_all()
+    after.converge()
+    tells(after, disk)
+    with after.state.changed:
+        assert after.state.wished.ledger.announcements["one"] == kept.value
+    second = announced(after, "two", senders=("base21",))
+    assert second.drains[0].start_us >= kept.value.drains[-1].end_us - 2 * S
+    after.store.close()
+
+
+def test_a_promise_that_knew_the_disk_is_not_held_to_less_while_its_room_fills(site):
+    promise = announced(site)
+    site.converge()
+    site.demand("base20")
+    site.clock.now_us = promise.rates[0].start_us
+    tells(site, store(280, rate_bps=280 * MB, room_bytes=74 * MB))
+    (entry,) = [e for e in site.value.desired.plan.entries if e.flow.name == "one/base20"]
+    wire_bps = entry.frame_bps * 1538 // 1514
+    assert wire_bps >= promise.rates[0].rate_bps - 2_000
+    late = late_promises(site.state.site, site.value, site.clock.instant())
+    assert late == {}

@@ -1,0 +1,39 @@
+"""From what a client announces to what the ledger is asked, with what is known of where it is put."""
+
+from controller.asker import present_asker
+from controller.checks import AnnouncementRequest
+from controller.errors import NotAllowed
+from controller.ownership import owner_of
+from controller.plan.announcements import Wish
+from controller.plan.routes import TransferEnds
+from controller.state.guard import GuardedState
+from controller.state.receivers import capacity_of
+
+
+def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
+    """Return what the ledger is asked; under the lock.
+
+    Raises:
+        NotAllowed: it is to be stored by a time, and nobody knows what its receiver stores.
+    """
+    network = state.site.network
+    framing = network.framing_between(asked.senders, asked.target)
+    ends = TransferEnds(asked.senders, asked.target)
+    store = capacity_of(state.reported, network, ends, asked.selector, framing)
+    if asked.is_stored_by and store is None:
+        why = f"nobody knows what {asked.target} stores: say stores: with a rate in its agent's configuration"
+        raise NotAllowed("deadline_for", why)
+    return Wish(
+        asked.announcement_id,
+        asked.flow_class,
+        asked.size_bytes,
+        asked.deadline_us,
+        framing,
+        asked.selector,
+        asked.key,
+        asked.fingerprint,
+        owner_of(asked.owner, present_asker()),
+        present_asker().who,
+        store,
+        asked.is_stored_by,
+    )
