@@ -28,6 +28,9 @@ def announce(
     ] = None,
     size: Annotated[str | None, typer.Option("--bytes", help="Payload of all senders together, e.g. 2.7GB.")] = None,
     deadline: Annotated[str | None, typer.Option(help="By when, e.g. 30s; refused if it cannot be met.")] = None,
+    deadline_for: Annotated[
+        str, typer.Option("--deadline-for", help="across the network, or also stored by its receiver.")
+    ] = "across",
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
@@ -52,6 +55,10 @@ def announce(
     deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
     if deadline_us is not None:
         body["deadline_s"] = shown.seconds(deadline_us)
+    if deadline_for not in {"across", "stored"}:
+        base.stop(f'--deadline-for: "{deadline_for}" is neither across nor stored', base.EXIT_USAGE)
+    if deadline_for == "stored":
+        body["deadline_for"] = deadline_for
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
@@ -62,6 +69,8 @@ def announce(
     except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
+    if promise["stored_in_s"] is not None:
+        said += f"; on the store {promise['store']} of {promise['to']} in {promise['stored_in_s']:.3f} s"
     typer.echo(json.dumps(promise) if as_json else said)
     base.end_carried(promise)
 

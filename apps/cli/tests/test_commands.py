@@ -20,7 +20,7 @@ from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from headway import Client, ServerSentEvent
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import EntryTelemetry, FlowClass, Telemetry
+from topology.protocol import EntryTelemetry, FlowClass, StoreBrake, StoreTelemetry, Telemetry
 
 HEADWAY = str(Path(sys.executable).parent / "headway")
 NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h")
@@ -326,3 +326,17 @@ def test_the_shell_is_answered(cli):
     eventually(
         lambda: "la-serena" in answer(), within_s=20, what="the names"
     )  # half a second each: a busy machine is late
+
+
+def test_a_promise_says_when_it_is_on_the_receivers_disk_and_a_refusal_names_it(cli):
+    one = StoreTelemetry("data", 0, False, 0, 0, StoreBrake.DISK, rate_bps=280_000_000)
+    cli.site.reports.host_telemetry("arch", Telemetry(0, 1_000, stores=(one,)))
+    asked = ("announce", "--from", "base20", "--to", "arch", "--bytes", "100MB")
+    said, _ = cli.run(*asked)
+    assert re.search(r"promised in [\d.]+ s, by .*; on the store data of arch in [\d.]+ s", said)
+    _, refused = cli.run(*asked, "--deadline", "5s", "--deadline-for", "stored", exit_code=3)
+    assert "store:arch:data has" in refused
+    assert "--deadline-for stored" in refused, "what is offered is asked for so, too"
+    cli.run(*asked, "--deadline", "30s", "--deadline-for", "stored")
+    _, wrong = cli.run(*asked, "--deadline-for", "soon", exit_code=2)
+    assert 'headway: --deadline-for: "soon" is neither across nor stored' in wrong
