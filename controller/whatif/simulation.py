@@ -148,10 +148,14 @@ class Simulation:
         self._stale = True
 
     def _tick(self) -> None:
-        failed = self.virtual.tick()
-        for name in failed:
-            if name in self._transfers:
-                self._transfers[name].why = "failed: the circuit has less than it was"
+        for name in self.virtual.tick():
+            if name in self._transfers:  # it lapsed before all had arrived: its script has given up
+                known = self._transfers[name]
+                known.why = known.why or "it lapsed before all had arrived"
+                self._close(known, None)
+            for known in self._transfers.values():
+                if known.sendings[0].flow.startswith(f"{name}/") and known.item.rate_bps:
+                    known.why = "failed: the circuit has less than it was"
         self._note_late()
 
     # Rates.
@@ -245,6 +249,7 @@ class Simulation:
             sendings.append(one)
             self._foresee(self.now_us + waits_us, partial(self._opens, one))
         self._transfers[name] = Underway(item, number, name, self.now_us, answer.promised_us, tuple(sendings))
+        self._transfers[name].note_down(self._network, self._dead)
 
     def _opens(self, one: Sending) -> None:
         """Let a sending begin: its connection is open, and its host sees that it wants more than its standby rate."""
@@ -338,6 +343,8 @@ class Simulation:
         self._dead[circuit] = self._dead.get(circuit, 0) + 1
         for one in tuple(self._sendings.values()):
             self._loses(one, circuit)
+        for known in self._transfers.values():
+            known.note_down(self._network, self._dead)
         self._stale = True
         self._foresee(self.now_us + self.supposed.delays.word_us, lambda: self._line(circuit, is_live=False))
         self._foresee(end_us, lambda: self._returns(circuit))

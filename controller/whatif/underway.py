@@ -1,11 +1,13 @@
 """A transfer, or a reservation, while it is under way. Pure."""
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from controller.plan.announcements import HANDOVER_US
 from controller.whatif.outcomes import TransferOutcome
 from controller.whatif.sendings import US, Sending
 from controller.whatif.supposed import WorkItem
+from topology.network import Network, hops
 
 
 @dataclass(slots=True)
@@ -38,6 +40,13 @@ class Underway:
         """Take in that nothing has changed for a time; until its start is in force nothing lacks."""
         if self.floor_bps and self.sendings[0].rate_bps < self.floor_bps:
             self.lacked_us += max(0, end_us - max(start_us, self.begun_us + HANDOVER_US))
+
+    def note_down(self, network: Network, dead: Container[str]) -> None:
+        """Note the dead circuits on its way, until the controller says more of them."""
+        names = (network.link(*hop).circuit for one in self.sendings for hop in hops(one.path))
+        crossed = sorted({name for name in names if name in dead and name is not None})
+        if crossed and not self.why:
+            self.why = f"{', '.join(crossed)} down"
 
     def outcome(self, done_us: int | None, until_us: int) -> TransferOutcome:
         """Return what became of it, as of the end of the scenario."""

@@ -13,6 +13,7 @@ from controller.plan.admission import Refused, Request
 from controller.plan.announcement_states import Ending
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.clock import Instant
+from controller.plan.ended import EndedAnnouncement
 from controller.plan.failover import turned
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
@@ -157,10 +158,7 @@ class VirtualSite:
         if known is None:
             return
         ledger.forget(announcement_id, self.now_us, Ending.RELEASED)
-        for flow in known.flows:
-            host = self.state.reported.hosts[flow.host]
-            wants = {name: does for name, does in host.wants.items() if name != flow.name}
-            self._put_host(flow.host, replace(host, wants=wants))
+        self._forget(known)
         self._decided()
 
     def wants(self, host: str, name: str, *, more: bool) -> None:
@@ -179,23 +177,26 @@ class VirtualSite:
         self._replan()
 
     def tick(self) -> tuple[str, ...]:
-        """Act on what has become due; return the reservations that had to fail, for want of capacity."""
+        """Act on what has become due; return the announcements that lapsed, and reservations that had to fail."""
         ledger = self.state.wished.ledger
-        ledger.tick(self.now_us)
-        failed: list[str] = []
-        for known in ledger.overbooked(self.now_us):
-            ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self.now_us, "the circuit has less than it was")
-            failed.append(known.reservation_id)
+        moved = ledger.tick(self.now_us)
+        lapsed = [one.announcement for one in moved if isinstance(one, EndedAnnouncement)]
+        for known in lapsed:
+            self._forget(known)
+        failed = [known.announcement_id for known in lapsed]
+        for over in ledger.overbooked(self.now_us):
+            ledger.happened(over.reservation_id, LifecycleEvent.FAIL, self.now_us, "the circuit has less than it was")
+            failed.append(over.reservation_id)
         self._decided()
         return tuple(failed)
 
     @property
     def due_us(self) -> int | None:
-        """When :meth:`tick` has something to do next; None if never."""
+        """When :meth:`tick` has something to do next; None if never. Clocks are read after a moment, never at it."""
         lines_us = self.state.reported.lines.due_us(self._instant.elapsed_us)
         in_calendar_us = self.state.wished.ledger.due_us()
         times_us = [in_calendar_us, None if lines_us is None else lines_us + self._zero_us]
-        return min((at_us for at_us in times_us if at_us is not None), default=None)
+        return min((at_us + 1 for at_us in times_us if at_us is not None), default=None)
 
     def late(self) -> Mapping[str, Late]:
         """Return the announcements that the desired plan does not keep, by name, and why."""
@@ -329,6 +330,13 @@ class VirtualSite:
             if grant is not None and known.confirmed_epoch < epoch:
                 self.held[name] = grant.acting
                 self._put_host(name, replace(known, confirmed_epoch=epoch, leases=known.leases.confirmed(epoch)))
+
+    def _forget(self, known: Announcement) -> None:
+        """Forget what the flows of an announcement wanted."""
+        for flow in known.flows:
+            host = self.state.reported.hosts[flow.host]
+            wants = {name: does for name, does in host.wants.items() if name != flow.name}
+            self._put_host(flow.host, replace(host, wants=wants))
 
     def _put_host(self, name: str, host: HostState) -> None:
         self.state = replace(self.state, reported=self.state.reported.with_host(name, host))

@@ -132,3 +132,11 @@ def test_what_is_wrong_is_said_with_its_place_and_its_cure(more, said):
 def test_all_problems_are_said_at_once():
     found = problems(seed=-1, events=[{"at": "never", "circuit": "north", "down_for": "1h"}], nothing=1)
     assert len(found) == 3
+
+
+@pytest.mark.parametrize("file", sorted((FOLDER.parents[1] / "contrib/what-if").glob("*.yaml")), ids=lambda f: f.stem)
+def test_every_scenario_that_is_shipped_is_right(file, tmp_path):
+    for network in FILES.values():
+        (tmp_path / network.name).write_text(network.read_text())
+    (tmp_path / file.name).write_text(file.read_text())
+    assert loaded_scenario(tmp_path / file.name).variants

@@ -277,3 +277,15 @@ def test_a_run_does_not_depend_on_how_python_orders_sets():
         for seed in ("1", "2", "3")
     }
     assert len(said) == 1
+
+
+def test_images_that_lapse_while_their_only_circuit_is_dead_are_given_up_and_late():
+    night = supposed(
+        image(every_us=17 * S), deaths=(CircuitDeath("chile-illinois", T0 + 20 * S, 300 * S),), lasts_s=600
+    )
+    run = Simulation(night).run()
+    late = [one for one in run.transfers if one.is_late(run.until_us)]
+    assert 16 <= len(late) <= 19  # one each 17 s of 300
+    assert all(one.why == "chile-illinois down" for one in late if one.begun_us < T0 + 320 * S)
+    assert all(one.done_us is None for one in late if one.begun_us < T0 + 280 * S)
+    assert [one.took_us for one in run.transfers][-5:] == [run.transfers[0].took_us] * 5
