@@ -5,6 +5,7 @@ import socket
 import time
 from contextlib import ExitStack
 from functools import partial
+from ipaddress import ip_network
 
 import pytest
 
@@ -68,6 +69,15 @@ def test_four_connections_share_the_aggregate(hosts, agent, cleanup):
     assert_rate(bulks, 200 * MBIT)
     entry = eventually(lambda: agent.controller.entry("10.77.0.0/24"), within_s=3, what="telemetry")
     assert (entry.connections, entry.active) == (5, 4), "the idle one is counted as open, not as active"
+
+
+def test_connections_over_ipv4_and_ipv6_to_one_host_share_its_rate(hosts, agent, cleanup):
+    agent.obey(Allocations(1, LEASE_MS, (allocation("10.77.0.2/32", 200, also=(ip_network("fd77::2/128"),)),)))
+    bulks = started(cleanup, Bulk(*hosts), Bulk(*hosts, family=socket.AF_INET6))
+    eventually(lambda: all(ours(bulk) for bulk in bulks), within_s=3, what="both are held")
+    assert_rate(bulks, 200 * MBIT)
+    entry = eventually(lambda: agent.controller.entry("10.77.0.2/32"), within_s=3, what="telemetry")
+    assert (entry.connections, entry.active) == (2, 2)
 
 
 def test_when_connections_end_the_rest_gets_their_share(hosts, agent, cleanup):

@@ -191,7 +191,7 @@ def emulation(
         _start(site, "controller", {**controller_config(network, flows), **own, **(settings or {})}, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         call_controller(realised)
-        for host in (h.name for h in network.hosts if h.name not in without_agent):
+        for host in (h.name for h in network.hosts if h.has_agent and h.name not in without_agent):
             _start(site, "agent", agent_config(host, folder), host)
         eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
         parts.callback(_keep_logs, ovs, directory)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from mininet_tests.site.emulation import Emulation, in_lab, started_again
+from mininet_tests.site.ends import address_of
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
 from mininet_tests.site.topos import OPENFLOW_PORT, in_namespace
 from topology.network import Hop, Link
@@ -64,11 +65,12 @@ class Traffic:
     def place(self, host: str) -> ReachableHost:
         """Return a host."""
         realised = self.site.realised
-        return ReachableHost(realised.net[host].pid, str(realised.network.host(host).ip))
+        known = realised.network.host(host)
+        return ReachableHost(realised.net[host].pid, address_of(known, 4), address_of(known, 6))
 
-    def open(self, name: str, sender: str, receiver: str, port: int) -> TcpStream:
+    def open(self, name: str, sender: str, receiver: str, port: int, *, ipv6: bool = False) -> TcpStream:
         """Return a new connection that nobody uses yet."""
-        (stream,) = opened((self.place(sender), self.place(receiver)), port, 1)
+        (stream,) = opened((self.place(sender), self.place(receiver)), port, 1, ipv6=ipv6)
         self.drain.add([stream])
         path = self.site.realised.network.path(sender, receiver)
         self.links[name] = tuple(str(Hop(*hop)) for hop in pairwise(path))

@@ -21,6 +21,7 @@ from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch
 
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
+from mininet_tests.site.ends import address_of, addresses_of, with_far_ports
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
 from topology.network import Hop, Host, Line, Link, Network
 from topology.protocol import FlowClass
@@ -77,6 +78,7 @@ def realise(network: Network, packets: PacketModel) -> Realised:
     """
     # Mininet would say that it cannot raise limits in our namespaces.
     setLogLevel("critical")
+    network = with_far_ports(network)
     net = Mininet(topo=None, build=False, autoStaticArp=True, controller=None)
     for switch in network.switches:
         net.addSwitch(
@@ -87,8 +89,11 @@ def realise(network: Network, packets: PacketModel) -> Realised:
             protocols="OpenFlow13",
             inNamespace=False,
         )
+    for number, edge in enumerate(network.far_edges, start=1):  # a site that is not ours: a plain bridge
+        net.addSwitch(edge.name, OVSBridge, dpid=f"{0xFFFF - number:016x}")
     for host in network.hosts:
-        net.addHost(host.name, ip=f"{host.ip}/24", mac=host.mac)
+        ipv4 = address_of(host, 4)
+        net.addHost(host.name, ip=f"{ipv4}/24" if ipv4 else None, mac=host.mac)
     wires = {circuit.name: net.addHost(f"w{i}", ip=None) for i, circuit in enumerate(network.circuits)}
     _join(net, network, wires)
     _add_management(net, network)
@@ -165,6 +170,18 @@ def _quieten(realised: Realised) -> None:
         _in(node, "ip", "link", "set", f"{host.name}-m", "up")
         # Everybody is one hop away, as neighbours that are known for good, whatever subnets the addresses are of.
         _in(node, "ip", "route", "replace", "default", "dev", node.intfNames()[0])
+        _address(node, host)
+
+
+def _address(node: Node, host: Host) -> None:
+    """Give a host its other addresses; those of IPv6 find their neighbours by themselves."""
+    device, others = node.intfNames()[0], [str(one) for one in addresses_of(host) if str(one) != address_of(host, 4)]
+    if any(":" in one for one in others):
+        quiet = {"disable_ipv6": 0, "accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "accept_dad": 0}
+        _in(node, "sysctl", "-qw", *(f"net.ipv6.conf.{device}.{name}={value}" for name, value in quiet.items()))
+        _in(node, "ip", "-6", "route", "replace", "default", "dev", device)
+    for one in others:
+        _in(node, "ip", "address", "replace", one, "dev", device, *(["nodad"] if ":" in one else []))
 
 
 def _shape(realised: Realised, packets: PacketModel) -> None:
@@ -213,7 +230,7 @@ def _shape(realised: Realised, packets: PacketModel) -> None:
                 "limit",
                 str(_limit(link)),
             )
-        elif isinstance(_node(network, tail), Host):
+        elif isinstance(_node(network, tail), Host) and link.buffer_bytes:
             latency_us = link.buffer_bytes * 8_000_000 // link.rate_bps
             _in(
                 realised.net[tail],

@@ -119,6 +119,8 @@ def text_of_play(play: Play) -> str:
             values["size"] = f"{one.size_bytes} B"
         if one.announced:
             values["announce"] = str(one.announced)
+        if one.is_ipv6:
+            values["ipv6"] = True
         if one.reserved:
             values["reserve"] = {"class": str(one.reserved[0]), "rate": f"{one.reserved[1]} bit/s"}
         transfers.append(values)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
+from topology.addresses import shown
 from topology.network import Hop, Link, Network, Switch
 from topology.relinking import relinked
 
@@ -44,11 +45,11 @@ def _too_much(network: Network) -> Iterator[str]:
     for host in network.hosts:
         if len(host.name) > LONGEST_HOST:
             yield f'host "{host.name}": a name of at most {LONGEST_HOST} characters is needed, for its interfaces'
-        if host.ip in MANAGEMENT:
-            yield f'host "{host.name}": {host.ip} is of {MANAGEMENT}, over which the emulation reaches its agents'
-    for switch in network.switches:
-        if len(switch.name) > LONGEST_INTERFACE:
-            yield f'switch "{switch.name}": a name of at most {LONGEST_INTERFACE} characters is needed'
+        for prefix in (one for one in host.prefixes if one.overlaps(MANAGEMENT)):
+            yield f'host "{host.name}": {shown(prefix)} is of {MANAGEMENT}, over which the emulation reaches its agents'
+    for name in network.edge_sites:
+        if len(name) > LONGEST_INTERFACE:
+            yield f'switch "{name}": a name of at most {LONGEST_INTERFACE} characters is needed'
 
 
 def _unknown(network: Network, named: Mapping[str, str]) -> Iterator[str]:
@@ -64,7 +65,8 @@ def emulable(network: Network, changes: CircuitChanges) -> Network:
     All switches are bridges of one machine, so what two of them may both have, such as ``eth1``, is renamed to ``p1``,
     ``p2`` and so on, and so is what is too long. A buffer keeps the time that it holds.
     """
-    taken = {*OF_THE_EMULATION, *(s.name for s in network.switches), *(f"m-{host.name}" for host in network.hosts)}
+    taken = {*OF_THE_EMULATION, *network.edge_sites, *(f"m-{host.name}" for host in network.hosts)}
+    taken |= {f"x{number}" for number in range(network.graph.number_of_edges())}  # of far ports, see ends.py
     names: dict[Hop, str] = {}
     for tail, head, link in network.links():
         if isinstance(network.graph.nodes[tail]["node"], Switch):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from topology.addresses import families
 from topology.network import Network, hops
 from topology.problems import Problems
 from topology.protocol import FlowClass
@@ -11,7 +12,7 @@ from topology.units import duration_us, rate_bps, size_bytes
 
 V = TypeVar("V")
 
-TRANSFER_KEYS = ("name", "from", "to", "at", "for", "size", "announce", "reserve")
+TRANSFER_KEYS = ("name", "from", "to", "at", "for", "size", "announce", "reserve", "ipv6")
 FLOW_KEYS = ("name", "class", "from", "to")
 MOST_TRANSFERS = 30
 STANDING_S, IMAGE_AT_S, IMAGE_S = 15.0, 5.0, 4.0  # of the play that is made up: the image takes so much of the circuit
@@ -31,6 +32,7 @@ class Transfer:
         lasts_s: for how long they are sent without end; None if there are so many and no more.
         size_bytes: how many; None if they are sent for a time.
         announced: the class in which they are announced; None if they are not.
+        is_ipv6: whether it is sent over IPv6.
         reserved: class and rate, counted on the wire, of their reservation; None if they have none.
     """
 
@@ -42,6 +44,7 @@ class Transfer:
     size_bytes: int | None = None
     announced: FlowClass | None = None
     reserved: tuple[FlowClass, int] | None = None
+    is_ipv6: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,9 @@ def made_up(network: Network) -> Play:
         ValueError: all hosts are at one site.
     """
     by_site: dict[str, list[str]] = {}
-    for host in network.hosts:
+    for host in (host for host in network.hosts if host.has_agent):
         by_site.setdefault(host.site, []).append(host.name)
-    if len(by_site) < 2:
+    if not any(host.site != site for host in network.hosts for site in by_site):
         raise ValueError("all hosts are at one site: nothing crosses a circuit")
     home = max(by_site, key=lambda site: len(by_site[site]))
     receiver = next(host.name for host in network.hosts if host.site != home)
@@ -158,8 +161,19 @@ def _transfer(values: dict[Any, Any], network: Network, problems: Problems) -> T
         _read(values, "size", size_bytes, problems, missing=True),
         _read(values, "announce", _announced_class, problems, missing=True),
         _reserved(values, problems),
+        _is_ipv6(values, network, (sender, receiver), problems),
     )
     return transfer if len(problems.found) == before else None
+
+
+def _is_ipv6(values: dict[Any, Any], network: Network, ends: tuple[str | None, str | None], problems: Problems) -> bool:
+    """Return whether a transfer is over IPv6: if it is said to be, and where nothing else joins its two hosts."""
+    known = [families(network.host(end).prefixes) for end in ends if end is not None]
+    if values.get("ipv6", False) not in {True, False}:
+        problems.at("ipv6").add("is yes or no")
+    if values.get("ipv6") and not all(6 in each for each in known):
+        problems.at("ipv6").add("needs two hosts with an address of IPv6")
+    return bool(values.get("ipv6")) or not all(4 in each for each in known)
 
 
 def _reserved(values: dict[Any, Any], problems: Problems) -> tuple[FlowClass, int] | None:

@@ -66,7 +66,9 @@ class Player:
             AssertionError: a transfer did not end.
         """
         for number, transfer in enumerate(self.play.transfers):
-            self.traffic.open(transfer.name, transfer.sender, transfer.receiver, FIRST_PORT + number)
+            self.traffic.open(
+                transfer.name, transfer.sender, transfer.receiver, FIRST_PORT + number, ipv6=transfer.is_ipv6
+            )
             path = self.site.realised.network.path(transfer.sender, transfer.receiver)
             rtt_s = self.site.realised.network.path_rtt_us(path) / 1e6
             self.seen[transfer.name] = TransferSeen(transfer.name, FIRST_PORT + number, rtt_s)
