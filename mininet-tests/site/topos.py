@@ -35,6 +35,7 @@ FIRST_MANAGED = 10
 OPENFLOW_PORT = 6653
 NIC_BURST_BYTES = 131_072  # two super-packets: TBF would cut what is larger than its bucket into single packets
 SUPER_PACKET_BYTES = 65_536
+FAR_BUFFER_BYTES = 64_000_000  # of a receiver that is not ours
 OFFLOADS = ("tso", "gso", "gro")
 
 
@@ -171,6 +172,8 @@ def _quieten(realised: Realised) -> None:
         # Everybody is one hop away, as neighbours that are known for good, whatever subnets the addresses are of.
         _in(node, "ip", "route", "replace", "default", "dev", node.intfNames()[0])
         _address(node, host)
+        if not host.has_agent:  # no agent opens its windows: it has been told to, as docs/network.md says
+            _in(node, "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 {FAR_BUFFER_BYTES} {FAR_BUFFER_BYTES}")
 
 
 def _address(node: Node, host: Host) -> None:

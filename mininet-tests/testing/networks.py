@@ -11,7 +11,8 @@ from topology.relinking import relinked
 from topology.yaml_text import read
 
 FOLDER = Path(__file__).resolve().parents[1] / "networks"
-FILES = {name: FOLDER / f"{name}.yaml" for name in ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines")}
+NAMES = ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines", "three-sites")
+FILES = {name: FOLDER / f"{name}.yaml" for name in NAMES}
 
 
 @cache

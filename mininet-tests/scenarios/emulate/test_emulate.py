@@ -22,6 +22,16 @@ def report(tmp_path_factory):
     return json.loads((out / "report.json").read_text())
 
 
+def test_over_ipv6_and_to_a_site_that_is_not_ours_what_is_planned_arrives(tmp_path):
+    files = "--network", str(FILES["three-sites"]), "--play", str(FOLDER / "three-sites-play.yaml")
+    subprocess.run(commands.module("scenarios.emulate.demo", *files, "--lab", "--out", str(tmp_path)), check=True)
+    seen = json.loads((tmp_path / "report.json").read_text())
+    assert seen["falls_short"] == [], seen["aims"]
+    assert {f"{name}: delivered of what was planned" for name in ("replica", "mirror", "image", "back")} <= {
+        *seen["aims"]
+    }
+
+
 def test_nothing_falls_short(report):
     assert report["falls_short"] == [], report["aims"]
 

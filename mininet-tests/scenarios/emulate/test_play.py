@@ -13,7 +13,7 @@ from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, FOLDER, asc_ring, chile_illinois_2, loaded
 from topology.network import Switch
 from topology.network_file import network_of
-from topology.network_text import text_of
+from topology.network_text import section_of, text_of
 from topology.problems import Problems
 from topology.protocol import FlowClass
 from topology.yaml_text import values_of
@@ -166,6 +166,22 @@ def test_check_says_what_is_wrong_with_both_files_and_runs_nothing(tmp_path, cap
     assert demo.main(["--network", network, "--loss", "north=1%", "--check"]) == 2
     assert 'there is no circuit "north"' in capsys.readouterr().err
     assert demo.main(["--network", str(tmp_path / "none.yaml"), "--check"]) == 2
+
+
+def test_what_is_said_of_ipv6_must_be_possible_and_a_pair_without_ipv4_has_no_choice():
+    network = loaded(FILES["three-sites"])
+    play, wrong = said((FOLDER / "three-sites-play.yaml").read_text(), network)
+    assert (wrong, [t.name for t in play.transfers if t.is_ipv6]) == ([], ["replica", "image"])
+    assert said(demo.text_of_play(play), network) == (play, [])
+    wrong = said("transfers: [{name: a, from: dl-b, to: pt-a, for: 1 s, ipv6: yes}]", network)[1]
+    assert any("ipv6: needs two hosts with an address of IPv6" in one for one in wrong)
+
+
+def test_a_play_is_made_up_for_one_site_and_what_is_beyond():
+    section = section_of(loaded(FILES["three-sites"]))
+    del section["sites"]["perth"], section["circuits"]["ocean"]
+    play = made_up(network_of(section, Problems()))
+    assert {(transfer.sender, transfer.receiver) for transfer in play.transfers} == {("dl-a", "cern"), ("dl-b", "cern")}
 
 
 def test_the_examples_of_the_manual_are_right():
