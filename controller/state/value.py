@@ -61,7 +61,10 @@ def must_prepare(site: Site, state: SiteState) -> bool:
 
 
 def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
-    """Return it with the plan for what there is now, if that is another; and with demand of flows in it alone."""
+    """Return it with the plan for what there is now, if that is another; and with demand of flows in it alone.
+
+    A flow that has no part in a plan is watched no more, so it is not known to want anything: that is planned for too.
+    """
     desired, wished, reported = state.desired, state.wished, state.reported
     made_of = basis(site, wished, reported, state.installed, now)
     if made_of == desired.basis:
@@ -72,11 +75,11 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
         desired = desired.becomes(plan, now.elapsed_us)
     running = (known.reservation_id for known in wished.ledger.carried())
     firsts = {name: desired.first_epochs.get(name, desired.plan.epoch) for name in running}
-    return replace(
-        state,
-        desired=replace(desired, basis=made_of, first_epochs=firsts),
-        reported=reported.with_watched((e.flow.host, e.flow.name) for e in plan.entries if e.standby),
-    )
+    after = replace(state, desired=replace(desired, basis=made_of, first_epochs=firsts))
+    watched = reported.with_watched((e.flow.host, e.flow.name) for e in plan.entries if e.standby)
+    if watched is reported:
+        return after
+    return replanned(site, replace(after, reported=replace(watched, demands=watched.demands + 1)), now)
 
 
 def with_lines_noted(state: SiteState, elapsed_us: int) -> tuple[SiteState, tuple[tuple[str, LineState], ...]]:
