@@ -64,6 +64,17 @@ class Mover:
         return rate_bps
 
 
+def block_bytes(streams: int, payload_bps: int, rtt_us: int, percent: int) -> int:
+    """Return the block with which streams in lock step use so much of a rate, bytes, rounded up.
+
+    ``B >= s / (1 - s) C RTT / n``, for 95% 19 times what the round trip carries.
+
+    >>> block_bytes(1, 990_042_044, 40_000, 95), block_bytes(4, 941_482_444, 180_000, 95)
+    (94053995, 100620937)
+    """
+    return -(-percent * payload_bps * rtt_us // ((100 - percent) * streams * 8 * US))
+
+
 def _with_pause(size_bytes: int, rate_bps: int, pause_us: int) -> int:
     """Return the rate over bytes and the pause after them."""
     bit_us = size_bytes * 8 * US
