@@ -115,8 +115,9 @@ def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     >>> "north" in meanwhile.flow.path, [e.frame_bps // 10**6 for e in (*before.entries, meanwhile, *after.entries)]
     (True, [924, 462, 462])
     """
-    to_come = {(e.flow.name, e.flow.flow_class): e for e in new.entries}
-    both = (_Move(e, then) for e in old.entries if (then := to_come.get((e.flow.name, e.flow.flow_class))))
+    to_come = {(e.flow.name, e.flow.flow_class): e for e in new.entries if not old.has(e)}
+    others = (e for e in old.entries if not new.has(e))
+    both = (_Move(e, then) for e in others if (then := to_come.get((e.flow.name, e.flow.flow_class))))
     moves = [move for move in both if move.old.flow.path != move.new.flow.path]
     left = {hop for move in moves for hop in move.left}
     return tuple(
@@ -133,9 +134,15 @@ def is_dead(hop: Hop, plan: Plan) -> bool:
 
 def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
     """Return entries each on the way that a plan has for it."""
-    ways = {(e.flow.name, e.flow.flow_class): e.flow.path for e in new.entries}
-    led = ((e, ways.get((e.flow.name, e.flow.flow_class), e.flow.path)) for e in entries)
-    return tuple(e if path == e.flow.path else replace(e, flow=replace(e.flow, path=path)) for e, path in led)
+    return tuple(e if new.has(e) else _turned(e, new) for e in entries)
+
+
+def _turned(entry: Entry, new: Plan) -> Entry:
+    """Return an entry on the way that a plan has for it; the very same if it is on that."""
+    flow = entry.flow
+    of_host = (e.flow for e in reversed(new.of_host(flow.host)))
+    path = next((f.path for f in of_host if (f.name, f.flow_class) == (flow.name, flow.flow_class)), flow.path)
+    return entry if path == flow.path else replace(entry, flow=replace(flow, path=path))
 
 
 def _beside(one: Flow, other: Flow, plan: Plan) -> bool:

@@ -31,6 +31,8 @@ class Grant:
     @property
     def acting(self) -> tuple[Entry, ...]:
         """What the host acts on at most while this holds."""
+        if not self.stepped_down:
+            return self.entries
         return tuple(e.stepped_down() if e.flow.name in self.stepped_down else e for e in self.entries)
 
 
@@ -42,7 +44,8 @@ class Leases:
 
     def acting(self, now_us: int) -> tuple[Entry, ...]:
         """Return, for each flow, the most that the host may be acting on at an instant."""
-        return most(*(t.acting for t in self.grants if t.until_us is None or now_us < t.until_us))
+        alive = [t.acting for t in self.grants if t.until_us is None or now_us < t.until_us]
+        return alive[0] if len(alive) == 1 == len(alive[0]) else most(*alive)
 
     def changes_us(self, now_us: int) -> int | None:
         """Return when the next message stops to count by itself; None if none does."""

@@ -180,6 +180,16 @@ class Plan:
         """Return the entries of one sending host."""
         return self._by_host.get(host, ())
 
+    def has(self, entry: Entry) -> bool:
+        """Return whether it is the very value that this plan has for its flow, as most stay from plan to plan."""
+        return id(entry) in self._own
+
+    @cached_property
+    def _own(self) -> frozenset[int]:
+        """The entries by identity; none if there are two of a name, where a place with a fault holds one."""
+        is_each_once = len({e.flow.name for e in self.entries}) == len(self.entries)
+        return frozenset(map(id, self.entries)) if is_each_once else frozenset()
+
     @cached_property
     def _by_host(self) -> dict[str, tuple[Entry, ...]]:
         """The entries by sending host: each asks for its own, and all of them after each change."""

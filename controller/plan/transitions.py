@@ -144,8 +144,7 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
 
 def _left_circuits(lesser: Plan, desired: Plan) -> set[Hop]:
     """Return the circuits' links that flows are to leave and that go on without them."""
-    to_come = {way for e in desired.entries for way in _ways(e)}
-    moving = (e for e in lesser.entries if to_come.isdisjoint(_ways(e)))
+    moving = (e for e in lesser.entries if not desired.has(e) and _goes_on_as(e, desired) is None)
     return {hop for e in moving for hop in e.flow.links if hop in desired.links and not is_dead(hop, desired)}
 
 
@@ -168,12 +167,13 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
     An allocation that only one of the two knows is absent. A flow that moves to a circuit beside its own keeps the
     lesser on its old way, and a meter there keeps room for it. Which connections an allocation is for changes last.
     """
-    to_come = {way: e for e in new.entries for way in _ways(e)}
-    both = ((e, next((to_come[way] for way in _ways(e) if way in to_come), None)) for e in old.entries)
-    entries = (_lesser(e, then) for e, then in both if then is not None)
+    both = ((e, e if new.has(e) else _goes_on_as(e, new)) for e in old.entries)
+    entries = (_lesser(e, then) if then is not e else e for e, then in both if then is not None)
     moving = carried(old, new)
     links = {
-        name: _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
+        name: link
+        if new.links[name] is link
+        else _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
         for name, link in old.links.items()
     }
     return replace(old, epoch=new.epoch - 1, links=links, entries=(*entries, *moving))
@@ -190,14 +190,19 @@ def no_more_than(acting: Iterable[Entry], plan: Plan) -> Plan:
 
 def within(acting: Iterable[Entry], plan: Plan) -> bool:
     """Return whether nothing of what hosts may be acting on is more than a plan gives it, nor for more connections."""
-    planned = {way: e for e in plan.entries for way in _ways(e)}
-    both = ((e, next((planned[way] for way in _ways(e) if way in planned), None)) for e in acting)
+    both = ((e, _goes_on_as(e, plan)) for e in acting if not plan.has(e))
     return all(
         there is not None
         and e.frame_bps <= there.frame_bps
         and (e.flow.selector != THE_REST or _is_for_the_rest(there))
         for e, there in both
     )
+
+
+def _goes_on_as(entry: Entry, plan: Plan) -> Entry | None:
+    """Return what a plan has for the flow of an entry; None if it has nothing by the same way."""
+    there = {way: e for e in plan.of_host(entry.flow.host) for way in _ways(e)}
+    return next((there[way] for way in _ways(entry) if way in there), None)
 
 
 def _is_for_the_rest(entry: Entry) -> bool:
@@ -236,14 +241,13 @@ def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -
 
 
 def _same_queues(old: Plan, new: Plan) -> bool:
-    return _queues(old) == _queues(new)
+    if old.links.keys() != new.links.keys():
+        return False
+    return all(link is new.links[name] or _queues(link) == _queues(new.links[name]) for name, link in old.links.items())
 
 
-def _queues(plan: Plan) -> dict[Hop, tuple[int, dict[FlowClass, int]]]:
-    return {
-        name: (link.circuit_bps, {c: limits.queue_bps for c, limits in link.classes.items()})
-        for name, link in plan.links.items()
-    }
+def _queues(link: LinkPlan) -> tuple[int, dict[FlowClass, int]]:
+    return link.circuit_bps, {c: limits.queue_bps for c, limits in link.classes.items()}
 
 
 def _above_queues(old: Plan, new: Plan) -> bool:
@@ -254,7 +258,7 @@ def _above_queues(old: Plan, new: Plan) -> bool:
     return any(
         limits.meter_bps > new.links[name].classes[c].queue_bps
         for name, link in old.links.items()
-        if not is_dead(name, new)
+        if new.links[name] is not link and not is_dead(name, new)
         for c, limits in link.classes.items()
     )
 
@@ -266,7 +270,8 @@ def switch_changes(stage: Stage, old: Plan, new: Plan) -> tuple[Change, ...]:
         limits = plan.links[hop].classes[flow_class]
         return limits.meter_bps if stage is Stage.METERS else limits.queue_bps
 
-    pairs = ((hop, c) for hop, link in new.links.items() for c in link.classes)
+    others = ((hop, link) for hop, link in new.links.items() if old.links.get(hop) is not link)
+    pairs = ((hop, c) for hop, link in others for c in link.classes)
     found = (Change(str(hop), c, bps(old, hop, c), bps(new, hop, c)) for hop, c in pairs)
     return tuple(change for change in found if change.from_bps != change.to_bps)
 
