@@ -35,6 +35,7 @@ from controller.settings.network import network_said
 from controller.settings.sections import Duration, Section
 from controller.settings.webhooks import WebhookSection, WebhookSettings, webhooks
 from controller.site import Site
+from controller.southbound.openflow.circuit_ports import too_many_circuits
 from controller.southbound.ovsdb.settings import check_guarantees, servers
 from controller.store.settings import StoreSection, StoreSettings, store_settings
 from topology.network import Network
@@ -153,6 +154,8 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     policy = policy_of(file.policy, frozenset(file.failover.protect), problems.at("policy"))
     if network is not None and policy is not None:
         check_guarantees(network, policy, problems.at("policy"))
+    for too_many in () if network is None else too_many_circuits(network):
+        problems.at("network").add(too_many)
     listen = problems.at("listen")
     openflow, by_tls = switches_address(
         file.listen.openflow, listen.at("openflow"), tls=file.tls is not None, insecure=file.insecure

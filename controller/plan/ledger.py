@@ -292,7 +292,9 @@ class Ledger:
                     one = need(self.network, (flow.path,), flow.flow_class)
                     booked.append(Booked((flow.host, flow.target), one, (flow.path,), floor_bps))
         planned = told_apart(flows, self.policy)
-        reserved = reserved_bps(booked, answers(planned, self.policy))
+        ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
+        answering = (flow for flow in planned if (flow.host, flow.target) in ends)
+        reserved = reserved_bps(booked, answers(answering, self.policy))
         capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
         return PlanInput(planned, capacity, reserved)
 

@@ -56,6 +56,9 @@ def _one_flow(members: list[Flow]) -> Flow:
 
 def _marked(of_pair: list[Flow], policy: Policy) -> Iterator[Flow]:
     """Yield the flows of a pair, each with the connections it is for and the mark of its packets."""
+    if len(of_pair) == 1 and of_pair[0].selector == THE_REST:  # as nearly all
+        yield of_pair[0]
+        return
     for_the_rest = _by_urgency((f for f in of_pair if f.selector == THE_REST), policy)
     for flow in for_the_rest[:1]:
         yield replace(flow, mark=0) if len(of_pair) > 1 else flow

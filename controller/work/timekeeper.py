@@ -51,6 +51,7 @@ class Timekeeper:
         self._clocks = clocks
         self._use_cases = use_cases
         self._bursts = StartBurstWatch(state)
+        self._bursts_due_us = 0
         self._promises = PromiseWatch(state)
         self._settled = SettledWatch()
 
@@ -80,9 +81,16 @@ class Timekeeper:
         self._clocks.look()
         self._use_cases.tick()
         prepare(self._state)
-        self._bursts.look()
+        self._look_at_bursts()
         self._promises.look()
         self._forget_claims()
+
+    def _look_at_bursts(self) -> None:
+        """Look whether a start fits the buffers. That is at all ports: once a second is enough."""
+        elapsed_us = self._state.elapsed_us()
+        if elapsed_us >= self._bursts_due_us:
+            self._bursts_due_us = elapsed_us + IDLE_US
+            self._bursts.look()
 
     def _forget_claims(self) -> None:
         """Say of a datapath id that was claimed twice that it is not any more."""

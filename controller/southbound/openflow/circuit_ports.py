@@ -6,8 +6,9 @@ from topology.protocol import FlowClass
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
-METERS_A_LINK = 16
+FIRST_LANE_METER_ID = 2000  # those before are the classes' own
 FIRST_GROUP_ID = 1000
+MOST_CIRCUITS = (FIRST_LANE_METER_ID - FIRST_METER_ID) // len(QUEUE_ID)  # that leave a switch, by their meters' numbers
 
 
 def circuit_ports(network: Network, switch: str) -> list[tuple[str, Link]]:
@@ -30,9 +31,19 @@ def group_id(network: Network, hop: tuple[str, str]) -> int:
 
 def meter_id(network: Network, hop: tuple[str, str], flow_class: FlowClass) -> int:
     """Return the meter of a class on the circuit link that ``hop`` is, at the switch it leaves."""
-    return FIRST_METER_ID + METERS_A_LINK * _index(network, hop) + QUEUE_ID[flow_class]
+    return FIRST_METER_ID + len(QUEUE_ID) * _index(network, hop) + QUEUE_ID[flow_class]
 
 
 def _index(network: Network, hop: tuple[str, str]) -> int:
     """Return the place of a circuit link among those that leave its switch."""
     return [head for head, _ in circuit_ports(network, hop[0])].index(hop[1])
+
+
+def too_many_circuits(network: Network) -> tuple[str, ...]:
+    """Return of each switch with more circuits than there are numbers for their meters, that it has."""
+    counts = {switch.name: len(circuit_ports(network, switch.name)) for switch in network.switches}
+    return tuple(
+        f"switch {name} has {count} circuits; {MOST_CIRCUITS} at most have meters: spread them over more switches"
+        for name, count in counts.items()
+        if count > MOST_CIRCUITS
+    )

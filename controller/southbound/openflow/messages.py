@@ -109,25 +109,28 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     Raises:
         NotSettable: ``desired`` names what is not ours, or contradicts itself.
     """
-    old_meters = {meter.meter_id: meter for meter in installed.meters}
-    new_meters = {meter.meter_id: meter for meter in desired.meters}
-    changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters and meter != old_meters[id_]]
+    if desired.meters is installed.meters and desired.rules is installed.rules and desired.groups == installed.groups:
+        return ()
+    # Sets of the same values tell what differs quickly, and few of many rules and meters do.
+    old_meters = {meter.meter_id: meter for meter in installed.meters - desired.meters}
+    new_meters = {meter.meter_id: meter for meter in desired.meters - installed.meters}
+    changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters]
     shrinks = [meter for meter in changed if _size(meter) < _size(old_meters[meter.meter_id])]
     puts: list[Message] = []
     deletes: list[Message] = []
-    # Where only rates change, which happens at each hand-over, nobody needs to look at all rules.
     is_other = desired.rules is not installed.rules or desired.groups != installed.groups
     if is_other or old_meters.keys() != new_meters.keys():
-        _check(desired)
-        kept = {rule.key for rule in desired.rules}
+        _check(desired, installed)
+        come = desired.rules - installed.rules
+        kept = {rule.key for rule in come}  # an entry is known by its key: the switch has each once
         old_groups, new_groups = ({group.group_id for group in state.groups} for state in (installed, desired))
         puts = [
             *(PutMeter(meter, exists=False) for id_, meter in sorted(new_meters.items()) if id_ not in old_meters),
             *(PutGroup(group, exists=group.group_id in old_groups) for group in _numbered(desired, installed)),
-            *(PutRule(rule) for rule in _ordered(desired.rules - installed.rules)),
+            *(PutRule(rule) for rule in _ordered(come)),
         ]
         deletes = [
-            *(DeleteRule(rule) for rule in _ordered(installed.rules) if rule.key not in kept),
+            *(DeleteRule(rule) for rule in _ordered(installed.rules - desired.rules) if rule.key not in kept),
             *(DeleteMeter(meter) for id_, meter in sorted(old_meters.items()) if id_ not in new_meters),
             *(DeleteGroup(group) for group in _numbered(installed, desired) if group.group_id not in new_groups),
         ]
@@ -161,15 +164,17 @@ def _ordered(rules: Iterable[Rule]) -> list[Rule]:
     return sorted(rules, key=lambda rule: (-rule.table_id, -rule.priority, repr(rule.match)))
 
 
-def _check(desired: SwitchState) -> None:
-    """Refuse a state that is not ours to set, or that contradicts itself."""
+def _check(desired: SwitchState, installed: SwitchState) -> None:
+    """Refuse a state that is not ours to set, or that contradicts itself. What is installed does not."""
     meter_ids = {meter.meter_id for meter in desired.meters}
     group_ids = {group.group_id for group in desired.groups}
-    for meter_id in meter_ids - set(METER_IDS):
+    for meter_id in (number for number in meter_ids if number not in METER_IDS):
         raise NotSettable("a desired meter must be one of ours", meter_id)
-    for group_id in group_ids - set(GROUP_IDS):
+    for group_id in (number for number in group_ids if number not in GROUP_IDS):
         raise NotSettable("a desired group must be one of ours", group_id)
-    for rule in desired.rules:
+    come = desired.rules - installed.rules
+    is_less = {m.meter_id for m in installed.meters} - meter_ids or {g.group_id for g in installed.groups} - group_ids
+    for rule in desired.rules if is_less else come:
         if not is_ours(rule.cookie):
             raise NotSettable("a desired rule must have our cookie", rule.cookie)
         if rule.meter_id is not None and rule.meter_id not in meter_ids:
@@ -180,5 +185,7 @@ def _check(desired: SwitchState) -> None:
         raise NotSettable("two desired meters of one number", repeated)
     if repeated := len(desired.groups) - len(group_ids):
         raise NotSettable("two desired groups of one number", repeated)
-    if repeated := len(desired.rules) - len({rule.key for rule in desired.rules}):
+    places = {(rule.table_id, rule.priority) for rule in come}
+    beside = [rule for rule in desired.rules if (rule.table_id, rule.priority) in places]
+    if repeated := len(beside) - len({rule.key for rule in beside}):
         raise NotSettable("two desired rules for the same table, priority and match", repeated)

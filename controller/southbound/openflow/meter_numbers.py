@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from controller.southbound.errors import MetersExhausted
+from controller.southbound.openflow.circuit_ports import FIRST_LANE_METER_ID
 from controller.southbound.openflow.state import METER_IDS
 
-LANE_METER_IDS = range(2000, METER_IDS.stop)
+LANE_METER_IDS = range(FIRST_LANE_METER_ID, METER_IDS.stop)
 
 LaneKey = tuple[str, str, int | None]  # the host here, the one beyond, and the mark that tells it from others
 _NONE: Mapping[LaneKey, int] = {}
