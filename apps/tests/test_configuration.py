@@ -12,6 +12,7 @@ from controller.errors import ConfigError
 from controller.plan.quotas import Quota
 from controller.security.access_settings import AccessSettings
 from controller.security.tokens import Role
+from controller.southbound.openflow import circuit_ports
 from controller.store.settings import StoreSettings
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.network import Hop
@@ -329,3 +330,8 @@ def test_what_is_protected_and_when_a_line_is_used_again_can_be_set():
 
 
 FAILOVER = {"failover": {"protect": ["urgent"], "return_after": "500 ms"}}
+
+
+def test_a_switch_with_more_circuits_than_there_are_numbers_for_is_refused(monkeypatch):
+    monkeypatch.setattr(circuit_ports, "MOST_CIRCUITS", 0)
+    assert problems(GOOD)[0].startswith("network: switch ls1 has 1 circuits; 0 at most have meters")
