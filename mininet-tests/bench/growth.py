@@ -7,6 +7,7 @@ busy machine makes it little larger.
 import argparse
 import gc
 import json
+import logging
 import math
 import platform
 import statistics
@@ -17,6 +18,8 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
@@ -218,7 +221,7 @@ ROWS = (
     GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
     GrowthRow("rules and meters of a switch, another plan", "sending hosts", (100, 300, 1_000), rules, {}),
     GrowthRow("one announcement, all steps", "sending hosts", (100, 300, 1_000), one_announcement, {1_000: 12}),
-    GrowthRow("one announcement, all steps, two hosts a circuit", "circuits", (10, 100, 500), one_of_many_circuits, {}),
+    GrowthRow("one announcement, all steps, two hosts a circuit", "circuits", (10, 50, 200), one_of_many_circuits, {}),
     GrowthRow("all hosts call at once", "sending hosts", (100, 300, 1_000), hellos, {1_000: 10_000}),
     GrowthRow("first decision of a pair", "hosts", (100, 300, 1_000), first_decision, {}),
     GrowthRow("is all settled? after a change", "host-to-host reservations", (100, 300, 1_000), tick, {}),
@@ -272,6 +275,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/growth"), help="folder (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="no more than the two smallest sizes of each row")
     asked = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     rows: dict[str, Any] = {}
     for row in ROWS:
         print(f"bench: {row.what}", file=sys.stderr, flush=True)
