@@ -223,6 +223,14 @@ EXPERIMENTS = (
         5,
     ),
     Experiment(
+        "providers",
+        Group.BENCH,
+        "what is bought under random operations, faults and deaths, of stand-ins with the originals' quirks",
+        "bench.providers",
+        Place.HERE,
+        6,
+    ),
+    Experiment(
         "hostile",
         Group.BENCH,
         "what strangers do to the controller's ports beside a client that works: latency, memory, answers",
@@ -272,7 +280,16 @@ EXPERIMENTS = (
     ),
 )
 
-PARTS = frozenset({"bench.agent_ack", "bench.agent_cpu", "bench.agent_push", "bench.growth_change", "bench.smuggled"})
+PARTS = frozenset(
+    {
+        "bench.agent_ack",
+        "bench.agent_cpu",
+        "bench.agent_push",
+        "bench.growth_change",
+        "bench.providers_child",
+        "bench.smuggled",
+    }
+)
 """Modules that are run by another one."""
 TESTS_ONLY = frozenset({"scenarios.database", "scenarios.switches"})
 """Rooms in which there is nothing but tests and what they use."""

@@ -85,6 +85,7 @@ class FakeNsi:
         """Forget everything, faults too."""
         self.ahead_s = 0.0
         self.requests: list[str] = []
+        self.creates: list[str] = []  # the global ids that came by POST
         self.rows: list[NsiRow] = []
         self.faults = Faults()
         self._ids = itertools.count(1)
@@ -214,6 +215,7 @@ def _app(fake: FakeNsi) -> FastAPI:
             return JSONResponse({"detail": [{"loc": place.split("."), "msg": "is not well-formed"}]}, 422)
         if body["providerNSA"] != PROVIDER:
             return JSONResponse({"detail": f"providerNSA {body['providerNSA']!r} does not match"}, 400)
+        fake.creates.append(body["globalReservationId"])
         return accepted(fake.asked(body))
 
     @app.post("/reservations/{connection_id}/{what}")

@@ -50,6 +50,7 @@ class FakeOscars:
         """Forget everything, faults too."""
         self.ahead_s = 0.0
         self.requests: list[str] = []
+        self.creates: list[str] = []  # the names that came by POST
         self.oscars = Oscars(lambda: self.clock() + self.ahead_s, self.rules)
         self.faults = Faults()
 
@@ -140,6 +141,7 @@ def _l2vpn_api(app: FastAPI, fake: FakeOscars) -> None:
     @app.put("/protected/l2vpn/replace")
     async def create(request: Request) -> Any:
         asked = of_l2vpn(await _json(request))
+        fake.creates += [asked.name] if request.method == "POST" else []
         asked.name, asked.username = asked.name or fake.oscars.new_name(), "headway"
         return l2vpn(fake.oscars.create_or_replace(asked))
 

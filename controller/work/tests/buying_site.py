@@ -27,11 +27,12 @@ class BuyingSite(FakeSite):
     ``made`` returns, by circuit, a client of its provider, as a process that starts makes it.
     """
 
-    def __init__(self, made, network=None):
+    def __init__(self, made, network=None, store="sqlite://", now_us=None):
         self.made, self.clock = made, Clock()
+        self.clock.now_us = self.clock.now_us if now_us is None else now_us
         self.providers = made(self.clock)
         lead_us = {circuit: provider.terms.lead_us for circuit, provider in self.providers.items()}
-        super().__init__(network or chile_illinois(10**10), (), clock=self.clock, lead_us=lead_us)
+        super().__init__(network or chile_illinois(10**10), (), store, clock=self.clock, lead_us=lead_us)
         self.started = self.state.events.last
         self.restart()
         self.attach_all()
