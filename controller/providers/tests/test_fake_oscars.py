@@ -1,4 +1,4 @@
-"""That the stand-in has the quirks of OSCARS that our client relies on: asked as anybody would, by plain HTTP."""
+"""That the stand-in has the quirks of OSCARS that our client relies on: a table of rules, asked by plain HTTP."""
 
 import httpx
 import pytest
@@ -9,202 +9,191 @@ from controller.providers.tests.fake_oscars import TOKEN
 DAY = 86_400
 A, B = "chic-cr6:1/1/c9/1", "nash-cr6:1/1/c17/2"
 WAY = ("chic-cr6", "chic-cr6:1/1/b1", "nash-cr6:1/1/b1", "nash-cr6")
-PATH = [{"urn": urn} for urn in WAY]
+WAITING = ("WAITING", "UNDEPLOYED", "SHOULD_BE_UNDEPLOYED")
+UP = ("ACTIVE", "DEPLOYED", "SHOULD_BE_DEPLOYED")
 
 
-@pytest.fixture
-def http(fake, url):
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5) as client:
-        yield client
+class Asker:
+    """Asks as anybody would; what is seen of it is compared with the table."""
+
+    def __init__(self, fake, http):
+        self.fake, self.http = fake, http
+
+    def vpn(self, name="CXA5", begin=100, end=DAY, mbps=1000, vlan=2, path=WAY, **other):
+        """A request of the L2VPN API, its times counted from the start of the test."""
+        hops = [{"urn": urn} for urn in path]
+        pipe = {"name": "pipe", "a": "chic-cr6", "z": "nash-cr6", "lsps": [{"path": hops, "role": "PRIMARY"}]}
+        return {
+            "name": name,
+            "meta": {"description": "a test"},
+            "schedule": {"beginning": START_S + begin, "ending": START_S + end},
+            "qos": {"mode": "GUARANTEED", "excessAction": "DROP", "bandwidth": mbps},
+            "tech": {"mode": "AUTOMATIC", "flavor": "VPLS", "mtu": 9000, "macsec": False},
+            "endpoints": [{"device": p.split(":")[0], "port": p, "vlan": vlan, "tagged": True} for p in (A, B)],
+            "bundles": [{**pipe, "protection": "NONE", "constraints": {"include": [], "exclude": []}}],
+            **other,
+        }
+
+    def new(self, *args, **other):
+        """The status of asking for a circuit; "lost" if nobody answers."""
+        try:
+            return self.http.post("/protected/l2vpn/new", json=self.vpn(*args, **other)).status_code
+        except httpx.HTTPError:
+            return "lost"
+
+    def why(self, **other):
+        """What validation says of it."""
+        return self.http.post("/api/l2vpn/validate", json=self.vpn(**other)).json()["message"]
+
+    def at(self, ahead_s):
+        """Let the time pass."""
+        self.fake.ahead_s = ahead_s
+        return self
+
+    def get(self, name="CXA5"):
+        """The circuit, or the status of asking for it."""
+        answer = self.http.get(f"/api/l2vpn/get/{name}")
+        return answer.json() if answer.status_code == 200 else answer.status_code
+
+    def status(self, name="CXA5"):
+        """Phase, state, deployment and intent."""
+        return tuple(self.get(name)["status"].values())
+
+    def when(self, what, name="CXA5"):
+        """Its begin or end, from the start of the test."""
+        return round(self.get(name)["schedule"][what] - START_S, 1)
+
+    def release(self, name="CXA5"):
+        """The status of giving it back."""
+        return self.http.delete(f"/protected/l2vpn/release/{name}").status_code
+
+    def modify(self, what, **body):
+        """The answer to a change."""
+        return self.http.post(f"/protected/modify/{what}", json={"connectionId": "CXA5", **body})
+
+    def moved(self, end):
+        """Whether it says that its end is moved, or the status."""
+        answer = self.modify("schedule", type="END", timestamp=START_S + end)
+        return answer.json()["success"] if answer.status_code == 200 else answer.status_code
+
+    def fits(self, mbps):
+        """Whether a rate finds a way: straight on, round, or none."""
+        ends = ["chic-cr6", "nash-cr6"]
+        body = {"a": ends[0], "z": ends[1], "azBw": mbps, "zaBw": mbps, "include": ends, "exclude": []}
+        interval = {"beginning": START_S + 100, "ending": START_S + DAY}
+        found = self.http.post("/api/pce/paths", json={**body, "interval": interval}).json()["fits"]
+        return "none" if found is None else "straight" if len(found["azEro"]) == len(WAY) else "round"
+
+    def ping(self, token):
+        """The status for who comes with a token."""
+        return self.http.get("/protected/ping", headers={"Authorization": f"Bearer {token}"}).status_code
+
+    def free(self, port):
+        """What is believed to be free."""
+        body = {"beginning": START_S + 100, "ending": START_S + DAY}
+        return self.http.post("/api/topo/available", json=body).json()[port]["ingressBandwidth"]
+
+    def refreshing(self):
+        """Let the topology be read anew all the time."""
+        self.fake.rules.refresh_every_s = self.fake.rules.refresh_s = 300
+        return self
 
 
-def vpn(name="CXA5", begin=START_S + 100, end=START_S + DAY, mbps=1000, vlan=2, path=None, **other):
-    """A request of the L2VPN API."""
-    return {
-        "name": name,
-        "meta": {"description": "a test"},
-        "schedule": {"beginning": begin, "ending": end},
-        "qos": {"mode": "GUARANTEED", "excessAction": "DROP", "bandwidth": mbps},
-        "tech": {"mode": "AUTOMATIC", "flavor": "VPLS", "mtu": 9000, "macsec": False},
-        "endpoints": [{"device": p.split(":")[0], "port": p, "vlan": vlan, "tagged": True} for p in (A, B)],
-        "bundles": [
-            {
-                "name": "pipe",
-                "a": "chic-cr6",
-                "z": "nash-cr6",
-                "protection": "NONE",
-                "constraints": {"include": [], "exclude": []},
-                "lsps": [{"path": PATH if path is None else path, "role": "PRIMARY"}],
-            }
-        ],
-        **other,
-    }
+RULES = {
+    "a token that is not known is 401": (lambda o: o.ping("wrong"), 401),
+    "a token without its group is 403": (lambda o: o.ping(o.fake.stranger), 403),
+    "a token without groups is 500, as a refusal is": (lambda o: o.ping(o.fake.groupless), 500),
+    "what is refused is 500 without a word": (lambda o: o.new(mbps=200_000), 500),
+    "validation says one cause ten times": (lambda o: len(o.why(mbps=200_000, path=()).splitlines()), 10),
+    "less than 15 minutes is refused": (lambda o: "too short" in o.why(end=100 + 899), True),
+    "a VLAN that the port has not is refused": (lambda o: f"{A} : vlan 1 not available" in o.why(vlan=1), True),
+    "an unknown port is refused": (
+        lambda o: "x:1 not in topology" in o.why(endpoints=[{"device": "x", "port": "x:1", "vlan": 2}] * 2),
+        True,
+    ),
+    "a begin at once moves by half a minute": (lambda o: (o.new(begin=-299), o.when("beginning")), (200, 30)),
+    "nobody sees what routers are being told": (
+        lambda o: (o.new(), *(o.at(s).status()[1:] for s in (100, 119, 120, DAY, DAY + 19))),
+        (200, WAITING, WAITING, UP, UP, UP),
+    ),
+    "an end is waiting first, and archived after a second": (
+        lambda o: (o.new(), o.at(120).status()[0], o.at(DAY + 20).status(), o.at(DAY + 22).status()[:2]),
+        (200, "RESERVED", ("RESERVED", *WAITING), ("ARCHIVED", "WAITING")),
+    ),
+    "an empty path takes nothing of the backbone": (
+        lambda o: (o.new(mbps=90_000, path=()), o.free(WAY[1]), o.fits(390_000)),
+        (200, 400_000, "straight"),
+    ),
+    "a path takes what it is told": (
+        lambda o: (o.new(mbps=90_000), o.free(WAY[1]), o.fits(390_000), o.fits(900_000)),
+        (200, 310_000, "round", "none"),
+    ),
+    "an end that was never deployed cannot be moved": (lambda o: (o.new(), o.moved(2 * DAY)), (200, 500)),
+    "an end at once moves by a minute, and is no whole second": (
+        lambda o: (o.new(), o.at(125).get() and o.at(5_000).moved(5_010), o.when("ending")),
+        (200, True, 5_060.8),
+    ),
+    "an end that conflicts is done and called a success": (
+        lambda o: (
+            o.new(end=5_000) and o.at(125).new("CXA6", begin=6_000, mbps=95_000),
+            o.at(200).moved(7_000),
+            o.when("ending"),
+        ),
+        (200, True, 7_000),
+    ),
+    "a second rate is lost while routers are told of the first": (
+        lambda o: (
+            o.new() and o.at(125).get() and o.modify("bandwidth", bandwidth=1100).status_code,
+            o.at(126).modify("bandwidth", bandwidth=1200).status_code,
+            o.at(160).get()["qos"]["bandwidth"],
+            o.fake.oscars.rows[0].routers_mbps,
+        ),
+        (200, 200, 1200, 1100),
+    ),
+    "the same name twice over the lock is 500 for ever, and the end of all deployments": (
+        lambda o: (
+            o.new() and o.new("CXA8", vlan=4, begin=900),
+            *(o.at(110).new("CXA6", vlan=3, begin=800) for _ in range(2)),
+            o.get("CXA6"),
+            o.at(2_000).get("CXA6"),
+            o.release("CXA6"),
+            o.status("CXA8")[1],
+        ),
+        (200, "lost", "lost", 404, 500, 500, "WAITING"),
+    ),
+    "a release before a create that waits leaves an orphan": (
+        lambda o: (
+            o.new() and o.at(110).new("CXA6", vlan=3, begin=800),
+            o.release("CXA6"),
+            o.at(121).status("CXA6")[0],
+        ),
+        ("lost", 404, "RESERVED"),
+    ),
+    "what touches is refused, a second later not": (
+        lambda o: (
+            o.new(end=5_000, mbps=100_000),
+            o.new("CXA6", begin=5_000, mbps=1, vlan=3),
+            o.new("CXA7", begin=5_001, mbps=100_000),
+        ),
+        (200, 500, 200),
+    ),
+    "a refused commit leaves a hold that hides what is reserved": (
+        lambda o: (
+            o.new() and o.http.put("/protected/l2vpn/replace", json=o.vpn(mbps=2000, bundles=[])).status_code,
+            o.status()[0],
+            o.http.get("/protected/held/clear/CXA5") and o.status()[0],
+        ),
+        (500, "HELD", "RESERVED"),
+    ),
+    "while the topology is read anew what is asked is done, and the answer 500": (
+        lambda o: (o.refreshing().new(), len(o.fake.oscars.rows), o.get()),
+        (500, 1, 500),
+    ),
+}
 
 
-def new(http, *args, **kwargs):
-    """The status of asking for a circuit."""
-    return http.post("/protected/l2vpn/new", json=vpn(*args, **kwargs)).status_code
-
-
-def reason(http, *args, **kwargs):
-    """What validation says of it."""
-    return http.post("/api/l2vpn/validate", json=vpn(*args, **kwargs)).json()
-
-
-def shown(http, name="CXA5"):
-    """The circuit."""
-    return http.get(f"/api/l2vpn/get/{name}").json()
-
-
-def status(http, name="CXA5"):
-    """Phase, state, deployment and intent."""
-    return tuple(shown(http, name)["status"].values())
-
-
-def fits(http, mbps, end=START_S + DAY):
-    """The path that the provider finds for a rate."""
-    ends = ["chic-cr6", "nash-cr6"]
-    body = {"a": ends[0], "z": ends[1], "azBw": mbps, "zaBw": mbps, "include": ends, "exclude": []}
-    found = http.post("/api/pce/paths", json={**body, "interval": {"beginning": START_S + 100, "ending": end}}).json()
-    return found["fits"] and tuple(hop["urn"] for hop in found["fits"]["azEro"])
-
-
-@pytest.mark.parametrize(("token", "code"), [("", 401), ("stranger", 403), ("groupless", 500)])
-def test_what_is_protected_wants_a_token_its_group_and_its_claim_of_groups(fake, http, token, code):
-    headers = {"Authorization": f"Bearer {getattr(fake, token)}"} if token else {}
-    assert httpx.get(http.base_url.join("/protected/ping"), headers=headers).status_code == code
-    assert httpx.get(http.base_url.join("/api/l2vpn/get/CXA5")).status_code == 404
-
-
-def test_a_refusal_is_a_500_without_a_reason_and_validation_says_one_cause_again_and_again(http):
-    refused = http.post("/protected/l2vpn/new", json=vpn(mbps=200_000))
-    assert refused.status_code == 500
-    assert isinstance(refused.json()["timestamp"], int)
-    sentences = reason(http, mbps=200_000, path=[])["message"].splitlines()
-    assert f"total port ingress bw exceeds available: {A} 200000(req) / 100000 (avail)" in sentences
-    assert len(sentences) == 10
-
-
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ({"end": START_S + 100 + 899}, "duration is too short"),
-        ({"vlan": 1}, f"{A} : vlan 1 not available"),
-        ({"endpoints": [{"device": "x", "port": "x:1", "vlan": 2}] * 2}, "x:1 not in topology"),
-    ],
-)
-def test_what_is_refused_and_how(http, asked, why):
-    assert new(http, **asked) == 500
-    assert why in reason(http, **asked)["message"]
-
-
-def test_a_begin_at_once_becomes_half_a_minute_from_now_without_a_word(http):
-    assert new(http, begin=START_S - 299) == 200
-    assert shown(http)["schedule"]["beginning"] == START_S + 30
-
-
-def test_nobody_sees_what_the_routers_are_being_told(fake, http):
-    new(http)
-    seen = {}
-    for ahead in (100, 119, 120, 86_400, 86_419, 86_420, 86_422):
-        fake.ahead_s = ahead
-        seen[ahead] = status(http)
-    waiting, up = ("WAITING", "UNDEPLOYED", "SHOULD_BE_UNDEPLOYED"), ("ACTIVE", "DEPLOYED", "SHOULD_BE_DEPLOYED")
-    assert [seen[at] for at in (100, 119, 120)] == [("RESERVED", *w) for w in (waiting, waiting, up)]
-    assert [seen[at] for at in (86_400, 86_419)] == [("RESERVED", *up)] * 2
-    assert [seen[at] for at in (86_420, 86_422)] == [("RESERVED", *waiting), ("ARCHIVED", *waiting)]
-
-
-def test_a_path_that_is_empty_takes_nothing_of_the_backbone_and_one_that_is_said_does(fake, http):
-    fake.rules.ports_mbps = {"chic-cr6:1/1/b1": 90_000}
-    assert new(http, mbps=80_000, path=[]) == 200
-    assert fits(http, 80_000) == WAY
-    http.delete("/protected/l2vpn/release/CXA5")
-    assert new(http, mbps=80_000) == 200
-    assert "stlo-cr5" in fits(http, 80_000)
-    assert fits(http, 900_000) is None
-
-
-def deployed(fake, http, **kwargs):
-    """A circuit in the routers."""
-    assert new(http, **kwargs) == 200
-    fake.ahead_s = 125
-
-
-def modified(http, end):
-    """The answer to a new end."""
-    body = {"connectionId": "CXA5", "type": "END", "timestamp": end}
-    return http.post("/protected/modify/schedule", json=body)
-
-
-def test_the_end_of_what_was_never_deployed_cannot_be_moved(http):
-    new(http)
-    assert modified(http, START_S + 2 * DAY).status_code == 500
-
-
-def test_an_end_at_once_becomes_a_minute_from_now_and_is_no_whole_second(fake, http):
-    deployed(fake, http)
-    fake.ahead_s = 5_000
-    answer = modified(http, START_S + 5_010).json()
-    assert (answer["success"], answer["connection"]["deployment-state"]) == (True, "DEPLOYED")
-    assert START_S + 5_060 < shown(http)["schedule"]["ending"] < START_S + 5_061
-
-
-def test_an_end_that_conflicts_is_done_and_called_a_success(fake, http):
-    deployed(fake, http, end=START_S + 5_000)
-    assert new(http, "CXA6", begin=START_S + 6_000, mbps=95_000) == 200
-    assert modified(http, START_S + 7_000).json()["success"] is True
-    assert shown(http)["schedule"]["ending"] == START_S + 7_000
-
-
-def test_a_second_rate_is_lost_while_the_routers_are_told_of_the_first(fake, http):
-    deployed(fake, http)
-    for mbps, ahead in ((1100, 126), (1200, 160)):
-        assert http.post("/protected/modify/bandwidth", json={"connectionId": "CXA5", "bandwidth": mbps}).json()
-        fake.ahead_s = ahead
-        shown(http)
-    assert (shown(http)["qos"]["bandwidth"], fake.oscars.rows[0].routers_mbps) == (1200, 1100)
-    assert status(http) == ("RESERVED", "ACTIVE", "DEPLOYED", "SHOULD_BE_DEPLOYED")
-
-
-def lost(http, *args, **kwargs):
-    """Ask for a circuit while the lock is held; whoever asks gives up."""
-    with pytest.raises(httpx.HTTPError):
-        new(http, *args, **kwargs)
-
-
-def test_the_same_name_twice_over_the_lock_is_two_rows_and_the_end_of_everybodys_deployments(fake, http):
-    new(http)
-    new(http, "CXA8", vlan=4, begin=START_S + 900)
-    fake.ahead_s = 110  # the routers are told of CXA5
-    for _ in range(2):
-        lost(http, "CXA6", vlan=3, begin=START_S + 800)
-    assert http.get("/api/l2vpn/get/CXA6").status_code == 404
-    fake.ahead_s = 2_000
-    assert http.get("/api/l2vpn/get/CXA6").status_code == 500
-    assert http.delete("/protected/l2vpn/release/CXA6").status_code == 500
-    assert status(http, "CXA8")[1] == "WAITING"  # its begin is long past
-
-
-def test_a_release_before_the_create_that_waits_leaves_an_orphan(fake, http):
-    new(http)
-    fake.ahead_s = 110
-    lost(http, "CXA6", vlan=3, begin=START_S + 800)
-    assert http.delete("/protected/l2vpn/release/CXA6").status_code == 404
-    fake.ahead_s = 121
-    assert status(http, "CXA6")[0] == "RESERVED"
-
-
-def test_what_begins_when_another_ends_is_refused_and_a_second_later_not(http):
-    end = START_S + 5_000
-    assert new(http, "CXA5", end=end, mbps=100_000) == 200
-    assert new(http, "CXA6", begin=end, mbps=1, vlan=3) == 500
-    assert new(http, "CXA6", begin=end + 1, mbps=100_000) == 200
-
-
-def test_a_commit_that_is_refused_leaves_a_hold_that_hides_what_is_reserved(http):
-    new(http, mbps=1000)
-    assert http.put("/protected/l2vpn/replace", json=vpn(mbps=2000, bundles=[])).status_code == 500
-    assert (status(http)[0], shown(http)["qos"]["bandwidth"]) == ("HELD", 2000)
-    http.get("/protected/held/clear/CXA5")
-    assert (status(http)[0], shown(http)["qos"]["bandwidth"]) == ("RESERVED", 1000)
+@pytest.mark.parametrize("rule", RULES)
+def test_the_stand_in_is_as_unkind_as_the_original(fake, url, rule):
+    done, expected = RULES[rule]
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5) as http:
+        assert done(Asker(fake, http)) == expected
