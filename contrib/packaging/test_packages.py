@@ -87,6 +87,13 @@ def test_two_packages_never_have_the_same_file(debs):
     assert sum(map(len, have)) == len(set().union(*have))
 
 
+def test_the_wheel_says_which_providers_it_brings(tmp_path):
+    wheel = zipfile.ZipFile(build.distributed(tmp_path))
+    (entry_points,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
+    said_of_them = wheel.read(entry_points).decode().partition("[headway.providers]")[2]
+    assert [line.partition(" = ")[0] for line in said_of_them.split("\n") if " = " in line] == ["nsi", "oscars"]
+
+
 def test_a_controller_takes_the_commands_packages_from_the_command(debs):
     assert "./usr/lib/headway/controller/controller_only/__init__.py" in files(debs["headway-controller"])
     assert not [
