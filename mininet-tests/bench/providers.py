@@ -40,7 +40,7 @@ FAULTS = ("drop before", "drop after", "500", "502", "slow", "refresh", "lock")
 
 
 @dataclass
-class Seen:
+class WrongPurchases:
     """What was found wrong, and what was done."""
 
     done: Counter[str] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class Seen:
     without: list[str] = field(default_factory=list)
 
 
-class Shop:
+class StandInShop:
     """A stand-in, and what it has."""
 
     def __init__(self, kind: str, stack: ExitStack) -> None:
@@ -140,13 +140,13 @@ def _is_ours(row: Any) -> bool:
     return any(fixture.port == OURS for fixture in row.asked.fixtures)
 
 
-class Run:
+class PurchasesRun:
     """A controller as a process, what happens to it, and what is seen of it."""
 
-    def __init__(self, shop: Shop, folder: Path, seed: int) -> None:
+    def __init__(self, shop: StandInShop, folder: Path, seed: int) -> None:
         self.shop = shop
         self.some = random.Random(seed)
-        self.seen = Seen()
+        self.seen = WrongPurchases()
         self._database = f"sqlite:///{folder}/{shop.kind}.db"
         self._errors = (folder / f"{shop.kind}.log").open("w")
         self.shown: dict[str, Any] = {"promises": {}, "purchases": {}}
@@ -267,7 +267,7 @@ def report(operations: dict[str, int], seed: int, progress: Any) -> dict[str, An
     found: dict[str, Any] = {"seed": seed, "kinds": {}}
     for kind, count in operations.items():
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-            run = Run(Shop(kind, stack), Path(folder), seed)
+            run = PurchasesRun(StandInShop(kind, stack), Path(folder), seed)
             stack.callback(run.close)
             run.begun()
             for number in range(count):
@@ -302,7 +302,7 @@ def aims(found: dict[str, Any]) -> dict[str, Aim]:
 
 
 def main() -> None:
-    """Run it all, write the file, print what it says."""
+    """PurchasesRun it all, write the file, print what it says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out/providers"), help="folder (default: %(default)s)")
     parser.add_argument(

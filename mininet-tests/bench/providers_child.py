@@ -29,7 +29,7 @@ CLIENTS: dict[str, Callable[[str, Any], Provider]] = {
 }
 
 
-class Controller:
+class BuyingController:
     """The process: its site, and what it may be told."""
 
     def __init__(self, kind: str, url: str, database: str, now_us: int) -> None:
@@ -83,7 +83,7 @@ def main(kind: str, url: str, database: str, now_us: str) -> None:
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(50), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
     )
-    controller = Controller(kind, url, database, int(now_us))
+    controller = BuyingController(kind, url, database, int(now_us))
     print(json.dumps(controller.told({"do": "look", "now_us": int(now_us)})), flush=True)
     for line in sys.stdin:
         print(json.dumps(controller.told(json.loads(line))), flush=True)

@@ -13,7 +13,7 @@ WAITING = ("WAITING", "UNDEPLOYED", "SHOULD_BE_UNDEPLOYED")
 UP = ("ACTIVE", "DEPLOYED", "SHOULD_BE_DEPLOYED")
 
 
-class Asker:
+class PlainHttp:
     """Asks as anybody would; what is seen of it is compared with the table."""
 
     def __init__(self, fake, http):
@@ -196,4 +196,4 @@ RULES = {
 def test_the_stand_in_is_as_unkind_as_the_original(fake, url, rule):
     done, expected = RULES[rule]
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5) as http:
-        assert done(Asker(fake, http)) == expected
+        assert done(PlainHttp(fake, http)) == expected
