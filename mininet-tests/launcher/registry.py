@@ -228,7 +228,7 @@ EXPERIMENTS = (
         "what is bought under random operations, faults and deaths, of stand-ins with the originals' quirks",
         "bench.providers",
         Place.HERE,
-        6,
+        10,
     ),
     Experiment(
         "hostile",
