@@ -122,7 +122,21 @@ def test_groups_may_be_inside_another_claim(there, settings):
         {"groups": None},
         {"groups": 7},
     ],
-    ids=str,
+    ids=[
+        "another's",
+        "nobody's",
+        "another issuer",
+        "without an end",
+        "over",
+        "not yet",
+        "from the future",
+        "without a subject",
+        "a long subject",
+        "a subject of two lines",
+        "another group",
+        "no groups",
+        "groups that are none",
+    ],
 )
 def test_what_is_not_for_us_now_by_somebody_of_a_known_group_is_nobody_s(there, client, claims):
     answer = asked(client, there.token(**claims))
