@@ -30,6 +30,7 @@ from controller.state.value import SiteState, first_state, with_lines_noted
 from controller.work.next_work import Other, Progress, Situation, next_work
 
 TERM = 1  # the controller's first
+MOST_PLANS = 1_000  # that are remembered: a long run with ever other promises must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,8 @@ class VirtualSite:
             demand.down,
         )
         if asked not in self._plans:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
             before = self._latest.workings if self._latest else None
             self._latest = self._plans[asked] = desired_plan(self.site, Installed(), epoch, demand, before)
         return replace(self._plans[asked], epoch=epoch)

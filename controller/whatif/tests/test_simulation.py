@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.purchases import Period
 from controller.site import Site
+from controller.whatif import virtual_site
 from controller.whatif.movers import Mover
 from controller.whatif.simulation import Simulation
 from controller.whatif.supposed import (
@@ -249,6 +250,14 @@ def test_a_quiet_night_is_worked_out_once():
     assert len(run.transfers) == 100
     assert len({one.took_us for one in run.transfers}) == 1
     assert done.virtual.plan.epoch < 40  # a new plan for each image would be hundreds
+
+
+def test_a_run_is_the_same_when_few_plans_are_remembered(monkeypatch):
+    night = supposed(image(every_us=17 * S), image(10**8, every_us=23 * S), lasts_s=120)
+    night = replace(night, items=(night.items[0], replace(night.items[1], name="other", senders=("base21",))))
+    first = Simulation(night).run()
+    monkeypatch.setattr(virtual_site, "MOST_PLANS", 1)
+    assert Simulation(night).run() == first
 
 
 PROGRAM = """
