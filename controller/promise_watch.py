@@ -19,7 +19,7 @@ class PromiseWatch:
         self._overdue: frozenset[str] = frozenset()
         self._not_carried: frozenset[str] = frozenset()
         self._unkeepable: frozenset[str] = frozenset()
-        self._looked_at: int | None = None  # how often the ledger had been read when it was looked at
+        self._looked_at: object = None  # how often the ledger had been read, and what was planned, at the last look
         self._seen: Plan | None = None
 
     @property
@@ -80,8 +80,9 @@ class PromiseWatch:
     def _look_at_calendar(self) -> None:
         """Tell of reservations that there is no room for any more: capacities change when the controller starts."""
         state, ledger, now_us = self._state, self._state.wished.ledger, self._state.now_us()
-        if state.site.schedules and self._looked_at != state.wished.restored:
-            self._looked_at = state.wished.restored
+        looked_at = state.wished.restored, state.wished.maintenance
+        if (state.site.schedules or state.wished.maintenance) and self._looked_at != looked_at:
+            self._looked_at = looked_at
             for one in unkeepable(ledger, now_us):
                 why = f"cannot be kept: {one.why}" + (f"; instead: {one.instead}" if one.instead else "")
                 ledger.note(one.reservation_id, why, now_us)

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from controller.asker import CONTROLLER, present_asker
 from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
+from controller.plan.maintenance import Maintenance, impose
 from controller.plan.purchases import Period, Purchase, PurchaseState
 from controller.plan.reservations import Reservation
 from controller.refusals import RefusalQuota
@@ -143,6 +144,11 @@ class Saves:
         record = self._noting(Noted("purchase.forgotten", name, old, None))
         return self._store.save(Changes(purchases_gone=(name,), record=record))
 
+    def save_maintenance(self, planned: tuple[Maintenance, ...], noted: Noted) -> Future[None]:
+        """Save all maintenance that is planned, by the wish of who asks now."""
+        record = replace(self._noting(noted), asker=present_asker())
+        return self._store.save(Changes(maintenance=planned, record=record))
+
     def note(self, noted: Noted) -> Future[None]:
         """Remember a change that the controller has seen, and that is kept elsewhere. Needs no lock."""
         return self._store.save(Changes(record=self._noting(noted)))
@@ -210,6 +216,8 @@ class Saves:
         rows, state = self._store.load(), self._state
         ledger = state.site.ledger()
         announcements = tuple(announcement_of(body) for body in rows.announcements.values())
+        for one in rows.maintenance:
+            impose(ledger, one)
         ledger.ended.restore(rows.used_keys, rows.last_ended)
         ledger.restore((*rows.reservations, *self._ended_unheard(rows)), announcements, state.now_us())
         with state.changed:
@@ -226,7 +234,8 @@ class Saves:
 
     def _take(self, ledger: KeptLedger, rows: StoredRows) -> None:
         state = self._state
-        wished = replace(state.wished, ledger=ledger, restored=state.wished.restored + 1)
+        restored = state.wished.restored + 1
+        wished = replace(state.wished, ledger=ledger, restored=restored, maintenance=rows.maintenance)
         for row in rows.purchases:
             if row.circuit in wished.purchases:
                 period = Period(row.start_us, row.end_us, row.rate_bps)

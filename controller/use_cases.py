@@ -16,6 +16,7 @@ from controller.asker import present_asker
 from controller.checks import AnnouncementRequest, begun_now, check_announcement, check_ends, check_request, check_times
 from controller.errors import NotAllowed, NotKnown, Outdated
 from controller.events import Value
+from controller.maintaining import Maintaining
 from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
@@ -51,6 +52,7 @@ class UseCases:
         self.allowances = Allowances(state, quotas)
         self._settled: Circumstances | None = None  # in which nothing was left to be settled
         self.saves = Saves(state, store)
+        self.maintaining = Maintaining(state, self.saves)
         self.saves.read_anew()
 
     # Reservations.
@@ -233,8 +235,7 @@ class UseCases:
                 return Saved(known, self._save(known).saved, is_repeated=True)
             check_announcement(state.site, asked)
             wish = wish_of(state, asked)
-            by_us = now_us + (asked.deadline_us or 0)
-            more = More(wish.owner, 0, now_us, by_us, asked.size_bytes)
+            more = More(wish.owner, 0, now_us, now_us + (asked.deadline_us or 0), asked.size_bytes)
             answer = self.allowances.refused(more, now_us) or state.wished.ledger.announce(
                 wish, asked.senders, asked.target, now_us
             )

@@ -238,14 +238,14 @@ class Ledger:
         if known.reason != reason:
             self._write(replace(known, reason=reason), now_us)
 
-    def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
-        """Write times of another capacity into the calendar: (from, until, bit/s on the wire) of one circuit's link."""
+    def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]], sign: int = 1) -> None:
+        """Write times of another capacity of a circuit's link, (from, until, bit/s on the wire); by -1 undo that."""
         usual_bps = self.network.link(*hop).rate_bps
         before = of_circuit(hop, usual_bps, self.policy)
         for start_us, end_us, rate_bps in periods:
-            self._wire[hop].add(start_us, end_us, rate_bps - usual_bps)
+            self._wire[hop].add(start_us, end_us, sign * (rate_bps - usual_bps))
             for resource, bps in of_circuit(hop, rate_bps, self.policy).items():
-                self.calendar.change_capacity(resource, start_us, end_us, bps - before[resource])
+                self.calendar.change_capacity(resource, start_us, end_us, sign * (bps - before[resource]))
             for at_us in (start_us - GUARD_US, start_us, end_us):
                 self._due.add(at_us, "")
 

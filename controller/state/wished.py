@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.plan.kept_ledger import KeptLedger
+from controller.plan.maintenance import Maintenance
 from controller.plan.purchases import Purchase, PurchaseState
 
 
@@ -23,6 +24,7 @@ class Wished:
 
     ledger: KeptLedger
     restored: int = 0
+    maintenance: tuple[Maintenance, ...] = ()
     purchases: Mapping[str, Mapping[str, Purchase]] = field(default_factory=dict)
     rebuilding: Mapping[str, int] = field(default_factory=dict)
 

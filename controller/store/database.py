@@ -8,10 +8,12 @@ from dataclasses import asdict
 from typing import TypeVar
 
 import structlog
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from controller.plan.lifecycle import ENDED
+from controller.plan.maintenance import Maintenance
 from controller.store.backends import backend
 from controller.store.chain import BEGINNING, ChainRow, chained
 from controller.store.changed import remembered
@@ -46,7 +48,8 @@ from topology import __version__
 T = TypeVar("T")
 log = structlog.get_logger()
 
-TIME, PROOF = "time", "proof"
+TIME, PROOF, MAINTENANCE = "time", "proof", "maintenance"
+_MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
 _APPEND = insert(CHANGES)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
@@ -120,6 +123,7 @@ class Database:
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
+            kept = run(select(META.c.value).where(META.c.key == MAINTENANCE)).scalar()
             keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
             return StoredRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),
@@ -127,6 +131,7 @@ class Database:
                 tuple(purchase_of(row) for row in purchases.mappings()),
                 keys,
                 last_ended,
+                _MAINTENANCE.validate_json(kept) if kept else (),
             )
 
     def ask(self, question: Callable[[Connection], T]) -> T:
@@ -179,6 +184,7 @@ class Database:
             self._put(ANNOUNCEMENTS, [{"id": storable(n), "body": storable(b)} for n, b in bodies.items()])
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
+            self._put(META, [{"key": MAINTENANCE, "value": _text(all_)} for all_ in batch.maintenance])
             self._append(changes)
             self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
@@ -215,3 +221,7 @@ class Database:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._backend.drop(connection)
+
+
+def _text(maintenance: tuple[Maintenance, ...]) -> str:
+    return storable(_MAINTENANCE.dump_json(maintenance).decode())

@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping
 
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.lifecycle import ReservationState
+from controller.plan.maintenance import Maintenance
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
 from controller.store.changed import SaveRecord
@@ -53,6 +54,7 @@ class Changes:
         time: the calendar's, for the next controller.
         ended: announcements that have ended, or whose last counts have come since.
         record: what is to be remembered of it, written in the same transaction; None for nothing.
+        maintenance: all that is planned now; None if that has not changed.
     """
 
     reservations: tuple[Reservation, ...] = ()
@@ -62,6 +64,7 @@ class Changes:
     time: SavedTime | None = None
     ended: tuple[EndedAnnouncement, ...] = ()
     record: SaveRecord | None = None
+    maintenance: tuple[Maintenance, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class StoredRows:
         purchases: in the order of their names.
         used_keys: the idempotency keys of announcements that have ended.
         last_ended: the highest sequence of anything that has ended; 0 if nothing has.
+        maintenance: what is planned.
     """
 
     reservations: tuple[Reservation, ...]
@@ -81,13 +85,14 @@ class StoredRows:
     purchases: tuple[PurchaseRow, ...]
     used_keys: tuple[UsedKey, ...] = ()
     last_ended: int = 0
+    maintenance: tuple[Maintenance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
     """The last word about each thing that changes; None for what is gone. And every word about what is remembered.
 
-    ``times`` has one, or none.
+    ``times`` and ``maintenance`` have one, or none.
     """
 
     reservations: dict[str, Reservation] = field(default_factory=dict)
@@ -96,11 +101,12 @@ class RowBatch:
     times: list[SavedTime] = field(default_factory=list)
     ended: dict[int, EndedAnnouncement] = field(default_factory=dict)
     records: list[SaveRecord] = field(default_factory=list)
+    maintenance: list[tuple[Maintenance, ...]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
         promises = self.reservations or self.announcements or self.ended
-        return bool(promises or self.purchases or self.times or self.records)
+        return bool(promises or self.purchases or self.times or self.records or self.maintenance)
 
 
 def merged(many: Iterable[Changes]) -> RowBatch:
@@ -113,6 +119,7 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.purchases.update((name, None) for name in changes.purchases_gone)
         batch.times[:] = [changes.time] if changes.time else batch.times
         batch.ended.update((one.announcement.sequence, one) for one in changes.ended)
+        batch.maintenance[:] = batch.maintenance if changes.maintenance is None else [changes.maintenance]
         batch.records.extend([changes.record] if changes.record else ())
     return batch
 

@@ -1,0 +1,152 @@
+"""The use cases of maintenance: plan it, look what it would break first, take it back.
+
+A window counts once it is saved: until then nobody is told of it, and neither calendar nor plan have it.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+
+from controller.asker import present_asker
+from controller.checks import check_times
+from controller.errors import NotAllowed, NotKnown
+from controller.plan.keeping import Unkeepable
+from controller.plan.maintenance import Maintenance, broken_by, impose, overlapping
+from controller.saves import Saved, Saves
+from controller.state.guard import GuardedState
+from controller.store import Noted
+
+LONGEST_US = 366 * 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What became of a wish for maintenance.
+
+    Attributes:
+        maintenance: it.
+        breaks: the reservations that it breaks, or would.
+        is_planned: whether it is; not if it was only asked what it would break, or if it would and was not forced.
+    """
+
+    maintenance: Maintenance
+    breaks: tuple[Unkeepable, ...]
+    is_planned: bool
+
+
+class Maintaining:
+    """The use cases over one state."""
+
+    def __init__(self, state: GuardedState, saves: Saves) -> None:
+        self._state = state
+        self._saves = saves
+        self._coming: tuple[Maintenance, ...] = ()  # on their way to the store
+
+    def all(self) -> tuple[Maintenance, ...]:
+        """Return those that are not over, in the order of their start."""
+        with self._state.changed:
+            now_us = self._state.now_us()
+            known = (one for one in self._state.wished.maintenance if one.end_us > now_us)
+            return tuple(sorted(known, key=lambda one: (one.start_us, one.name)))
+
+    def plan(self, asked: Callable[[int], Maintenance], *, only_look: bool, force: bool) -> Saved[Planned]:
+        """Plan a maintenance; if it would break reservations, only where that is forced.
+
+        Args:
+            asked: from the time to what is asked.
+            only_look: only say what it would break.
+            force: though it breaks some.
+
+        Raises:
+            NotKnown: there is no such circuit.
+            NotAllowed: a time that makes no sense, or in which the circuit has another capacity already.
+            StoreFailed: nothing can be saved now.
+        """
+        state, site = self._state, self._state.site
+        with state.changed:
+            self._saves.check()
+            now_us, ledger = state.now_us(), state.wished.ledger
+            one = replace(asked(now_us), creator=present_asker().who, created_us=now_us)
+            circuits = tuple(circuit.name for circuit in site.network.circuits)
+            if one.circuit not in circuits:
+                raise NotKnown("circuit", one.circuit, circuits)
+            one = replace(one, start_us=max(one.start_us, now_us))
+            check_times(one.start_us, one.end_us, now_us)
+            if one.end_us - one.start_us > LONGEST_US:
+                raise NotAllowed("end", "a maintenance takes a year at most: take the circuit out of the network")
+            others = [(m.circuit, m.start_us, m.end_us) for m in (*state.wished.maintenance, *self._coming)]
+            others += [(name, p.start_us, p.end_us) for name, of in site.schedules.items() for p in of]
+            if overlapping(one, others):
+                raise NotAllowed("start", f"{one.circuit} has another maintenance, or another capacity, at that time")
+            breaks = broken_by(ledger, one, now_us)
+            if only_look or (breaks and not force):
+                done: Future[None] = Future()
+                done.set_result(None)
+                return Saved(Planned(one, breaks, is_planned=False), done)
+            self._coming += (one,)
+            noted = Noted("maintenance.planned", one.name, None, _noted(one))
+            saved = self._saved((*state.wished.maintenance, one), noted, one, lambda: self._begins(one))
+            return Saved(Planned(one, breaks, is_planned=True), saved)
+
+    def cancel(self, name: str) -> Saved[Maintenance]:
+        """Take a maintenance back; what of it is over stays over.
+
+        Raises:
+            NotKnown: there is none of this name that is not over.
+            StoreFailed: nothing can be saved now.
+        """
+        state = self._state
+        with state.changed:
+            self._saves.check()
+            now_us = state.now_us()
+            known = {one.name: one for one in state.wished.maintenance if one.end_us > now_us}
+            if name not in known:
+                raise NotKnown("maintenance", name, tuple(known))
+            one = known.pop(name)
+            noted = Noted("maintenance.cancelled", name, _noted(one), None)
+            return Saved(one, self._saved(tuple(known.values()), noted, one, lambda: self._ends(one)))
+
+    def _saved(
+        self, left: tuple[Maintenance, ...], noted: Noted, one: Maintenance, then: Callable[[], None]
+    ) -> Future[None]:
+        """Save all that there are, then let one begin or end to count; under the lock."""
+        now_us, told = self._state.now_us(), Future[None]()
+        saved = self._saves.save_maintenance(tuple(each for each in left if each.end_us > now_us), noted)
+
+        def heard(done: Future[None]) -> None:
+            failure = done.exception()
+            with self._state.changed:
+                self._coming = tuple(each for each in self._coming if each.name != one.name)
+                if failure is None:
+                    then()
+                    fields = {"circuit": one.circuit, "maintenance": one.name}
+                    self._state.events.publish(noted.kind, level="info", **fields)
+            if failure is None:
+                told.set_result(None)
+            else:
+                told.set_exception(failure)
+
+        saved.add_done_callback(heard)
+        return told
+
+    def _begins(self, one: Maintenance) -> None:
+        wished = self._state.wished
+        if one.name not in {known.name for known in wished.maintenance}:  # else it was read from the store meanwhile
+            impose(wished.ledger, one)
+            self._put((*wished.maintenance, one))
+
+    def _ends(self, one: Maintenance) -> None:
+        wished = self._state.wished
+        if one.name in {known.name for known in wished.maintenance}:
+            impose(wished.ledger, one, -1, self._state.now_us())
+            self._put(tuple(known for known in wished.maintenance if known.name != one.name))
+
+    def _put(self, maintenance: tuple[Maintenance, ...]) -> None:
+        """Let the plan follow."""
+        self._state.wished.ledger.moves += 1
+        self._state.put(wished=replace(self._state.wished, maintenance=maintenance))
+        self._state.changed.notify_all()
+
+
+def _noted(one: Maintenance) -> dict[str, object]:
+    return {name: value for name, value in asdict(one).items() if name not in {"name", "creator", "created_us"}}
