@@ -25,7 +25,11 @@ FILES = (  # a file of types, what it has, and of which paths: what two have, th
         "reservations, announcements, availability",
         ("/v1/reservations", "/v1/announcements", "/v1/availability"),
     ),
-    ("records", "what has ended, what was changed, who asks", ("/v1/history", "/v1/changes", "/v1/whoami")),
+    (
+        "records",
+        "what has ended, what was changed, who asks, maintenance",
+        ("/v1/history", "/v1/changes", "/v1/whoami", "/v1/maintenance"),
+    ),
     ("views", "the network, the plan, how things stand", ("/",)),
 )
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         ReservationPage,
         ReservationState,
     )
-    from headway.records import HistoryPage, RememberedPage, WhoamiOut
+    from headway.records import HistoryPage, MaintenanceIn, MaintenanceOut, PlannedOut, RememberedPage, WhoamiOut
     from headway.stream import ServerSentEvent
     from headway.views import (
         BurstOut,
@@ -348,6 +348,25 @@ class Operations(Transport):
     def get_whoami(self) -> WhoamiOut:
         """Return who asks, by what name, role and groups, and what is left of each quota that this one may use."""
         answer: WhoamiOut = self.call(Asked("GET", "/v1/whoami", repeatable=True))
+        return answer
+
+    def list_maintenance(self) -> list[MaintenanceOut]:
+        """Return the maintenance that is planned here and not over; that of the configuration is not among it."""
+        answer: list[MaintenanceOut] = self.call(Asked("GET", "/v1/maintenance", repeatable=True))
+        return answer
+
+    def plan_maintenance(self, body: MaintenanceIn) -> PlannedOut:
+        """Plan a maintenance; nothing goes by the circuit meanwhile, and nothing is promised for it.
+
+        If it would break reservations it is refused with what they are and what would be granted instead, unless
+        `force` is said. `only_look` says that and plans nothing.
+        """
+        answer: PlannedOut = self.call(Asked("POST", "/v1/maintenance", body=body))
+        return answer
+
+    def cancel_maintenance(self, id_: str) -> MaintenanceOut:
+        """Take a maintenance back; what of it is over stays over."""
+        answer: MaintenanceOut = self.call(Asked("DELETE", f"/v1/maintenance/{segment(id_)}"))
         return answer
 
     def get_needs(self) -> NeedsOut:

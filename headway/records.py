@@ -1,8 +1,18 @@
-"""Made from the API's description by contrib/api_client.py: what has ended, what was changed, who asks."""
+"""Made from the API's description by contrib/api_client.py: what has ended, what was changed, who asks, maintenance."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from headway.promises import AnnouncementOut, ReservationOut
+
+# A reservation that a maintenance breaks.
+BrokenOut = TypedDict(
+    "BrokenOut",
+    {
+        "id": str,
+        "why": str,
+        "instead": str,
+    },
+)
 
 # A reservation or an announcement that has ended; the other is null.
 EndedOut = TypedDict(
@@ -20,6 +30,44 @@ HistoryPage = TypedDict(
     {
         "ended": list[EndedOut],
         "next": str | None,
+    },
+)
+
+# When a circuit is to be worked on.
+MaintenanceIn = TypedDict(
+    "MaintenanceIn",
+    {
+        "circuit": str,
+        "start": NotRequired[str],
+        "end": NotRequired[str],
+        "duration_s": NotRequired[float | None],
+        "description": NotRequired[str],
+        "only_look": NotRequired[bool],
+        "force": NotRequired[bool],
+    },
+)
+
+# A time in which a circuit carries nothing.
+MaintenanceOut = TypedDict(
+    "MaintenanceOut",
+    {
+        "id": str,
+        "circuit": str,
+        "start": str,
+        "end": str,
+        "description": str,
+        "creator": str | None,
+        "created": str,
+    },
+)
+
+# What became of a wish for maintenance.
+PlannedOut = TypedDict(
+    "PlannedOut",
+    {
+        "maintenance": MaintenanceOut,
+        "breaks": list[BrokenOut],
+        "planned": bool,
     },
 )
 

@@ -26,6 +26,7 @@ from controller.northbound.rest.calendar_feed import CalendarFeed
 from controller.northbound.rest.changes import ChangesMade
 from controller.northbound.rest.drift import Drift
 from controller.northbound.rest.history import History
+from controller.northbound.rest.maintenance import MaintenanceRoutes
 from controller.northbound.rest.reservations import Reservations
 from controller.northbound.rest.views import Views
 from controller.northbound.rest.whoami import Whoami
@@ -76,6 +77,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         Views(dependencies).routes(),
         Drift(dependencies).routes(),
         Whoami(dependencies).routes(),
+        MaintenanceRoutes(dependencies).routes(),
         NeedsView(shown.watch).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),

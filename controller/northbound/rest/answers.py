@@ -62,6 +62,9 @@ OPERATION_IDS = {
     "GET /v1/history": "list_history",
     "GET /v1/changes": "list_changes",
     "GET /v1/whoami": "get_whoami",
+    "GET /v1/maintenance": "list_maintenance",
+    "POST /v1/maintenance": "plan_maintenance",
+    "DELETE /v1/maintenance/{id}": "cancel_maintenance",
     "GET /v1/events": "follow_events",
     "GET /metrics": "get_metrics",
 }

@@ -64,7 +64,7 @@ def duration_us(seconds: float) -> int:
     return max(1, round(seconds * 1_000_000))
 
 
-def _described(*one_of: tuple[str, ...]) -> Callable[[dict[str, Any]], None]:
+def described_body(*one_of: tuple[str, ...]) -> Callable[[dict[str, Any]], None]:
     """Return what finishes a schema: exactly one field of each group, and no null as the default of what is no null."""
 
     def finish(schema: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ def _described(*one_of: tuple[str, ...]) -> Callable[[dict[str, Any]], None]:
     return finish
 
 
-def _one_of(model: BaseModel, *names: str, need: bool = True) -> None:
+def one_of(model: BaseModel, *names: str, need: bool = True) -> None:
     """Refuse a model with two of the fields, or none where one is needed.
 
     Raises:
@@ -91,7 +91,7 @@ def _one_of(model: BaseModel, *names: str, need: bool = True) -> None:
 class Body(BaseModel):
     """What all bodies have in common: unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_described())
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=described_body())
 
 
 class ConstraintsIn(Body):
@@ -140,7 +140,7 @@ class Rated(Body):
 class ReservationIn(Rated):
     """Bandwidth that is wanted from one end to the other for a time."""
 
-    model_config = ConfigDict(json_schema_extra=_described(("rate_bps", "rate"), ("end", "duration_s")))
+    model_config = ConfigDict(json_schema_extra=described_body(("rate_bps", "rate"), ("end", "duration_s")))
 
     a_end: Name = Field(alias="from", description="The host that sends, or a site for all its hosts.")
     z_end: Name = Field(alias="to", description="The host or site that receives.", examples=["champaign"])
@@ -165,8 +165,8 @@ class ReservationIn(Rated):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        _one_of(self, "rate_bps", "rate")
-        _one_of(self, "end", "duration_s")
+        one_of(self, "rate_bps", "rate")
+        one_of(self, "end", "duration_s")
         return self
 
     def request(self, now_us: int) -> Request:
@@ -205,7 +205,7 @@ class ReservationChange(Rated):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        _one_of(self, "rate_bps", "rate", need=False)
+        one_of(self, "rate_bps", "rate", need=False)
         if all(getattr(self, name) is None for name in type(self).model_fields):
             raise ValueError("nothing is to change")
         return self
@@ -296,7 +296,7 @@ class AvailabilityQuery(Rated):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        _one_of(self, "rate_bps", "rate", need=False)
+        one_of(self, "rate_bps", "rate", need=False)
         if (self.wanted_bps is None) != (self.duration_s is None):
             raise ValueError("rate and duration_s go together")
         if self.size_bytes is None and (self.rate_min is not None or self.rate_max is not None):

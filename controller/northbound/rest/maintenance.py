@@ -1,0 +1,149 @@
+"""``/v1/maintenance``: when a circuit is worked on, what that would break, and what is planned."""
+
+import secrets
+from typing import Annotated, Self
+
+from fastapi import APIRouter, Path, Response
+from pydantic import ConfigDict, Field, model_validator, with_config
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from controller.maintaining import Planned
+from controller.northbound.dependencies import Dependencies
+from controller.northbound.rest.answers import add, answer, once_saved, problem
+from controller.northbound.rest.bodies import (
+    Body,
+    Description,
+    DurationS,
+    Instant,
+    Name,
+    described_body,
+    duration_us,
+    one_of,
+)
+from controller.northbound.rest.shapes import WHOLE, Creator, Time
+from controller.plan.keeping import Unkeepable
+from controller.plan.maintenance import Maintenance
+from topology.units import shown_time
+
+Id = Annotated[str, Path(alias="id", description="The maintenance's id.", examples=["5b1f0c9ad0e6f2b4"])]
+
+
+class MaintenanceIn(Body):
+    """When a circuit is to be worked on."""
+
+    model_config = ConfigDict(json_schema_extra=described_body(("end", "duration_s")))
+
+    circuit: Annotated[Name, Field(description="Which; nothing goes by it meanwhile.", examples=["chile-illinois"])]
+    start: Instant = Field(default=None, description="RFC 3339 with its offset; now if absent or past.")
+    end: Instant = Field(default=None, description="RFC 3339, not in it any more; this or `duration_s`.")
+    duration_s: DurationS = Field(default=None, description="Seconds; this or `end`.")
+    description: Description = Field(default="", description="Your own words.")
+    only_look: bool = Field(default=False, description="Only say what it would break, and plan nothing.")
+    force: bool = Field(default=False, description="Plan it though it breaks reservations.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        one_of(self, "end", "duration_s")
+        return self
+
+    def value(self, name: str, now_us: int) -> Maintenance:
+        """Return it as the plan knows it."""
+        start_us = max(now_us, self.start or 0)
+        end_us = start_us + duration_us(self.duration_s or 0) if self.end is None else self.end
+        return Maintenance(name, self.circuit, start_us, end_us, self.description)
+
+
+@with_config(WHOLE)
+class BrokenOut(TypedDict):
+    """A reservation that a maintenance breaks."""
+
+    id: Annotated[str, Field(description="Of the reservation.", examples=["9f86d081884c7d65"])]
+    why: Annotated[str, Field(description="What lacks, where and from when.")]
+    instead: Annotated[str, Field(description="What would be granted instead at this moment; empty if nothing.")]
+
+
+@with_config(WHOLE)
+class MaintenanceOut(TypedDict):
+    """A time in which a circuit carries nothing."""
+
+    id: Annotated[str, Field(description="Its name.", examples=["5b1f0c9ad0e6f2b4"])]
+    circuit: Annotated[str, Field(description="Which.", examples=["chile-illinois"])]
+    start: Annotated[Time, Field(description="When it begins.")]
+    end: Annotated[Time, Field(description="When it ends; not in it any more.")]
+    description: Annotated[str, Field(description="What for.")]
+    creator: Creator
+    created: Annotated[Time, Field(description="When it was planned.")]
+
+
+@with_config(WHOLE)
+class PlannedOut(TypedDict):
+    """What became of a wish for maintenance."""
+
+    maintenance: Annotated[MaintenanceOut, Field(description="It, as it is or would be.")]
+    breaks: Annotated[list[BrokenOut], Field(description="The reservations that it breaks, or would.")]
+    planned: Annotated[bool, Field(description="Whether it is; false if you only looked.")]
+
+
+class MaintenanceRoutes:
+    """The handlers."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._use_cases = dependencies.use_cases.maintaining
+
+    def routes(self) -> APIRouter:
+        """Return the routes."""
+        routes = APIRouter(tags=["maintenance"])
+        many, one = "/v1/maintenance", "/v1/maintenance/{id}"
+        listed = {200: {"model": list[MaintenanceOut], "description": "In the order of their start"}}
+        planned = {
+            201: {"model": PlannedOut, "description": "It is planned"},
+            200: {"model": PlannedOut, "description": "You only looked"},
+        }
+        gone = {200: {"model": MaintenanceOut, "description": "It is taken back"}}
+        add(routes, f"GET {many}", self.all, listed)
+        add(routes, f"POST {many}", self.plan, planned, 400, 404, 409, 413, 415, 422, 503)
+        add(routes, f"DELETE {one}", self.cancel, gone, 404, 422, 503)
+        return routes
+
+    def all(self) -> Response:
+        """Return the maintenance that is planned here and not over; that of the configuration is not among it."""
+        return answer([_shown(one) for one in self._use_cases.all()])
+
+    async def plan(self, body: MaintenanceIn) -> Response:
+        """Plan a maintenance; nothing goes by the circuit meanwhile, and nothing is promised for it.
+
+        If it would break reservations it is refused with what they are and what would be granted instead, unless
+        `force` is said. `only_look` says that and plans nothing.
+        """
+        name = secrets.token_hex(8)
+        done = self._use_cases.plan(lambda now_us: body.value(name, now_us), only_look=body.only_look, force=body.force)
+        await once_saved(done.saved)
+        value: Planned = done.value
+        breaks = [_broken(each) for each in value.breaks]
+        if not value.is_planned and not body.only_look:
+            detail = f"it would break {len(breaks)} reservations: say force to plan it all the same"
+            return problem(409, "would-break", detail, {"breaks": breaks})
+        said: PlannedOut = {"maintenance": _shown(value.maintenance), "breaks": breaks, "planned": value.is_planned}
+        return answer(said, 201 if value.is_planned else 200)
+
+    async def cancel(self, name: Id) -> Response:
+        """Take a maintenance back; what of it is over stays over."""
+        done = self._use_cases.cancel(name)
+        await once_saved(done.saved)
+        return answer(_shown(done.value))
+
+
+def _shown(value: Maintenance) -> MaintenanceOut:
+    return {
+        "id": value.name,
+        "circuit": value.circuit,
+        "start": shown_time(value.start_us),
+        "end": shown_time(value.end_us),
+        "description": value.words,
+        "creator": value.creator or None,
+        "created": shown_time(value.created_us),
+    }
+
+
+def _broken(value: Unkeepable) -> BrokenOut:
+    return {"id": value.reservation_id, "why": value.why, "instead": value.instead}

@@ -1,0 +1,170 @@
+"""Maintenance while the controller runs: what it breaks is said first, and then nothing is promised for its time."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from controller.maintaining import Maintaining
+from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, api_of
+from controller.plan.maintenance import Maintenance, broken_by, impose
+from controller.promise_watch import PromiseWatch
+from controller.saves import Saves
+from controller.store import ChangeQuery
+from controller.tests.fakes import START_US, FakeSite
+from controller.use_cases import UseCases
+from mininet_tests.testing.networks import chile_illinois
+from topology.units import shown_time
+
+WORK = "/v1/maintenance"
+CIRCUIT = "chile-illinois"
+TWO_HOURS = {"circuit": CIRCUIT, "start": shown_time(START_US + 2 * HOUR_US), "duration_s": 7200}
+FREE = {
+    "from": "la-serena",
+    "to": "champaign",
+    "start": shown_time(START_US),
+    "end": shown_time(START_US + 6 * HOUR_US),
+}
+S = 1_000_000
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A site of one circuit, on a database in a file."""
+    site = FakeSite(chile_illinois(), standing=(), store=f"sqlite:///{tmp_path}/headway.db")
+    yield site
+    site.store.close()
+
+
+@pytest.fixture
+def client(site):
+    """Who operates it."""
+    return TestClient(api_of(site))
+
+
+def rates(client):
+    """What is free, one rate after the other."""
+    (way,) = client.get("/v1/availability", params=FREE).json()["paths"]
+    return [one["rate_bps"] for one in way["rates"]]
+
+
+def test_nothing_is_free_in_its_time_and_all_again_once_it_is_taken_back(site, client):
+    before = rates(client)
+    assert len(before) == 1
+    said = client.post(WORK, json=TWO_HOURS | {"description": "splicing"})
+    assert (said.status_code, said.json()["breaks"], said.json()["planned"]) == (201, [], True)
+    made = said.json()["maintenance"]
+    assert (made["circuit"], made["description"], made["creator"]) == (CIRCUIT, "splicing", "anybody")
+    assert rates(client) == [before[0], 0, before[0]]
+    refused = client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}).json()
+    assert refused["type"] == "/problems/capacity-unavailable"
+    assert [one["id"] for one in client.get(WORK).json()] == [made["id"]]
+    assert client.delete(f"{WORK}/{made['id']}").json() == made
+    assert (rates(client), client.get(WORK).json()) == (before, [])
+    assert client.delete(f"{WORK}/{made['id']}").status_code == 404
+    assert client.post(MANY, json=NIGHT | {"rate": "1 Mbit/s"}).status_code == 201
+
+
+def test_what_it_would_break_is_said_first_and_only_force_breaks_it(site, client):
+    held = client.post(MANY, json=NIGHT | {"commit": True}).json()
+    free = rates(client)
+    looked = client.post(WORK, json=TWO_HOURS | {"only_look": True})
+    assert (looked.status_code, looked.json()["planned"]) == (200, False)
+    (broken,) = looked.json()["breaks"]
+    assert (broken["id"], "promised" in broken["why"], broken["instead"] != "") == (held["id"], True, True)
+    refused = client.post(WORK, json=TWO_HOURS)
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/would-break")
+    assert refused.json()["breaks"] == [broken]
+    assert (rates(client), client.get(WORK).json()) == (free, [])  # nothing has changed
+    forced = client.post(WORK, json=TWO_HOURS | {"force": True})
+    assert (forced.status_code, forced.json()["breaks"]) == (201, [broken])
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (TWO_HOURS | {"circuit": "none"}, 404),
+        (TWO_HOURS | {"duration_s": None}, 422),
+        (TWO_HOURS | {"end": TWO_HOURS["start"]}, 422),
+        ({"circuit": CIRCUIT, "end": shown_time(START_US - 1)}, 422),
+        ({"circuit": CIRCUIT, "duration_s": 400 * 86_400}, 422),
+    ],
+    ids=["no circuit", "no end", "two ends", "over", "too long"],
+)
+def test_what_cannot_be_meant_is_refused(client, body, status):
+    answer = client.post(WORK, json={name: value for name, value in body.items() if value is not None})
+    assert answer.status_code == status, answer.text
+
+
+def test_two_at_one_time_are_refused_and_back_to_back_ones_are_not(client):
+    client.post(WORK, json=TWO_HOURS)
+    again = client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 3 * HOUR_US)})
+    assert (again.status_code, again.json()["field"]) == (422, "start")
+    assert client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 4 * HOUR_US)}).status_code == 201
+
+
+def test_it_outlives_a_restart_and_is_in_the_chain(site, client):
+    made = client.post(WORK, json=TWO_HOURS).json()["maintenance"]
+    gone = client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 4 * HOUR_US)}).json()["maintenance"]
+    client.delete(f"{WORK}/{gone['id']}")
+    site.use_cases = UseCases(site.state, site.store)  # another process, which reads the store
+    again = TestClient(api_of(site))
+    assert again.get(WORK).json() == [made]
+    assert rates(again)[1] == 0
+    told = [(row.change.kind, row.change.id, row.change.who) for row in site.store.changes(ChangeQuery(limit=9))]
+    assert told == [
+        ("maintenance.planned", made["id"], "anybody"),
+        ("maintenance.planned", gone["id"], "anybody"),
+        ("maintenance.cancelled", gone["id"], "anybody"),
+    ]
+
+
+def test_what_is_taken_back_in_its_midst_gives_back_what_is_left(site, client):
+    made = client.post(WORK, json=TWO_HOURS).json()["maintenance"]
+    site.clock.now_us += 3 * HOUR_US
+    client.delete(f"{WORK}/{made['id']}")
+    with site.state.changed:
+        ledger = site.state.wished.ledger
+        impose(ledger, _of(made), 1, START_US + 3 * HOUR_US)  # what was given back, and no more
+        assert broken_by(ledger, _of(made), site.clock.now_us) == ()
+
+
+def _of(made):
+    return Maintenance(made["id"], CIRCUIT, START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
+
+
+def test_the_plan_gives_nobody_anything_on_it_while_it_lasts(site, client):
+    site.attach_all()
+    client.post(MANY, json=NIGHT | {"from": "base20", "to": "arch", "rate": "1 Mbit/s", "commit": True})
+    site.wire()
+
+    def planned_bps():
+        site.converge()
+        return site.value.desired.plan.links[next(iter(site.value.desired.plan.links))].wire_bps
+
+    assert planned_bps() == 10**9
+    made = client.post(WORK, json={"circuit": CIRCUIT, "duration_s": 600, "force": True}).json()["maintenance"]
+    site.clock.now_us += 10 * S
+    assert planned_bps() == 0
+    client.delete(f"{WORK}/{made['id']}")
+    assert planned_bps() == 10**9
+
+
+def test_reservations_that_it_breaks_are_told_of(site, client):
+    held = client.post(MANY, json=NIGHT | {"commit": True}).json()["id"]
+    watch = PromiseWatch(site.state)
+    watch.look()
+    made = client.post(WORK, json=TWO_HOURS | {"force": True}).json()["maintenance"]
+    watch.look()
+    client.delete(f"{WORK}/{made['id']}")
+    watch.look()
+    names = [e.name for e in site.state.events.since(0).events if e.fields.get("reservation") == held]
+    assert names[-2:] == ["reservation.unkeepable", "reservation.keepable"]
+
+
+def test_a_store_that_fails_leaves_nothing_planned(site, client):
+    free = rates(client)
+    maintaining = Maintaining(site.state, Saves(site.state, site.store))
+    site.store.close()
+    work = Maintenance("m", CIRCUIT, START_US + HOUR_US, START_US + 2 * HOUR_US)
+    done = maintaining.plan(lambda _: work, only_look=False, force=False)
+    assert done.saved.exception(30) is not None
+    assert (maintaining.all(), rates(client)) == ((), free)
