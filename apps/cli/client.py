@@ -11,6 +11,7 @@ from apps.cli import (
     events,
     export,
     history,
+    maintenance,
     receivers,
     reservations,
     reserve,
@@ -35,5 +36,6 @@ for _part in (
     export,
     history,
     whoami,
+    maintenance,
 ):
     app.registered_commands += _part.app.registered_commands

@@ -30,6 +30,7 @@ COMMANDS = {
     "export": ("export",),
     "history": ("history",),
     "whoami": ("whoami",),
+    "maintenance": ("maintenance",),
 }
 
 

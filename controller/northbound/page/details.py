@@ -216,8 +216,12 @@ class Details:
             *far,
         )
         links = [hop for hop in view.desired.links if network.link(*hop).circuit == name and network.is_ours(hop.tail)]
-        tables = [self._layers(look, links), self._flows(look, links), self._events_of(name)]
-        return Detail("Circuit", name, view.lines[name].value, facts, tuple(tables), curl="/v1/circuits")
+        planned = [one for one in self._behind.use_cases.maintaining.all() if one.circuit == name]
+        rows = tuple((shown_time(w.start_us), shown_time(w.end_us), w.words or "-", w.creator or "-") for w in planned)
+        work = Table("Maintenance", ("from", "until", "words", "by"), rows, "None is planned.")
+        tables = (self._layers(look, links), self._flows(look, links), work, self._events_of(name))
+        extra = {"maintenance": planned}
+        return Detail("Circuit", name, view.lines[name].value, facts, tables, curl="/v1/circuits", extra=extra)
 
     def switch(self, name: str, look: Look) -> Detail:
         """Return a switch: what is planned, and what its queues, meters and rules hold.

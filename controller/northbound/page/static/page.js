@@ -313,6 +313,31 @@ $("#change")?.addEventListener("submit", (event) => {
   else $("#answer").replaceChildren(made("p", "Nothing is different."));
 });
 
+// Maintenance: what it breaks is said first, and only then there is a button that plans it.
+async function maintain(body) {
+  const got = await ask("POST", "/v1/maintenance", body);
+  if (!got?.ok) return;
+  const { planned, breaks } = got.said;
+  for (const { id, why, instead } of breaks.toReversed()) {
+    const line = made("p", `${planned ? "Breaks" : "Would break"} `);
+    line.append(made("a", id, { href: `/reservations/${encodeURIComponent(id)}` }), `: ${why}${instead ? `; instead: ${instead}` : ""}`);
+    $("#answer").prepend(line);
+  }
+  if (planned) {
+    $("#answer").prepend(made("p", "It is planned."));
+    return;
+  }
+  const button = made("button", breaks.length ? `Plan it, and break ${breaks.length}` : "Plan it", { type: "button", id: "plan-it" });
+  button.addEventListener("click", () => maintain({ ...body, only_look: false, force: breaks.length > 0 }));
+  $("#answer").prepend(button);
+}
+
+$("#maintain")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const { start, end, description } = Object.fromEntries(new FormData(event.target));
+  maintain({ circuit: event.target.dataset.circuit, start, end, description, only_look: true });
+});
+
 for (const button of document.querySelectorAll("[data-act]")) {
   const { act, path, version, what } = button.dataset;
   button.addEventListener("click", async () => {

@@ -227,3 +227,18 @@ def test_the_series_have_what_is_planned_and_gaps_where_nobody_says(site, client
     pages = Pages(dependencies_of(site), all_may(lambda: NOW))
     drawn = pages.series()
     assert {tuple(one["delivered_bps"]) for one in json.loads(drawn.body)["series"]} == {(None,)}
+
+
+def test_maintenance_is_on_the_page_of_its_circuit_and_planned_there_by_who_operates(site, client):
+    (circuit,) = (c.name for c in site.state.site.network.circuits)
+    work = {"circuit": circuit, "duration_s": 60, "description": BAD, "force": True}
+    name = client.post("/v1/maintenance", json=work).json()["maintenance"]["id"]
+    page = client.get(f"/circuits/{circuit}").text
+    assert f'data-circuit="{circuit}"' in page
+    assert f'data-path="/v1/maintenance/{name}"' in page
+    assert "<img" not in page
+    other = stranger(site)
+    other.cookies.set(COOKIE, MADE[Role.RESERVE][0])
+    looked = other.get(f"/circuits/{circuit}").text
+    assert "onerror=alert(1)&gt;" in looked
+    assert 'id="maintain"' not in looked

@@ -1,0 +1,34 @@
+"""``headway maintenance``: plan, look first, list, take back."""
+
+NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h", "--rate", "1Mbps")
+WORK = ("maintenance", "chile-illinois", "--start", "23:00", "--for", "2h")
+
+
+def test_it_is_planned_listed_and_taken_back(cli):
+    assert "no maintenance is planned" in cli.run("maintenance")[0]
+    said = cli.run(*WORK, "--description", "splicing")[0]
+    assert "it is planned" in said
+    (one,) = cli.json("maintenance")
+    assert (one["circuit"], one["description"]) == ("chile-illinois", "splicing")
+    assert one["id"] in said
+    assert "splicing" in cli.run("maintenance", "--cancel", one["id"])[0]
+    assert cli.json("maintenance") == []
+    assert "there is no maintenance" in cli.run("maintenance", "--cancel", one["id"], exit_code=1)[1]
+
+
+def test_what_it_breaks_is_said_first_and_it_is_planned_by_force_alone(cli, monkeypatch):
+    monkeypatch.setattr("apps.cli.reserve.SETTLES_S", 0.0)
+    held = cli.json(*NIGHT)["id"]
+    looked = cli.run(*WORK, "--dry-run")[0]
+    assert "nothing is planned: you only looked" in looked
+    assert f"breaks {held}: " in looked
+    wrong = cli.run(*WORK, exit_code=3)[1]
+    assert wrong.startswith("headway: it would break 1 reservations: say force")
+    assert f"breaks {held}: " in wrong
+    assert cli.json("maintenance") == []
+    assert cli.json(*WORK, "--force")["planned"]
+
+
+def test_what_makes_no_sense_is_a_usage_error(cli):
+    assert "say how long" in cli.run(*WORK[:4], exit_code=2)[1]
+    assert "name a circuit, or --cancel" in cli.run("maintenance", "x", "--cancel", "y", exit_code=2)[1]
