@@ -5,7 +5,7 @@ import os
 from apps.cli import identity
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-LOCAL = "/run/headway/rest.sock"  # asked instead, by root and the controller's user, where it is
+LOCAL = "/run/headway-controller/rest.sock"  # asked instead, by root and the controller's user, where it is
 
 
 def local(url: str) -> str:
