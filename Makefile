@@ -8,7 +8,7 @@ PYTHON  := .venv/bin/python
 # Files side by side, more than there are cores: QEMU uses one, one lab does not change another's figures, and many tests wait.
 MANY := -n 3 --dist loadfile
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
-TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap python3-simgrid
+TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap umoci runc python3-simgrid
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
 	mariadb-server-core mariadb-client-core rclone
 

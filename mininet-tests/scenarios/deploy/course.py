@@ -6,15 +6,16 @@ upgrade, kill, hang, boot again, remove, purge. Each step leaves aims in ``repor
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.scenarios.deploy import left, packages
+from mininet_tests.scenarios.deploy import container, left, packages
 from mininet_tests.scenarios.deploy.machine import DebianMachine
-from mininet_tests.testing.aims import Aim, above, equal, none_of, stated, within
+from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated, within
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.progress import tell
 
@@ -24,6 +25,12 @@ SERVICES = UNITS[1:]
 SWITCHES = ("ls1", "ch1")
 BACK_WITHIN_S, WATCHED_WITHIN_S, UP_WITHIN_S = 60.0, 120.0, 60.0
 SENDS_S = "4"
+MEMORY_MB = {"headway-controller": 256, "headway-agent": 80}
+DISK_MB = {
+    "the agent's package": ("/usr/lib/headway-agent", 40),
+    "the controller's packages": ("/usr/lib/headway", 300),
+    f"a database with {RESERVATIONS} reservations": ("/var/lib/headway", 8),
+}
 AS_A_UNIT = ("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "--working-directory=/root")
 """Before a command: below the machine's own control groups, where the agent looks for connections."""
 ETC = Path(__file__).parent / "etc"
@@ -180,6 +187,17 @@ class Deployment:
         self.aims["booted: TCP's settings before the agent"] = equal(first < second, True)
         self._all_stay("booted")
         self._held("booted")
+        self._sized()
+
+    def _sized(self) -> None:
+        """Look at what is used, for docs/deploy.md to say: memory at its most since the boot, and the disk."""
+        for unit, bound in MEMORY_MB.items():
+            status = self._machine.done("cat", f"/proc/{self._machine.unit(unit, 'MainPID')}/status")
+            most_kib = int(re.findall(r"VmHWM:\s+(\d+)", status)[0])
+            self.aims[f"memory of {unit}, MB"] = at_most(round(most_kib * 1024 / 1e6), bound)
+        for what, (path, bound) in DISK_MB.items():
+            used = int(self._machine.done("du", "-sB1", path).split()[0])
+            self.aims[f"disk of {what}, MB"] = at_most(round(used / 1e6, 1), bound)
 
     def agent_removed(self) -> None:
         """Remove the agent's package: kernel part out, settings back, configuration there still; then purge it."""
@@ -305,15 +323,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, what in (("root", "Debian's files"), ("old", "folder of packages"), ("new", "folder of packages")):
         parser.add_argument(f"--{name}", type=Path, required=True, help=what)
+    parser.add_argument("--image", type=Path, required=True, help="the controller's OCI archive")
     parser.add_argument("--out", type=Path, required=True, help="folder for report.json")
     asked = parser.parse_args()
     with DebianMachine(asked.root, asked.out) as machine:
         deployment = Deployment(machine, packages.found(asked.old), packages.found(asked.new))
         steps = deployment.steps()
-        for number, step in enumerate(steps):
-            tell(0.4 + 0.6 * number / len(steps), step.__name__.replace("_", " "))
-            step()
-    report = stated(deployment.aims)
+        try:
+            for number, step in enumerate(steps):
+                tell(0.4 + 0.6 * number / len(steps), step.__name__.replace("_", " "))
+                step()
+        finally:
+            (asked.out / "journal.log").write_text(machine.tried("journalctl", "--no-pager").stdout)
+    report = stated(deployment.aims | container.aims(asked.image, ETC / "network.yaml", asked.out / "image"))
     (asked.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     for name, one in report["aims"].items():
         print(f"{name}: {one['seen']} ({one['aim']})")

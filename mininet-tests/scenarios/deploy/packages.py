@@ -37,6 +37,21 @@ def built(tree: Path, out: Path, *more: str) -> Path:
     return out
 
 
+def image(debs: Path, archive: Path) -> Path:
+    """Make the controller's OCI image of packages; return its archive.
+
+    Raises:
+        RuntimeError: it could not be made.
+    """
+    script = ROOT / "contrib/packaging/image.py"
+    done = subprocess.run(
+        [sys.executable, script, "--packages", debs, "--out", archive], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{script}: {done.stderr or done.stdout}")
+    return archive
+
+
 def previous() -> Path:
     """Return the folder of the previous version's packages; it is kept in the cache, as their commit stays the same.
 

@@ -22,7 +22,8 @@ def main() -> int:
     tell(0.0, "a Debian, and the packages of both versions")
     root, old = debian_root(print), packages.previous()
     new = asked.packages.resolve() if asked.packages else packages.built(commands.ROOT, out / "packages")
-    arguments = {"root": root, "old": old, "new": new, "out": out}
+    image = packages.image(new, out / "controller.oci.tar")
+    arguments = {"root": root, "old": old, "new": new, "image": image, "out": out}
     named = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
     return subprocess.run(
         commands.isolated(*commands.module("scenarios.deploy.course", *named)), check=False

@@ -31,8 +31,8 @@ def test_all_that_is_left_is_told(now, seen):
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not all(map(shutil.which, ("systemd-nspawn", "mmdebstrap"))),
-    reason="needs root, and Debian's packages systemd-container and mmdebstrap",
+    os.geteuid() != 0 or not all(map(shutil.which, ("systemd-nspawn", "mmdebstrap", "umoci", "runc"))),
+    reason="needs root, and Debian's packages systemd-container, mmdebstrap, umoci and runc",
 )
 def test_packages_are_installed_upgraded_killed_booted_removed_and_purged_without_a_trace(tmp_path):
     command = [sys.executable, "-m", "mininet_tests.scenarios.deploy.run", "--out", tmp_path]
