@@ -28,7 +28,7 @@ SENDS_S = "4"
 MEMORY_MB = {"headway-controller": 256, "headway-agent": 80}
 DISK_MB = {
     "the agent's package": ("/usr/lib/headway-agent", 40),
-    "the controller's packages": ("/usr/lib/headway", 300),
+    "the controller's packages": ("/usr/lib/headway", 350),
     f"a database with {RESERVATIONS} reservations": ("/var/lib/headway", 8),
 }
 AS_A_UNIT = ("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "--working-directory=/root")
