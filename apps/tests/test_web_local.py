@@ -109,5 +109,5 @@ def test_the_command_asks_it_where_it_is_unless_something_else_was_said(tmp_path
 
 def test_the_unit_makes_the_folder_in_which_the_command_looks():
     unit = (Path(__file__).parents[2] / "contrib/packaging/units/headway-controller.service").read_text()
-    assert "RuntimeDirectory=headway\n" in unit
-    assert Path(place.LOCAL).parent == Path("/run/headway")
+    (folder,) = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("RuntimeDirectory=")]
+    assert Path(place.LOCAL).parent == Path("/run") / folder
