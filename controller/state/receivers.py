@@ -127,8 +127,8 @@ def capacity_of(
     reported: Reported, network: Network, ends: TransferEnds, selector: Selector, framing: Framing
 ) -> StoreCapacity | None:
     """Return the store that what is sent is put in, if it is known what that takes; None: all, or nobody knows."""
-    host = reported.hosts[ends.target]
-    for name, store in host.stores.items() if host.connected else ():
+    host = reported.hosts.get(ends.target)  # a site that is not ours has no agent that could tell
+    for name, store in host.stores.items() if host is not None and host.connected else ():
         if all(is_put_there(sender, selector, store.told, network) for sender in ends.senders):
             if store.intake.drain_bps is None:
                 return None

@@ -18,10 +18,16 @@ from topology.wire import Framing
 
 
 def searched(network, source, target, down):
-    """The path by a search of its own; None if there is none."""
+    """The path by a search of its own; None if there is none. Nothing goes through a site that is not ours."""
+    hosts, far = ({node.name for node in nodes} for nodes in (network.hosts, network.far_edges))
 
-    def weight(_tail, _head, edge):
-        return None if edge["link"].circuit in down else edge["link"].delay_us + 1
+    def weight(tail, head, edge):
+        goes_through = (
+            tail in far
+            and head not in hosts
+            and source not in {tail, *network.graph.predecessors(tail)} & (hosts | far)
+        )
+        return None if goes_through or edge["link"].circuit in down else edge["link"].delay_us + 1
 
     try:
         return min(map(tuple, nx.all_shortest_paths(network.graph, source, target, weight=weight)))
