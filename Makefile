@@ -22,7 +22,7 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test test-all check paper paper-quick install bpf packages client dashboards lock clean
+.PHONY: demo test test-all check paper paper-quick install bpf packages clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
 	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
@@ -75,15 +75,6 @@ bpf:  ## needs clang, llvm and libbpf-dev; the result is committed
 
 packages: install  ## Debian packages (agent, controller, command), wheel and sdist: in dist/
 	$(PYTHON) contrib/packaging/build.py --out dist
-
-client: install  ## the typed part of the Python client, anew from the API's description: headway/
-	$(PYTHON) contrib/api_client.py
-
-dashboards: install  ## Grafana's, anew: contrib/grafana/
-	$(PYTHON) contrib/grafana/dashboards.py
-
-lock: install  ## the versions and hashes of PyPI's packages in them, anew: contrib/packaging/locks/
-	$(PYTHON) contrib/packaging/lock.py
 
 clean:
 	rm -rf .venv out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the typed part of the client anew from the API's description: ``make client``.
+"""Write the typed part of the client anew from the API's description, when it is run.
 
 ``headway/operations.py`` has a method for each operation, the files of :data:`FILES` a type for each schema, under its
 own name. A test makes them again and compares.

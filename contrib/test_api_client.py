@@ -17,7 +17,7 @@ def api():
 def test_the_client_is_made_of_the_apis_description_as_it_is_now(api):
     for name, text in api_client.made(api).items():
         there = (api_client.ROOT / "headway" / name).read_text()
-        assert there == text, f"headway/{name} is not what the API says: make client"
+        assert there == text, f"headway/{name} is not what the API says: contrib/api_client.py"
 
 
 def test_a_field_that_drifts_is_seen(api):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the dashboards anew: ``make dashboards``. Grafana's own types (its Foundation SDK) are what they are made of.
+"""Write the dashboards anew, when it is run. Grafana's own types (its Foundation SDK) are what they are made of.
 
 Each is one look: the site, a circuit, a host. A test makes them again and compares.
 """

@@ -50,7 +50,9 @@ ASKED = [(name, filled(expression), legend) for name, text in FOUND.items() for 
 def test_the_files_are_what_the_dashboards_are_made_of():
     assert {board.name for board in BOARDS} == set(FOUND)
     for board in BOARDS:
-        assert FOUND[board.name] == board.text, f"{board.name}.json is not what it is made of: make dashboards"
+        assert FOUND[board.name] == board.text, (
+            f"{board.name}.json is not what it is made of: contrib/grafana/dashboards.py"
+        )
 
 
 def as_grafana_has_it(content):

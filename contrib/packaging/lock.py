@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the lists of PyPI's packages, with versions and hashes, that the Debian packages hold: ``make lock``.
+"""Write the lists of PyPI's packages, with versions and hashes, that the Debian packages hold, when it is run.
 
 ``controller.lock`` is all that a controller's machine needs, ``command.lock`` the part of it that the command needs,
 ``agent.lock`` the part of it that Debian 12 lacks for an agent. pip resolves the first; the others keep its versions.
