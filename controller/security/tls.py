@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topology.certificates import Kind, client_name, revoked_serials, uri_kind
+from topology.certificates import Kind, client_name, revoked_serials, uri_dpid, uri_kind
 from topology.handshake import why_failed, why_untrusted
 
 
@@ -43,10 +43,27 @@ class ServerTls:
             OSError: a file cannot be read, or does not fit the others.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # No session is resumed: each handshake looks at the certificate anew.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
+        if self.authority:
+            context.verify_mode = ssl.CERT_REQUIRED if self.is_mutual else ssl.CERT_OPTIONAL
+        return self._loaded(context, oldest)
+
+    def client_context(self, oldest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> ssl.SSLContext:
+        """Return the client's side of it; whose certificate it is shown, who dials must look at himself.
+
+        Raises:
+            OSError: a file cannot be read, or does not fit the others.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        return self._loaded(context, oldest)
+
+    def _loaded(self, context: ssl.SSLContext, oldest: ssl.TLSVersion) -> ssl.SSLContext:
         context.minimum_version = oldest
         context.load_cert_chain(self.certificate, self.key)
         if self.authority:
-            context.verify_mode = ssl.CERT_REQUIRED if self.is_mutual else ssl.CERT_OPTIONAL
             context.load_verify_locations(self.authority)
         if self.revoked:
             context.load_verify_locations(self.revoked)
@@ -57,18 +74,22 @@ class ServerTls:
 class Credentials:
     """The files of a port, read again when one of them has changed. Of one thread."""
 
-    def __init__(self, tls: ServerTls, oldest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> None:
+    def __init__(
+        self, tls: ServerTls, oldest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, *, is_client: bool = False
+    ) -> None:
         """Read them.
 
         Args:
             tls: the files.
             oldest: the version below which nobody is spoken to.
+            is_client: whether it is we who dial.
 
         Raises:
             OSError: a file cannot be read, or does not fit the others.
         """
         self._tls = tls
         self._oldest = oldest
+        self._is_client = is_client
         self._seen = self._stamps()
         self.context, self.revoked = self._loaded()
 
@@ -86,10 +107,8 @@ class Credentials:
         return True
 
     def _loaded(self) -> tuple[ssl.SSLContext, frozenset[int]]:
-        context = self._tls.server_context(self._oldest)
-        # No session is resumed: each handshake looks at the certificate anew.
-        context.num_tickets = 0
-        context.options |= ssl.OP_NO_TICKET
+        make = self._tls.client_context if self._is_client else self._tls.server_context
+        context = make(self._oldest)
         try:
             revoked = revoked_serials(Path(self._tls.revoked).read_bytes()) if self._tls.revoked else frozenset[int]()
         except ValueError as error:
@@ -103,6 +122,12 @@ class Credentials:
 def shown_serial(shown: Any) -> int:
     """Return the serial number of a certificate as :meth:`ssl.SSLSocket.getpeercert` shows it; 0 if there is none."""
     return int(str((shown or {}).get("serialNumber", "0")), 16)
+
+
+def shown_dpid(shown: Any) -> int | None:
+    """Return the datapath id that a certificate is for, as ``getpeercert`` shows it; None if it is none of a switch."""
+    uris = (name for kind, name in (shown or {}).get("subjectAltName", ()) if kind == "URI")
+    return next((dpid for uri in uris if (dpid := uri_dpid(uri)) is not None), None)
 
 
 def shown_client(shown: Any) -> str | None:

@@ -20,9 +20,8 @@ from os_ken.base import app_manager  # must come before os_ken.controller.contro
 from os_ken.controller import controller, ofp_handler
 from os_ken.lib import hub
 
-from controller.security.tls import Credentials, ServerTls
+from controller.security.tls import Credentials, ServerTls, shown_dpid, shown_serial
 from controller.southbound.errors import FrameworkUnknown
-from topology.certificates import uri_dpid
 
 KNOWN_VERSIONS = ("4.2.0", "4.2.1", "4.2.2")  # the repair tests have passed on these
 _HANDSHAKE_TIMEOUT_S = 10.0
@@ -235,8 +234,8 @@ class Listener:
                 plain, secured = connected, self._credentials.context.wrap_socket(connected, server_side=True)
                 connected = secured
                 self._open ^= {plain, connected}
-                shown: Any = secured.getpeercert() or {}
-                self._serials[connected] = int(shown.get("serialNumber", "0"), 16)
+                shown = secured.getpeercert()
+                self._serials[connected] = shown_serial(shown)
                 certified_dpid = _dpid_of(shown, self._credentials.revoked)  # which may have grown since the handshake
             with contextlib.closing(Datapath(connected, peer, certified_dpid)) as datapath:
                 datapath.serve()
@@ -256,13 +255,12 @@ def _dpid_of(shown: Any, revoked: frozenset[int]) -> int:
     Raises:
         ConnectionError: it is none of a switch, or revoked.
     """
-    if int(shown.get("serialNumber", "0"), 16) in revoked:
+    if shown_serial(shown) in revoked:
         raise ConnectionError("its certificate is revoked")
-    for kind, name in shown.get("subjectAltName", ()):
-        dpid = uri_dpid(name) if kind == "URI" else None
-        if dpid is not None:
-            return dpid
-    raise ConnectionError("its certificate is not that of a switch; make it by: headway pki switch")
+    dpid = shown_dpid(shown)
+    if dpid is None:
+        raise ConnectionError("its certificate is not that of a switch; make it by: headway pki switch")
+    return dpid
 
 
 def _shut(connected: socket.socket) -> None:

@@ -4,7 +4,7 @@ import select
 import warnings
 from typing import Any
 
-from controller.security.tls import ServerTls
+from controller.southbound.ovsdb.secured import SecuredRemote, registered
 
 # The package waits twice as long after each vain attempt, up to 8 s: longer than a change may take.
 _RECONNECT_MS = 1_000
@@ -23,14 +23,11 @@ def ovs_package() -> Any:
     return ovs
 
 
-def replica(remote: str, tls: ServerTls | None) -> Any:
+def replica(remote: str, secured: SecuredRemote | None) -> Any:
     """Return the ovs package's replica of the database, which connects when it is run."""
     ovs = ovs_package()
-    if tls is not None:
-        tls.server_context()  # finds a wrong file now; the package would only when it connects, in whichever thread
-        ovs.stream.Stream.ssl_set_private_key_file(tls.key)
-        ovs.stream.Stream.ssl_set_certificate_file(tls.certificate)
-        ovs.stream.Stream.ssl_set_ca_cert_file(tls.authority)
+    if secured is not None:
+        remote = f"{registered(ovs, secured)}:{remote.partition(':')[2]}"
     schema = ovs.db.idl.SchemaHelper(schema_json=_schema())
     schema.register_all()
     idl = ovs.db.idl.Idl(remote, schema, leader_only=False)

@@ -12,12 +12,24 @@ LEAST_QUEUE_WIRE_BPS = 13_000  # linux-htb in Open vSwitch: 1500 B/s = 12 kbit/s
 DEFAULT_OVSDB = "unix:/run/openvswitch/db.sock"
 
 
-def servers(section: Mapping[str, str], switches: Iterable[str], problems: Problems) -> dict[str, str]:
-    """Return, by switch, the server that has its queues; a problem for each switch that there is not."""
+def servers(section: Mapping[str, str], switches: Iterable[str], problems: Problems, *, tls: bool) -> dict[str, str]:
+    """Return, by switch, the server that has its queues; a problem for each switch that there is not.
+
+    Args:
+        section: that.
+        switches: those that there are.
+        problems: those of the section.
+        tls: whether there is something to show to switches, ``tls.switches``.
+    """
     known = set(switches)
-    for name in section:
+    for name, remote in section.items():
         if name not in known:
             problems.at(name).add("there is no such switch")
+        if remote.startswith("ssl:") and not tls:
+            problems.at(name).add(
+                f'"{remote}" needs what is shown to switches: say tls: {{..., switches: {{certificate: NAME.pem, key: '
+                "NAME.key}}, made by: headway pki ovsdb DIR --name NAME"
+            )
     return {name: section.get(name, DEFAULT_OVSDB) for name in known}
 
 

@@ -26,10 +26,12 @@ from controller.southbound.errors import (
 from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 from controller.southbound.ovsdb.replica import replica
 from controller.southbound.ovsdb.rows import OWNER_KEY, QOS_TYPE, number, port_queues_of, queue_config
+from controller.southbound.ovsdb.secured import SecuredRemote
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
 
 _RESTATED = "headway-restated"  # key in external_ids of a QoS: how often the kernel had to be put right
+_CONNECTING_S = 0.1  # the package gives up a handshake that it has not gone on with for a second
 _KEEP_ALIVE_S = 1.0  # the server asks an idle client for a sign of life every 5 s
 
 _log = structlog.get_logger()
@@ -38,19 +40,21 @@ _log = structlog.get_logger()
 class QueueWriter:
     """Writes queues to one OVSDB server; any thread may call, one call runs at a time."""
 
-    def __init__(self, remote: str, tls: ServerTls | None = None) -> None:
+    def __init__(self, remote: str, tls: ServerTls | None = None, dpids: frozenset[int] = frozenset()) -> None:
         """Begin to connect.
 
         Args:
             remote: ``unix:PATH``, ``tcp:HOST:PORT`` or ``ssl:HOST:PORT``.
-            tls: our files for ``ssl:``. The ovs package keeps them for the whole process.
+            tls: our files for ``ssl:``.
+            dpids: of the switches whose queues are there; with ``ssl:`` the server must have one's certificate.
 
         Raises:
             OSError: a TLS file cannot be read, or does not fit the others.
         """
         self.remote = remote
         self._lock = threading.Lock()  # guards _idl
-        self._idl = replica(remote, tls)
+        self._secured = SecuredRemote(remote, tls, dpids) if tls is not None else None
+        self._idl = replica(remote, self._secured)
         self._closing = threading.Event()
         self._keeper = threading.Thread(target=self._keep_alive, name="ovsdb-keep-alive", daemon=True)
         self._keeper.start()
@@ -215,9 +219,14 @@ class QueueWriter:
 
     def _keep_alive(self) -> None:
         """Answer the server and follow its changes while nobody calls."""
-        while not self._closing.wait(_KEEP_ALIVE_S):
+        wait_s = _KEEP_ALIVE_S
+        while not self._closing.wait(wait_s):
             with self._lock:
+                if self._secured is not None and self._secured.must_end():
+                    _log.warning("ovsdb.revoked", remote=self.remote)
+                    self._idl.force_reconnect()
                 self._idl.run()
+                wait_s = _KEEP_ALIVE_S if self._idl._session.is_connected() else _CONNECTING_S
 
     def _run_until(self, done: Callable[[], bool], deadline_s: float) -> bool:
         """Run the connection until ``done()``; return False if the deadline passes first."""

@@ -1,5 +1,6 @@
 """Mutual TLS with a real Open vSwitch, for OpenFlow and for OVSDB."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from structlog.testing import capture_logs
 
 from controller.security import pki_files
 from controller.security.tls import ServerTls
+from controller.southbound.errors import DatabaseGone
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from controller.southbound.ovsdb.queues import PortQueues, Queue
@@ -20,7 +22,7 @@ from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.site.openvswitch import PrivateOvs
 from mininet_tests.site.userspace_switch import DPID, bridge_settings, in_switch_namespace, listening, private_ovs
 from mininet_tests.testing.eventually import eventually
-from topology.certificates import Kind, switch_uri
+from topology.certificates import OVSDB_URI, Kind, switch_uri
 
 pytestmark = [
     pytest.mark.root,
@@ -145,14 +147,87 @@ def test_a_stranger_is_turned_away_and_a_switch_of_ours_keeps_its_connection_und
         sessions.close()
 
 
-def test_queues_are_written_over_mutual_tls(ovs, tmp_path):
-    use(ovs, signed(tmp_path, "switch", "ca"), "ptcp:0:127.0.0.1")
-    port = 16_640
-    ovs.vsctl("set-manager", f"pssl:{port}:127.0.0.1")
-    wanted = PortQueues(1_000_000_000, (Queue(0, 1_000_000_000, 1_000_000_000, 1_000_000),))
-    with (
-        in_switch_namespace(),  # the writer connects when it is first used
-        QueueWriter(f"ssl:127.0.0.1:{port}", signed(tmp_path, "controller", "ca")) as writer,
-    ):
-        writer.apply({"s1": wanted}, timeout_s=10)
-        assert writer.installed("s1") == wanted
+OVSDB_PORT = 16_640
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    """A site's authority, with that of what controllers show to switches."""
+    folder = tmp_path / "pki"
+    pki_files.init(folder, "test", pki_files.now(), days=2)
+    pki_files.init(folder / pki_files.TO_SWITCHES, "test", pki_files.now(), days=2)
+    return folder
+
+
+def shown_to_switches(authority: Path) -> ServerTls:
+    """The controller's files, of a new key."""
+    own = authority / pki_files.TO_SWITCHES
+    made = pki_files.make(own, Kind.OVSDB, ("ctl", OVSDB_URI), pki_files.now(), days=2, force=True)
+    return ServerTls(str(made.key), str(made.certificate), str(authority / "ca.pem"), str(authority / "crl.pem"))
+
+
+def serves_its_database(ovs: PrivateOvs, authority: Path, dpid: int = DPID) -> None:
+    """Give the switch a certificate for a datapath id; it lets in whom the controllers' authority has signed."""
+    made = pki_files.make(authority, Kind.SWITCH, ("s1", switch_uri(dpid)), pki_files.now(), days=2, force=True)
+    trusted = authority / pki_files.TO_SWITCHES / "ca.pem"
+    use(ovs, ServerTls(str(made.key), str(made.certificate), str(trusted)), "ptcp:0:127.0.0.1")
+    ovs.vsctl("set-manager", f"pssl:{OVSDB_PORT}:127.0.0.1")
+
+
+def queue_writer(tls: ServerTls) -> QueueWriter:
+    """A writer of the queues of our switch."""
+    return QueueWriter(f"ssl:127.0.0.1:{OVSDB_PORT}", tls, frozenset({DPID}))
+
+
+def writes(writer: QueueWriter, rate_bps: int) -> bool:
+    """Whether queues are written now; the namespace is that of who connects."""
+    queues = PortQueues(rate_bps, (Queue(0, rate_bps, rate_bps, 1_000_000),))
+    with contextlib.suppress(DatabaseGone):
+        writer.apply({"s1": queues}, timeout_s=10)
+        return writer.installed("s1") == queues
+    return False
+
+
+def test_queues_are_written_by_tls_while_every_key_is_replaced_until_the_switch_is_revoked(ovs, authority):
+    serves_its_database(ovs, authority)
+    with in_switch_namespace(), capture_logs() as logs, queue_writer(shown_to_switches(authority)) as writer:
+        assert writes(writer, 1_000_000_000)
+        shown_to_switches(authority)
+        eventually(lambda: refused(logs, "tls.read", "ovsdb"), within_s=20, what="our new files are read")
+        assert writes(writer, 2_000_000_000)
+        serves_its_database(ovs, authority)  # another key of the switch, which reads it by itself
+        ovs.vsctl("del-manager")
+        ovs.vsctl("set-manager", f"pssl:{OVSDB_PORT}:127.0.0.1")  # and the connection is made anew, with both
+        eventually(lambda: writes(writer, 3_000_000_000), within_s=60, what="it goes on with the new keys")
+        pki_files.revoke(authority, "s1", pki_files.now())
+        eventually(lambda: refused(logs, "ovsdb.revoked", ""), within_s=20, what="the switch is cut off")
+        eventually(lambda: refused(logs, "ovsdb.untrusted", "revoked"), within_s=60, what="and stays so")
+        assert not writes(writer, 4_000_000_000)
+
+
+def test_no_other_switch_plays_the_database_and_no_agent_is_let_in(ovs, authority):
+    serves_its_database(ovs, authority, DPID + 1)
+    with in_switch_namespace(), capture_logs() as logs:
+        with queue_writer(shown_to_switches(authority)) as writer:
+            assert not writes(writer, 1_000_000_000)
+        assert refused(logs, "ovsdb.untrusted", f"{DPID + 1:016x}, whose queues are not there")
+        serves_its_database(ovs, authority)
+        with queue_writer(made_by(authority, Kind.AGENT, "base20")) as agent:
+            assert not writes(agent, 1_000_000_000)
+        assert refused(logs, "ovsdb.untrusted", "refuses our certificate") or refused(logs, "ovsdb.untrusted", "hung")
+        with queue_writer(shown_to_switches(authority)) as writer:
+            assert writes(writer, 1_000_000_000)
+
+
+def test_what_is_shown_to_switches_serves_openflow_too(ovs, authority):
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener, new_term())
+    framework = listening(sessions, shown_to_switches(authority))
+    try:
+        made = pki_files.make(authority, Kind.SWITCH, ("s1", switch_uri(DPID)), pki_files.now(), days=2)
+        trusted = authority / pki_files.TO_SWITCHES / "ca.pem"
+        use(ovs, ServerTls(str(made.key), str(made.certificate), str(trusted)), f"ssl:127.0.0.1:{framework.port}")
+        eventually(lambda: listener.told == [DPID], within_s=60, what="the switch connects")
+    finally:
+        framework.stop()
+        sessions.close()
