@@ -16,7 +16,7 @@ from controller.providers import settings as providers
 from controller.providers.kinds import Seller
 from controller.providers.settings import CircuitSection
 from controller.security.access_settings import NOBODY, AccessSection, AccessSettings, access_settings
-from controller.security.settings import TlsSection, check_guarded, rest_certified, rest_tls, trusted
+from controller.security.settings import TlsSection, check_guarded, rest_certified, rest_tls, to_switches, trusted
 from controller.security.tls import ServerTls
 from controller.settings.file import read_file, sections_of
 from controller.settings.flows import ClassSection, FailoverSection, FlowSection, policy_of, standing_flows
@@ -74,6 +74,7 @@ class ControllerSettings:
         agents: where agents connect.
         tls: the files by which agents and we know each other; None if nobody is asked.
         switches_tls: those by which switches and we do; None if they speak plain text.
+        ovsdb_tls: those by which switches' databases and we do; None if there are none.
         ovsdb: by switch, the OVSDB server that has its queues.
         store: the database that promises are kept in, and for how long.
         sellers: by circuit that is bought at need, who sells it.
@@ -97,6 +98,7 @@ class ControllerSettings:
     audit: AuditSettings
     tls: ServerTls | None = None
     switches_tls: ServerTls | None = None
+    ovsdb_tls: ServerTls | None = None
     rest_tls: ServerTls | None = None
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     rest_socket: UnixSocket | None = None
@@ -170,10 +172,13 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
     if isinstance(agents, ListenAddress):
         check_guarded(file.listen.agents, problems, tls=file.tls is not None, insecure=file.insecure)
     tls = trusted(file.tls, folder, problems.at("tls"))
+    shown = to_switches(file.tls, tls, folder, problems.at("tls", "switches"))
     if network is None or policy is None or openflow is None or rest is None or agents is None:
         return None
     flows = standing_flows(file.flows, network, problems.at("flows"))
-    ovsdb = servers(file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"))
+    ovsdb = servers(
+        file.ovsdb, (switch.name for switch in network.switches), problems.at("ovsdb"), tls=shown is not None
+    )
     store = store_settings(file.store, problems.at("store"))
     network, schedules, sold = _circuits(file, network, problems.at("circuits"))
     site = Site(
@@ -197,7 +202,8 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         sellers=sold,
         audit=audit(file.audit, problems.at("audit")),
         tls=tls,
-        switches_tls=tls if by_tls else None,
+        switches_tls=(shown or tls) if by_tls else None,
+        ovsdb_tls=shown,
         rest_tls=by_rest,
         proxies=proxies_named(file.listen.proxies, listen.at("proxies")),
         rest_socket=rest_socket,

@@ -37,6 +37,7 @@ from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.ovsdb.htb import is_on_this_machine
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
 from controller.state.guard import GuardedState
@@ -101,6 +102,21 @@ def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
     return osken_hub.Address(at.host, at.port, tls)
 
 
+def _queue_writers(settings: ControllerSettings) -> dict[str, QueueWriter]:
+    """Return what writes queues, by server; a line in the log for each that is asked in plain text over a network.
+
+    Raises:
+        OSError: a file of TLS cannot be read, or does not fit the others.
+    """
+    made = {}
+    for remote in set(settings.ovsdb.values()):
+        if remote.startswith("tcp:") and not is_on_this_machine(remote):
+            log.warning("ovsdb.plain_text", remote=remote, why="who reaches it can change queues, or play the server")
+        dpids = frozenset(one.dpid for one in settings.site.network.switches if settings.ovsdb[one.name] == remote)
+        made[remote] = QueueWriter(remote, settings.ovsdb_tls if remote.startswith("ssl:") else None, dpids)
+    return made
+
+
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
@@ -123,7 +139,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
         ignored = settings.audit.ignored
         sessions = SwitchSessions(reports, store.term, ignored)
-        writers = {remote: QueueWriter(remote) for remote in set(settings.ovsdb.values())}
+        writers = _queue_writers(settings)
         by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
         numbers = MeterNumbers()
         switches = SiteSwitches(settings.site, sessions, by_switch, numbers)

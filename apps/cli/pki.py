@@ -129,6 +129,24 @@ def client(
 
 
 @app.command()
+def ovsdb(
+    folder: Folder,
+    name: Annotated[str, typer.Option(help="The controller's name.")],
+    days: Days = CERTIFICATE_DAYS,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace authority and key: every switch needs ca.pem.")
+    ] = False,
+) -> None:
+    """Make what the controller shows to switches, and an authority of its own for it, which is all that they trust.
+
+    Example: headway pki ovsdb pki --name ctl.example.org
+    """
+    from apps.cli import pki_work
+
+    pki_work.ovsdb(folder, name, days, force=force)
+
+
+@app.command()
 def renew(
     folder: Folder,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Of hosts or controllers.")] = None,

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
 from controller.errors import ConfigError
-from controller.security import pki_files
+from controller.security import pki, pki_files
 from controller.security.pki import Issued, NotAName
 from controller.security.pki_files import Made, PkiError, now
-from topology.certificates import CLIENT_URI, REST_URI, Kind, client_name, switch_uri
+from topology.certificates import CLIENT_URI, OVSDB_URI, REST_URI, Kind, client_name, switch_uri
 from topology.network import Network
 
 
@@ -110,6 +110,19 @@ def clients(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> 
     with _said():
         for name in names:
             _echo(pki_files.make(folder, Kind.CLIENT, (name, f"{CLIENT_URI}{name}"), now(), days, force=force))
+
+
+def ovsdb(folder: Path, name: str, days: int, *, force: bool) -> None:
+    """Make what a controller shows to switches, and the authority that switches trust; both anew if forced."""
+    own = folder / pki_files.TO_SWITCHES
+    with _said():
+        if force or not (own / "ca.key").exists():
+            pki_files.init(own, pki_files.site_of(folder), now(), pki.AUTHORITY_DAYS, force=force)
+            typer.echo(f"{own}/ca.pem   copy it to every switch, as what it trusts: it lets controllers in alone")
+        made = pki_files.make(own, Kind.OVSDB, (name, OVSDB_URI), now(), days, force=force)
+        _echo(made)
+    typer.echo(f"on the controller  tls: {{..., switches: {_named(made)}}}")
+    typer.echo("on each switch     ovs-vsctl set-ssl SWITCH.key SWITCH.pem ca.pem -- set-manager pssl:6640")
 
 
 def _named(made: Made) -> str:

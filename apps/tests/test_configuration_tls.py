@@ -8,7 +8,7 @@ from controller.security import pki_files
 from controller.settings.listen import UnixSocket
 from controller.settings.network import network_in
 from mininet_tests.testing import networks
-from topology.certificates import CLIENT_URI, REST_URI, Kind, switch_uri
+from topology.certificates import CLIENT_URI, OVSDB_URI, REST_URI, Kind, switch_uri
 
 NETWORK = str(networks.FILES["chile-illinois"])
 LEAST = {"network": NETWORK, "store": "sqlite://"}
@@ -127,6 +127,28 @@ def own_rest(folder):
     """Files of REST that are good."""
     pki_files.make(folder, Kind.REST, ("ctl", REST_URI), pki_files.now(), 30)
     return REST
+
+
+def test_a_switchs_database_is_asked_by_tls_with_what_switches_trust(folder):
+    asked = LEAST | {"ovsdb": {"ls1": "ssl:192.0.2.1:6640"}}
+    (problem,) = problems_of(asked | {"tls": FILES}, folder)
+    assert problem.startswith('ovsdb.ls1: "ssl:192.0.2.1:6640" needs what is shown to switches')
+    assert "headway pki ovsdb DIR" in problem
+    (problem,) = problems_of(asked | {"tls": FILES | {"switches": shown_by("controllers/ctl")}}, folder)
+    assert "tls.switches.certificate" in problem
+    assert "must be that of a controller towards switches, and is that of a controller" in problem
+    pki_files.init(folder / "ovsdb", "example", pki_files.now(), 30)
+    pki_files.make(folder / "ovsdb", Kind.OVSDB, ("ctl", OVSDB_URI), pki_files.now(), 30)
+    own = FILES | {"switches": shown_by("ovsdb/controllers/ctl")}
+    settings = parsed(asked | {"tls": own, "listen": {"openflow": "ssl:0.0.0.0:6653"}}, "c", folder)
+    assert settings.ovsdb_tls is not None
+    assert settings.ovsdb_tls.certificate == str(folder / "ovsdb/controllers/ctl.pem")
+    assert settings.ovsdb_tls.authority == str(folder / "ca.pem"), "which has signed for switches"
+    assert settings.switches_tls == settings.ovsdb_tls, "a switch trusts one authority, for OpenFlow too"
+
+
+def shown_by(stem):
+    return {"certificate": f"{stem}.pem", "key": f"{stem}.key"}
 
 
 def test_a_switchs_certificate_is_not_the_controllers(folder):

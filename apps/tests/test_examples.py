@@ -27,7 +27,7 @@ from controller.tests.serving import served
 from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
 from mininet_tests.testing.networks import FILES, chile_illinois
-from topology.certificates import REST_URI, Kind
+from topology.certificates import OVSDB_URI, REST_URI, Kind
 from topology.network_file import network_of
 from topology.network_text import section_of
 from topology.problems import Problems
@@ -227,6 +227,10 @@ def certified(folder):
         made = pki_files.make(folder, kind, names, now, 30)
         for path in (made.certificate, made.key):
             path.rename(folder / path.name)
+    pki_files.init(folder / "to", "example", now, 30)
+    made = pki_files.make(folder / "to", Kind.OVSDB, ("switches", OVSDB_URI), now, 30)
+    for path in (made.certificate, made.key):
+        path.rename(folder / path.name)
     return folder
 
 

@@ -1,5 +1,6 @@
 """The sections ``tls`` and ``insecure``: how agents and the controller know each other, and where they need not."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,23 +20,49 @@ HOW = (
 )
 
 
+class ToSwitchesSection(Section):
+    """What is shown to switches, PEM: of an authority that they trust, and that signs for no agent."""
+
+    certificate: str = Field(min_length=1)
+    key: str = Field(min_length=1)
+
+
 class TlsSection(Section):
-    """The files of mutual TLS with the agents, PEM; a relative path is relative to the configuration."""
+    """The files of mutual TLS, PEM; a relative path is relative to the configuration."""
 
     authority: str = Field(min_length=1)
     certificate: str = Field(min_length=1)
     key: str = Field(min_length=1)
     revoked: str | None = Field(default=None, min_length=1)
+    switches: ToSwitchesSection | None = None
 
 
 def trusted(section: TlsSection | None, folder: Path, problems: Problems) -> ServerTls | None:
     """Return the files of a section, None without one; everything that is wrong with them now goes to ``problems``."""
     if section is None:
         return None
-    paths = {name: folder / path for name, path in section if path is not None}
+    paths = {name: folder / path for name, path in section if isinstance(path, str)}
     _checked(paths, Kind.CONTROLLER, problems)
     revoked = paths.get("revoked")
     return ServerTls(str(paths["key"]), str(paths["certificate"]), str(paths["authority"]), str(revoked or ""))
+
+
+def to_switches(
+    section: TlsSection | None, tls: ServerTls | None, folder: Path, problems: Problems
+) -> ServerTls | None:
+    """Return the files towards switches, if they differ from those towards agents; what is wrong is a problem.
+
+    Args:
+        section: the section ``tls``.
+        tls: the files towards agents; the same authority has signed for switches.
+        folder: where relative paths begin.
+        problems: those of ``tls.switches``.
+    """
+    if section is None or section.switches is None or tls is None:
+        return None
+    paths = {name: folder / path for name, path in section.switches}
+    _checked(paths, Kind.OVSDB, problems)
+    return replace(tls, key=str(paths["key"]), certificate=str(paths["certificate"]))
 
 
 def rest_tls(section: RestTlsSection | None, folder: Path, problems: Problems) -> ServerTls | None:
