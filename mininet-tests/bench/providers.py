@@ -27,6 +27,7 @@ from controller.providers.tests.buying import Z_END, settings
 from controller.providers.tests.fake_nsi import FakeNsi, running_nsi
 from controller.providers.tests.fake_oscars import FakeOscars, running
 from controller.providers.tests.faulty import Faults
+from mininet_tests.bench.written import write_report
 from mininet_tests.testing.aims import Aim, equal, stated
 
 S = 1_000_000
@@ -302,7 +303,7 @@ def aims(found: dict[str, Any]) -> dict[str, Aim]:
 
 
 def main() -> None:
-    """PurchasesRun it all, write the file, print what it says."""
+    """Run it all, write the file, print what it says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out/providers"), help="folder (default: %(default)s)")
     parser.add_argument(
@@ -312,11 +313,7 @@ def main() -> None:
     asked = parser.parse_args()
     counts = dict.fromkeys(("oscars", "nsi"), asked.operations)
     result = report(counts, asked.seed, lambda text: print(f"bench: {text}", file=sys.stderr, flush=True))
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
-    for name, one in result["aims"].items():
-        print(f"{name}: {one['seen']} ({one['aim']})")
-    print(f"written: {asked.out / 'report.json'}")
+    write_report(asked.out, result)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ reservation that a store has saved.
 
 import argparse
 import base64
-import json
 import platform
 import statistics
 import sys
@@ -26,6 +25,7 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import NO_CONSTRAINTS, Reservation
 from controller.store import Changes, Store
 from controller.store.tables import ENDED_RESERVATIONS
+from mininet_tests.bench.written import write_report
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_most, stated
@@ -230,11 +230,7 @@ def main() -> None:
     parser.add_argument("--ended", type=int, default=MILLION, help="how many have ended (default: %(default)s)")
     asked = parser.parse_args()
     result = report(asked.ended, lambda text: print(f"bench: {text}", file=sys.stderr, flush=True))
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
-    for name, one in result["aims"].items():
-        print(f"{name}: {one['seen']} ({one['aim']})")
-    print(f"written: {asked.out / 'report.json'}")
+    write_report(asked.out, result)
 
 
 if __name__ == "__main__":

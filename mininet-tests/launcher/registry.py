@@ -288,6 +288,7 @@ PARTS = frozenset(
         "bench.growth_change",
         "bench.providers_child",
         "bench.smuggled",
+        "bench.written",
     }
 )
 """Modules that are run by another one."""
