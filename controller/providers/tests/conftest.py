@@ -38,4 +38,5 @@ def shared(server):
 @pytest.fixture
 def provider(fake, shared):
     shared._unanswered_us.clear()
+    shared._lacks.clear()
     return shared  # it keeps nothing but connections, and takes longer to make than to use
