@@ -11,7 +11,7 @@ from controller.asker import present_asker
 from controller.checks import check_times
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.keeping import Unkeepable
-from controller.plan.maintenance import Maintenance, broken_by, impose, overlapping
+from controller.plan.maintenance import Maintenance, beside, broken_by, impose, lift
 from controller.saves import Saved, Saves
 from controller.state.guard import GuardedState
 from controller.store import Noted
@@ -26,11 +26,13 @@ class Planned:
     Attributes:
         maintenance: it.
         breaks: the reservations that it breaks, or would.
+        beside: those of the same circuit that are planned for some of its time already.
         is_planned: whether it is; not if it was only asked what it would break, or if it would and was not forced.
     """
 
     maintenance: Maintenance
     breaks: tuple[Unkeepable, ...]
+    beside: tuple[Maintenance, ...]
     is_planned: bool
 
 
@@ -59,7 +61,7 @@ class Maintaining:
 
         Raises:
             NotKnown: there is no such circuit.
-            NotAllowed: a time that makes no sense, or in which the circuit has another capacity already.
+            NotAllowed: a time that makes no sense.
             StoreFailed: nothing can be saved now.
         """
         state, site = self._state, self._state.site
@@ -74,19 +76,16 @@ class Maintaining:
             check_times(one.start_us, one.end_us, now_us)
             if one.end_us - one.start_us > LONGEST_US:
                 raise NotAllowed("end", "a maintenance takes a year at most: take the circuit out of the network")
-            others = [(m.circuit, m.start_us, m.end_us) for m in (*state.wished.maintenance, *self._coming)]
-            others += [(name, p.start_us, p.end_us) for name, of in site.schedules.items() for p in of]
-            if overlapping(one, others):
-                raise NotAllowed("start", f"{one.circuit} has another maintenance, or another capacity, at that time")
+            others = beside(one, (*state.wished.maintenance, *self._coming))
             breaks = broken_by(ledger, one, now_us)
             if only_look or (breaks and not force):
                 done: Future[None] = Future()
                 done.set_result(None)
-                return Saved(Planned(one, breaks, is_planned=False), done)
+                return Saved(Planned(one, breaks, others, is_planned=False), done)
             self._coming += (one,)
             noted = Noted("maintenance.planned", one.name, None, _noted(one))
             saved = self._saved((*state.wished.maintenance, one), noted, one, lambda: self._begins(one))
-            return Saved(Planned(one, breaks, is_planned=True), saved)
+            return Saved(Planned(one, breaks, others, is_planned=True), saved)
 
     def cancel(self, name: str) -> Saved[Maintenance]:
         """Take a maintenance back; what of it is over stays over.
@@ -138,8 +137,10 @@ class Maintaining:
     def _ends(self, one: Maintenance) -> None:
         wished = self._state.wished
         if one.name in {known.name for known in wished.maintenance}:
-            impose(wished.ledger, one, -1, self._state.now_us())
-            self._put(tuple(known for known in wished.maintenance if known.name != one.name))
+            left = tuple(known for known in wished.maintenance if known.name != one.name)
+            periods = self._state.site.schedules.get(one.circuit, ())
+            lift(wished.ledger, one, left, periods, self._state.now_us())
+            self._put(left)
 
     def _put(self, maintenance: tuple[Maintenance, ...]) -> None:
         """Let the plan follow."""

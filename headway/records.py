@@ -67,6 +67,7 @@ PlannedOut = TypedDict(
     {
         "maintenance": MaintenanceOut,
         "breaks": list[BrokenOut],
+        "beside": list[MaintenanceOut],
         "planned": bool,
     },
 )

@@ -69,6 +69,9 @@ def maintenance(
     _show([planned["maintenance"]], where)
     typer.echo("it is planned" if planned["planned"] else "nothing is planned: you only looked")
     _show_broken(planned["breaks"])
+    for other in planned["beside"]:
+        said = f"{other['start']} to {other['end']}, {other['description'] or other['id']}"
+        typer.echo(f"beside another: {said}; nothing goes by {other['circuit']} until both are over")
 
 
 def _show(rows: "list[MaintenanceOut]", where: tzinfo, *, as_json: bool = False, none: str = "") -> None:

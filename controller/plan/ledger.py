@@ -189,11 +189,11 @@ class Ledger:
         Raises:
             KeyError: there is none of this name.
         """
-        announcement = self.announcements.pop(announcement_id)
-        self._cancel(announcement)
+        known = self.announcements.pop(announcement_id)
+        self._cancel(known)
         self.moves += 1
-        self._unsaved_announcements.put(announcement_id, announcement, None)
-        return self.ended.add(announcement, ending, now_us)
+        self._unsaved_announcements.put(announcement_id, known, None)
+        return self.ended.add(known, ending, now_us)
 
     # What the clock and the layers below do to it.
 
@@ -238,14 +238,18 @@ class Ledger:
         if known.reason != reason:
             self._write(replace(known, reason=reason), now_us)
 
-    def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]], sign: int = 1) -> None:
-        """Write times of another capacity of a circuit's link, (from, until, bit/s on the wire); by -1 undo that."""
-        usual_bps = self.network.link(*hop).rate_bps
-        before = of_circuit(hop, usual_bps, self.policy)
+    def scheduled(self, hop: Hop, start_us: int, end_us: int) -> tuple[tuple[int, int, int], ...]:
+        """Return what a circuit's link carries over a time, piece by piece: (from, until, bit/s on the wire)."""
+        return tuple(self._wire[hop].pieces(start_us, end_us))
+
+    def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
+        """Let a circuit's link carry another rate, (from, until, bit/s on the wire), whatever it was to carry then."""
         for start_us, end_us, rate_bps in periods:
-            self._wire[hop].add(start_us, end_us, sign * (rate_bps - usual_bps))
-            for resource, bps in of_circuit(hop, rate_bps, self.policy).items():
-                self.calendar.change_capacity(resource, start_us, end_us, sign * (bps - before[resource]))
+            for begin_us, until_us, before_bps in self.scheduled(hop, start_us, end_us):
+                self._wire[hop].add(begin_us, until_us, rate_bps - before_bps)
+                before = of_circuit(hop, before_bps, self.policy)
+                for resource, bps in of_circuit(hop, rate_bps, self.policy).items():
+                    self.calendar.change_capacity(resource, begin_us, until_us, bps - before[resource])
             for at_us in (start_us - GUARD_US, start_us, end_us):
                 self._due.add(at_us, "")
 
@@ -310,10 +314,8 @@ class Ledger:
             if known.state in ENDED or self._has(*known.paths):
                 self._place(known)
             else:
-                self._write(
-                    replace(known, state=ReservationState.FAILED, reason="its path is not in the network any more"),
-                    now_us,
-                )
+                gone = "its path is not in the network any more"
+                self._write(replace(known, state=ReservationState.FAILED, reason=gone), now_us)
         self._sequence = max(self._sequence, self.ended.last_sequence)
         for announcement in announcements:
             self._sequence = max(self._sequence, announcement.sequence)
@@ -351,9 +353,8 @@ class Ledger:
         if not (old and kept and name in self.calendar and self._booking(old) == self._booking(new)):
             self._book_anew(name, new if kept else None)
         if kept:
-            for at_us in (new.hold_until_us, new.start_us, new.end_us):
-                if at_us is not None:
-                    self._due.add(at_us, name)
+            for at_us in filter(None, (new.hold_until_us, new.start_us, new.end_us)):
+                self._due.add(at_us, name)
 
     def _book_anew(self, name: str, new: Reservation | None) -> None:
         """Book a reservation in place of what it had; announcements that draw on it move along, if there is room."""
@@ -376,9 +377,8 @@ class Ledger:
     def _enter(self, announcement: Announcement) -> None:
         """Book an announcement; one that draws on a reservation with no room for it any more keeps no promise."""
         for name, booking in announcement.bookings():
-            if announcement.pool and (
-                not self.calendar.has_resource(Pool(announcement.pool)) or self.calendar.shortage(booking)
-            ):
+            pool = Pool(announcement.pool)
+            if announcement.pool and (not self.calendar.has_resource(pool) or self.calendar.shortage(booking)):
                 self._cancel(announcement)
                 before, announcement = announcement, replace(announcement, rates=(), pool="")
                 self._unsaved_announcements.put(announcement.announcement_id, before, announcement)

@@ -1,10 +1,14 @@
-"""Maintenance: times in which a circuit carries nothing, planned while the controller runs. Pure."""
+"""Maintenance: times in which a circuit carries nothing, planned while the controller runs. Pure.
+
+Two of one circuit may share some of their time, as two crews do: nothing is carried until the last of them is over.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.plan.keeping import Unkeepable, unkeepable
 from controller.plan.ledger import Ledger
+from controller.plan.purchases import Period
 from topology.network import Hop
 
 
@@ -31,28 +35,55 @@ class Maintenance:
     created_us: int = 0
 
 
-def impose(ledger: Ledger, one: Maintenance, sign: int = 1, from_us: int = 0) -> None:
-    """Take a circuit's capacity away for the time; with the sign -1 give it back, from a moment on."""
+def impose(ledger: Ledger, one: Maintenance) -> None:
+    """Let a circuit carry nothing for the time, whatever it was to carry then."""
+    for hop in _hops(ledger, one):
+        ledger.set_schedule(hop, [(one.start_us, one.end_us, 0)])
+
+
+def lift(
+    ledger: Ledger, one: Maintenance, others: Iterable[Maintenance], periods: Iterable[Period], from_us: int
+) -> None:
+    """Let a circuit carry again what it would without a maintenance; what of that is over stays over.
+
+    Args:
+        ledger: with the calendar.
+        one: which is taken back.
+        others: those that stay: where one of them is at the same time, nothing is carried still.
+        periods: when the circuit has another rate than its own.
+        from_us: since when, Unix time.
+    """
     start_us = max(one.start_us, from_us)
-    if start_us < one.end_us:
-        for tail, head, link in ledger.network.circuit_links:
-            if link.circuit == one.circuit:
-                ledger.set_schedule(Hop(tail, head), [(start_us, one.end_us, 0)], sign)
+    if start_us >= one.end_us:
+        return
+    closed = [(other.start_us, other.end_us, 0) for other in others if other.circuit == one.circuit]
+    known = [(period.start_us, period.end_us, period.rate_bps) for period in periods]
+    for hop in _hops(ledger, one):
+        usual = (start_us, one.end_us, ledger.network.link(*hop).rate_bps)
+        within = ((max(start_us, b), min(one.end_us, u), bps) for b, u, bps in (usual, *known, *closed))
+        ledger.set_schedule(hop, [each for each in within if each[0] < each[1]])
 
 
 def broken_by(ledger: Ledger, one: Maintenance, now_us: int) -> tuple[Unkeepable, ...]:
     """Return the reservations that a maintenance would break, and what would be granted instead; nothing is changed."""
     before = {each.reservation_id for each in unkeepable(ledger, now_us)}
+    carried = {hop: ledger.scheduled(hop, one.start_us, one.end_us) for hop in _hops(ledger, one)}
     impose(ledger, one)
     try:
         return tuple(each for each in unkeepable(ledger, now_us) if each.reservation_id not in before)
     finally:
-        impose(ledger, one, -1)
+        for hop, pieces in carried.items():
+            ledger.set_schedule(hop, pieces)
 
 
-def overlapping(one: Maintenance, others: Iterable[tuple[str, int, int]]) -> bool:
-    """Return whether a circuit has another capacity already at a time: (circuit, from, until), each half-open."""
-    return any(
-        circuit == one.circuit and start_us < one.end_us and one.start_us < end_us
-        for circuit, start_us, end_us in others
+def beside(one: Maintenance, others: Iterable[Maintenance]) -> tuple[Maintenance, ...]:
+    """Return those of the same circuit that share some of a maintenance's time."""
+    return tuple(
+        other
+        for other in others
+        if other.circuit == one.circuit and other.start_us < one.end_us and one.start_us < other.end_us
     )
+
+
+def _hops(ledger: Ledger, one: Maintenance) -> list[Hop]:
+    return [Hop(tail, head) for tail, head, link in ledger.network.circuit_links if link.circuit == one.circuit]

@@ -29,6 +29,14 @@ def test_what_it_breaks_is_said_first_and_it_is_planned_by_force_alone(cli, monk
     assert cli.json(*WORK, "--force")["planned"]
 
 
+def test_one_that_shares_some_time_with_another_is_planned_and_the_other_is_named(cli):
+    cli.run(*WORK, "--description", "splicing")
+    said = cli.run(*WORK[:3], "23:30", *WORK[4:])[0]
+    assert "it is planned" in said
+    assert "splicing; nothing goes by chile-illinois until both are over" in said
+    assert len(cli.json("maintenance")) == 2
+
+
 def test_what_makes_no_sense_is_a_usage_error(cli):
     assert "say how long" in cli.run(*WORK[:4], exit_code=2)[1]
     assert "name a circuit, or --cancel" in cli.run("maintenance", "x", "--cancel", "y", exit_code=2)[1]

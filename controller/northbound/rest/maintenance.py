@@ -81,6 +81,10 @@ class PlannedOut(TypedDict):
 
     maintenance: Annotated[MaintenanceOut, Field(description="It, as it is or would be.")]
     breaks: Annotated[list[BrokenOut], Field(description="The reservations that it breaks, or would.")]
+    beside: Annotated[
+        list[MaintenanceOut],
+        Field(description="Those of the circuit that share some of its time; nothing goes by it until all are over."),
+    ]
     planned: Annotated[bool, Field(description="Whether it is; false if you only looked.")]
 
 
@@ -123,7 +127,12 @@ class MaintenanceRoutes:
         if not value.is_planned and not body.only_look:
             detail = f"it would break {len(breaks)} reservations: say force to plan it all the same"
             return problem(409, "would-break", detail, {"breaks": breaks})
-        said: PlannedOut = {"maintenance": _shown(value.maintenance), "breaks": breaks, "planned": value.is_planned}
+        said: PlannedOut = {
+            "maintenance": _shown(value.maintenance),
+            "breaks": breaks,
+            "beside": [_shown(each) for each in value.beside],
+            "planned": value.is_planned,
+        }
         return answer(said, 201 if value.is_planned else 200)
 
     async def cancel(self, name: Id) -> Response:

@@ -5,14 +5,16 @@ from fastapi.testclient import TestClient
 
 from controller.maintaining import Maintaining
 from controller.northbound.tests.site import HOUR_US, MANY, NIGHT, api_of
-from controller.plan.maintenance import Maintenance, broken_by, impose
+from controller.plan.maintenance import Maintenance
+from controller.plan.purchases import Period
 from controller.promise_watch import PromiseWatch
 from controller.saves import Saves
 from controller.store import ChangeQuery
 from controller.tests.fakes import START_US, FakeSite
 from controller.use_cases import UseCases
 from mininet_tests.testing.networks import chile_illinois
-from topology.units import shown_time
+from topology.network import Hop
+from topology.units import instant_us, shown_time
 
 WORK = "/v1/maintenance"
 CIRCUIT = "chile-illinois"
@@ -78,6 +80,12 @@ def test_what_it_would_break_is_said_first_and_only_force_breaks_it(site, client
     assert (forced.status_code, forced.json()["breaks"]) == (201, [broken])
 
 
+def free(client):
+    """What is free, with the hours after the start from which it is."""
+    (way,) = client.get("/v1/availability", params=FREE).json()["paths"]
+    return [((instant_us(one["from"]) - START_US) / HOUR_US, one["rate_bps"]) for one in way["rates"]]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -94,11 +102,38 @@ def test_what_cannot_be_meant_is_refused(client, body, status):
     assert answer.status_code == status, answer.text
 
 
-def test_two_at_one_time_are_refused_and_back_to_back_ones_are_not(client):
-    client.post(WORK, json=TWO_HOURS)
-    again = client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 3 * HOUR_US)})
-    assert (again.status_code, again.json()["field"]) == (422, "start")
-    assert client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 4 * HOUR_US)}).status_code == 201
+def planned(client, from_h, **more):
+    """What was said to two hours of maintenance."""
+    return client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + from_h * HOUR_US)} | more).json()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_may_share_some_time_and_nothing_is_free_until_both_are_over_or_taken_back(client, first):
+    (full,) = rates(client)
+    one = planned(client, 1)
+    assert one["beside"] == []
+    two = planned(client, 2)
+    assert [each["id"] for each in two["beside"]] == [one["maintenance"]["id"]]
+    assert free(client) == [(0, full), (1, 0), (4, full)]
+    assert planned(client, 4, only_look=True)["beside"] == []  # back to back is not beside
+    ids = [made["maintenance"]["id"] for made in (one, two)]
+    client.delete(f"{WORK}/{ids[first]}")
+    assert free(client) == [[(0, full), (2, 0), (4, full)], [(0, full), (1, 0), (3, full)]][first]
+    client.delete(f"{WORK}/{ids[1 - first]}")
+    assert free(client) == [(0, full)]
+
+
+def test_beside_a_schedule_what_is_left_of_the_rate_comes_back_when_it_is_taken_back(tmp_path):
+    half = Period(START_US + HOUR_US, START_US + 3 * HOUR_US, 500_000_000)
+    store = f"sqlite:///{tmp_path}/headway.db"
+    site = FakeSite(chile_illinois(), standing=(), store=store, schedules={CIRCUIT: (half,)})
+    client = TestClient(api_of(site))
+    before = free(client)
+    made = planned(client, 2)["maintenance"]
+    assert [bps for _, bps in free(client)] == [before[0][1], before[1][1], 0, before[0][1]]
+    client.delete(f"{WORK}/{made['id']}")
+    assert free(client) == before
+    site.store.close()
 
 
 def test_it_outlives_a_restart_and_is_in_the_chain(site, client):
@@ -122,13 +157,14 @@ def test_what_is_taken_back_in_its_midst_gives_back_what_is_left(site, client):
     site.clock.now_us += 3 * HOUR_US
     client.delete(f"{WORK}/{made['id']}")
     with site.state.changed:
-        ledger = site.state.wished.ledger
-        impose(ledger, _of(made), 1, START_US + 3 * HOUR_US)  # what was given back, and no more
-        assert broken_by(ledger, _of(made), site.clock.now_us) == ()
-
-
-def _of(made):
-    return Maintenance(made["id"], CIRCUIT, START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
+        ledger, hop = site.state.wished.ledger, Hop("ls1", "ch1")
+        carried = ledger.scheduled(hop, START_US + HOUR_US, START_US + 5 * HOUR_US)
+    usual = chile_illinois().link(*hop).rate_bps
+    assert [(bps, (until_us - from_us) // HOUR_US) for from_us, until_us, bps in carried] == [
+        (usual, 1),
+        (0, 1),
+        (usual, 2),
+    ]
 
 
 def test_the_plan_gives_nobody_anything_on_it_while_it_lasts(site, client):

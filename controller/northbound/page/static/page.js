@@ -317,7 +317,11 @@ $("#change")?.addEventListener("submit", (event) => {
 async function maintain(body) {
   const got = await ask("POST", "/v1/maintenance", body);
   if (!got?.ok) return;
-  const { planned, breaks } = got.said;
+  const { planned, breaks, beside } = got.said;
+  for (const other of beside) {
+    const words = other.description || other.id;
+    $("#answer").prepend(made("p", `Beside another, ${other.start} to ${other.end} (${words}): nothing goes by until both are over.`));
+  }
   for (const { id, why, instead } of breaks.toReversed()) {
     const line = made("p", `${planned ? "Breaks" : "Would break"} `);
     line.append(made("a", id, { href: `/reservations/${encodeURIComponent(id)}` }), `: ${why}${instead ? `; instead: ${instead}` : ""}`);
