@@ -67,6 +67,10 @@ class Announced:
             newest = self._state.wished.ledger.last_sequence
         return self.page(max(0, newest - count), count, ())[0]
 
+    def in_force(self) -> tuple[Announcement, ...]:
+        """Return those that have not ended."""
+        return self._in_memory()[0]
+
     def repeated(self, used: UsedKey, fingerprint: str) -> EndedAnnouncement:
         """Return the announcement that was made with a key.
 

@@ -3,7 +3,7 @@
 A window counts once it is saved: until then nobody is told of it, and neither calendar nor plan have it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 
@@ -12,6 +12,7 @@ from controller.checks import check_times
 from controller.errors import NotAllowed, NotKnown
 from controller.plan.keeping import Unkeepable
 from controller.plan.maintenance import Maintenance, beside, broken_by, impose, lift
+from controller.plan.purchases import Period
 from controller.saves import Saved, Saves
 from controller.state.guard import GuardedState
 from controller.store import Noted
@@ -50,6 +51,11 @@ class Maintaining:
             now_us = self._state.now_us()
             known = (one for one in self._state.wished.maintenance if one.end_us > now_us)
             return tuple(sorted(known, key=lambda one: (one.start_us, one.name)))
+
+    @property
+    def schedules(self) -> Mapping[str, tuple[Period, ...]]:
+        """By circuit, when it has another rate than its own by the configuration."""
+        return self._state.site.schedules
 
     def plan(self, asked: Callable[[int], Maintenance], *, only_look: bool, force: bool) -> Saved[Planned]:
         """Plan a maintenance; if it would break reservations, only where that is forced.

@@ -20,6 +20,7 @@ from topology.units import shown_rate, shown_time
 DAY_US = 86_400_000_000
 BEFORE_US, AFTER_US = DAY_US, 7 * DAY_US  # what is drawn, from the day's beginning on
 WIDTH, LEFT, HEIGHT, TOP, LINE = 960, 8, 60, 34, 16
+HATCH = 5  # how far its lines are apart
 MOST_DRAWN = 300  # reservations in one row; the rest is counted
 MARKS = {AnnouncementState.ARRIVED: "●", AnnouncementState.LATE: "!", AnnouncementState.LAPSED: "!"}
 
@@ -52,11 +53,23 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
+class LesserTime:
+    """A time in which a circuit carries less than its rate, and why."""
+
+    circuit: str
+    start_us: int
+    end_us: int
+    rate_bps: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Promised:
-    """What is promised on one direction of a circuit in the time that is drawn."""
+    """What is promised on one direction of a circuit in the time that is drawn, and when that carries less."""
 
     reservations: list[Reservation] = field(default_factory=list)
     announcements: list[Known] = field(default_factory=list)
+    lesser: list[LesserTime] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +83,11 @@ class CalendarRow:
 
 
 def rows(
-    network: Network, reservations: Sequence[Reservation], announcements: Sequence[Known], now: Now
+    network: Network,
+    reservations: Sequence[Reservation],
+    announcements: Sequence[Known],
+    now: Now,
+    lesser: Sequence[LesserTime] = (),
 ) -> Iterator[CalendarRow]:
     """Yield a row for each direction of a circuit that something is promised on, at least one of each circuit.
 
@@ -79,6 +96,7 @@ def rows(
         reservations: those in the time that is drawn.
         announcements: likewise.
         now: the moment.
+        lesser: when circuits carry less.
     """
     promised: defaultdict[Hop, Promised] = defaultdict(Promised)
     for known in filter(None, map(_as_it_was, reservations)):
@@ -92,6 +110,7 @@ def rows(
         hop, name = Hop(tail, head), link.circuit or ""
         if hop in promised or (name not in drawn and network.is_ours(tail)):
             drawn.add(name)
+            promised[hop].lesser.extend(one for one in lesser if one.circuit == name)
             title = f"{name}, from {tail}: {shown_rate(link.rate_bps)}; days of UTC"
             yield CalendarRow(name, hop, title, "\n".join(_row(name, hop, link.rate_bps, promised[hop], now)))
 
@@ -125,13 +144,18 @@ def _row(circuit: str, hop: Hop, rate_bps: int, promised: Promised, now: Now) ->
     )
     yield f'<rect class="free" x="{LEFT}" y="{TOP}" width="{WIDTH - 2 * LEFT}" height="{HEIGHT}"/>'
     yield from _days(drawn, now.local)
+    lesser = [one for one in promised.lesser if one.end_us > drawn.start_us and one.start_us < drawn.end_us]
+    for one in lesser:
+        yield from _lesser(drawn, rate_bps, one, now.local)
     shown = sorted(promised.reservations, key=lambda r: (r.start_us, r.sequence))[:MOST_DRAWN]
     yield from _stacked(drawn, rate_bps, shown, now.local)
+    for one in lesser:
+        yield _hatched(drawn, rate_bps, one)
     if len(shown) < len(promised.reservations):
         more = f"and {len(promised.reservations) - len(shown)} reservations more"
         yield f'<text x="{WIDTH - LEFT}" y="{TOP + HEIGHT + 13}" text-anchor="end">{more}</text>'
-    for one in promised.announcements[-MOST_DRAWN:]:
-        yield from _tick(drawn, one, now)
+    for known in promised.announcements[-MOST_DRAWN:]:
+        yield from _tick(drawn, known, now)
     x = drawn.x(now.us)
     yield f'<path class="now" d="M{x:.1f} {TOP - 4}V{TOP + HEIGHT + 4}"/>'
     yield f'<text class="nowtext" x="{x + 3:.1f}" y="{TOP + HEIGHT + 13}">now</text>'
@@ -148,6 +172,29 @@ def _days(drawn: Span, local: tzinfo) -> Iterator[str]:
         here = at.astimezone(local)
         if here.utcoffset():
             yield f'<text class="local" x="{x + 3:.1f}" y="27">{here:%a %H:%M} here</text>'
+
+
+def _lost(drawn: Span, rate_bps: int, one: LesserTime) -> tuple[float, float, float]:
+    """Return where what a circuit carries less is drawn, from the top: left, width and height."""
+    left, right = drawn.x(one.start_us), drawn.x(one.end_us)
+    return left, max(2.0, right - left), HEIGHT * (1 - min(one.rate_bps, rate_bps) / rate_bps)
+
+
+def _lesser(drawn: Span, rate_bps: int, one: LesserTime, local: tzinfo) -> Iterator[str]:
+    """Yield a time in which a circuit carries less, behind what is promised."""
+    carried = f"only {shown_rate(one.rate_bps)} goes by" if one.rate_bps else "nothing goes by"
+    about = f"{one.words}: {carried}, {_both(one.start_us, local)} to {_both(one.end_us, local)}"
+    x, wide, high = _lost(drawn, rate_bps, one)
+    yield f'<a href="/circuits/{quote(one.circuit)}" aria-label={quoteattr(about)}><title>{escape(about)}</title>'
+    yield f'<rect class="lesser" x="{x:.1f}" y="{TOP}" width="{wide:.1f}" height="{high:.1f}"/>'
+    yield f'<text class="mark" x="{x + wide / 2:.1f}" y="{TOP - 1}" text-anchor="middle">✕</text></a>'
+
+
+def _hatched(drawn: Span, rate_bps: int, one: LesserTime) -> str:
+    """Return lines over what is promised for a time in which there is no room for it."""
+    x, wide, high = _lost(drawn, rate_bps, one)
+    lines = "".join(f"M{x + HATCH * k:.1f} {TOP}v{high:.1f}" for k in range(1, int(wide / HATCH) + 1))
+    return f'<path class="hatch" d="M{x:.1f} {TOP}v{high:.1f}{lines}"/>'
 
 
 def _stacked(drawn: Span, rate_bps: int, reservations: list[Reservation], local: tzinfo) -> Iterator[str]:

@@ -9,14 +9,15 @@ from controller.announced import state_at
 from controller.errors import NotKnown
 from controller.events import Happened
 from controller.northbound.dependencies import Dependencies
+from controller.northbound.page.look import Look
 from controller.northbound.page.steps_svg import drawn as drawn_steps
-from controller.northbound.page.watch import Look
-from controller.northbound.page.words import measured_rate
+from controller.northbound.page.words import measured_rate, when
 from controller.northbound.rest.render_announcements import announcement as announcement_out
 from controller.northbound.rest.render_promises import reservation as reservation_out
 from controller.northbound.rest.shapes import ReservationOut
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
+from controller.store import ChangeQuery
 from topology.addresses import shown
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -24,6 +25,7 @@ from topology.units import shown_rate, shown_size, shown_time
 
 MOST_EVENTS = 200
 LATEST_STEPS = 40
+MOST_CHANGES = 100  # of one reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,13 @@ class Details:
     def __init__(self, dependencies: Dependencies) -> None:
         self._behind = dependencies
 
-    def reservation(self, name: str) -> Detail:
+    def reservation(self, name: str, look: Look, *, with_changes: bool) -> Detail:
         """Return a reservation.
+
+        Args:
+            name: its id.
+            look: what was seen.
+            with_changes: whether who looks may see who has changed it, and from where.
 
         Raises:
             NotKnown: there is none.
@@ -104,6 +111,7 @@ class Details:
             facts.insert(3, ("Not guaranteed", "; ".join(out["not_guaranteed"])))
         if out["hold_until"]:
             facts.insert(1, ("Held until", out["hold_until"]))
+        changes = (self._changes_of(name),) if with_changes else ()
         path = f"/v1/reservations/{known.reservation_id}"
         act = [] if known.state in ENDED else [("release", path)]
         act += [("commit", f"{path}/commit")] if known.state.value == "held" else []
@@ -112,13 +120,37 @@ class Details:
             name,
             out["state"],
             tuple(facts),
-            (self._events_of(name),),
+            (self._delivered(name, look), *changes, self._events_of(name)),
             curl=path,
             act=tuple(act),
             version=known.version,
             owner=known.owner,
-            extra={} if known.state in ENDED else {"change": _changeable(out)},
+            extra={} if known.state in ENDED else {"change": _changeable(out), "touches": _touches(out)},
         )
+
+    def _delivered(self, name: str, look: Look) -> Table:
+        """Return what is delivered now of what the plan has for a reservation, and for what draws on it."""
+        drawing = [one.announcement_id for one in self._behind.announced.in_force() if one.pool == name]
+        owners = {name: "itself", **{each: f"announcement {each}" for each in drawing}}
+        rows = []
+        for entry in look.view.desired.entries:
+            of = next((o for o in owners if any(part.startswith(f"{o}/") for part in entry.flow.names)), None)
+            if of is not None:
+                seen, flow = look.view.delivers(entry), entry.flow
+                rates = shown_rate(entry.payload_bps), measured_rate(seen.delivered_bps)
+                bytes_now = shown_size(seen.delivered_bytes)
+                rows.append((owners[of], _host(flow.host), flow.target, *rates, bytes_now, seen.hindrance or "nothing"))
+        heads = ("what", "from", "to", "planned", "delivered", "in all", "in the way of more")
+        return Table("What is delivered of it now", heads, tuple(rows), "Nothing of it is in the plan now.")
+
+    def _changes_of(self, name: str) -> Table:
+        """Return who has changed something, when and from where: the chain of changes outlives the controller."""
+        rows = self._behind.changes(ChangeQuery(limit=MOST_CHANGES, id=name))
+        shown_rows = tuple(
+            (shown_time(row.change.at_us), row.change.kind, row.change.who, row.change.address, row.change.outcome)
+            for row in rows
+        )
+        return Table("Who has changed it", ("when", "what", "who", "from", "outcome"), shown_rows)
 
     def announcement(self, name: str) -> Detail:
         """Return an announcement.
@@ -208,8 +240,11 @@ class Details:
         network = self._behind.network
         is_whole = network.is_ours(circuit.a_end) and network.is_ours(circuit.z_end)
         far = () if is_whole else (("Not planned", "what comes in by it: its far end is not ours"),)
+        until_us = look.worked_on.get(name)
+        now = () if until_us is None else (("Now", f"maintenance until {when(until_us)}: nothing goes by it"),)
         facts = (
             ("Line", view.lines[name].value),
+            *now,
             ("Rate", f"{shown_rate(circuit.rate_bps)} on the wire"),
             ("Ends", f"{circuit.a_end} and {circuit.z_end}"),
             ("If it dies", ready) if is_used else ("Meanwhile", "its flows are led round it, as far as there is room"),
@@ -221,7 +256,8 @@ class Details:
         work = Table("Maintenance", ("from", "until", "words", "by"), rows, "None is planned.")
         tables = (self._layers(look, links), self._flows(look, links), work, self._events_of(name))
         extra = {"maintenance": planned}
-        return Detail("Circuit", name, view.lines[name].value, facts, tables, curl="/v1/circuits", extra=extra)
+        state = view.lines[name].value if until_us is None else "maintenance"
+        return Detail("Circuit", name, state, facts, tables, curl="/v1/circuits", extra=extra)
 
     def switch(self, name: str, look: Look) -> Detail:
         """Return a switch: what is planned, and what its queues, meters and rules hold.
@@ -312,6 +348,13 @@ def _changeable(out: ReservationOut) -> dict[str, str]:
     has_begun = out["state"] not in ("held", "committed")
     times = {"end": out["end"]} if has_begun else {"start": out["start"], "end": out["end"]}
     return {"rate": shown_rate(out["rate_bps"]), **times, "description": out["description"] or ""}
+
+
+def _touches(out: ReservationOut) -> str:
+    """Return what goes with a reservation that is released, for who is asked whether it may."""
+    words = f', "{out["description"]}"' if out["description"] else ""
+    rate, ends = shown_rate(out["rate_bps"]), f"{out['from']} to {out['to']}"
+    return f"{rate} from {ends} until {out['end']}, of {out['owner'] or 'nobody'}{words}"
 
 
 def _host(name: str) -> tuple[str, str]:

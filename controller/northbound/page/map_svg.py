@@ -1,6 +1,7 @@
 """The network as a picture of what it carries now: sites, hosts and circuits, as SVG. Pure.
 
-A line's width is its circuit's rate, its filled part what is delivered. A line that is down is dashed, and says so.
+A line's width is its circuit's rate, its filled part what is delivered. A line that is down or worked on is dashed,
+and says so.
 """
 
 from collections import Counter
@@ -12,10 +13,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 import networkx as nx
 
+from controller.northbound.page.look import Look
 from controller.northbound.page.series import Sample
-from controller.northbound.page.words import measured_rate
+from controller.northbound.page.words import clock, measured_rate
 from controller.plan.lines import LineState
-from controller.view import View
 from topology.network import Circuit, Network
 from topology.units import shown_rate
 
@@ -67,24 +68,22 @@ def _part(value: float, among: list[float]) -> float:
     return (value - least) / (most - least) if most > least else 0.5
 
 
-def drawn(network: Network, where: Mapping[str, Spot], view: View, taken: Sample, connected: frozenset[int]) -> str:
+def drawn(network: Network, where: Mapping[str, Spot], look: Look) -> str:
     """Return the picture.
 
     Args:
         network: what is drawn.
         where: as :func:`places` has it.
-        view: the plan at every layer.
-        taken: what is planned and delivered.
-        connected: the dpids of the switches that are connected.
+        look: what was seen.
     """
     size = f'viewBox="0 0 {WIDTH} {_height(network)}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="group" aria-label="Map">'
-    lines = (part for circuit in network.circuits for part in _circuit(network, where, view, taken, circuit))
-    sites = (part for site in network.sites for part in _site(network, where[site], view, connected, site))
+    lines = (part for circuit in network.circuits for part in _circuit(network, where, look, circuit))
+    sites = (part for site in network.sites for part in _site(network, where[site], look, site))
     return "\n".join((head, *lines, *sites, "</svg>"))
 
 
-def _circuit(network: Network, where: Mapping[str, Spot], view: View, taken: Sample, circuit: Circuit) -> Iterator[str]:
+def _circuit(network: Network, where: Mapping[str, Spot], look: Look, circuit: Circuit) -> Iterator[str]:
     sites = network.edge_sites
     a, z = where[sites[circuit.a_end]], where[sites[circuit.z_end]]
     beside = [
@@ -98,22 +97,30 @@ def _circuit(network: Network, where: Mapping[str, Spot], view: View, taken: Sam
         bend = -bend
     over = (a.x + z.x) / 2 - (z.y - a.y) / length * bend, (a.y + z.y) / 2 + (z.x - a.x) / length * bend
     curve = f"M{a.x:.1f} {a.y:.1f} Q{over[0]:.1f} {over[1]:.1f} {z.x:.1f} {z.y:.1f}"
-    state = view.lines[circuit.name]
-    carried = {end: _delivered_bps(taken, circuit, end) for end in (circuit.a_end, circuit.z_end)}
+    state = look.view.lines[circuit.name]
+    carried = {end: _delivered_bps(look.sample, circuit, end) for end in (circuit.a_end, circuit.z_end)}
     most_bps = max(carried.values())
     width = THIN + (THICK - THIN) * min(1.0, max(0.0, log10(circuit.rate_bps / SLOWEST) / 3))
     part = min(1.0, most_bps / circuit.rate_bps)
-    said = SIGNS[state] or f"{measured_rate(most_bps)} of {shown_rate(circuit.rate_bps)}"
+    said = (
+        SIGNS[state] or _worked_on(look, circuit.name) or f"{measured_rate(most_bps)} of {shown_rate(circuit.rate_bps)}"
+    )
+    kind = "worked-on" if state is LineState.UP and circuit.name in look.worked_on else state
     about = f"{circuit.name}: {state}, {said}"
     x, y = (a.x + 2 * over[0] + z.x) / 4, (a.y + 2 * over[1] + z.y) / 4
     link = f"/circuits/{quote(circuit.name)}"
     yield _linked(link, f"map-{circuit.name}", about)
-    yield f'<path class="pipe {state}" d="{curve}" stroke-width="{width:.1f}"/>'
+    yield f'<path class="pipe {kind}" d="{curve}" stroke-width="{width:.1f}"/>'
     if state is LineState.UP and part:
         yield f'<path class="flow" d="{curve}" stroke-width="{max(1.5, width * part):.1f}"/>'
-    if len(network.sites) <= MOST_NAMED or state is not LineState.UP:
+    if len(network.sites) <= MOST_NAMED or kind is not LineState.UP:
         yield from _label(circuit.name, said, x, y)
     yield "</a>"
+
+
+def _worked_on(look: Look, circuit: str) -> str:
+    """Return until when a circuit is worked on, in words; empty if it is not."""
+    return f"maintenance until {clock(look.worked_on[circuit])}" if circuit in look.worked_on else ""
 
 
 def _linked(to: str, name: str, about: str) -> str:
@@ -134,7 +141,7 @@ def _label(name: str, said: str, x: float, y: float) -> Iterator[str]:
     yield f'<text x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle">{escape(said)}</text>'
 
 
-def _site(network: Network, place: Spot, view: View, connected: frozenset[int], site: str) -> Iterator[str]:
+def _site(network: Network, place: Spot, look: Look, site: str) -> Iterator[str]:
     switch = next((s for s in network.switches if s.site == site), None)
     if switch is None:
         about = f"{site}: not ours, what is sent from there is not planned"
@@ -142,8 +149,9 @@ def _site(network: Network, place: Spot, view: View, connected: frozenset[int], 
         yield from _sign(place, (site, "not ours"), "site far")
         yield "</g>"
         return
+    view = look.view
     hosts = Counter(view.hosts[h.name].connected for h in network.hosts if h.site == site and h.name in view.hosts)
-    missing, is_there = hosts[False], switch.dpid in connected
+    missing, is_there = hosts[False], switch.dpid in look.connected
     said = f"{hosts.total()} host{'' if hosts.total() == 1 else 's'}"
     badges = [] if is_there else ["✕ switch gone"]
     badges += [f"! {missing} agent{'' if missing == 1 else 's'} missing"] if missing else []

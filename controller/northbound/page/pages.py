@@ -156,7 +156,9 @@ class Pages:
 
     def reservation(self, request: Request, name: str) -> Response:
         """Return the page of a reservation."""
-        return self._detail(request, lambda: self._details.reservation(name))
+        who: Principal | None = getattr(request.state, "principal", None)
+        may = who is not None and who.role.includes(Role.ADMIN)
+        return self._detail(request, lambda: self._details.reservation(name, self.watch.latest(), with_changes=may))
 
     def announcement(self, request: Request, name: str) -> Response:
         """Return the page of an announcement."""

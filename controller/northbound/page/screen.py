@@ -9,9 +9,10 @@ from pydantic_core import to_json
 
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page import map_svg
+from controller.northbound.page.look import Look
 from controller.northbound.page.needs import headline
 from controller.northbound.page.tonight import Tonight
-from controller.northbound.page.watch import Look, Watch
+from controller.northbound.page.watch import Watch
 from controller.northbound.page.words import duration, when
 from topology.units import shown_rate, shown_size
 
@@ -72,7 +73,7 @@ class Screen:
         said = self.rendered(
             "headline.html", sentence=headline(found, len(look.view.yet_to_call)), needs=found, now_us=look.at_us
         )
-        picture = map_svg.drawn(network, self._places, look.view, look.sample, look.connected)
+        picture = map_svg.drawn(network, self._places, look)
         return {
             "headline": said,
             "map": picture,

@@ -1,13 +1,13 @@
 """The calendars of all circuits, kept drawn: what has ended is in the database, for which no page waits."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, tzinfo
 
 import structlog
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.page.calendar_svg import CalendarRow, Now, rows, span
+from controller.northbound.page.calendar_svg import CalendarRow, LesserTime, Now, rows, span
 from controller.plan.reservations import ReservationFilter
 
 LOOK_S = 1.0
@@ -56,7 +56,17 @@ class Tonight:
         wanted = ReservationFilter(ends_after_us=drawn.start_us, starts_before_us=drawn.end_us)
         reservations = behind.reserved.page(wanted, 0, MOST).page
         announcements = behind.announced.latest(MOST)
-        return tuple(rows(behind.network, reservations, announcements, Now(now_us, here())))
+        lesser = tuple(self._lesser())
+        return tuple(rows(behind.network, reservations, announcements, Now(now_us, here()), lesser))
+
+    def _lesser(self) -> Iterator[LesserTime]:
+        """Yield when circuits carry less: what was planned here, and what the configuration says."""
+        maintaining = self._behind.use_cases.maintaining
+        for one in maintaining.all():
+            yield LesserTime(one.circuit, one.start_us, one.end_us, 0, f"maintenance {one.words}".rstrip())
+        for circuit, periods in maintaining.schedules.items():
+            for period in periods:
+                yield LesserTime(circuit, period.start_us, period.end_us, period.rate_bps, "schedule")
 
 
 def here() -> tzinfo:

@@ -1,40 +1,19 @@
 """One look a second at the site, whoever looks on: what all pages show is made of it, once for all of them."""
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import structlog
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.page.needs import Around, Concern, Since, needs
-from controller.northbound.page.series import LatestSamples, Sample, sample
-from controller.view import View
+from controller.northbound.page.look import Look
+from controller.northbound.page.needs import Around, Since, needs
+from controller.northbound.page.series import LatestSamples, sample
+from controller.plan.maintenance import Maintenance
 
 LOOK_S = 1.0
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen at a moment.
-
-    Attributes:
-        number: grows by one from each to the next.
-        at_us: when, Unix time.
-        view: the plan at every layer.
-        needs: what needs somebody.
-        sample: what is planned and delivered.
-        connected: the dpids of the switches that are connected.
-    """
-
-    number: int
-    at_us: int
-    view: View
-    needs: tuple[Concern, ...]
-    sample: Sample
-    connected: frozenset[int]
 
 
 class Watch:
@@ -77,9 +56,10 @@ class Watch:
         around = Around(behind.certificates(), behind.own_certificates(), behind.reports.overdue())
         found = needs(view, troubles, unsaved_us, around, now_us)
         taken = sample(view, behind.network)
+        working = worked_on(behind.use_cases.maintaining.all(), now_us)
         with self._lock:
             number = 0 if self._latest is None else self._latest.number + 1
-            self._latest = Look(number, now_us, view, self._since.seen(found, now_us), taken, connected)
+            self._latest = Look(number, now_us, view, self._since.seen(found, now_us), taken, connected, working)
             self.series.add(now_us, taken)
             return self._latest
 
@@ -92,3 +72,12 @@ class Watch:
         """Return all series that are drawn."""
         with self._lock:
             return self.series.drawn()
+
+
+def worked_on(planned: Iterable[Maintenance], now_us: int) -> dict[str, int]:
+    """Return, by circuit that is worked on at a moment, until when; one maintenance may follow the other."""
+    found: dict[str, int] = {}
+    for one in sorted(planned, key=lambda each: each.start_us):
+        if one.start_us <= found.get(one.circuit, now_us):
+            found[one.circuit] = max(one.end_us, found.get(one.circuit, 0))
+    return found

@@ -12,6 +12,15 @@ def when(unix_us: int) -> str:
     return f"{datetime.fromtimestamp(unix_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def clock(unix_us: int) -> str:
+    """Return a moment of these days, of UTC.
+
+    >>> clock(1_767_225_600_000_000)
+    '01 Jan 00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(unix_us / 1e6, UTC):%d %b %H:%M} UTC"
+
+
 def duration(us: int) -> str:
     """Return for how long.
 

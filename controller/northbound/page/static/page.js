@@ -313,6 +313,14 @@ $("#change")?.addEventListener("submit", (event) => {
   else $("#answer").replaceChildren(made("p", "Nothing is different."));
 });
 
+// What a page shows of a thing, as it is after a change.
+async function showAnew(selector) {
+  const answer = await fetch(location.pathname);
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const [now, before] = [$(selector, page), $(selector)];
+  if (answer.ok && now && before) before.replaceWith(document.adoptNode(now));
+}
+
 // Maintenance: what it breaks is said first, and only then there is a button that plans it.
 async function maintain(body) {
   const got = await ask("POST", "/v1/maintenance", body);
@@ -329,6 +337,7 @@ async function maintain(body) {
   }
   if (planned) {
     $("#answer").prepend(made("p", "It is planned."));
+    showAnew("#planned");
     return;
   }
   const button = made("button", breaks.length ? `Plan it, and break ${breaks.length}` : "Plan it", { type: "button", id: "plan-it" });
@@ -342,15 +351,17 @@ $("#maintain")?.addEventListener("submit", (event) => {
   maintain({ circuit: event.target.dataset.circuit, start, end, description, only_look: true });
 });
 
-for (const button of document.querySelectorAll("[data-act]")) {
-  const { act, path, version, what } = button.dataset;
-  button.addEventListener("click", async () => {
-    if (act === "release" && !confirm(`Release ${what}? Its bandwidth goes back to the others at once.`)) return;
-    const method = act === "release" ? "DELETE" : "POST";
-    const got = await ask(method, path, undefined, act === "release" && Number(version) ? version : undefined);
-    if (got?.ok) $("#answer").prepend(made("p", `Done: ${got.said.state ?? "released"}.`));
-  });
-}
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest?.("[data-act]");
+  if (!button) return;
+  const { act, path, version, what, means } = button.dataset;
+  const gives = act === "release" || act === "take-back";
+  if (gives && !confirm(`${act === "release" ? "Release" : "Take back"} ${what}? ${means}`)) return;
+  const got = await ask(gives ? "DELETE" : "POST", path, undefined, act === "release" && Number(version) ? version : undefined);
+  if (!got?.ok) return;
+  $("#answer").prepend(made("p", `Done: ${act === "take-back" ? "it is taken back" : got.said.state ?? "released"}.`));
+  if (act === "take-back") showAnew("#planned");
+});
 
 $("#log-in")?.addEventListener("submit", async (event) => {
   event.preventDefault();

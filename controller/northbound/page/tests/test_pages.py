@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 
@@ -107,6 +108,53 @@ def test_a_reservation_s_page_says_what_the_api_says(site, client):
     assert 'data-act="release"' in text
     client.delete(f"{MANY}/{name}")
     assert 'data-act="release"' not in client.get(f"/reservations/{name}").text
+
+
+def test_a_reservation_s_page_says_what_is_delivered_of_it_and_to_an_admin_who_has_changed_it(site, client):
+    now = {"start": None, "end": None, "duration_s": 3600, "from": "base20", "to": "arch", "commit": True}
+    body = {name: value for name, value in (NIGHT | now).items() if value is not None}
+    name = client.post(MANY, json=body).json()["id"]
+    site.converge()
+    text = client.get(f"/reservations/{name}").text
+    assert '<td><a href="/hosts/base20">base20</a></td>' in text
+    assert "Who has changed it" in text
+    assert "reservation.committed" in text
+    other = stranger(site)
+    other.cookies.set(COOKIE, MADE[Role.OPERATE][0])
+    assert "Who has changed it" not in other.get(f"/reservations/{name}").text
+
+
+def test_a_circuit_that_is_worked_on_says_so_on_its_page(site, client):
+    (circuit,) = (c.name for c in site.state.site.network.circuits)
+    client.post("/v1/maintenance", json={"circuit": circuit, "duration_s": 60, "force": True})
+    page = client.get(f"/circuits/{circuit}").text
+    assert '<span class="state">maintenance</span>' in page
+    assert "nothing goes by it" in page
+    assert "maintenance until" in client.get("/").text
+
+
+def test_no_page_that_is_open_waits_for_the_lock_of_the_plan(site):
+    pages = Pages(dependencies_of(site), all_may(lambda: NOW))
+    client = TestClient(api(dependencies_of(site), all_may(lambda: NOW), pages))
+    client.get("/")  # as it was drawn once
+    answers = []
+
+    def looks():
+        answers.append(client.get("/").status_code)
+        answers.append(client.get("/series").status_code)
+
+        async def first():
+            stream = followed(pages._screen, lambda: False)
+            return [await anext(stream) for _ in range(2)]
+
+        answers.append(len(asyncio.run(first())))
+
+    site.clock.now_us += 60_000_000  # the calendars would be drawn anew, for who can wait
+    with site.state.changed:
+        reader = threading.Thread(target=looks)
+        reader.start()
+        reader.join(30)
+        assert answers == [200, 200, 2]
 
 
 def test_a_circuit_s_and_a_switch_s_page_have_the_layers_side_by_side(site, client):

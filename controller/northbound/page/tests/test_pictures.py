@@ -8,10 +8,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from controller.northbound.page import calendar_svg, map_svg, steps_svg, words
-from controller.northbound.page.calendar_svg import HEIGHT, Now, rows, span
+from controller.northbound.page.calendar_svg import HEIGHT, LesserTime, Now, rows, span
+from controller.northbound.page.look import Look
 from controller.northbound.page.series import sample
+from controller.northbound.page.watch import worked_on
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
+from controller.plan.maintenance import Maintenance
 from controller.tests.fakes import START_US, FakeSite, image
 from mininet_tests.testing.networks import chile_illinois_2
 from topology.network_file import network_of
@@ -68,8 +71,10 @@ def parsed(svg):
 def the_map(site):
     """The map of a site as it is now, as elements."""
     view, network = site.reports.view(), site.state.site.network
-    connected = frozenset(s.dpid for s in network.switches)
-    return map_svg.drawn(network, map_svg.places(network), view, sample(view, network), connected)
+    connected, at_us = frozenset(s.dpid for s in network.switches), site.clock.now_us
+    working = worked_on(site.use_cases.maintaining.all(), at_us)
+    look = Look(0, at_us, view, (), sample(view, network), connected, working)
+    return map_svg.drawn(network, map_svg.places(network), look)
 
 
 def reserved(site, name, rate_bps, start_us, end_us):
@@ -79,10 +84,11 @@ def reserved(site, name, rate_bps, start_us, end_us):
     site.use_cases.commit(name).saved.result()
 
 
-def calendars(site, local=UTC):
+def calendars(site, local=UTC, lesser=()):
     """The rows of a site's calendar, by circuit."""
     ledger = site.value.wished.ledger
-    made = rows(TWO, list(ledger.reservations.values()), list(ledger.announcements.values()), Now(START_US, local))
+    promised = list(ledger.reservations.values()), list(ledger.announcements.values())
+    made = rows(TWO, *promised, Now(START_US, local), lesser)
     return {row.circuit: row for row in made}
 
 
@@ -96,6 +102,43 @@ def test_the_map_names_every_site_and_circuit_and_says_how_it_is(site):
     assert titles == ["north: up, 0 of 1 Gbit/s", "south: down, ✕ down", "la-serena, 4 hosts", "champaign, 1 host"]
     site.reports.host_down("base20")
     assert "la-serena, 4 hosts, ! 1 agent missing" in the_map(site)
+
+
+def planned(site, circuit, start_us, end_us):
+    """A maintenance that is planned."""
+    one = Maintenance(f"m{start_us}", circuit, start_us, end_us, "<splicing>")
+    site.use_cases.maintaining.plan(lambda _: one, only_look=False, force=True).saved.result()
+
+
+def test_a_circuit_that_is_worked_on_is_dashed_on_the_map_and_says_until_when(site):
+    planned(site, "north", START_US, START_US + 2 * HOUR_US)
+    planned(site, "north", START_US + 2 * HOUR_US, START_US + 3 * HOUR_US)  # the next crew
+    planned(site, "south", START_US + HOUR_US, START_US + 2 * HOUR_US)  # not now
+    elements = parsed(the_map(site))
+    titles = [title.text for title in elements["title"]][:2]
+    assert titles == ["north: up, maintenance until 01 Jan 03:00 UTC", "south: up, 0 of 500 Mbit/s"]
+    assert [path.get("class") for path in elements["path"]] == ["pipe worked-on", "pipe up"]
+    site.port_said(1, 8, is_live=False)
+    assert "north: down, ✕ down" in the_map(site)
+
+
+def test_a_time_in_which_a_circuit_carries_less_is_hatched_to_scale_and_said_in_words(site):
+    reserved(site, "one", 250_000_000, START_US + HOUR_US, START_US + 3 * HOUR_US)
+    day_us, rate_bps = 24 * HOUR_US, 250_000_000
+    lesser = [
+        LesserTime("north", START_US + day_us, START_US + 2 * day_us, rate_bps, "schedule"),
+        LesserTime("north", START_US, START_US + day_us, 0, "maintenance <splicing>"),
+        LesserTime("north", START_US + 90 * day_us, START_US + 91 * day_us, 0, "not drawn yet"),
+    ]
+    row = calendars(site, lesser=lesser)["north"]
+    elements = parsed(row.svg)
+    closed = [rect for rect in elements["rect"] if rect.get("class") == "lesser"]
+    assert [float(rect.get("height")) for rect in closed] == [HEIGHT * 0.75, HEIGHT]
+    assert [rect.get("width") for rect in closed] == ["118.0", "118.0"]
+    titles = [title.text for title in elements["title"]]
+    assert titles[0].startswith("schedule: only 250 Mbit/s goes by, 02 Jan 00:00 UTC to 03 Jan")
+    assert titles[1].startswith("maintenance <splicing>: nothing goes by")
+    assert [path.get("class") for path in elements["path"]].count("hatch") == 2
 
 
 def test_a_large_network_folds_its_sites_and_names_those_that_need_somebody():
