@@ -17,8 +17,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from apps.web_local import LocalServer
 from apps.web_tls import SecuredServer
 from controller.northbound.access import LOCAL
-from controller.northbound.connections import Guest, Limits, OpenConnections, network_of
 from controller.northbound.proxies import Proxied, is_named
+from controller.security.connections import Guest, Limits, OpenConnections, network_of
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
 

@@ -14,7 +14,7 @@ import structlog
 import uvicorn
 
 from apps.web_local import LocalServer
-from controller.northbound.connections import Guest, OpenConnections, network_of
+from controller.security.connections import Guest, OpenConnections, network_of
 from controller.security.tls import Credentials
 from topology.protocol import SAID_AGAIN_S
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from apps.web import web
-from controller.northbound import connections
-from controller.northbound.connections import Limits, OpenConnections
+from controller.security import connections
+from controller.security.connections import Limits, OpenConnections
 from controller.settings.listen import ListenAddress
 
 ASK = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

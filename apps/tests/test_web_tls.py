@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 
 from apps.web import web
 from controller.northbound import proxies
-from controller.northbound.connections import Limits
 from controller.security import pki_files, tls
+from controller.security.connections import Limits
 from controller.security.tls import ServerTls
 from controller.settings.listen import ListenAddress
 from mininet_tests.testing.eventually import eventually

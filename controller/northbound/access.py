@@ -21,11 +21,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.asker import Asker, asking
-from controller.northbound.connections import network_of
 from controller.northbound.gate import READS
 from controller.northbound.known import SESSION, IssuerTokens, Sessions
 from controller.northbound.rates import Rates, RequestRate
 from controller.northbound.rest.answers import problem
+from controller.security.connections import network_of
 from controller.security.issuer import AGAIN_S, IssuerSilent, is_jwt
 from controller.security.tokens import Principal, Role, Tokens
 

@@ -9,9 +9,9 @@ from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from controller.events import Events, Happened, Heard
-from controller.northbound.connections import Places, network_of
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add, problem
+from controller.security.connections import Places, network_of
 from topology.units import shown_time
 
 STREAM = "text/event-stream"

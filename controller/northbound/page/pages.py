@@ -10,7 +10,6 @@ from starlette.concurrency import run_in_threadpool
 
 from controller.errors import NotKnown
 from controller.northbound.access import COOKIE, AccessRules, asker_of
-from controller.northbound.connections import Places, network_of
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.events import FULL_RETRY_S, Stream
 from controller.northbound.page.details import Detail, Details
@@ -20,6 +19,7 @@ from controller.northbound.page.screen import STALE_S, Screen
 from controller.northbound.page.tonight import Tonight
 from controller.northbound.page.watch import Watch
 from controller.northbound.rest.answers import answer, problem
+from controller.security.connections import Places, network_of
 from controller.security.tokens import Principal, Role
 from controller.store import StoreFailed
 from topology import __version__

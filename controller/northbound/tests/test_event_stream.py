@@ -10,9 +10,9 @@ import pytest
 from fastapi import Request
 
 from controller.events import Events
-from controller.northbound.connections import Places
 from controller.northbound.events import MOST_OF_ONE, EventStream, written
 from controller.northbound.tests.site import api_of, dependencies_of
+from controller.security.connections import Places
 from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
 from mininet_tests.testing.eventually import eventually
