@@ -7,9 +7,11 @@ Each repair replaces one name of os-ken by a small class of ours, says which def
 import contextlib
 import itertools
 import select
+import selectors
 import socket
 import ssl
 import threading
+import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -20,12 +22,16 @@ from os_ken.base import app_manager  # must come before os_ken.controller.contro
 from os_ken.controller import controller, ofp_handler
 from os_ken.lib import hub
 
+from controller.security.connections import network_of
+from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls, shown_dpid, shown_serial
 from controller.southbound.errors import FrameworkUnknown
+from controller.southbound.openflow.visitors import SWITCH_WITHIN_S, Visitor, Visitors, why_no_switch
+from topology.protocol import SAID_AGAIN_S
 
 KNOWN_VERSIONS = ("4.2.0", "4.2.1", "4.2.2")  # the repair tests have passed on these
-_HANDSHAKE_TIMEOUT_S = 10.0
-_LOOK_EVERY_S = 1.0  # whether the files of TLS have changed
+_LOOK_EVERY_S = 1.0  # whether the files of TLS have changed, and who is late
+_LATE = f"no switch within {SWITCH_WITHIN_S:g} s"
 
 _log = structlog.get_logger()
 
@@ -168,7 +174,7 @@ class Listener:
     """Repair 7. Our own listening socket in place of os-ken's ``OpenFlowController``.
 
     os-ken binds in a thread, so a port in use leaves a deaf controller that looks healthy; it cannot stop listening;
-    and it also opens the old port 6633. This one binds before it returns, and closes.
+    it takes whoever comes; and it also opens the old port 6633. This one binds before it returns, and closes.
     """
 
     def __init__(self, address: Address) -> None:
@@ -179,36 +185,100 @@ class Listener:
         """
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self._credentials = Credentials(address.tls, ssl.TLSVersion.TLSv1_2) if address.tls else None
-        self._open: set[socket.socket] = set()
-        self._serials: dict[socket.socket, int] = {}  # of the certificates of those that are open
+        self._visitors = Visitors()
+        self._said = SaidSeldom(SAID_AGAIN_S)
+        self._looked_s = time.monotonic()
         self._closing = threading.Event()
+        self._waiting = selectors.DefaultSelector()
         self._server = socket.create_server((address.host, address.port), family=family, backlog=128)
-        self._server.settimeout(_LOOK_EVERY_S if self._credentials else None)
+        self._server.setblocking(False)
+        self._waiting.register(self._server, selectors.EVENT_READ)
         self.host, self.port = self._server.getsockname()[:2]
 
     def __call__(self) -> None:
-        """Serve each switch in a thread of its own, until closed."""
+        """Serve each switch in a thread of its own, until closed; who says nothing has none."""
         while not self._closing.is_set():
-            try:
-                connected, peer = self._server.accept()
-            except TimeoutError:
-                self._look_at_files()
-                continue
-            except OSError as error:
-                if not self._closing.is_set():  # such as no file descriptor left: the next may succeed
-                    _log.error("openflow.accept_failed", error=str(error))
-                    self._closing.wait(0.1)
-                continue
-            self._look_at_files()
-            hub.spawn(self._serve, connected, peer)
+            for key, _ in self._waiting.select(_LOOK_EVERY_S):
+                if key.data is None:
+                    self._accept()
+                elif key.fd in self._waiting.get_map():  # it has not had to leave a moment ago
+                    self._begin(key.data)
+            self._look()
+        for key in list(self._waiting.get_map().values()):
+            if key.data is not None:
+                key.data.connected.close()
+        self._waiting.close()
 
     def close(self) -> None:
         """Stop listening and end all connections."""
         self._closing.set()
-        self._server.shutdown(socket.SHUT_RDWR)  # wakes accept(), which close() alone does not
+        self._server.shutdown(socket.SHUT_RDWR)  # wakes who waits for it, which close() alone does not
         self._server.close()
-        for connected in list(self._open):
-            _shut(connected)
+        for visitor in self._visitors.served():
+            visitor.end()
+
+    def _accept(self) -> None:
+        """Let somebody in, who has said nothing yet."""
+        try:
+            connected, peer = self._server.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if not self._closing.is_set():  # such as no file descriptor left: the next may succeed
+                _log.error("openflow.accept_failed", error=str(error))
+                self._closing.wait(0.1)
+            return
+        connected.setblocking(False)
+        visitor = Visitor(connected, peer, network_of(str(peer[0])), time.monotonic())
+        self._waiting.register(connected, selectors.EVENT_READ, visitor)
+        leaves = self._visitors.came(visitor)
+        if leaves is not None:
+            self._dismiss(leaves, "too many connections that say nothing")
+
+    def _begin(self, visitor: Visitor) -> None:
+        """Serve somebody who has said something, if it may be a switch and there is a place."""
+        try:
+            first = visitor.connected.recv(2, socket.MSG_PEEK)
+        except OSError:
+            first = b""
+        why = why_no_switch(first, by_tls=self._credentials is not None) if first else "it hung up"
+        if not why and not self._visitors.begins(visitor):
+            why = "too many connections"
+        if why:
+            self._dismiss(visitor, why)
+            return
+        self._waiting.unregister(visitor.connected)
+        visitor.connected.setblocking(True)
+        self._look_at_files()
+        hub.spawn(self._serve, visitor)
+
+    def _dismiss(self, visitor: Visitor, why: str) -> None:
+        """End a connection that nobody serves."""
+        self._say(visitor, why)
+        self._waiting.unregister(visitor.connected)
+        self._visitors.went(visitor)
+        visitor.connected.close()
+
+    def _say(self, visitor: Visitor, why: str) -> None:
+        """Say why somebody was not let in; the same of the same network once a minute."""
+        if self._said.is_first(visitor.network, why, time.monotonic()):
+            _log.warning("openflow.connection_failed", peer=visitor.peer, error=why)
+
+    def _look(self) -> None:
+        """Cut off who is no switch in time, say what was not said, and use the files of TLS as they are now."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s < _LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        for key in list(self._waiting.get_map().values()):
+            if key.data is not None and now_s - key.data.since_s > SWITCH_WITHIN_S:
+                self._dismiss(key.data, _LATE)
+        for visitor in self._visitors.late(now_s):
+            self._say(visitor, _LATE)
+            visitor.end()
+        for again in self._said.over(now_s):
+            _log.warning("openflow.connection_failed", peer=again.network, error=again.why, again=again.times)
+        self._look_at_files()
 
     def _look_at_files(self) -> None:
         """Use the files of TLS as they are now, and end the connections of certificates revoked meanwhile."""
@@ -219,34 +289,32 @@ class Listener:
             _log.error("tls.unusable", port="openflow", error=str(error))
             return
         _log.info("tls.read", port="openflow")
-        for connected, serial in list(self._serials.items()):
-            if serial in self._credentials.revoked:
-                _log.warning("openflow.revoked", serial=f"{serial:x}")
-                _shut(connected)
+        for visitor in self._visitors.served():
+            if visitor.serial in self._credentials.revoked:
+                _log.warning("openflow.revoked", serial=f"{visitor.serial:x}")
+                visitor.end()
 
-    def _serve(self, connected: socket.socket, peer: Any) -> None:
+    def _serve(self, visitor: Visitor) -> None:
         """Serve one connection to its end."""
-        self._open.add(connected)
         certified_dpid = None
         try:
             if self._credentials is not None:
-                connected.settimeout(_HANDSHAKE_TIMEOUT_S)
-                plain, secured = connected, self._credentials.context.wrap_socket(connected, server_side=True)
-                connected = secured
-                self._open ^= {plain, connected}
+                visitor.connected.settimeout(SWITCH_WITHIN_S)
+                secured = self._credentials.context.wrap_socket(visitor.connected, server_side=True)
+                visitor.connected = secured
                 shown = secured.getpeercert()
-                self._serials[connected] = shown_serial(shown)
+                visitor.serial = shown_serial(shown)
                 certified_dpid = _dpid_of(shown, self._credentials.revoked)  # which may have grown since the handshake
-            with contextlib.closing(Datapath(connected, peer, certified_dpid)) as datapath:
+            with contextlib.closing(Datapath(visitor.connected, visitor.peer, certified_dpid)) as datapath:
+                visitor.datapath = datapath
                 datapath.serve()
         except OSError as error:  # includes ssl.SSLError: a stranger, or a handshake that took too long
-            _log.warning("openflow.connection_failed", peer=peer, error=str(error))
+            self._say(visitor, str(error))
         except Exception as error:  # noqa: BLE001 - os-ken's parsers raise anything at bytes that are no OpenFlow
-            _log.warning("openflow.connection_failed", peer=peer, error=f"no OpenFlow 1.3: {error!r}"[:300])
+            self._say(visitor, f"no OpenFlow 1.3: {error!r}"[:300])
         finally:
-            self._open.discard(connected)
-            self._serials.pop(connected, None)
-            connected.close()
+            self._visitors.went(visitor)
+            visitor.connected.close()
 
 
 def _dpid_of(shown: Any, revoked: frozenset[int]) -> int:
@@ -261,14 +329,6 @@ def _dpid_of(shown: Any, revoked: frozenset[int]) -> int:
     if dpid is None:
         raise ConnectionError("its certificate is not that of a switch; make it by: headway pki switch")
     return dpid
-
-
-def _shut(connected: socket.socket) -> None:
-    """End a connection that may have ended already."""
-    try:
-        connected.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        _log.debug("openflow.already_closed")
 
 
 def repair() -> None:

@@ -3,19 +3,24 @@
 A defect is shown in a process of its own, since most of them are threads that never end.
 """
 
+import contextlib
+import doctest
 import os
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from controller.southbound.errors import FrameworkUnknown
-from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow import osken_hub, visitors
 from controller.southbound.openflow.osken_hub import LockedTls
+from mininet_tests.testing.eventually import eventually
 
 _PREAMBLE = """
 import os, socket, sys, threading, time
@@ -23,12 +28,16 @@ from os_ken.base.app_manager import AppManager, OSKenApp
 from os_ken.controller import controller, event, handler, ofp_handler
 from os_ken import cfg
 from os_ken.lib import hub
-from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow import osken_hub, visitors
 repaired = sys.argv[1] == "repaired"
 if repaired:
     osken_hub.repair()
 cfg.CONF(args=[], project="test", default_config_files=[], default_config_dirs=[])
 """
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(visitors).failed == 0
 
 
 def outcome(script: str, *, repaired: bool, within_s: float = 30.0) -> str:
@@ -194,28 +203,77 @@ def test_repair_7_a_port_in_use_is_an_error_at_once():
     assert outcome(script, repaired=True) == "Address already in use"
 
 
-class Recorded:
-    """What would go to the log."""
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[osken_hub.Listener, list[Any]]]:
+    """A listener that serves, and what it logs."""
+    with capture_logs() as logs:
+        listener = osken_hub.Listener(osken_hub.Address(port=0))
+        serving = threading.Thread(target=listener, daemon=True)
+        serving.start()
+        try:
+            yield listener, logs
+        finally:
+            listener.close()
+            serving.join(10)
+            assert not serving.is_alive()
 
-    def __init__(self) -> None:
-        """Nothing yet."""
-        self.warned: list[str] = []
 
-    def warning(self, event: str, **said: Any) -> None:
-        """Note it."""
-        self.warned.append(f"{event}: {said['error']}")
+def is_ended(one: socket.socket) -> bool:
+    """Whether the other end has hung up, once it has."""
+    one.settimeout(20)
+    with contextlib.suppress(ConnectionResetError):
+        while one.recv(1_000):
+            pass
+    return True
 
 
-def test_bytes_that_are_no_openflow_end_their_connection_and_not_its_thread(monkeypatch):
-    log = Recorded()
-    monkeypatch.setattr(osken_hub, "_log", log)
-    listener = osken_hub.Listener(osken_hub.Address(port=0))
-    with socket.create_connection(("127.0.0.1", listener.port)) as stranger:
-        stranger.sendall(b"\xff\xff\x00\x08\xff\xff\xff\xff")  # a whole message, of version 255
-        listener._serve(*listener._server.accept())  # raises what ends its thread
-    listener.close()
-    (warned,) = log.warned
-    assert warned.startswith("openflow.connection_failed: no OpenFlow 1.3: OFPUnknownVersion")
+def stranger(listener: osken_hub.Listener, source: str = "127.0.0.1") -> socket.socket:
+    """A connection."""
+    return socket.create_connection(("127.0.0.1", listener.port), source_address=(source, 0))
+
+
+HELLO = bytes.fromhex("0400000800000001")  # of OpenFlow 1.3
+
+
+def test_bytes_that_are_no_openflow_end_their_connection_and_not_its_thread():
+    nonsense = {
+        "no OpenFlow: it begins with ffff": b"\xff\xff\x00\x08\xff\xff\xff\xff",
+        "it speaks TLS, this port does not": b"\x16\x03\x01",
+        "no OpenFlow 1.3: OFPUnknownVersion": HELLO + b"\xff\xff\x00\x08\xff\xff\xff\xff",
+    }
+    with listening() as (listener, logs):
+        for why, said in nonsense.items():
+            with stranger(listener) as one:
+                one.sendall(said)
+                assert is_ended(one)
+            eventually(lambda why=why: any(why in each["error"] for each in logs), within_s=10, what=why)
+        assert {each["event"] for each in logs} == {"openflow.connection_failed"}
+
+
+def test_who_says_nothing_or_not_all_of_it_costs_no_thread_for_long_and_is_cut_off(monkeypatch):
+    monkeypatch.setattr(visitors, "SWITCH_WITHIN_S", 0.5)
+    monkeypatch.setattr(osken_hub, "SWITCH_WITHIN_S", 0.5)
+    with listening() as (listener, _), stranger(listener) as silent, stranger(listener) as half:
+        half.sendall(HELLO)
+        eventually(lambda: len(listener._visitors.served()) == 1, within_s=10, what="the half one is served")
+        assert is_ended(silent)
+        assert is_ended(half)
+        eventually(lambda: not listener._visitors.served(), within_s=10, what="nobody is served")
+
+
+def test_a_flood_from_one_address_is_bounded_and_takes_no_place_of_another():
+    with listening() as (listener, logs), contextlib.ExitStack() as open_ones:
+        threads = threading.active_count()
+        flood = [open_ones.enter_context(stranger(listener, "127.0.0.2")) for _ in range(3 * visitors.MOST_OF_ONE)]
+        for one in flood:
+            with contextlib.suppress(ConnectionError):  # some had to leave
+                one.sendall(HELLO)
+        honest = open_ones.enter_context(stranger(listener))
+        honest.sendall(HELLO)
+        honest.settimeout(20)
+        assert honest.recv(8)[1] == 0, "no hello"
+        assert threading.active_count() - threads <= 3 * (visitors.MOST_OF_ONE + 1)
+        assert len([each for each in logs if each["peer"][0] == "127.0.0.2"]) <= 5, "it is said once, and counted"
 
 
 def test_an_os_ken_that_the_repairs_were_not_tried_on_is_refused(monkeypatch):
