@@ -9,6 +9,7 @@ from os_ken.ofproto import ofproto_v1_3
 
 _ANSWERS = [
     ofp_event.EventOFPBarrierReply,
+    ofp_event.EventOFPEchoReply,
     ofp_event.EventOFPErrorMsg,
     ofp_event.EventOFPFlowStatsReply,
     ofp_event.EventOFPGroupDescStatsReply,

@@ -88,6 +88,7 @@ class SwitchConnection:
         hardware: the hardware addresses of its ports when it connected.
         ports: its ports by number, as it has shown them; the sessions keep them.
         role_xid: of our wish to be its master; None before that.
+        echo_xid: of our question whether it is there; None before that.
     """
 
     def __init__(self, datapath: Any) -> None:
@@ -97,6 +98,7 @@ class SwitchConnection:
         self.hardware = wire.hardware(datapath)
         self.ports = wire.seen_ports(datapath)
         self.role_xid: int | None = None
+        self.echo_xid: int | None = None
         self._lock = threading.Lock()  # guards these
         self._batch: _Batch | None = None
         self._gone = False
@@ -111,6 +113,16 @@ class SwitchConnection:
         request = wire.role_request(self.datapath, term)
         self.role_xid = self.datapath.set_xid(request)
         self.datapath.send_msg(request)
+
+    def ask_whether_there(self) -> bool:
+        """Send an echo; return whether it could be sent. What it answers is the sessions' to take in."""
+        request = wire.echo_request(self.datapath)
+        self.echo_xid = self.datapath.set_xid(request)
+        return bool(self.datapath.send_msg(request))
+
+    def is_another(self, than: Self) -> bool:
+        """Return whether it shows ports of which the other one shows none."""
+        return self.hardware != than.hardware and self.hardware.isdisjoint(than.hardware)
 
     def end(self) -> None:
         """Mark it gone, and wake whoever waits on it."""

@@ -28,6 +28,7 @@ from controller.southbound.openflow.state import SwitchState, is_ours
 # How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
 # a second after its connection was cut.
 BACK_WITHIN_S = 2.0
+ANSWERS_WITHIN_S = 1.0  # a switch that is there answers an echo (OpenFlow 1.3, section 7.5.3) in milliseconds
 
 _log = structlog.get_logger()
 
@@ -48,7 +49,7 @@ class SwitchListener(Protocol):
         """A port has come or has changed; None: it has gone."""
 
     def claimed(self, dpid: int, address: str) -> None:
-        """Another switch has called under the datapath id of one that is connected, and was turned away."""
+        """Somebody has called under the datapath id of a switch that is connected, and was turned away."""
 
     def led_by_another(self, dpid: int, address: str) -> None:
         """A switch obeys a controller of a later term, and not us; it was let go."""
@@ -74,6 +75,7 @@ class SwitchSessions:
         self._ignored = ignored
         self._asked: dict[int, SwitchConnection] = {}  # not yet connections: they have not taken us for their master
         self._connections: dict[int, SwitchConnection] = {}
+        self._claimants: dict[int, SwitchConnection] = {}  # who wait until it is known whether the first is there
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
         self._lock = threading.Lock()  # guards these
         self._arrived = threading.Condition(self._lock)
@@ -88,26 +90,66 @@ class SwitchSessions:
     def connected(self, datapath: Any) -> None:
         """Take in a switch that has finished the OpenFlow handshake, and ask to be its master.
 
-        A newer connection of the same switch replaces an older, which may not have noticed its end yet. Another switch
-        under the same datapath id is turned away while the first is there, and with TLS at any time: the certificate is
-        for one datapath id.
+        Under the datapath id of a switch that is there nobody takes its place: another switch is turned away, and who
+        looks the same waits until the first one leaves an echo unanswered, as one does whose connection was cut. With
+        TLS another switch is turned away at any time: the certificate is for one datapath id.
         """
-        address, mine = _address(datapath), wire.hardware(datapath)
+        address, claimant = _address(datapath), SwitchConnection(datapath)
         if datapath.certified_dpid not in {None, datapath.id}:
             certified = f"{datapath.certified_dpid:#018x}"
             _log.warning("switch.not_its_own", dpid=f"{datapath.id:#018x}", certified=certified, address=address)
             datapath.close()
             return
         with self._lock:
-            older = self._connections.get(datapath.id)
-            is_another = older is not None and older.hardware != mine and older.hardware.isdisjoint(mine)
-            if not is_another:
-                asked = self._asked[datapath.id] = SwitchConnection(datapath)
-        if is_another:
-            self._changes.put(partial(self._listener.claimed, datapath.id, address))
-            datapath.close()
-            return
-        asked.ask_to_lead(self._term)
+            first = self._connections.get(datapath.id)
+            is_another = first is not None and first.is_another(claimant)
+            must_leave = is_another or (first is not None and datapath.id in self._claimants)
+            if first is not None and not must_leave:
+                self._claimants[datapath.id] = claimant
+            if first is None:
+                displaced, self._asked[datapath.id] = self._asked.get(datapath.id), claimant
+        if must_leave:
+            self._turn_away(claimant)
+        elif first is not None:
+            self._ask_whether_there(first, claimant)
+        else:
+            if displaced is not None:  # it had not taken us for its master yet
+                displaced.datapath.close()
+            claimant.ask_to_lead(self._term)
+
+    def _turn_away(self, claimant: SwitchConnection) -> None:
+        """End a connection under the datapath id of a switch that is there, and tell of it."""
+        datapath = claimant.datapath
+        self._changes.put(partial(self._listener.claimed, datapath.id, _address(datapath)))
+        datapath.close()
+
+    def _ask_whether_there(self, first: SwitchConnection, claimant: SwitchConnection) -> None:
+        """Send an echo to a switch for whose place somebody waits; that one has it if there is no answer in time."""
+        late = threading.Timer(ANSWERS_WITHIN_S, self._replace, (first, claimant))
+        late.daemon = True
+        late.start()
+        if not first.ask_whether_there():  # it has ended
+            self._replace(first, claimant)
+
+    def _replace(self, first: SwitchConnection, claimant: SwitchConnection) -> None:
+        """Give the place of a switch that does not answer to who waits for it; nothing if that is settled."""
+        dpid = claimant.datapath.id
+        with self._lock:
+            if self._claimants.get(dpid) is not claimant:
+                return
+            del self._claimants[dpid]
+            self._asked[dpid] = claimant
+        addresses = {"address": _address(claimant.datapath), "before": _address(first.datapath)}
+        _log.warning("switch.replaced", dpid=f"{dpid:#018x}", **addresses)
+        first.datapath.close()
+        claimant.ask_to_lead(self._term)
+
+    def _answered_echo(self, first: SwitchConnection) -> None:
+        """Turn away who waits for the place of a switch that is there."""
+        with self._lock:
+            claimant = self._claimants.pop(first.datapath.id, None)
+        if claimant is not None:
+            self._turn_away(claimant)
 
     def _answered_role(self, connection: SwitchConnection, msg: Any) -> None:
         """Take in what a switch says to our wish to be its master."""
@@ -142,14 +184,18 @@ class SwitchSessions:
             connection = self._known(datapath)
             if connection is None:
                 return  # it never finished the handshake, or a newer connection has replaced it
-            if connection is self._asked.get(datapath.id):
-                del self._asked[datapath.id]
-                return
+            for waiting in (self._asked, self._claimants):
+                if connection is waiting.get(datapath.id):
+                    del waiting[datapath.id]
+                    return
             del self._connections[datapath.id]
             self._gone_s[datapath.id] = time.monotonic()
             connection.end()
+            claimant = self._claimants.get(datapath.id)
         _log.warning("switch.down", dpid=f"{datapath.id:#018x}")
         self._changes.put(partial(self._listener.switch_down, datapath.id))
+        if claimant is not None:
+            self._replace(connection, claimant)
 
     def port_changed(self, msg: Any) -> None:
         """Take in that a port has come, gone, or changed its state."""
@@ -168,9 +214,13 @@ class SwitchSessions:
         self._changes.put(partial(self._listener.port_said, msg.datapath.id, port_no, port))
 
     def answered(self, msg: Any) -> None:
-        """Take in a barrier reply, a multipart reply, a role reply or an error from a switch."""
+        """Take in a barrier reply, a multipart reply, a role reply, an echo reply or an error from a switch."""
         with self._lock:
             connection = self._known(msg.datapath)
+        if wire.is_echo_reply(msg):
+            if connection is not None and connection.echo_xid == msg.xid:
+                self._answered_echo(connection)
+            return
         if connection is not None and connection.role_xid == msg.xid:
             self._answered_role(connection, msg)
             return
@@ -285,7 +335,7 @@ class SwitchSessions:
 
     def _known(self, datapath: Any) -> SwitchConnection | None:
         """Return the connection over a datapath, whether it has taken us for its master yet or not; under the lock."""
-        for connections in (self._asked, self._connections):
+        for connections in (self._asked, self._connections, self._claimants):
             connection = connections.get(datapath.id)
             if connection is not None and connection.datapath is datapath:
                 return connection

@@ -59,6 +59,16 @@ def role_request(datapath: Any, term: int) -> Any:
     return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_MASTER, term)
 
 
+def echo_request(datapath: Any) -> Any:
+    """Return the question whether a switch is there."""
+    return datapath.ofproto_parser.OFPEchoRequest(datapath)
+
+
+def is_echo_reply(msg: Any) -> bool:
+    """Return whether a message is the answer to that."""
+    return bool(msg.msg_type == msg.datapath.ofproto.OFPT_ECHO_REPLY)
+
+
 def is_outranked(error: Any) -> bool:
     """Return whether an error says that a switch obeys a master of a later term: our wish to be its master is stale."""
     ofp = error.datapath.ofproto

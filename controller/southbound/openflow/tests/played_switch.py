@@ -35,6 +35,7 @@ class PlayedDatapath:
     role: Any = None  # what it answers to the wish to be its master: None yes, () nothing, else an error
     generation: int | None = None  # that came with that wish
     certified_dpid: int | None = None
+    is_there: bool = True  # answers an echo
 
     def close(self) -> None:
         """End the connection."""
@@ -52,6 +53,10 @@ class PlayedDatapath:
             self.generation = msg.generation_id
             self.answer_role(msg)
             return True
+        if isinstance(msg, parser.OFPEchoRequest):
+            if self.is_there and not self.is_closed:
+                self.say(parser.OFPEchoReply(self), msg.xid)
+            return not self.is_closed
         self.sent.append(msg)
         answer = {
             parser.OFPBarrierRequest: parser.OFPBarrierReply,

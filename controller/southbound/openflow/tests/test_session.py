@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.ofproto: they import each other
 from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
+from structlog.testing import capture_logs
 
 from controller.plan.wiring import SeenPort, SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
@@ -134,14 +135,18 @@ def test_a_switch_that_has_just_gone_is_not_waited_for_beyond_the_callers_time(s
 
 
 def test_the_end_of_an_older_connection_does_not_end_the_newer(sessions):
-    older, newer = connected(sessions), connected(sessions)
+    older = connected(sessions)
+    older.close()  # of which the sessions have not been told yet
+    newer = connected(sessions)
     sessions.disconnected(older)
     sessions.apply(DPID, LARGE, timeout_s=1)
     assert newer.meter_mods() == [1000]
 
 
 def test_an_answer_on_an_older_connection_does_not_count(sessions):
-    older, newer = connected(sessions), connected(sessions, ignores=everything)
+    older = connected(sessions)
+    older.close()
+    newer = connected(sessions, ignores=everything)
     raised = in_background(lambda: sessions.apply(DPID, SMALL, timeout_s=0.2))
     eventually(lambda: len(newer.sent) == 3, within_s=5, what="all questions are sent")
     for msg in newer.sent:
@@ -223,16 +228,59 @@ def test_a_certificate_of_one_switch_does_not_make_another_even_if_that_is_not_t
     assert listener.told == [DPID]
 
 
-def test_a_newer_connection_of_the_same_switch_replaces_an_older_that_has_not_ended_yet():
+SAME = at_port(1, "02:00:00:00:00:01")
+
+
+def test_who_copies_all_that_a_switch_shows_does_not_take_its_place_while_it_is_there():
     listener = RecordedSwitches()
     sessions = SwitchSessions(listener, TERM)
-    older = connected(sessions, ports=at_port(1, "02:00:00:00:00:01"))
-    newer = connected(sessions, ports=at_port(1, "02:00:00:00:00:01") | at_port(2, "02:00:00:00:00:02"))
+    first = connected(sessions, ports=SAME)
+    copy = connected(sessions, ports=SAME, address=("192.0.2.9", 4711))
+    sessions.disconnected(copy)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    sessions.close()
+    assert (first.meter_mods(), first.is_closed, copy.sent, copy.is_closed) == ([1000], False, [], True)
+    assert copy.generation is None, "it was asked to lead"
+    assert (listener.claims, listener.told) == ([(DPID, "192.0.2.9:4711")], [DPID])
+
+
+def test_a_switch_that_calls_again_replaces_a_connection_that_was_cut_and_answers_no_more(monkeypatch):
+    monkeypatch.setattr("controller.southbound.openflow.session.ANSWERS_WITHIN_S", 0.05)
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener, TERM)
+    older = connected(sessions, ports=SAME, is_there=False)
+    with capture_logs() as logs:
+        newer = connected(sessions, ports=SAME | at_port(2, "02:00:00:00:00:02"))
+        third = connected(sessions, ports=SAME)
+        eventually(lambda: listener.told == [DPID, DPID], within_s=5, what="the newer one is taken")
     sessions.apply(DPID, SMALL, timeout_s=1)
     sessions.disconnected(older)
     sessions.close()
-    assert (older.meter_mods(), newer.meter_mods(), listener.claims) == ([], [1000], [])
+    assert (older.meter_mods(), newer.meter_mods(), third.sent) == ([], [1000], [])
+    assert (older.is_closed, newer.is_closed, third.is_closed) == (True, False, True)
+    assert "switch.replaced" in [each["event"] for each in logs]
     assert sessions.dpids() == {DPID}
+
+
+def test_who_waits_for_the_place_of_a_switch_has_it_at_once_when_that_hangs_up():
+    listener = RecordedSwitches()
+    sessions = SwitchSessions(listener, TERM)
+    older = connected(sessions, ports=SAME, is_there=False)
+    newer = connected(sessions, ports=SAME)
+    assert (sessions.dpids(), newer.generation) == ({DPID}, None)
+    sessions.disconnected(older)
+    sessions.apply(DPID, SMALL, timeout_s=1)
+    sessions.close()
+    assert newer.meter_mods() == [1000]
+    assert listener.told == [DPID, -DPID, DPID]
+
+
+def test_a_connection_that_does_not_take_us_for_its_master_gives_way_and_is_ended():
+    sessions = SwitchSessions(RecordedSwitches(), TERM)
+    mute = connected(sessions, ports=SAME, role=())
+    switch = connected(sessions, ports=SAME)
+    assert (mute.is_closed, switch.is_closed, sessions.dpids()) == (True, False, {DPID})
+    sessions.close()
 
 
 def test_ports_are_shown_by_number_and_name_as_said_last():
