@@ -22,7 +22,6 @@ from controller.northbound.api import api
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.known import IssuerTokens
 from controller.northbound.page.pages import Pages
-from controller.northbound.rates import RequestRate
 from controller.northbound.webhooks import Webhook
 from controller.noted import noted_configuration, noted_token
 from controller.reports import Reports
@@ -30,6 +29,7 @@ from controller.reserved import Reserved
 from controller.saves import Saves
 from controller.security.issuer import Issuer
 from controller.security.own_certificates import OwnCertificates
+from controller.security.rates import RequestRate
 from controller.security.token_file import TokenFile
 from controller.security.tokens import Tokens
 from controller.settings.listen import is_here

@@ -55,7 +55,7 @@ def web(
         proxy_headers=False,  # Proxied believes those that are named; uvicorn would all of this machine
         timeout_keep_alive=limits.idle_s,
     )
-    server = SecuredServer(config, credentials, open_ones, limits.handshake_s) if credentials else LocalServer(config)
+    server = SecuredServer(config, credentials, open_ones, limits) if credentials else LocalServer(config)
     server.local = local
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
     thread.start()

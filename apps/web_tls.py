@@ -7,6 +7,7 @@ with. So connections are accepted here, and each is given to asyncio with the fi
 import asyncio
 import socket
 import ssl
+import time
 from functools import partial
 from typing import Any, cast
 
@@ -14,12 +15,15 @@ import structlog
 import uvicorn
 
 from apps.web_local import LocalServer
-from controller.security.connections import Guest, OpenConnections, network_of
+from controller.security.connections import Guest, Limits, OpenConnections, network_of
+from controller.security.rates import Rates, RequestRate
+from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials
 from topology.protocol import SAID_AGAIN_S
 
 LOOK_S = 1.0  # how often it is looked whether a file has changed
-AT_ONCE = 64  # connections accepted before others have their turn
+AT_ONCE = 8  # connections accepted before others have their turn
+BURST_US = 2_000_000  # of which an address may begin handshakes at once
 PAUSE_S = 0.1  # after one that could not be accepted, such as for want of file descriptors
 
 log = structlog.get_logger()
@@ -45,7 +49,7 @@ class SecuredServer(LocalServer):
     """uvicorn's server behind TLS."""
 
     def __init__(
-        self, config: uvicorn.Config, credentials: Credentials, connections: OpenConnections[Guest], handshake_s: float
+        self, config: uvicorn.Config, credentials: Credentials, connections: OpenConnections[Guest], limits: Limits
     ) -> None:
         """Take what uvicorn takes.
 
@@ -53,14 +57,16 @@ class SecuredServer(LocalServer):
             config: uvicorn's.
             credentials: the files, of this server's thread alone from now on.
             connections: those that are open.
-            handshake_s: how long a handshake may take.
+            limits: how long a handshake may take, and how many an address may begin.
         """
         super().__init__(config)
         self._credentials = credentials
         self._open = connections
-        self._handshake_s = handshake_s
+        self._handshake_s = limits.handshake_s
+        rate = RequestRate(limits.handshakes_per_s)
+        self._rates = Rates(rate, lambda: time.monotonic_ns() // 1_000, BURST_US)
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._said: dict[str, float] = {}
+        self._said = SaidSeldom(SAID_AGAIN_S)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept."""
@@ -91,6 +97,10 @@ class SecuredServer(LocalServer):
                 loop.remove_reader(bound)
                 loop.call_later(PAUSE_S, loop.add_reader, bound, self._accept, bound)
                 return
+            if self._rates.wait_us(network_of(str(peer[0]))):
+                connected.close()
+                self._say(str(peer[0]), "too many handshakes")
+                continue
             connected.setblocking(False)
             one = Handshake(connected)
             one.task = loop.create_task(self._shake(one, str(peer[0])))
@@ -128,15 +138,16 @@ class SecuredServer(LocalServer):
         return cast("asyncio.Protocol", made)
 
     def _say(self, peer: str, why: str) -> None:
-        """Log whose certificate was refused; the same address once a minute."""
-        now_s = asyncio.get_running_loop().time()
-        self._said = {key: at_s for key, at_s in self._said.items() if now_s - at_s < SAID_AGAIN_S}
-        if self._said.setdefault(network_of(peer), now_s) == now_s:
+        """Log who was turned away; the same of the same address once a minute."""
+        if self._said.is_first(network_of(peer), why, asyncio.get_running_loop().time()):
             log.warning("rest.untrusted", peer=peer, why=why)
 
     def _look(self) -> None:
         """Take files that have changed into use, and end the connections of certificates revoked meanwhile."""
-        asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        loop = asyncio.get_running_loop()
+        loop.call_later(LOOK_S, self._look)
+        for again in self._said.over(loop.time()):
+            log.warning("rest.untrusted", peer=again.network, why=again.why, again=again.times)
         try:
             if not self._credentials.refreshed():
                 return

@@ -1,10 +1,13 @@
 """Agents and controllers over real TLS on the loopback: who is let in, and what both ends say to who is not."""
 
+import contextlib
+import socket
 import ssl
 import time
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from apps.tests.trusting import (
     BEFORE,
@@ -20,6 +23,7 @@ from apps.tests.trusting import (
     free_port,
 )
 from controller.security import pki_files
+from controller.southbound.agents.hosts import MOST_OF_ONE
 from hostagent.agent.stream import NOT_A_CONTROLLERS
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import REST_URI, Kind
@@ -291,6 +295,27 @@ def test_who_connects_and_says_nothing_is_not_waited_for(monkeypatch):
         with connect(f"ws://{address}/headway/agents", proxy=None) as polite:
             polite.send(to_bytes(Hello("base20", "0", "6.12")))
             assert polite.recv(timeout=5)
+
+
+def test_a_flood_of_an_address_that_says_no_hello_turns_out_its_own_and_agents_are_let_in(site):
+    with capture_logs() as logs, controlled(site.controller()) as address, contextlib.ExitStack() as open_ones:
+        host, port = address.split(":")
+        flood = []
+        for _ in range(MOST_OF_ONE + 50):
+            made = socket.create_connection((host, int(port)), timeout=20, source_address=("127.0.0.2", 0))
+            flood.append(open_ones.enter_context(made))
+        assert flood[0].recv(1) == b"", "the first still has its place"
+        assert not attached(address, site.agent())
+        flood[-1].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            flood[-1].recv(1)
+        for one in flood[-40:]:
+            one.sendall(b"GET / HTTP/1.1")
+        eventually(
+            lambda: "the agent does not speak TLS" in _whys(logs, "host.untrusted"), within_s=5, what="it is said"
+        )
+    said = [each for each in logs if each.get("peer", "").startswith("127.0.0.2")]
+    assert len({each["why"] for each in said}) == len(said), "the same is said twice"
 
 
 def _whys(logs, event):

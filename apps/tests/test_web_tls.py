@@ -22,7 +22,7 @@ from controller.settings.listen import ListenAddress
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import CLIENT_URI, REST_URI, Kind
 
-PATIENT = Limits(head_s=60, body_s=60, idle_s=60, handshake_s=60)
+PATIENT = Limits(head_s=60, body_s=60, idle_s=60, handshake_s=60, handshakes_per_s=10_000)
 HALF = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # the beginning of a ClientHello
 
 
@@ -145,11 +145,12 @@ def test_another_certificate_is_shown_without_a_restart_while_traffic_runs(folde
         assert failed == []
 
 
-def half_handshakes(number, many, open_ones):
+def half_handshakes(number, many, open_ones, source="127.0.0.1"):
     """So many connections that have begun a handshake."""
     made = []
     for _ in range(many):
-        one = open_ones.enter_context(contextlib.closing(socket.create_connection(("127.0.0.1", number), timeout=20)))
+        made_at = socket.create_connection(("127.0.0.1", number), timeout=20, source_address=(source, 0))
+        one = open_ones.enter_context(contextlib.closing(made_at))
         one.sendall(HALF)
         made.append(one)
     return made
@@ -177,6 +178,16 @@ def test_half_handshakes_count_as_connections_and_the_honest_are_served_beside_t
         made[-1].settimeout(0.2)
         with pytest.raises(TimeoutError):  # the newest ones do, until others come
             made[-1].recv(1)
+
+
+def test_an_address_begins_so_many_handshakes_and_others_do_not_wait_for_it(folder):
+    with port(folder, replace(PATIENT, handshakes_per_s=5)) as number, contextlib.ExitStack() as all_:
+        with capture_logs() as logs:
+            made = half_handshakes(number, 40, all_, "127.0.0.2")
+            assert is_ended(made[-1])
+            assert asked(number, trusting(folder))[1] == "https"
+        said = [each for each in logs if each["event"] == "rest.untrusted"]
+        assert [each["why"] for each in said] == ["too many handshakes"], "it is said once"
 
 
 def test_a_proxy_that_is_named_says_for_whom_it_asks_and_nobody_else_does(folder):

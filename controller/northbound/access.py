@@ -23,10 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from controller.asker import Asker, asking
 from controller.northbound.gate import READS
 from controller.northbound.known import SESSION, IssuerTokens, Sessions
-from controller.northbound.rates import Rates, RequestRate
 from controller.northbound.rest.answers import problem
 from controller.security.connections import network_of
 from controller.security.issuer import AGAIN_S, IssuerSilent, is_jwt
+from controller.security.rates import Rates, RequestRate
 from controller.security.tokens import Principal, Role, Tokens
 
 log = structlog.get_logger()

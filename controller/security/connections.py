@@ -20,6 +20,7 @@ class Limits:
         idle_s: between an answer and the next request.
         stuck_s: during which nothing of an answer is taken by who asked for it.
         connections: in all; half of the 1,024 files that a process has, unless told otherwise.
+        handshakes_per_s: of TLS that an address may begin, two seconds' worth at once; each costs a signature.
         of_one_address: of an IPv4 address or an IPv6 network of 64 bits, which is what one customer gets.
     """
 
@@ -32,6 +33,7 @@ class Limits:
     idle_s: int = 5
     stuck_s: float = 15.0
     connections: int = 512
+    handshakes_per_s: int = 64
     of_one_address: int = 128
 
 

@@ -6,8 +6,8 @@ from fastapi.testclient import TestClient
 
 from controller.northbound.access import AccessRules
 from controller.northbound.api import api
-from controller.northbound.rates import BURST_US, MOST_KEPT, Rates, RequestRate
 from controller.northbound.tests.site import dependencies_of
+from controller.security.rates import BURST_US, MOST_KEPT, Rates, RequestRate
 from controller.security.tokens import Role, Tokens
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.networks import chile_illinois

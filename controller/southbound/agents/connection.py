@@ -50,7 +50,10 @@ class AgentConnection:
         names: what the agent's certificate is for; empty without TLS.
         serial: of that certificate; 0 without TLS.
         ends_s: when it expires, Unix seconds; 0 without TLS.
+        gives_way: whether it may be ended for another, which is counted until it has said hello.
     """
+
+    gives_way = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, peer: str, owner: Owner) -> None:
         self.peer = peer
@@ -102,6 +105,10 @@ class AgentConnection:
     def abort(self, reason: str) -> None:
         """End at once."""
         self._gone(reason)
+
+    def end(self) -> None:
+        """End at once, for another."""
+        self._gone("too many connections that have not said hello")
 
     def _shake_hands(self) -> None:
         """Go on with the TLS handshake."""

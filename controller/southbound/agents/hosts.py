@@ -17,6 +17,8 @@ from typing import Any, Protocol
 import structlog
 from websockets.frames import CloseCode
 
+from controller.security.connections import OpenConnections, network_of
+from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
@@ -41,6 +43,9 @@ EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are
 HELLO_WITHIN_S = 10.0
 LOOK_S = 1.0  # how often the silent and the revoked are looked for
 BACKLOG = 1024  # agents that call at once
+AT_ONCE = 8  # that are let in before others have their turn
+MOST, MOST_OF_ONE = 512, 128  # that have not said hello
+UNKNOWN = "not in the topology"
 
 log = structlog.get_logger()
 
@@ -97,7 +102,8 @@ class HostSessions:
         self._by_connection: dict[AgentConnection, _Session] = {}
         self._going_down: deque[tuple[str, Allocations]] = deque()
         self._woken = False
-        self._said: dict[tuple[str, str], float] = {}
+        self._said = SaidSeldom(SAID_AGAIN_S)
+        self._guests = OpenConnections[AgentConnection](MOST, MOST_OF_ONE)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agents", daemon=True)
         self._socket: socket.socket | None = None
@@ -159,7 +165,7 @@ class HostSessions:
         session.renewal = self._loop.call_later(wait_s, self._tell, session)
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(BACKLOG):
+        for _ in range(AT_ONCE):
             try:
                 accepted, address = listening.accept()
             except BlockingIOError:
@@ -174,6 +180,15 @@ class HostSessions:
             connection = AgentConnection(self._loop, accepted, _shown(address), self)
             self._connections[connection] = self._loop.time()
             connection.start(self._credentials.context if self._credentials else None)
+            self._count(connection, address)
+
+    def _count(self, connection: AgentConnection, address: Any) -> None:
+        """Count a connection until it has said hello; of one address, or in all, another may have to leave for it."""
+        if connection not in self._connections or not isinstance(address, tuple):
+            return  # it is gone already, or of this machine
+        leaves = self._guests.came(connection, network_of(address[0]))
+        if leaves is not None:
+            leaves.end()
 
     def _reaction(self, connection: AgentConnection, event: StreamEvent) -> Reaction:
         """Return what is done about what happens on a connection."""
@@ -233,9 +248,10 @@ class HostSessions:
             return
         first = self._listener.host_up(hello)
         if first is None:
-            self._say("host.refused", connection.peer, "not in the topology", host=hello.host)
+            self._say("host.refused", connection.peer, UNKNOWN, host=hello.host)
             connection.close(CloseCode.POLICY_VIOLATION, f'"{hello.host}" is not a host of this network')
             return
+        self._guests.went(connection)
         older = self._sessions.get(hello.host)
         session = _Session(hello.host, connection, first.epoch, to_bytes(first))
         self._sessions[hello.host] = self._by_connection[connection] = session
@@ -259,6 +275,7 @@ class HostSessions:
     def ended(self, connection: AgentConnection, why: str) -> None:
         """Forget a connection."""
         self._connections.pop(connection, None)
+        self._guests.went(connection)
         session = self._by_connection.pop(connection, None)
         if session is None:
             return
@@ -278,6 +295,9 @@ class HostSessions:
                 connection.abort(f"silent for {SILENT_S:g} s")
             elif now_s - since_s > HELLO_WITHIN_S and self._ends_at_once(connection, StreamEvent.LATE):
                 connection.abort("has not said hello")
+        for again in self._said.over(now_s):
+            event = "host.refused" if again.why == UNKNOWN else "host.untrusted"
+            log.warning(event, peer=again.network, why=again.why, again=again.times)
         if self._credentials is not None:
             self._reread(self._credentials)
 
@@ -305,11 +325,7 @@ class HostSessions:
 
     def _say(self, event: str, peer: str, why: str, **more: str) -> None:
         """Log a refusal; the same one of the same address once a minute."""
-        now_s = self._loop.time()
-        self._said = {key: at_s for key, at_s in self._said.items() if now_s - at_s < SAID_AGAIN_S}
-        key = (peer.rpartition(":")[0], why)
-        if key not in self._said:
-            self._said[key] = now_s
+        if self._said.is_first(network_of(peer.rpartition(":")[0].strip("[]")), why, self._loop.time()):
             log.warning(event, peer=peer, why=why, **more)
 
     async def _ended(self) -> None:

@@ -1,4 +1,4 @@
-"""How often each principal may ask. Of one thread, the event loop's.
+"""How often each principal may ask, and each network begin a handshake. Of one thread, the event loop's.
 
 The generic cell rate algorithm (ITU-T I.371): of each who asks, the moment is kept at which all of its requests
 would have come if they had come evenly; who is further ahead of that than a burst must wait.
@@ -21,23 +21,25 @@ class RequestRate:
 class Rates:
     """Counts requests by who asks."""
 
-    def __init__(self, rate: RequestRate, now_us: Callable[[], int]) -> None:
+    def __init__(self, rate: RequestRate, now_us: Callable[[], int], burst_us: int = BURST_US) -> None:
         """Begin with nobody.
 
         Args:
             rate: how often.
             now_us: elapsed time.
+            burst_us: so much time's requests may come at once.
         """
         self._every_us = 1_000_000 // rate.per_s
         self._now_us = now_us
+        self._burst_us = burst_us
         self._even_us: dict[str, int] = {}
 
     def wait_us(self, who: str) -> int:
         """Return how long somebody has to wait before it may ask; 0 if it may now, and then that is counted."""
         now_us = self._now_us()
         even_us = max(now_us, self._even_us.get(who, now_us)) + self._every_us
-        if even_us - now_us > BURST_US:
-            return even_us - now_us - BURST_US
+        if even_us - now_us > self._burst_us:
+            return even_us - now_us - self._burst_us
         if who not in self._even_us and len(self._even_us) >= MOST_KEPT:
             self._forget(now_us)
         self._even_us[who] = even_us
