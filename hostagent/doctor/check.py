@@ -7,12 +7,14 @@ from enum import StrEnum
 from hostagent.doctor import buffers
 from hostagent.doctor.buffers import Numbers, Wanted
 from hostagent.doctor.receive_window import command, full
-from hostagent.doctor.survey import Survey
+from hostagent.doctor.survey import Interface, Survey
 from hostagent.kernel import probe
 from hostagent.kernel.loader import LIBRARY
 from topology.units import shown_rate, shown_size
+from topology.wire import Layer
 
 LEAST_TIMER_NS = 1000  # pacing sets a timer for each burst; without high resolution it would wait whole ticks
+LONGEST_COALESCING_US = 1000
 SHAPING = ("htb", "tbf", "hfsc", "cake", "netem")
 FIRST_ONLY = "seen and set only in the host's first network namespace"
 
@@ -275,6 +277,52 @@ def _interface(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     yield Row(f"{link.name} qdisc", link.qdisc, "none that shapes", free, why, fix)
     why = f"largest burst; for a switch with small buffers: ip link set {link.name} gso_max_size 16384"
     yield Row(f"{link.name} gso_max_size", str(link.gso_max_bytes), "any", FitnessVerdict.OK, why)
+    yield from _hardware(link, wanted)
+
+
+def _hardware(link: Interface, wanted: Wanted) -> Iterator[Row]:
+    name, found = link.name, link.hardware
+    if (rings := found.rings) is not None:
+        held_ms = rings.receive * wanted.framing.segment_bytes(Layer.WIRE) * 8e3 / wanted.rate_bps
+        yield Row(
+            what=f"{name} rings",
+            now=f"receive {rings.receive} of {rings.receive_most}, send {rings.send} of {rings.send_most}",
+            needed=f"receive {rings.receive_most}",
+            verdict=_verdict(rings.receive >= rings.receive_most, FitnessVerdict.WARN),
+            why=f"what arrives waits there while the processor is elsewhere: {held_ms:.2g} ms at the rate",
+            fix=f"ethtool -G {name} rx {rings.receive_most}",
+        )
+    if (coalescing := found.coalescing) is not None:
+        yield Row(
+            what=f"{name} coalescing",
+            now=f"{coalescing.receive_us} us" + (", adaptive" if coalescing.adaptive else ""),
+            needed=f"{LONGEST_COALESCING_US} us at most",
+            verdict=_verdict(coalescing.receive_us <= LONGEST_COALESCING_US, FitnessVerdict.WARN),
+            why="what arrives is seen that much later and in bursts; the ring must hold it",
+            fix=f"ethtool -C {name} rx-usecs 50",
+        )
+    if (pause := found.pause) is not None:
+        now = f"{'obeyed' if pause.obeyed else 'not obeyed'}, {'sent' if pause.sent else 'not sent'}"
+        why = "obeyed, a switch that is full stops all classes of this host at once; hosts that are held do not fill it"
+        yield Row(f"{name} PAUSE", now, "any", FitnessVerdict.OK, why, f"ethtool -A {name} rx off tx off")
+    yield from _drops(link)
+
+
+def _drops(link: Interface) -> Iterator[Row]:
+    seen, name = link.hardware.drops, link.name
+    lost = seen.queued + seen.sent + seen.received
+    why = f"lost in this host since it was started; the sending queue holds {seen.queue_packets} packets (txqueuelen)"
+    fix = f"tc -s qdisc show dev {name}; ip link set {name} txqueuelen {max(1000, 2 * seen.queue_packets)}"
+    if not seen.queued:
+        fix = f"ip -s -s link show {name}; ethtool -S {name}"
+    yield Row(
+        what=f"{name} drops",
+        now=f"queue {seen.queued}, sent {seen.sent}, received {seen.received}",
+        needed="0",
+        verdict=_verdict(not lost, FitnessVerdict.WARN),
+        why=why,
+        fix=fix,
+    )
 
 
 def _surroundings(survey: Survey) -> Iterator[Row]:

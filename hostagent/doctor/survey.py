@@ -6,13 +6,14 @@ import socket
 import struct
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
 from hostagent.doctor import receive_window
 from hostagent.doctor.buffers import Numbers
 from hostagent.doctor.connections import OpenConnection, established
+from hostagent.doctor.hardware import Hardware, hardware
 from hostagent.kernel import leftovers, probe
 from hostagent.kernel.leftovers import Namespace
 
@@ -49,6 +50,7 @@ class Interface:
     qdisc: str
     gso_max_bytes: int
     speed_bps: int | None
+    hardware: Hardware = field(default_factory=Hardware)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def interface(to: str | None) -> Interface | None:
             try:
                 (route,) = netlink.route("get", dst=address, family=family)
                 (link,) = netlink.get_links(route.get_attr("RTA_OIF"))
+                qdiscs = [one for one in netlink.get_qdiscs(link["index"]) if one["index"] == link["index"]]
             except NetlinkError:
                 continue
             name = str(link.get_attr("IFLA_IFNAME"))
@@ -146,6 +149,7 @@ def interface(to: str | None) -> Interface | None:
                 qdisc=str(link.get_attr("IFLA_QDISC")),
                 gso_max_bytes=int(link.get_attr("IFLA_GSO_MAX_SIZE") or 65536),
                 speed_bps=_speed_bps(INTERFACES / name / "speed"),
+                hardware=hardware(name, link, qdiscs),
             )
     return None
 

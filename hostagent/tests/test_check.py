@@ -8,6 +8,7 @@ import pytest
 from hostagent.doctor.buffers import Numbers, Wanted
 from hostagent.doctor.check import FitnessVerdict, rows, settings_for, sysctl_file
 from hostagent.doctor.connections import OpenConnection
+from hostagent.doctor.hardware import Coalescing, Drops, Hardware, PauseFrames, Rings
 from hostagent.doctor.survey import Interface, OtherNamespace, Survey
 from hostagent.kernel.probe import Facts
 from topology.wire import Framing
@@ -187,3 +188,35 @@ def test_the_printed_file_sets_what_fails_and_lowers_nothing():
     assert values["net.core.rmem_max"] == str(WANTED.window_bytes)
     again = sysctl_file(set_up(), Wanted(10**6, 1000, Framing()))
     assert str(WANTED.window_bytes) in again, "a smaller path later leaves it as it is"
+
+
+@pytest.mark.parametrize(
+    ("hardware", "what", "now", "fix"),
+    [
+        (
+            Hardware(rings=Rings(512, 4096, 512, 4096)),
+            "eth0 rings",
+            "receive 512 of 4096, send 512 of 4096",
+            "ethtool -G eth0 rx 4096",
+        ),
+        (Hardware(coalescing=Coalescing(3000, True)), "eth0 coalescing", "3000 us, adaptive", "rx-usecs 50"),
+        (Hardware(drops=Drops(queued=7)), "eth0 drops", "queue 7, sent 0, received 0", "txqueuelen 2000"),
+        (Hardware(drops=Drops(received=2)), "eth0 drops", "queue 0, sent 0, received 2", "ethtool -S eth0"),
+    ],
+)
+def test_hardware_that_loses_or_delays_is_named_with_its_cure(hardware, what, now, fix):
+    survey = replace(RIGHT, interface=replace(LINK, hardware=hardware))
+    assert verdicts(survey) == {what: FitnessVerdict.WARN}
+    assert row(survey, what).now == now
+    assert fix in row(survey, what).fix
+
+
+def test_a_ring_says_how_long_the_processor_may_be_elsewhere():
+    survey = replace(RIGHT, interface=replace(LINK, hardware=Hardware(rings=Rings(4096, 4096, 256, 256))))
+    assert "5 ms at the rate" in row(survey, "eth0 rings").why, "4096 frames of 1538 B on the wire at 10 Gbit/s"
+
+
+def test_pause_frames_are_shown_and_are_no_fault():
+    survey = replace(RIGHT, interface=replace(LINK, hardware=Hardware(pause=PauseFrames(obeyed=True, sent=False))))
+    assert verdicts(survey) == {}
+    assert row(survey, "eth0 PAUSE").now == "obeyed, not sent"
