@@ -1,35 +1,27 @@
-"""One stand-in for OSCARS for all tests, empty at the start of each."""
+"""What tests of the clients have: OSCARS, empty at the start of each, and a client of it."""
 
 import pytest
 
 from controller.providers.oscars import OscarsProvider
 from controller.providers.tests.buying import START_S, settings
-from controller.providers.tests.fake_oscars import FakeOscars, Rules, running
+from controller.providers.tests.servers import nsi, nsi_server, nsi_url, oscars, oscars_server, oscars_url
 
-
-@pytest.fixture(scope="session")
-def server():
-    fake = FakeOscars(lambda: START_S)
-    with running(fake) as url:
-        yield fake, url
+__all__ = ["nsi", "nsi_server", "nsi_url", "oscars", "oscars_server", "oscars_url"]
 
 
 @pytest.fixture
-def fake(server):
-    fake, _ = server
-    fake.rules = Rules()
-    fake.reset()
-    return fake
+def fake(oscars):
+    return oscars
 
 
 @pytest.fixture
-def url(server):
-    return server[1]
+def url(oscars_url):
+    return oscars_url
 
 
 @pytest.fixture(scope="session")
-def shared(server):
-    fake, url = server
+def shared(oscars_server):
+    fake, url = oscars_server
     provider = OscarsProvider(settings(url, timeout_s=10.0), lambda: int((START_S + fake.ahead_s) * 1e6))
     yield provider
     provider.close()

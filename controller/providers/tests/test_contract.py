@@ -15,8 +15,8 @@ from controller.providers.oscars import OscarsProvider
 from controller.providers.provider import Provider
 from controller.providers.static import StaticProvider
 from controller.providers.tests.buying import START, START_S, of, settings
-from controller.providers.tests.fake_nsi import PROVIDER, FakeNsi, NsiRules, running_nsi
-from controller.providers.tests.fake_oscars import TOKEN, FakeOscars, Faults, Rules, running
+from controller.providers.tests.fake_nsi import PROVIDER
+from controller.providers.tests.fake_oscars import TOKEN, Faults
 
 S = 1_000_000
 GIGABIT = 10**9
@@ -71,24 +71,8 @@ def nsi_settings(url, **other):
     return NsiSettings(**{"url": url, "requester_nsa": NSA, "provider_nsa": PROVIDER, **ends, **other})
 
 
-@pytest.fixture(scope="module")
-def nsi_server():
-    fake = FakeNsi(lambda: START_S)
-    with running_nsi(fake) as url:
-        yield fake, url
-
-
-@pytest.fixture(scope="module")
-def oscars_server():
-    fake = FakeOscars(lambda: START_S)
-    with running(fake) as url:
-        yield fake, url
-
-
 def _nsi(request):
-    fake, url = request.getfixturevalue("nsi_server")
-    fake.rules = NsiRules()
-    fake.reset()
+    fake, url = request.getfixturevalue("nsi"), request.getfixturevalue("nsi_url")
 
     def opened(token=None, **other):
         return NsiProvider(nsi_settings(url, token=token and of(token), timeout_s=5.0, **other), now)
@@ -100,9 +84,7 @@ def _nsi(request):
 
 
 def _oscars(request):
-    fake, url = request.getfixturevalue("oscars_server")
-    fake.rules = Rules()
-    fake.reset()
+    fake, url = request.getfixturevalue("oscars"), request.getfixturevalue("oscars_url")
 
     def opened(token=TOKEN, **other):
         return OscarsProvider(settings(url, token=of(token), timeout_s=5.0, **other), now)

@@ -9,7 +9,7 @@ from controller.plan.purchases import Period, PurchaseState
 from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_values import OscarsPort
 from controller.providers.tests.buying import settings
-from controller.providers.tests.fake_oscars import FakeOscars, Faults, Rules, running
+from controller.providers.tests.fake_oscars import Faults
 from controller.tests.fakes import START_US, FakeSite
 from controller.work.tests.buying_site import CIRCUIT, BuyingSite, S
 from topology.network import Hop
@@ -32,31 +32,10 @@ class OscarsSite(BuyingSite):
         return super().promised(rate_bps, start_us, end_us, ends)
 
 
-class _Clock:
-    now_s = START_US / S
-
-
-@pytest.fixture(scope="module")
-def server():
-    """The stand-in and its URL."""
-    fake = FakeOscars(lambda: _Clock.now_s)
-    with running(fake) as url:
-        yield fake, url
-
-
 @pytest.fixture
-def oscars(server):
-    """The stand-in, empty."""
-    fake, _ = server
-    fake.rules = Rules()
-    fake.reset()
-    return fake
-
-
-@pytest.fixture
-def site(server, oscars):
+def site(oscars, oscars_url):
     """A site that buys of it."""
-    one = OscarsSite(server[1])
+    one = OscarsSite(oscars_url)
     oscars.clock = lambda: one.clock.now_us / S
     yield one
     one.close()

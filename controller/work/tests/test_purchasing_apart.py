@@ -14,8 +14,7 @@ from controller.providers.oscars import OscarsProvider
 from controller.providers.oscars_values import OscarsPort
 from controller.providers.static import StaticProvider
 from controller.providers.tests.buying import A_END, Z_END, of, settings
-from controller.providers.tests.fake_nsi import FakeNsi, NsiRules, running_nsi
-from controller.providers.tests.fake_oscars import TOKEN, FakeOscars, Faults, Rules, running
+from controller.providers.tests.fake_oscars import TOKEN, Faults
 from controller.providers.tests.test_contract import nsi_settings
 from controller.state.health import TroubleKind, troubles
 from controller.tests.fakes import START_US
@@ -26,48 +25,14 @@ START, END = START_US + 900 * S, START_US + 1_500 * S
 GIGABIT = 10**9
 
 
-class _Clock:
-    now_s = START_US / S
-
-
-@pytest.fixture(scope="module")
-def oscars_server():
-    fake = FakeOscars(lambda: _Clock.now_s)
-    with running(fake) as url:
-        yield fake, url
-
-
 @pytest.fixture
-def oscars(oscars_server):
-    fake, _ = oscars_server
-    fake.rules = Rules()
-    fake.reset()
-    return fake
-
-
-@pytest.fixture(scope="module")
-def nsi_server():
-    fake = FakeNsi(lambda: _Clock.now_s)
-    with running_nsi(fake) as url:
-        yield fake, url
-
-
-@pytest.fixture
-def nsi(nsi_server):
-    fake, _ = nsi_server
-    fake.rules = NsiRules()
-    fake.reset()
-    return fake
-
-
-@pytest.fixture
-def opened(oscars_server, nsi_server):
+def opened(oscars, nsi):
     """Makes a site; all stand-ins go by its clock."""
     sites = []
 
     def made(providers, network=None):
         site = BuyingSite(providers, network)
-        for fake, _ in (oscars_server, nsi_server):
+        for fake in (oscars, nsi):
             fake.clock = lambda: site.clock.now_us / S
         sites.append(site)
         return site
@@ -78,21 +43,19 @@ def opened(oscars_server, nsi_server):
 
 
 @pytest.fixture
-def buyer(opened, oscars, oscars_server):
+def buyer(opened, oscars_url):
     """Makes a site that buys of OSCARS."""
 
     def made(**other):
-        url = oscars_server[1]
-        return opened(lambda now_us: {CIRCUIT: OscarsProvider(settings(url, timeout_s=5.0, **other), now_us)})
+        return opened(lambda now_us: {CIRCUIT: OscarsProvider(settings(oscars_url, timeout_s=5.0, **other), now_us)})
 
     return made
 
 
 @pytest.fixture
-def nsi_buyer(opened, nsi, nsi_server):
+def nsi_buyer(opened, nsi_url):
     """A site that buys through an NSI proxy."""
-    url = nsi_server[1]
-    return opened(lambda now_us: {CIRCUIT: NsiProvider(nsi_settings(url, timeout_s=5.0), now_us)})
+    return opened(lambda now_us: {CIRCUIT: NsiProvider(nsi_settings(nsi_url, timeout_s=5.0), now_us)})
 
 
 def reserved(oscars):
@@ -117,10 +80,10 @@ def behind_the_lock(site, oscars, url):
 
 @pytest.mark.parametrize("deaths", [1, 4])
 def test_a_process_that_starts_while_its_purchase_waits_for_the_lock_asks_for_nothing_again(
-    buyer, oscars, oscars_server, deaths
+    buyer, oscars, oscars_url, deaths
 ):
     site = buyer()
-    name = behind_the_lock(site, oscars, oscars_server[1])
+    name = behind_the_lock(site, oscars, oscars_url)
     for death in range(deaths):
         site.restart()
         site.pass_to(START_US + (70 + 40 * death) * S)
@@ -265,7 +228,7 @@ def test_an_nsi_answer_that_is_lost_is_looked_for_by_another_process_too(nsi_buy
     assert len(nsi.live()) == 1
 
 
-def two_ways(oscars_server):
+def two_ways(oscars_url):
     """The providers of two circuits, at one OSCARS."""
 
     def made(now_us):
@@ -274,8 +237,8 @@ def two_ways(oscars_server):
             "z_end": OscarsPort("nash-cr6", Z_END.port, 7),
         }
         return {
-            "north": OscarsProvider(settings(oscars_server[1], timeout_s=5.0), now_us),
-            "south": OscarsProvider(settings(oscars_server[1], timeout_s=5.0, **south), now_us),
+            "north": OscarsProvider(settings(oscars_url, timeout_s=5.0), now_us),
+            "south": OscarsProvider(settings(oscars_url, timeout_s=5.0, **south), now_us),
         }
 
     return made
@@ -283,9 +246,9 @@ def two_ways(oscars_server):
 
 @pytest.mark.parametrize("only_one", [False, True])
 def test_a_backup_goes_another_way_at_the_provider_and_if_there_is_none_that_is_said(
-    opened, oscars, oscars_server, only_one
+    opened, oscars, oscars_url, only_one
 ):
-    site = opened(two_ways(oscars_server), chile_illinois_2(10**10))
+    site = opened(two_ways(oscars_url), chile_illinois_2(10**10))
     if only_one:
         oscars.rules.ports_mbps = {"chic-cr6:1/1/b2": 1}
     name = site.promised(GIGABIT, START, END, constraints=Constraints(backup=True))
@@ -314,9 +277,8 @@ class _Stuck(StaticProvider):
         return self.let_go.wait(60)
 
 
-def test_a_provider_that_does_not_answer_keeps_nobody_else_from_buying(opened, nsi, nsi_server):
+def test_a_provider_that_does_not_answer_keeps_nobody_else_from_buying(opened, nsi, nsi_url):
     stuck = _Stuck()
-    nsi_url = nsi_server[1]
     site = opened(
         lambda now_us: {"north": stuck, "south": NsiProvider(nsi_settings(nsi_url, timeout_s=5.0), now_us)},
         chile_illinois_2(10**10),
