@@ -115,8 +115,8 @@ def carried(old: Plan, new: Plan) -> tuple[Entry, ...]:
     >>> "north" in meanwhile.flow.path, [e.frame_bps // 10**6 for e in (*before.entries, meanwhile, *after.entries)]
     (True, [924, 462, 462])
     """
-    to_come = {(e.flow.name, e.flow.flow_class): e for e in new.entries if not old.has(e)}
-    others = (e for e in old.entries if not new.has(e))
+    to_come = {(e.flow.name, e.flow.flow_class): e for e in new.apart(old)}
+    others = old.apart(new)
     both = (_Move(e, then) for e in others if (then := to_come.get((e.flow.name, e.flow.flow_class))))
     moves = [move for move in both if move.old.flow.path != move.new.flow.path]
     left = {hop for move in moves for hop in move.left}

@@ -1,13 +1,16 @@
 """The plan: who may send how much on each circuit, and what that means at each layer that enforces it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import filterfalse
+from operator import attrgetter
 from typing import NamedTuple
 
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
-from controller.plan.shares import class_shares, max_min
+from controller.plan.shares import class_shares
 from topology.addresses import Prefix
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
@@ -158,6 +161,23 @@ class LinkPlan:
     classes: dict[FlowClass, ClassLimits]
 
 
+_NAME, _HOST = attrgetter("flow.name"), attrgetter("flow.host")
+
+
+def by_host(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
+    """Return entries by their sending hosts, those of each in their order."""
+    hosts = [*map(_HOST, entries)]
+    found: dict[str, tuple[Entry, ...]] = dict(zip(hosts, zip(entries, strict=True), strict=True))
+    if len(found) < len(hosts):  # most hosts have one, and are done
+        several = {host for host, count in Counter(hosts).items() if count > 1}
+        lists: dict[str, list[Entry]] = {host: [] for host in several}
+        for host, one in zip(hosts, entries, strict=True):
+            if host in several:
+                lists[host].append(one)
+        found.update((host, tuple(of_host)) for host, of_host in lists.items())
+    return found
+
+
 @dataclass(frozen=True)
 class Plan:
     """The bandwidth plan. Even epochs are settled, odd ones are on the way between two.
@@ -184,19 +204,27 @@ class Plan:
         """Return whether it is the very value that this plan has for its flow, as most stay from plan to plan."""
         return id(entry) in self._own
 
+    def apart(self, other: "Plan") -> list[Entry]:
+        """Return the entries that another plan does not have as the very same values."""
+        if self.entries is other.entries:
+            return []
+        own, theirs = self._own or {id(e): e for e in self.entries}, other._own
+        return [own[one] for one in filterfalse(theirs.__contains__, own)]
+
+    def hosts_apart(self, other: "Plan") -> set[str]:
+        """Return the hosts of which this plan and another do not have all entries as the very same values."""
+        return {e.flow.host for e in (*self.apart(other), *other.apart(self))}
+
     @cached_property
-    def _own(self) -> frozenset[int]:
+    def _own(self) -> dict[int, Entry]:
         """The entries by identity; none if there are two of a name, where a place with a fault holds one."""
-        is_each_once = len({e.flow.name for e in self.entries}) == len(self.entries)
-        return frozenset(map(id, self.entries)) if is_each_once else frozenset()
+        is_each_once = len(set(map(_NAME, self.entries))) == len(self.entries)
+        return dict(zip(map(id, self.entries), self.entries, strict=True)) if is_each_once else {}
 
     @cached_property
     def _by_host(self) -> dict[str, tuple[Entry, ...]]:
         """The entries by sending host: each asks for its own, and all of them after each change."""
-        found: dict[str, list[Entry]] = {}
-        for one in self.entries:
-            found.setdefault(one.flow.host, []).append(one)
-        return {host: tuple(entries) for host, entries in found.items()}
+        return by_host(self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,48 +362,6 @@ def link_plan(
 def _limits(wire_bps: int, framing: Framing) -> ClassLimits:
     queue_bps = converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
     return ClassLimits(wire_bps, queue_bps, queue_bps // 1000 * 1000)
-
-
-def divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Framing) -> list[int]:
-    """Return what each of a class's flows gets of its meter on a link, bit/s of frames.
-
-    Answers to flows the other way come before what is not promised, and after what is: what is promised has had its
-    answers' part booked as well, so only answers to what was not promised can find too little. Nor do they take more
-    than half, however narrow this direction is against the other: data that gets nothing would have no end. Nor what
-    flows stand by with: a host that is given nothing cannot say that it has something to send.
-
-    Of a meter of 100 Mbit/s answers need 8. A flow that is promised 50 on the wire (49 in frames) has them, another the
-    rest; if the answers needed 80, data would keep half of the meter, and what is promised would come first::
-
-        |<------------ 100 ------------>|
-        | promised 49 | rest 42 | ans 8 |
-
-    >>> from controller.plan.flows import flow_on
-    >>> from mininet_tests.testing.networks import chile_illinois
-    >>> network = chile_illinois()
-    >>> def flow_of(host):
-    ...     return flow_on(network, FlowId(host), FlowClass.URGENT, network.path(host, "arch"))
-    >>> promised, other = replace(flow_of("base20"), floor_bps=50_000_000), flow_of("base21")
-    >>> [bps // 10**6 for bps in divided(100_000_000, 8_000_000, [promised, other], Framing())]
-    [49, 42]
-    >>> [bps // 10**3 for bps in divided(100_000_000, 80_000_000, [promised, other], Framing())]
-    [49219, 780]
-    """
-
-    def frames_bps(wire_bps: int) -> int:
-        return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
-
-    floors = [frames_bps(flow.floor_bps) for flow in members]
-    standing = [
-        frames_bps(min(f.standby_bps, f.standby_bps if f.wanted_bps is None else f.wanted_bps)) for f in members
-    ]
-    least_bps = sum(map(max, floors, standing))
-    data_bps = max(min(meter_bps, least_bps), meter_bps - answers_bps, meter_bps // 2)
-    caps = [
-        max(floor, data_bps if flow.wanted_bps is None else frames_bps(flow.wanted_bps))
-        for flow, floor in zip(members, floors, strict=True)
-    ]
-    return max_min(data_bps, floors, caps)
 
 
 def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry:

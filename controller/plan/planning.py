@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.plan.keys import FlowId
+from controller.plan.members import divided
 from controller.plan.plan import (
     Entry,
     Flow,
@@ -18,7 +19,6 @@ from controller.plan.plan import (
     Workings,
     answered_shares,
     answers,
-    divided,
     entry,
     link_plan,
     standing_in,

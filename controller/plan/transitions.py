@@ -9,10 +9,11 @@ from the plan that is wanted now; so it does not matter in which order confirmat
 whether the wanted plan has changed meanwhile.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from controller.plan.differences import differing_keys
 from controller.plan.failover import carried, is_dead, turned
 from controller.plan.plan import THE_REST, Entry, LinkPlan, Plan
 from topology.network import Hop
@@ -46,12 +47,10 @@ class InForce:
     Attributes:
         meters: the plan whose rules and meters the switches have confirmed.
         queues: the plan whose queues they have.
-        acting: the most that each host may be acting on.
     """
 
     meters: Plan
     queues: Plan
-    acting: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,11 @@ class Change:
     to_bps: int
 
 
-def next_step(now: InForce, desired: Plan) -> Step:
+def next_step(now: InForce, lesser: Plan, desired: Plan, *, is_within: bool) -> Step:
     """Return the step that is safe now and leads to the plan that is wanted.
+
+    ``lesser`` is between the meters' plan and that one (:func:`lesser_of`); ``is_within``: no host may be acting on
+    more than it.
 
     Hosts down to the lesser of both plans; meters likewise; queues to the new plan; meters, then hosts, to the new.
     What is as it should be is left out. The step of the hosts is done when none may be acting on more than it says:
@@ -83,8 +85,7 @@ def next_step(now: InForce, desired: Plan) -> Step:
     """
     if now.meters.epoch == desired.epoch:
         return Step(Stage.HOSTS, desired)
-    lesser = lesser_of(now.meters, desired)
-    if not within(now.acting, lesser):
+    if not is_within:
         return Step(Stage.HOSTS, lesser)
     via = _via(now, lesser, desired)
     if _same_queues(now.queues, via):
@@ -125,7 +126,7 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
     ...     classes = plan.links[Hop("ls1", line)].classes
     ...     return [classes[c].queue_bps // 10**6 for c in (FlowClass.URGENT, FlowClass.BACKGROUND)]
     >>> before, after = plan("north", 2), plan("south", 4)
-    >>> between = _via(InForce(before, before, before.entries), lesser_of(before, after), after)
+    >>> between = _via(InForce(before, before), lesser_of(before, after), after)
     >>> [queues(p, "north") for p in (before, between, after)]
     [[924, 9], [924, 9], [0, 933]]
     >>> [queues(p, "south") for p in (before, between, after)]
@@ -144,7 +145,7 @@ def _via(now: InForce, lesser: Plan, desired: Plan) -> Plan:
 
 def _left_circuits(lesser: Plan, desired: Plan) -> set[Hop]:
     """Return the circuits' links that flows are to leave and that go on without them."""
-    moving = (e for e in lesser.entries if not desired.has(e) and _goes_on_as(e, desired) is None)
+    moving = (e for e in lesser.apart(desired) if _goes_on_as(e, desired) is None)
     return {hop for e in moving for hop in e.flow.links if hop in desired.links and not is_dead(hop, desired)}
 
 
@@ -167,8 +168,9 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
     An allocation that only one of the two knows is absent. A flow that moves to a circuit beside its own keeps the
     lesser on its old way, and a meter there keeps room for it. Which connections an allocation is for changes last.
     """
-    both = ((e, e if new.has(e) else _goes_on_as(e, new)) for e in old.entries)
-    entries = (_lesser(e, then) if then is not e else e for e, then in both if then is not None)
+    goes_on = {id(e): _goes_on_as(e, new) for e in old.apart(new)}
+    both = ((e, goes_on.get(id(e), e)) for e in old.entries) if goes_on else ()
+    entries = [_lesser(e, then) if then is not e else e for e, then in both if then is not None]
     moving = carried(old, new)
     links = {
         name: link
@@ -176,7 +178,8 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
         else _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
         for name, link in old.links.items()
     }
-    return replace(old, epoch=new.epoch - 1, links=links, entries=(*entries, *moving))
+    whole = (*entries, *moving) if goes_on else old.entries
+    return replace(old, epoch=new.epoch - 1, links=links, entries=whole)
 
 
 def no_more_than(acting: Iterable[Entry], plan: Plan) -> Plan:
@@ -197,6 +200,34 @@ def within(acting: Iterable[Entry], plan: Plan) -> bool:
         and (e.flow.selector != THE_REST or _is_for_the_rest(there))
         for e, there in both
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Exceeding:
+    """The hosts that may be acting on more than a plan gives them, and what that was found from.
+
+    Attributes:
+        plan: the plan.
+        acting: by host, the most that it may be acting on.
+        hosts: those that exceed.
+    """
+
+    plan: Plan
+    acting: Mapping[str, tuple[Entry, ...]]
+    hosts: frozenset[str] = frozenset()
+
+
+NOBODY = Exceeding(Plan(0, {}, ()), {})
+
+
+def exceeding(acting: Mapping[str, tuple[Entry, ...]], plan: Plan, before: Exceeding = NOBODY) -> Exceeding:
+    """Return the hosts that may be acting on more than a plan gives them, or for more connections.
+
+    The answer is the same whatever was found ``before``, and costs what differs from it.
+    """
+    differing = {*differing_keys(before.acting, acting), *plan.hosts_apart(before.plan)}
+    beyond = {host for host in differing if not within(acting.get(host, ()), plan)}
+    return Exceeding(plan, acting, before.hosts - differing | beyond)
 
 
 def _goes_on_as(entry: Entry, plan: Plan) -> Entry | None:

@@ -88,12 +88,13 @@ def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, 
 def hosts_absent(site: Site, reported: Reported, elapsed_us: int) -> frozenset[str]:
     """Return the hosts that have been away for a lease: what they were given others may use until they are back."""
     lease_us = site.lease_ms * 1000
-    return frozenset(n for n, h in reported.hosts.items() if not h.connected and elapsed_us >= h.away_us + lease_us)
+    hosts = reported.hosts
+    return frozenset(name for name in hosts.away if elapsed_us >= hosts[name].away_us + lease_us)
 
 
 def absent_from_us(site: Site, reported: Reported, elapsed_us: int) -> int | None:
     """Return when the next host that is away will be absent, elapsed time; None if none is about to."""
-    ends_us = (h.away_us + site.lease_ms * 1000 for h in reported.hosts.values() if not h.connected)
+    ends_us = (reported.hosts[name].away_us + site.lease_ms * 1000 for name in reported.hosts.away)
     return min((at_us for at_us in ends_us if at_us > elapsed_us), default=None)
 
 

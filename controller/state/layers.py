@@ -1,11 +1,14 @@
 """What each layer lets through at this moment. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 
-from controller.plan.failover import turned
-from controller.plan.invariant import Layers
-from controller.plan.plan import Entry
+from controller.plan.differences import differing_keys
+from controller.plan.invariant import Layers, Violation, violations
+from controller.plan.plan import Entry, LinkPlan, Plan
 from controller.site import Site
+from controller.state.acts import NO_BPS, Acts, acts
 from controller.state.installed import Installed
 from controller.state.reported import Reported
 from controller.state.value import SiteState
@@ -15,50 +18,101 @@ from topology.protocol import FlowClass
 
 def acting(reported: Reported, installed: Installed, elapsed_us: int) -> tuple[Entry, ...]:
     """Return the most that hosts may be acting on now, where the rules in force send it."""
-    entries = (e for host in reported.hosts.values() for e in host.leases.acting(elapsed_us))
-    return turned(entries, installed.meters) if installed.meters else tuple(entries)
+    return tuple(chain.from_iterable(acts(reported, installed.meters, elapsed_us).by_host.values()))
 
 
-def lease_ends_us(reported: Reported, elapsed_us: int) -> list[int]:
-    """Return when hosts may be acting on less by themselves, elapsed time."""
-    ends_us = [host.leases.changes_us(elapsed_us) for host in reported.hosts.values()]
-    ends_us.append(reported.unknown_until_us(elapsed_us))
-    return [at_us for at_us in ends_us if at_us is not None]
+@dataclass(frozen=True, slots=True)
+class LinkLayers:
+    """What each layer lets through on each direction of each circuit that is up, and what that was found from.
+
+    Attributes:
+        links: of the desired plan.
+        down: its circuits that are down.
+        meters: the links of the plan whose meters are in force.
+        queues: the links of the plan whose queues are.
+        hosts_bps: by link and class, what hosts may be sending; None while they may be doing what an earlier controller
+            granted: then all that the meters let through counts as used.
+        by_link: the layers.
+        violations: by link, where a layer lets through more than the one that must hold it.
+    """
+
+    links: Mapping[Hop, LinkPlan] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+    meters: Mapping[Hop, LinkPlan] = field(default_factory=dict)
+    queues: Mapping[Hop, LinkPlan] = field(default_factory=dict)
+    hosts_bps: Mapping[Hop, Mapping[FlowClass, int]] | None = None
+    by_link: Mapping[Hop, Layers] = field(default_factory=dict)
+    violations: Mapping[Hop, tuple[Violation, ...]] = field(default_factory=dict)
 
 
-def layers(site: Site, state: SiteState, elapsed_us: int) -> dict[Hop, Layers]:
+UNKNOWN = LinkLayers()
+
+
+def layers(site: Site, state: SiteState, elapsed_us: int) -> Mapping[Hop, Layers]:
     """Return what each layer lets through now on each direction of each circuit that is up.
 
     Until the first plan was granted, hosts may be doing what an earlier controller granted: all that the meters let
     through counts as used.
     """
+    return link_layers(site, state, elapsed_us, acts(state.reported, state.installed.meters, elapsed_us)).by_link
+
+
+def link_layers(site: Site, state: SiteState, elapsed_us: int, now: Acts, before: LinkLayers = UNKNOWN) -> LinkLayers:
+    """Return the same, with what breaks the invariant.
+
+    The answer is the same whatever was found ``before``, and costs what differs from it.
+
+    Args:
+        site: where.
+        state: of the site.
+        elapsed_us: now.
+        now: what its hosts may be acting on now.
+        before: what was found before.
+    """
     is_unknown = not state.installed.hosts_epoch or state.reported.unknown_until_us(elapsed_us) is not None
-    entries, plan = acting(state.reported, state.installed, elapsed_us), state.desired.plan
-    dead = {Hop(t, h) for t, h, link in site.network.circuit_links if link.circuit in plan.down}
-    by_link: dict[Hop, list[Entry]] = {}
-    for entry in entries:
-        for hop in dict.fromkeys(entry.flow.links):
-            by_link.setdefault(hop, []).append(entry)
-    return {
-        name: Layers({}, {}, {}, 0)
-        if name in dead
-        else _on_link(name, link.circuit_bps, by_link.get(name, ()), state.installed, is_unknown=is_unknown)
-        for name, link in plan.links.items()
+    plan, hosts_bps = state.desired.plan, None if is_unknown else now.bps
+    meters, queues = _links(state.installed.meters), _links(state.installed.queues)
+    if before.down != plan.down or (before.hosts_bps is None) is not is_unknown:
+        before = UNKNOWN
+    differing = {
+        *differing_keys(before.links, plan.links),
+        *differing_keys(before.meters, meters),
+        *differing_keys(before.queues, queues),
+        *differing_keys(before.hosts_bps or {}, hosts_bps or {}),
     }
+    dead = {Hop(t, h) for t, h, link in site.network.circuit_links if link.circuit in plan.down} if plan.down else set()
+    changed = {
+        hop: Layers({}, {}, {}, 0)
+        if hop in dead
+        else _on_link(link.circuit_bps, meters.get(hop), queues.get(hop), _bps(hosts_bps, hop))
+        for hop in differing
+        if (link := plan.links.get(hop)) is not None
+    }
+    by_link = _each(plan.links, {**before.by_link, **changed})
+    broken = {hop: found for hop, found in before.violations.items() if hop not in differing and hop in plan.links}
+    for one in violations(changed):
+        broken[one.link] = (*broken.get(one.link, ()), one)
+    return LinkLayers(plan.links, plan.down, meters, queues, hosts_bps, by_link, broken)
+
+
+def _links(plan: Plan | None) -> Mapping[Hop, LinkPlan]:
+    return plan.links if plan else {}
+
+
+def _bps(hosts_bps: Mapping[Hop, Mapping[FlowClass, int]] | None, hop: Hop) -> Mapping[FlowClass, int] | None:
+    return None if hosts_bps is None else hosts_bps.get(hop, NO_BPS)
+
+
+def _each(hops: Iterable[Hop], by_link: dict[Hop, Layers]) -> Mapping[Hop, Layers]:
+    """Return the layers of links in their order, and of no others."""
+    return {hop: by_link[hop] for hop in hops}
 
 
 def _on_link(
-    link: Hop, circuit_bps: int, crossing: Sequence[Entry], installed: Installed, *, is_unknown: bool
+    circuit_bps: int, meters: LinkPlan | None, queues: LinkPlan | None, hosts_bps: Mapping[FlowClass, int] | None
 ) -> Layers:
-    meters = installed.meters.links[link].classes if installed.meters else {}
-    queues = installed.queues.links[link].classes if installed.queues else {}
-    meters_bps = {c: limits.meter_bps for c, limits in meters.items()}
-    known_bps = dict.fromkeys(FlowClass, 0)
-    for entry in crossing:
-        known_bps[entry.flow.flow_class] += entry.frame_bps
-    return Layers(
-        dict.fromkeys(FlowClass, 0) | meters_bps if is_unknown else known_bps,
-        meters_bps,
-        {c: limits.queue_bps for c, limits in queues.items()},
-        circuit_bps,
-    )
+    """Return the layers of a link; ``hosts_bps`` None: what its hosts do is unknown."""
+    meters_bps = {c: limits.meter_bps for c, limits in meters.classes.items()} if meters else {}
+    queues_bps = {c: limits.queue_bps for c, limits in queues.classes.items()} if queues else {}
+    known_bps = dict.fromkeys(FlowClass, 0) | meters_bps if hosts_bps is None else hosts_bps
+    return Layers(known_bps, meters_bps, queues_bps, circuit_bps)

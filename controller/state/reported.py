@@ -1,6 +1,6 @@
 """What was reported from below: by hosts, by switches, and by the store."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, replace
 
 from controller.plan.intake import Intake
@@ -93,6 +93,67 @@ class HostState:
         return bool(flow.standby_bps) and self.connected and not self.wants.get(flow.name, False)
 
 
+class Hosts(Mapping[str, HostState]):
+    """The state of every host, by name; it knows, without a look at all of them, which need one.
+
+    Attributes:
+        away: those that are not connected.
+        unknown: those that may be acting on what nobody here knows of, or were until lately.
+        wanting: those of which it is known whether a flow has something to send.
+    """
+
+    __slots__ = ("_states", "away", "unknown", "wanting")
+
+    def __init__(self, states: Mapping[str, HostState]) -> None:
+        self._states = dict(states)
+        self.away = frozenset(name for name, state in states.items() if not state.connected)
+        self.unknown = frozenset(name for name, state in states.items() if state.unknown_until_us)
+        self.wanting = frozenset(name for name, state in states.items() if state.wants)
+
+    def put(self, name: str, state: HostState) -> "Hosts":
+        """Return them with another state of one."""
+        found = Hosts.__new__(Hosts)
+        found._states = self._states.copy()
+        found._states[name] = state
+        found.away = _with(self.away, name, is_in=not state.connected)
+        found.unknown = _with(self.unknown, name, is_in=bool(state.unknown_until_us))
+        found.wanting = _with(self.wanting, name, is_in=bool(state.wants))
+        return found
+
+    def __getitem__(self, name: str) -> HostState:
+        """Return the state of one."""
+        return self._states[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a host of this name."""
+        return name in self._states
+
+    def __iter__(self) -> Iterator[str]:
+        """Return their names, one after the other."""
+        return iter(self._states)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._states)
+
+    def keys(self) -> KeysView[str]:
+        """Return their names."""
+        return self._states.keys()
+
+    def values(self) -> ValuesView[HostState]:
+        """Return their states."""
+        return self._states.values()
+
+    def items(self) -> ItemsView[str, HostState]:
+        """Return both."""
+        return self._states.items()
+
+
+def _with(names: frozenset[str], name: str, *, is_in: bool) -> frozenset[str]:
+    """Return names with one, or without it; mostly the same."""
+    return names if (name in names) is is_in else names ^ {name}
+
+
 @dataclass(frozen=True, slots=True)
 class PlaceAlarm:
     """What an audit has found and cannot repair, or why it could not look.
@@ -138,7 +199,7 @@ class Reported:
         providers: by circuit that is bought at need, what is wrong with its provider; nothing of those that do well.
     """
 
-    hosts: Mapping[str, HostState]
+    hosts: Hosts
     demands: int = 0
     lines: Lines = field(default_factory=Lines)
     wiring: Wiring = field(default_factory=Wiring)
@@ -156,21 +217,22 @@ class Reported:
 
     def unknown_until_us(self, elapsed_us: int) -> int | None:
         """Return until when some host may be acting on what nobody here knows of; None if none does any more."""
-        waited_us = (h.unknown_until_us for h in self.hosts.values() if elapsed_us < h.unknown_until_us)
-        return max(waited_us, default=None)
+        until_us = (self.hosts[name].unknown_until_us for name in self.hosts.unknown)
+        return max((at_us for at_us in until_us if elapsed_us < at_us), default=None)
 
     def with_host(self, name: str, state: HostState) -> "Reported":
         """Return it with another state of a host."""
-        return replace(self, hosts={**self.hosts, name: state})
+        return replace(self, hosts=self.hosts.put(name, state))
 
     def with_watched(self, watched: Iterable[tuple[str, str]]) -> "Reported":
         """Return it with the demand of (host, flow) alone that a plan still watches."""
         by_host: dict[str, set[str]] = {}
         for host, flow in watched:
             by_host.setdefault(host, set()).add(flow)
-        stale = {
-            name: replace(state, wants={f: wants for f, wants in state.wants.items() if f in by_host.get(name, ())})
-            for name, state in self.hosts.items()
-            if not state.wants.keys() <= by_host.get(name, set())
-        }
-        return replace(self, hosts={**self.hosts, **stale}) if stale else self
+        after = self
+        for name in self.hosts.wanting:
+            wants, kept = self.hosts[name].wants, by_host.get(name, set())
+            if not wants.keys() <= kept:
+                left = {flow: has for flow, has in wants.items() if flow in kept}
+                after = after.with_host(name, replace(self.hosts[name], wants=left))
+        return after

@@ -9,7 +9,7 @@ from controller.plan.reservations import MAX_TIME_US
 from controller.site import Site
 from controller.state.desired import Desired, absent_from_us, basis, circuits_down, demand_now, desired_plan, plan_input
 from controller.state.installed import Installed
-from controller.state.reported import HostState, Reported
+from controller.state.reported import Hosts, HostState, Reported
 from controller.state.wished import Wished
 
 
@@ -44,7 +44,8 @@ def first_state(site: Site, now: Instant, term: int) -> SiteState:
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
     # What it acts on may be what an earlier controller granted.
     unknown = HostState(away_us=now.elapsed_us, unknown_until_us=now.elapsed_us + site.lease_ms * 1000)
-    reported = Reported({h.name: unknown for h in site.network.hosts if h.has_agent}, lines=Lines(site.return_after_us))
+    hosts = Hosts({h.name: unknown for h in site.network.hosts if h.has_agent})
+    reported = Reported(hosts, lines=Lines(site.return_after_us))
     plan = desired_plan(site, Installed(), 2 * term, demand_now(site, wished, reported, now))
     made_of = basis(site, wished, reported, Installed(), now)
     return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)

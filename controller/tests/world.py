@@ -12,15 +12,19 @@ from controller.plan.faults import Closed, PlaceFault
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.transitions import within
 from controller.reports import Reports
 from controller.site import Site
+from controller.state.acts import acts
 from controller.state.desired import demand_now, desired_plan
 from controller.state.grants import grant
 from controller.state.guard import GuardedState
+from controller.state.layers import UNKNOWN, link_layers
 from controller.state.value import SiteState
 from controller.store.terms import TERM_STEP
 from controller.tests.fakes import Clock, value_of
 from controller.work.convergence import Convergence
+from controller.work.kept import KeptLooks, untold
 from controller.work.mending import Mending
 from topology.network import Hop, Network
 from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
@@ -87,6 +91,7 @@ class World:
         ledger.demand = self._demand  # type: ignore[method-assign]  # what promises come to is not the matter
         self.reports = Reports(self.state)
         self.convergence = Convergence(self.state, self, self, threading.Lock())
+        self.kept, self.kept_layers = KeptLooks(), UNKNOWN
         self.mending = Mending(self.state, self, spawn=lambda work: work())
 
     def starts_again(self) -> None:
@@ -250,6 +255,27 @@ class World:
     # What must hold.
 
     def check(self) -> None:
+        """Fail if a layer lets through more than the next, or if what is kept of earlier looks changes an answer."""
+        self._check_kept()
+        self._check_layers()
+
+    def _check_kept(self) -> None:
+        """Fail if an answer that is worked out from the last look's is not what it is without."""
+        now, at_us, kept = self.value, self.clock.now_us, self.kept
+        seen = kept.acts(now.reported, now.installed.meters, at_us)
+        whole = acts(now.reported, now.installed.meters, at_us)
+        assert (seen.by_host, seen.ends_us) == (whole.by_host, whole.ends_us)
+        assert {hop: by for hop, by in seen.bps.items() if any(by.values())} == whole.bps
+        self.kept_layers = link_layers(self.site, now, at_us, seen, self.kept_layers)
+        without = link_layers(self.site, now, at_us, whole)
+        assert self.kept_layers.by_link == without.by_link
+        assert self.kept_layers.violations == without.violations
+        for plan in filter(None, (now.desired.plan, now.installed.meters)):
+            assert kept.untold(now.reported.hosts, plan) == untold(now.reported.hosts, plan).names
+            is_within = within([e for entries in whole.by_host.values() for e in entries], plan)
+            assert kept.is_within(seen.by_host, plan, "a plan") is is_within
+
+    def _check_layers(self) -> None:
         """Fail if a layer lets through more than the next; a flow no switch knows of is unplanned, and policed so."""
         entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
         layers = {n: self._on(n, [self._seen(e, n) for e in entries]) for n in self.meters}

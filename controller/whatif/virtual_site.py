@@ -25,8 +25,9 @@ from controller.state.desired import demand_now, desired_plan
 from controller.state.installed import Installed, StepDone
 from controller.state.lateness import Late, late_promises
 from controller.state.layers import acting
-from controller.state.reported import HostState
+from controller.state.reported import Hosts, HostState
 from controller.state.value import SiteState, first_state, with_lines_noted
+from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
 
 TERM = 1  # the controller's first
@@ -89,6 +90,7 @@ class VirtualSite:
         self._zero_us = self.now_us
         self._plans: dict[object, Plan] = {}
         self._latest: Plan | None = None
+        self._kept = KeptLooks()
         self._progress = Progress(sure={Stage.METERS: 0, Stage.QUEUES: 0})
         self._waited_for = 0
         self._busy = False  # a step of the switches is under way
@@ -96,12 +98,13 @@ class VirtualSite:
         self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
         state = first_state(self.site, self._instant, TERM)
         hosts = {name: HostState(connected=True) for name in state.reported.hosts}
-        state = replace(state, reported=replace(state.reported, hosts=hosts))
+        state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
         plan = self._planned(self._demand(state), state.desired.plan.epoch)
         for name, known in hosts.items():
             leases = known.leases.sent(plan.epoch, plan.of_host(name), 0, 0)
             hosts[name] = replace(known, leases=leases)
             self.held[name] = plan.of_host(name)
+        state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
         installed = Installed(plan, plan, plan.epoch)
         self.state: SiteState = replace(state, installed=installed, desired=replace(state.desired, plan=plan))
 
@@ -298,6 +301,7 @@ class VirtualSite:
             self._progress,
             self.site.together_us,
             self._instant.elapsed_us,
+            self._kept,
         )
 
     def _granted(self, situation: Situation, step: Step) -> Iterator[Awaited]:

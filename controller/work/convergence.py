@@ -2,16 +2,17 @@
 
 import threading
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 from controller.plan.faults import Closed, PlaceFault, closed, partly
-from controller.plan.invariant import violations
 from controller.plan.plan import Plan
 from controller.plan.transitions import Change, Stage, Step, host_changes, switch_changes
 from controller.state.faults import note_failed, note_mended
 from controller.state.guard import GuardedState
 from controller.state.installed import Installed, StepDone
-from controller.state.layers import layers
+from controller.state.layers import UNKNOWN, link_layers
+from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
 from topology.protocol import Allocations
 
@@ -60,6 +61,8 @@ class Convergence:
         self._switches = switches
         self._hosts = hosts
         self._progress = Progress()
+        self._kept = KeptLooks()
+        self._layers = UNKNOWN
         self._patience_s = RETRY_S  # for which nothing can be to do, unless somebody says something
 
     def run(self) -> None:
@@ -98,7 +101,7 @@ class Convergence:
         """Return all that the next work follows from; under the lock."""
         now, site = self._state.value, self._state.site
         progress, elapsed_us = self._progress, self._state.elapsed_us()
-        return Situation(now.reported, now.installed, now.desired, progress, site.together_us, elapsed_us)
+        return Situation(now.reported, now.installed, now.desired, progress, site.together_us, elapsed_us, self._kept)
 
     def _next(self) -> Step | None:
         """Return the step to take now, None if there is nothing to do, or somebody is waited for; under the lock.
@@ -173,7 +176,9 @@ class Convergence:
         state.events.publish(
             "transition.step", epoch=done.epoch, place=done.stage.value, us=done.done_us - done.started_us
         )
-        for violation in violations(layers(state.site, state.value, state.elapsed_us())):
+        acts = self._kept.acts(state.reported, state.installed.meters, state.elapsed_us())
+        self._layers = link_layers(state.site, state.value, state.elapsed_us(), acts, self._layers)
+        for violation in chain.from_iterable(self._layers.violations.values()):
             state.events.publish("plan.violated", level="error", violation=str(violation))
 
     def _grant(self, step: Step) -> None:
@@ -185,10 +190,8 @@ class Convergence:
         """
         state, plan, now_us = self._state, step.plan, self._state.now_us()
         hosts = state.reported.hosts
-        by_host = {
-            name: host_changes(name, hosts[name].acts_as_granted, plan.of_host(name))
-            for name in self._situation().to_grant(plan)
-        }
+        names = self._situation().to_grant(plan)
+        by_host = {name: host_changes(name, hosts[name].acts_as_granted, plan.of_host(name)) for name in names}
         changes: list[Change] = []
         for name in sorted(by_host, key=lambda n: sum(c.from_bps - c.to_bps for c in by_host[n])):
             changes += by_host[name]

@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from itertools import chain
 
 from controller.plan.plan import Plan
-from controller.plan.transitions import InForce, Stage, Step, next_of_first, next_step, no_more_than, within
+from controller.plan.transitions import InForce, Stage, Step, next_of_first, next_step, no_more_than
+from controller.state.acts import Acts
 from controller.state.desired import Desired
 from controller.state.installed import Installed, StepDone
-from controller.state.layers import acting, lease_ends_us
 from controller.state.reported import Reported
+from controller.work.kept import KeptLooks
 
 
 class Other(Enum):
@@ -45,6 +47,12 @@ class Situation:
     progress: Progress
     together_us: int
     elapsed_us: int
+    kept: KeptLooks = field(default_factory=KeptLooks, compare=False)
+
+    @cached_property
+    def acts(self) -> Acts:
+        """What hosts may be acting on."""
+        return self.kept.acts(self.reported, self.installed.meters, self.elapsed_us)
 
     @cached_property
     def transition(self) -> Step:
@@ -52,12 +60,13 @@ class Situation:
         meters, queues, plan = self.installed.meters, self.installed.queues, self.desired.plan
         if meters is None or queues is None:
             return next_of_first(self.progress.first, plan)
-        held = acting(self.reported, self.installed, self.elapsed_us)
-        step = next_step(InForce(meters, queues, held), plan)
-        is_known = self.reported.unknown_until_us(self.elapsed_us) is None and within(held, meters)
-        if step.stage is not Stage.HOSTS or is_known:
+        held, lesser = self.acts.by_host, self.kept.lesser(meters, plan)
+        step = next_step(InForce(meters, queues), lesser, plan, is_within=self.kept.is_within(held, lesser, "between"))
+        if step.stage is not Stage.HOSTS:
             return step
-        return Step(Stage.HOSTS, no_more_than(held, step.plan))
+        if self.reported.unknown_until_us(self.elapsed_us) is None and self.kept.is_within(held, meters, "in force"):
+            return step
+        return Step(Stage.HOSTS, no_more_than(chain.from_iterable(held.values()), step.plan))
 
     @property
     def is_for_switches(self) -> bool:
@@ -72,7 +81,9 @@ class Situation:
     @property
     def due_in_us(self) -> list[int]:
         """After how long there may be something to do by itself: a lease ends, or who begins together has begun."""
-        due_us = [*lease_ends_us(self.reported, self.elapsed_us), self.not_before_us]
+        due_us = [*self.acts.ends_us.values(), self.not_before_us]
+        if (known_us := self.reported.unknown_until_us(self.elapsed_us)) is not None:
+            due_us.append(known_us)
         return [at_us - self.elapsed_us for at_us in due_us if at_us > self.elapsed_us]
 
     def in_doubt(self, stage: Stage) -> bool:
@@ -88,11 +99,8 @@ class Situation:
 
         One that has stepped down under this very epoch has been granted it.
         """
-        return [
-            name
-            for name, host in self.reported.hosts.items()
-            if host.connected and host.sent_epoch != plan.epoch and host.acts_as_granted != plan.of_host(name)
-        ]
+        hosts = self.reported.hosts
+        return sorted(name for name in self.kept.untold(hosts, plan) if hosts[name].sent_epoch != plan.epoch)
 
     @property
     def is_ungranted(self) -> bool:

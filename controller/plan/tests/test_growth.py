@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.plan import members as members_module
 from controller.plan import paths, ports
 from controller.plan import plan as planning
 from controller.plan.flows import flow_on
@@ -47,7 +48,7 @@ def flow_by_flow(epoch, network, policy, demand):
                 wants_bps = [wants_of(f, meter_bps, framing) for f in wants]
                 data_bps += min(meter_bps, sum(wants_bps))
             answers_bps = data_bps * answers_ppm(framing) // PPM
-            divided = planning.divided(limits.meter_bps, answers_bps, members, framing)
+            divided = members_module.divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
     entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))

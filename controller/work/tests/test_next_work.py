@@ -14,7 +14,7 @@ from controller.plan.transitions import Stage, Step, lesser_of
 from controller.site import Site
 from controller.state.desired import Basis, Desired
 from controller.state.installed import Installed, StepDone
-from controller.state.reported import HostState, Reported
+from controller.state.reported import Hosts, HostState, Reported
 from controller.tests.fakes import START_US
 from controller.work.next_work import RULES, Other, Progress, Situation, next_work
 
@@ -35,7 +35,7 @@ def at_rest(**changes) -> Situation:
     """A site where all layers and hosts hold the old plan, which is desired."""
     hosts = {host.name: granted(OLD.of_host(host.name), OLD.epoch) for host in GIGABIT.hosts}
     situation = Situation(
-        reported=Reported(hosts),
+        reported=Reported(Hosts(hosts)),
         installed=Installed(OLD, OLD, OLD.epoch),
         desired=Desired(OLD, 0, Basis((0, 0), 0, (), frozenset())),
         progress=Progress(SURE),
@@ -54,7 +54,7 @@ def shrunk(**changes) -> Situation:
     """The same when all hosts act on no more than both plans allow."""
     lesser = lesser_of(OLD, NEW)
     hosts = {h.name: granted(lesser.of_host(h.name), lesser.epoch) for h in GIGABIT.hosts}
-    return wanting_more(reported=Reported(hosts), **changes)
+    return wanting_more(reported=Reported(Hosts(hosts)), **changes)
 
 
 def test_where_all_is_as_desired_there_is_nothing_to_do():
@@ -109,7 +109,7 @@ def test_switches_wait_for_hosts_that_begin_together():
 def test_hosts_grow_when_the_switches_hold_the_plan_and_it_is_noted_even_if_nobody_is_there():
     ready = shrunk(installed=Installed(NEW, NEW, OLD.epoch))
     assert next_work(ready) == Step(Stage.HOSTS, NEW)
-    gone = Reported({name: replace(host, connected=False) for name, host in ready.reported.hosts.items()})
+    gone = Reported(Hosts({name: replace(host, connected=False) for name, host in ready.reported.hosts.items()}))
     assert next_work(replace(ready, reported=gone)) == Step(Stage.HOSTS, NEW)
     assert next_work(replace(ready, reported=gone, installed=Installed(NEW, NEW, NEW.epoch))) is Other.WAIT
 

@@ -153,7 +153,7 @@ def test_a_flow_that_moves_beside_keeps_room_in_its_pair_s_meter_until_the_rules
     carried_bps = {(e.flow.host, e.flow.target): e.frame_bps for e in carried(old, new)}
     assert carried_bps
     lesser = lesser_of(old, new)
-    via = next_step(InForce(lesser, old, lesser.entries), new).plan
+    via = next_step(InForce(lesser, old), lesser_of(lesser, new), new, is_within=True).plan
     for plan in (lesser, via):
         known = lanes(TWO, CHILE, plan, DEFAULT_POLICY, MeterNumbers())
         rates_bps = {(lane.near.name, lane.far.name): lane.frame_bps for lane in known}
