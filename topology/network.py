@@ -168,6 +168,7 @@ class Network:
         self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self._joined: dict[str, str] | None = None
         self._circuit_hops_known: dict[str, list[Hop]] | None = None
+        self._circuit_links_known: tuple[tuple[str, str, Link], ...] | None = None
         self._inner_hops: tuple[Hop, ...] = ()
         for node in nodes:
             self.graph.add_node(node.name, node=node)
@@ -194,7 +195,7 @@ class Network:
         """Forget what was found while the network had other links."""
         self._paths.clear()
         self._joined = None
-        self._circuit_hops_known, self._inner_hops = None, ()
+        self._circuit_hops_known, self._circuit_links_known, self._inner_hops = None, None, ()
 
     def add_circuit(self, name: str, ends: tuple[str, str]) -> None:
         """Note that the links between two switches are a circuit, seen from the first of them."""
@@ -270,7 +271,10 @@ class Network:
     @property
     def circuit_links(self) -> tuple[tuple[str, str, Link], ...]:
         """Every direction of every circuit as (from, to, link), in the order they were added."""
-        return tuple((*hop, self.link(*hop)) for found in self._circuit_hops().values() for hop in found)
+        if self._circuit_links_known is None:
+            found = ((*hop, self.link(*hop)) for hops_from in self._circuit_hops().values() for hop in hops_from)
+            self._circuit_links_known = tuple(found)
+        return self._circuit_links_known
 
     def circuit_links_from(self, tail: str) -> list[tuple[str, Link]]:
         """Return (to, link) of each circuit that leaves a node, in the order they were added."""

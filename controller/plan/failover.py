@@ -169,8 +169,10 @@ def late(
     to be what was promised. Flows that wait for something to send are not late by that.
     """
     planned_bps: dict[FlowId, int] = {}
-    for e in plan.entries:
-        planned_bps |= planned_parts_bps(e.flow, 0 if e.flow.is_away else e.frame_bps)
+    announcements = tuple(announcements)
+    for host in {flow.host for known in announcements for flow in known.flows}:
+        for e in plan.of_host(host):
+            planned_bps |= planned_parts_bps(e.flow, 0 if e.flow.is_away else e.frame_bps)
     for known in announcements:
         promised_bps = converted_bps(known.floor_bps(now_us), Layer.WIRE, Layer.FRAME, framing)
         sending = [flow.name for flow in known.flows if flow.name not in waiting]

@@ -55,6 +55,9 @@ def held(
         where: the network and its policy.
     """
     classes = where.policy.classes
+    flows, receivers = tuple(flows), tuple(receivers)
+    if not receivers:
+        return flows
     found = {flow.name: flow for flow in flows}
     for one in receivers:
         ceiling_bps = one.intake.ceiling_bps

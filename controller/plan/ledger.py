@@ -64,6 +64,7 @@ class Ledger:
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
         self._wire = {Hop(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
+        self._changing: dict[Hop, Steps] = {}  # of those, the ones with a schedule
         self._due = Due()
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
@@ -245,6 +246,7 @@ class Ledger:
     def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
         """Let a circuit's link carry another rate, (from, until, bit/s on the wire), whatever it was to carry then."""
         for start_us, end_us, rate_bps in periods:
+            self._changing[hop] = self._wire[hop]
             for begin_us, until_us, before_bps in self.scheduled(hop, start_us, end_us):
                 self._wire[hop].add(begin_us, until_us, rate_bps - before_bps)
                 before = of_circuit(hop, before_bps, self.policy)
@@ -281,11 +283,9 @@ class Ledger:
             now_us: Unix time.
             flow_of: the flow of a reservation between two hosts; None for one between sites, or one that must wait.
         """
-        flows = list(standing)
-        booked: list[Booked] = []
+        flows, booked = list(standing), list[Booked]()
         for known in self.carried():
-            flow = flow_of(known)
-            if flow is not None:
+            if (flow := flow_of(known)) is not None:
                 flows.append(flow)
             booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
         for announcement in with_saved(self.announcements, self._unsaved_announcements).values():
@@ -299,7 +299,7 @@ class Ledger:
         ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
         answering = (flow for flow in planned if (flow.host, flow.target) in ends)
         reserved = reserved_bps(booked, answers(answering, self.policy))
-        capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._wire.items()}
+        capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._changing.items()}
         return PlanInput(planned, capacity, reserved)
 
     # Keeping.

@@ -5,8 +5,10 @@ the rest, of which the most urgent class has what no other claims and each other
 with its code point (docs/decisions/0019). Promises for the same connections are one flow in the plan. Pure.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from controller.plan.calendar import Need
@@ -17,6 +19,7 @@ from controller.plan.policy import Policy
 from topology.network import hops
 from topology.protocol import FlowClass
 
+_PAIR = attrgetter("host", "target")
 LOCAL_USE_DSCPS = range(3, 64, 4)  # xxxx11, RFC 2474 section 6
 
 
@@ -26,15 +29,20 @@ def told_apart(flows: Iterable[Flow], policy: Policy) -> tuple[Flow, ...]:
     Promises for the same connections are added up on the way of the first that is promised anything; what another way
     has promised is not counted on this one, so that the sum of floors is never above what was booked there.
     """
+    flows = [*flows]
+    counts = Counter(map(_PAIR, flows))
     by_pair: dict[tuple[str, str], dict[tuple[FlowClass, Selector], list[Flow]]] = {}
+    for flow in flows if len(counts) < len(flows) else ():
+        if counts[pair := (flow.host, flow.target)] > 1:
+            by_pair.setdefault(pair, {}).setdefault((flow.flow_class, flow.selector), []).append(flow)
+    told: list[Flow] = []
     for flow in flows:
-        of_pair = by_pair.setdefault((flow.host, flow.target), {})
-        of_pair.setdefault((flow.flow_class, flow.selector), []).append(flow)
-    return tuple(
-        flow
-        for of_pair in by_pair.values()
-        for flow in _marked([_one_flow(members) for members in of_pair.values()], policy)
-    )
+        pair = flow.host, flow.target
+        if pair in by_pair:
+            told += _marked([_one_flow(members) for members in by_pair.pop(pair).values()], policy)
+        elif counts[pair] == 1:  # as nearly all
+            told += (flow,) if flow.selector is THE_REST else _marked([flow], policy)
+    return tuple(told)
 
 
 def _one_flow(members: list[Flow]) -> Flow:
@@ -56,7 +64,7 @@ def _one_flow(members: list[Flow]) -> Flow:
 
 def _marked(of_pair: list[Flow], policy: Policy) -> Iterator[Flow]:
     """Yield the flows of a pair, each with the connections it is for and the mark of its packets."""
-    if len(of_pair) == 1 and of_pair[0].selector == THE_REST:  # as nearly all
+    if len(of_pair) == 1 and of_pair[0].selector == THE_REST:
         yield of_pair[0]
         return
     for_the_rest = _by_urgency((f for f in of_pair if f.selector == THE_REST), policy)

@@ -6,17 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 from controller.plan.faults import OPEN, Closed, PlaceFault
-from controller.plan.plan import Plan
+from controller.plan.plan import LinkPlan, Plan
 from controller.plan.wiring import numbered
 from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
-from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.plan_lanes import NO_PLAN, PlanLanes, plan_lanes
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.switch_book import SwitchBook
-from controller.southbound.ovsdb.desired_queues import port_queues
+from controller.southbound.ovsdb.desired_queues import kept_open_bps, link_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
 from topology.network import Hop, Switch
@@ -48,6 +47,7 @@ class SiteSwitches:
         known = numbers or MeterNumbers()
         self._books = {switch.name: SwitchBook(switch, site.policy, known) for switch in site.network.switches}
         self._lanes, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
+        self._queues: dict[Hop, tuple[LinkPlan, int, PortQueues]] = {}  # each value is whole; a lost one is made anew
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
@@ -89,14 +89,20 @@ class SiteSwitches:
     def _put_queues(self, plan: Plan, hops: Collection[Hop]) -> tuple[PlaceFault, ...]:
         by_writer: dict[QueueWriter, dict[str, PortQueues]] = {}
         named: dict[QueueWriter, dict[str, Hop]] = {}
-        for switch in self._site.network.switches:
-            writer, queues = self._writers[switch.name], port_queues(self._site.network, switch, plan)
-            for head, link in circuit_ports(self._site.network, switch.name):
-                if Hop(switch.name, head) in hops:
-                    by_writer.setdefault(writer, {})[link.port_name] = queues[link.port_name]
-                    named.setdefault(writer, {})[link.port_name] = Hop(switch.name, head)
+        for hop in hops:
+            writer, port_name = self._writers[hop.tail], self._site.network.link(*hop).port_name
+            by_writer.setdefault(writer, {})[port_name] = self._queues_of(hop, plan)
+            named.setdefault(writer, {})[port_name] = hop
         found = self._pool.map(lambda writer: _written(writer, by_writer[writer], named[writer]), by_writer)
         return tuple(chain.from_iterable(found))
+
+    def _queues_of(self, hop: Hop, plan: Plan) -> PortQueues:
+        """Return the queues of a circuit's port, made anew where a plan has other limits for it than the one before."""
+        link, least_bps = plan.links[hop], kept_open_bps(self._site.network.link(*hop), plan)
+        known = self._queues.get(hop)
+        if known is None or known[0] is not link or known[1] != least_bps:
+            self._queues[hop] = known = (link, least_bps, link_queues(link, least_bps))
+        return known[2]
 
     def mended(self, fault: PlaceFault, meters: Plan, queues: Plan) -> tuple[PlaceFault, ...]:
         """Try to bring a place with a fault to what is in force there; return what is still wrong, or found so.

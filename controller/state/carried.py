@@ -67,17 +67,15 @@ def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...]
 
 def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ...]:
     """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can."""
-    site, state, ways, found = moment.site, moment.state, moment.ways, list[str]()
-    for flow in known.flows:
-        path = ways.get(flow.name, flow.path)
+    site, state, found = moment.site, moment.state, list[str]()
+    ways = [moment.way_of(flow.host, flow.name) for flow in known.flows]
+    for flow, way in zip(known.flows, ways, strict=True):
+        path = way or flow.path
         found += [f"{name}: the line is down" for name in crossed(site.network, path, moment.down)]
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.host, flow.target))
-    has_less = any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)) and ways.keys() & {
-        flow.name for flow in known.flows
-    }
-    if has_less:
+    if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)):
         slow = [why for flow in known.flows if (why := why_held(flow, state.reported, site.network))]
         found += slow or ["the plan has less for it than was promised"]
     return _each_once(found)
@@ -106,7 +104,7 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
 
 def _unchangeable(moment: Moment, known: Reservation) -> tuple[str, ...]:
     """Return the faults in the way that a reservation takes."""
-    path = moment.ways.get(flow_name(known)) or moment.path_of(known)
+    path = moment.way_of(known.a_end, flow_name(known)) or moment.path_of(known)
     return in_the_way(moment.site.network, path, moment.state.installed.faults)
 
 

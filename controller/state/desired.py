@@ -127,9 +127,7 @@ def plan_input(
         for tail, head, link in site.network.circuit_links
         if link.circuit and link.circuit in wished.purchases
     }
-    flows = tuple(
-        away(f) if f.host in absent else standing_by(f) if reported.hosts[f.host].waits(f) else f for f in demand.flows
-    )
+    flows = tuple(_as_known(f, reported, absent) if f.standby_bps or f.host in absent else f for f in demand.flows)
     if site.hold_to_receivers:
         flows = held(
             flows,
@@ -139,6 +137,13 @@ def plan_input(
         )
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
+
+
+def _as_known(flow: Flow, reported: Reported, absent: frozenset[str]) -> Flow:
+    """Return a flow as it is planned while its host is absent, or while it has nothing to send."""
+    if flow.host in absent:
+        return away(flow)
+    return standing_by(flow) if reported.hosts[flow.host].waits(flow) else flow
 
 
 def left_bytes(wished: Wished) -> dict[FlowId, int]:

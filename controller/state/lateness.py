@@ -43,7 +43,8 @@ def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, La
     ways = {flow.name: flow.path for known in announcements.values() for flow in known.flows}
     waiting = frozenset(
         name
-        for e in plan.entries
+        for host in {flow.host for known in announcements.values() for flow in known.flows}
+        for e in plan.of_host(host)
         for name in e.flow.names
         if e.flow.path == ways.get(name)
         and state.reported.hosts[e.flow.host].waits(e.flow)
@@ -71,7 +72,8 @@ def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:
 
 def _lacks(state: SiteState, known: Announcement) -> str:
     """Return how much of an announcement has arrived, and what is in the way of the rest, by sender."""
-    entries = {name: e.flow.name for e in state.desired.plan.entries for name in e.flow.names}
+    own = (e.flow for flow in known.flows for e in state.desired.plan.of_host(flow.host))
+    entries = {name: flow.name for flow in own for name in flow.names}
     hindrances = (
         (flow.host, state.reported.hosts[flow.host].delivers(entries.get(flow.name, flow.name), 0).hindrance)
         for flow in known.flows

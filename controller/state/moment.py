@@ -51,10 +51,10 @@ class Moment:
         """The circuits whose lines are down."""
         return self.state.reported.lines.down(self.now.elapsed_us)
 
-    @cached_property
-    def ways(self) -> dict[FlowId, Path]:
-        """The paths of the desired plan, by the flow; a plan has each flow once."""
-        return {name: e.flow.path for e in self.state.desired.plan.entries for name in e.flow.names}
+    def way_of(self, host: str, name: FlowId) -> Path | None:
+        """Return the path that the desired plan has for a host's flow; None if it has none."""
+        own = self.state.desired.plan.of_host(host)
+        return next((e.flow.path for e in own if name in e.flow.names), None)
 
     @cached_property
     def is_starting(self) -> bool:

@@ -150,12 +150,15 @@ def receivers(
     flows: Iterable[Flow], reported: Reported, network: Network, absent: frozenset[str]
 ) -> Iterator[Intaking]:
     """Yield the receivers that some flows are held by; what a store's host has told lapses once it is absent."""
-    sending = [f for f in flows if can_be_held(f) and not f.is_away and not reported.hosts[f.host].waits(f)]
+    holding = reported.hosts.holding
+    concerned = [f for f in flows if f.host in holding or f.target in holding] if holding else []
+    sending = [f for f in concerned if can_be_held(f) and not f.is_away and not reported.hosts[f.host].waits(f)]
     for flow in sending:
         intake = intake_of(flow, reported)
         if intake is not None:
             yield Intaking(intake, (flow.name,))
-    for name, host in reported.hosts.items():
+    for name in sorted(holding):
+        host = reported.hosts[name]
         if name in absent or not host.stores:
             continue
         to_it, taken = [flow for flow in sending if flow.target == name], set[str]()

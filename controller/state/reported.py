@@ -72,6 +72,11 @@ class HostState:
         return self.leases.grants[-1].acting if self.leases.grants else ()
 
     @property
+    def holds(self) -> bool:
+        """Whether it has a store, or one of its flows a receiver that takes less than it could be sent."""
+        return bool(self.stores) or any(one.drain_bps is not None for one in self.intakes.values())
+
+    @property
     def telling(self) -> Telling | None:
         """What it has told of its entries last; None if nothing since its stream was opened."""
         if self.telemetry is None or not self.connected:
@@ -100,15 +105,17 @@ class Hosts(Mapping[str, HostState]):
         away: those that are not connected.
         unknown: those that may be acting on what nobody here knows of, or were until lately.
         wanting: those of which it is known whether a flow has something to send.
+        holding: those that have a store, or send to a receiver that takes less than it could be sent.
     """
 
-    __slots__ = ("_states", "away", "unknown", "wanting")
+    __slots__ = ("_states", "away", "holding", "unknown", "wanting")
 
     def __init__(self, states: Mapping[str, HostState]) -> None:
         self._states = dict(states)
         self.away = frozenset(name for name, state in states.items() if not state.connected)
         self.unknown = frozenset(name for name, state in states.items() if state.unknown_until_us)
         self.wanting = frozenset(name for name, state in states.items() if state.wants)
+        self.holding = frozenset(name for name, state in states.items() if state.holds)
 
     def put(self, name: str, state: HostState) -> "Hosts":
         """Return them with another state of one."""
@@ -118,6 +125,7 @@ class Hosts(Mapping[str, HostState]):
         found.away = _with(self.away, name, is_in=not state.connected)
         found.unknown = _with(self.unknown, name, is_in=bool(state.unknown_until_us))
         found.wanting = _with(self.wanting, name, is_in=bool(state.wants))
+        found.holding = _with(self.holding, name, is_in=state.holds)
         return found
 
     def __getitem__(self, name: str) -> HostState:

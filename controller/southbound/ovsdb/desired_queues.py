@@ -4,7 +4,7 @@ from controller.plan.plan import LinkPlan, Plan
 from controller.plan.shares import max_min
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports
 from controller.southbound.ovsdb.queues import PortQueues, Queue
-from topology.network import Hop, Network, Switch
+from topology.network import Hop, Link, Network, Switch
 
 QUEUE_BURST_US = 1_000  # HTB loses what its timer is late by beyond this; a port's worth of one millisecond
 LEAST_QUEUE_BPS = 12_000  # Open vSwitch's linux-htb: 1500 B/s; a circuit that is not there keeps its queues at this
@@ -18,12 +18,17 @@ def port_queues(network: Network, switch: Switch, plan: Plan) -> dict[str, PortQ
     dead circuit; what is still sent by it leaves at its rate, and does not wait to come out of it when it returns.
     """
     return {
-        link.port_name: _queues(plan.links[Hop(switch.name, head)], link.rate_bps if link.circuit in plan.down else 0)
+        link.port_name: link_queues(plan.links[Hop(switch.name, head)], kept_open_bps(link, plan))
         for head, link in circuit_ports(network, switch.name)
     }
 
 
-def _queues(link: LinkPlan, least_circuit_bps: int) -> PortQueues:
+def kept_open_bps(link: Link, plan: Plan) -> int:
+    """Return the least that a circuit's port sends at: of a dead circuit its rate."""
+    return link.rate_bps if link.circuit in plan.down else 0
+
+
+def link_queues(link: LinkPlan, least_circuit_bps: int) -> PortQueues:
     """Return a port's queues; what the least of them lack to be legal, on a circuit cut short, the largest give."""
     classes = sorted(link.classes, key=lambda c: QUEUE_ID[c])
     least_bps = [LEAST_QUEUE_BPS] * len(classes)
