@@ -41,6 +41,10 @@ ADVICE: dict[str, tuple[str, str]] = {
     "receiver": ("It takes less than it could be sent; others have the rest.", "headway receivers"),
     "certificate": ("When it ends, the agent is turned away.", "headway pki renew pki {place}"),
     "controller": ("When it ends, no agent and no switch trusts the controller.", "headway pki renew pki {place}"),
+    "rest": (
+        "When it ends, browsers and scripts refuse to ask the controller.",
+        "headway pki rest pki {place}",
+    ),
     "authority": (
         "When it ends, nobody of the site trusts anybody: renew it while both are good.",
         "headway pki --help",

@@ -2,16 +2,22 @@
 
 import contextlib
 import shutil
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from axe_core_python.selenium import Axe
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select
 
 from mininet_tests.testing.eventually import eventually
 
@@ -27,6 +33,20 @@ FLAGS = (
     "--disable-component-update",
     "--hide-scrollbars",
 )
+
+
+# A picture's text is as large as its picture makes it.
+SMALLEST_TEXT = """
+const seen = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const place = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || !place.getClientRects().length || place.closest("title")) continue;
+  const scale = place instanceof SVGElement ? place.getScreenCTM().a : 1;
+  seen.push(parseFloat(getComputedStyle(place).fontSize) * scale);
+}
+return seen.length ? Math.min(...seen) : 0;
+"""
 
 
 class Browser:
@@ -93,6 +113,10 @@ class Browser:
         field.clear()
         field.send_keys(text)
 
+    def choose(self, selector: str, text: str) -> None:
+        """Choose one of a list."""
+        Select(self.one(selector)).select_by_visible_text(text)
+
     def drag(self, selector: str, from_part: float, to_part: float) -> None:
         """Drag over an element, from one part of its width to another."""
         element = self.one(selector)
@@ -111,6 +135,27 @@ class Browser:
         """Return what has the focus, in words."""
         script = "const e = document.activeElement; return e.getAttribute('aria-label') ?? e.innerText ?? e.tagName"
         return str(self._driver.execute_script(script)).strip()
+
+    def tab_to(self, selector: str, most: int = 80) -> None:
+        """Press Tab until an element has the focus.
+
+        Raises:
+            AssertionError: it is not reached by so many.
+        """
+        script = "return document.activeElement.matches(arguments[0])"
+        for _ in range(most):
+            self.keys("\ue004")
+            if self._driver.execute_script(script, selector):
+                return
+        raise AssertionError(f"Tab does not reach {selector}")
+
+    def cookies(self) -> list[dict[str, Any]]:
+        """Return the cookies of this page."""
+        return list(self._driver.get_cookies())
+
+    def smallest_text_px(self) -> float:
+        """Return the size of the smallest text that is seen, as it is seen; 0 if there is none."""
+        return float(self._driver.execute_script(SMALLEST_TEXT))
 
     def complaints(self) -> list[str]:
         """Return what the console has said since it was asked last."""
@@ -136,11 +181,18 @@ class Browser:
         self._driver.save_screenshot(str(file))
 
 
+def trusting(certificate: Path) -> str:
+    """Return the flag by which Chromium trusts a certificate, and no other that it does not know."""
+    key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    info = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"--ignore-certificate-errors-spki-list={b64encode(sha256(info).digest()).decode()}"
+
+
 @contextlib.contextmanager
-def browser(url: str) -> Iterator[Browser]:
-    """Give a window of Chromium; it is closed afterwards."""
+def browser(url: str, *more: str) -> Iterator[Browser]:
+    """Give a window of Chromium, with more flags; it is closed afterwards."""
     options = Options()
-    for flag in FLAGS:
+    for flag in (*FLAGS, *more):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))

@@ -4,6 +4,7 @@ The agents are those of ``site/spoken_agents.py``: without a kernel part, they s
 """
 
 import sqlite3
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -54,6 +55,35 @@ class BrokenSite:
         self.ovs.vsctl("del-port", "ls1", link.port_name)
         yield
         add_port(self.ovs, "ls1", link)
+
+    @contextmanager
+    def circuit_dies(self) -> Iterator[None]:
+        """Take the carrier from the circuit, at both ends."""
+        self._far_ends("down")
+        yield
+        self._far_ends("up")
+
+    def _far_ends(self, state: str) -> None:
+        for switch in ("ls1", "ch1"):
+            subprocess.run(["ip", "link", "set", f"{switch}-far", state], check=True)
+
+    @contextmanager
+    def promise_not_carried(self) -> Iterator[None]:
+        """Let the agent of a sender that has reserved hang up."""
+        body = {"from": SENDER, "to": "arch", "class": "urgent", "rate": "1 Mbit/s", "duration_s": 3600, "commit": True}
+        made = httpx.post(f"{self.controller.url}/v1/reservations", json=body, timeout=20)
+        made.raise_for_status()
+        with self.agent_gone():
+            yield
+        httpx.delete(f"{self.controller.url}/v1/reservations/{made.json()['id']}", timeout=20).raise_for_status()
+
+    @contextmanager
+    def own_certificate_ends(self) -> Iterator[None]:
+        """Give the controller a certificate that is about to end, and a good one again."""
+        for days in (ENDING_DAYS, pki.CERTIFICATE_DAYS):
+            pki_files.make(self._certificates, Kind.CONTROLLER, (ADDRESS,), pki_files.now(), days, force=True)
+            if days == ENDING_DAYS:
+                yield
 
     @contextmanager
     def port_moved(self) -> Iterator[None]:
@@ -158,7 +188,7 @@ def site(folder: Path) -> Iterator[BrokenSite]:
     store = folder / "headline.db"
     with ExitStack() as stack:
         ovs = stack.enter_context(PrivateOvs(Directories.standard()))
-        settings = {"flows": FLOWS, "tls": tls, "audit": {"interval": "1 s"}}
+        settings = {"flows": FLOWS, "tls": tls, "audit": {"interval": "1 s"}, "failover": {"return_after": "1 s"}}
         controller = stack.enter_context(running(folder, f"sqlite:///{store}", rate=RATE, **settings))
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         add_switches(ovs, chile_illinois(), port)
@@ -182,15 +212,21 @@ def headlines(folder: Path) -> tuple[dict[str, Aim], dict[str, float]]:
         window.shows(WELL, "#headline h1", WITHIN_S)
         cases: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
             "a circuit's port is gone": (there.port_gone, "ls1-wan"),
+            "a circuit is down": (there.circuit_dies, "chile-illinois: "),
             "a host's port has another number": (there.port_moved, "is port 77"),
             "somebody else's queues": (there.drift, "which Headway did not make"),
             "a switch is gone": (there.switch_gone, "ch1: is not connected"),
             "a switch is not in the network": (there.unknown_switch, "is not in the network"),
             "an agent is gone": (there.agent_gone, "base20: its agent is not connected"),
+            "a promise is not carried": (there.promise_not_carried, "Not carried because of it: reservation "),
             "a host has fallen back": (there.fallen_back, "base23: raw-images runs its own congestion control"),
             "the database hangs": (there.database_hangs, "database"),
             "an image is late": (there.late, "announcement never-sent"),
             "a certificate is about to end": (there.certificate_ends, "the certificate of its agent ends in"),
+            "the controller's certificate is about to end": (
+                there.own_certificate_ends,
+                "the certificate of the controller",
+            ),
         }
         for name, (broken, words) in cases.items():
             seconds[name] = _case(window, broken, words, aims, f"headline: {name}")
@@ -206,8 +242,9 @@ def _case(
     with broken():
         window.shows(words, "#headline", WITHIN_S)
         took_s = time.monotonic() - began_s
-        said = window.fresh("#headline h1")
+        said, each = window.fresh("#headline h1"), window.fresh("#headline li")
+        helps = window.fresh("#headline li code")
     window.shows(WELL, "#headline h1", WITHIN_S)
-    aims[name] = equal("need" in said, expected=True)
+    aims[name] = equal("need" in said and " since " in each and bool(helps), expected=True)
     print(f"{name}: {took_s:.1f} s: {said}", flush=True)
     return round(took_s, 2)

@@ -12,7 +12,8 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,10 +23,13 @@ import httpx
 
 from controller.security.token_file import write_tokens
 from controller.security.tokens import Role, new_token
-from mininet_tests.scenarios.page.browser import SIZES, THEMES, Browser, browser
+from mininet_tests.scenarios.page.browser import SIZES, THEMES, browser, trusting
 from mininet_tests.scenarios.page.headline import headlines
+from mininet_tests.scenarios.page.people import GROUP, QUOTAS, People, institution
+from mininet_tests.scenarios.page.visit import Steps, Visit
+from mininet_tests.scenarios.page.works import Works
 from mininet_tests.site.running import Running, running
-from mininet_tests.testing.aims import Aim, at_most, equal, none_of, stated
+from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, stated
 from mininet_tests.testing.eventually import eventually
 
 OPEN_PAGES, FOLLOWED_S = 200, 10.0
@@ -35,29 +39,22 @@ ALL_MISSING = ("ls1: is not connected", "ch1: is not connected", "base20: its ag
 WIDE, NARROW = SIZES
 
 
-class Visit:
-    """A visit to a controller's page; each step leaves aims."""
+class ScreenVisit:
+    """The one screen and what is done on it; each step leaves aims."""
 
-    def __init__(self, out: Path, site: Running, window: Browser, tokens: dict[Role, str]) -> None:
-        self._out = out
-        self._site = site
-        self._window = window
-        self._tokens = tokens
-        self.aims: dict[str, Aim] = {}
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._site = visit.site
+        self._window = visit.window
+        self.aims = visit.aims
 
-    def steps(self) -> tuple[Callable[[], None], ...]:
-        """Return the steps, in order."""
-        return (
-            self.headline,
-            self.roles,
-            self.reserved,
-            self.offer,
-            self.changed,
-            self.released,
-            self.accessible,
-            self.console,
-            self.dead_and_back,
-        )
+    def reserving(self) -> Steps:
+        """Return the steps in which something is reserved, in order."""
+        return (self.reserved, self.offer, self.changed)
+
+    def looking(self) -> Steps:
+        """Return those that come last."""
+        return (self.released, self.by_keyboard, self.headline, self.accessible, self.console, self.dead_and_back)
 
     def headline(self) -> None:
         """Read the one sentence, and what it counts."""
@@ -69,33 +66,10 @@ class Visit:
         counted = int(window.text("#headline h1").split()[-4])
         self.aims["headline counts what it lists"] = equal(counted, len(window.every("ul.needs > li")))
 
-    def roles(self) -> None:
-        """Log in and out as each role."""
-        window = self._window
-        for role, token in self._tokens.items():
-            self._log_in(token)
-            self.aims[f"{role} is named"] = equal(f"token:{role}, {role}" in window.text(".who"), True)
-            may = role.includes(Role.RESERVE)
-            self.aims[f"{role} is offered to reserve"] = equal(len(window.every("#reserve")), int(may))
-            window.click("#log-out")
-            eventually(lambda: not window.every("#log-out"), within_s=5, what="the page is nobody's again")
-        self._log_in("hw_none_at_all", works=False)
-        self.aims["a token of nobody"] = equal("none of ours" in window.text("#answer"), True)
-
-    def _log_in(self, token: str, *, works: bool = True) -> None:
-        window = self._window
-        window.open("/login")
-        window.write("input[name=token]", token)
-        window.click("#log-in button")
-        if works:
-            eventually(lambda: window.every("#log-out"), within_s=5, what="the page is somebody's")
-        else:
-            window.shows("token", "#answer", 5)
-
     def reserved(self) -> None:
         """Reserve by dragging over the calendar, hold, and commit."""
         window = self._window
-        self._log_in(self._tokens[Role.OPERATE])
+        self._visit.log_in(self._visit.tokens[Role.OPERATE])
         window.drag("svg.calendar", 0.5, 0.6)
         start = str(window.one("input[name=start]").get_attribute("value"))
         end = str(window.one("input[name=end]").get_attribute("value"))
@@ -109,9 +83,9 @@ class Visit:
         self.aims["the same for a script is said"] = equal("curl -X POST" in window.text("#answer"), True)
         window.click("#commit")
         window.shows("committed: ", "#answer")
-        eventually(lambda: window.every("svg.calendar .kept"), within_s=10, what="the calendar shows it")
-        about = str(window.one("svg.calendar a").get_attribute("aria-label"))
-        self.aims["the calendar says it in words"] = equal("a night's raw images" in about, True)
+        said = 'svg.calendar a[aria-label*="a night\'s raw images"] .kept'
+        eventually(lambda: window.every(said), within_s=10, what="the calendar shows it, and says it in words")
+        self.aims["the calendar says it in words"] = equal(len(window.every(said)), 1)
 
     def offer(self) -> None:
         """Ask for too much, and take what is offered."""
@@ -128,7 +102,7 @@ class Visit:
     def changed(self) -> None:
         """Change it on its own page: to more than there is, to what is offered instead, and to less."""
         window = self._window
-        window.open(self._latest())
+        window.open(self._visit.latest())
         window.write("input[name=rate]", "20 Gbit/s")
         window.click("#change button")
         window.shows("409: ", "#answer")
@@ -137,48 +111,71 @@ class Visit:
         window.write("input[name=rate]", "50 Mbit/s")
         window.click("#change button")
         window.shows("Changed: 50 Mbit/s", "#answer")
-        known = httpx.get(f"{self._site.url}/v1{self._latest()}").json()
+        known = httpx.get(f"{self._site.url}/v1{self._visit.latest()}").json()
         self.aims["a change is made, and a refused one leads to an offer"] = equal(known["rate_bps"], 50_000_000)
         self.aims["a change for a script is said"] = equal("curl -X PATCH" in window.text("#answer"), True)
 
     def released(self) -> None:
         """Release it again on its own page, after a confirmation."""
         window = self._window
-        window.open(self._latest())
+        window.open(self._visit.latest())
         window.click("button[data-act=release]")
         asked = window.confirm()
         self.aims["what is released is named before"] = equal("Release reservation " in asked, True)
+        whole = "50 Mbit/s from " in asked and ", of token:operate" in asked
+        self.aims["and what goes with it"] = Aim("rate, ends and owner", asked, whole)
         window.shows("released", "#answer")
 
-    def _latest(self) -> str:
-        held = httpx.get(f"{self._site.url}/v1/reservations?state=committed").json()["reservations"]
-        return f"/reservations/{held[-1]['id']}"
+    def by_keyboard(self) -> None:
+        """Reserve without a mouse: every field and both buttons are reached by Tab."""
+        window = self._window
+        window.open("/")
+        start = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=30)
+        for name, text in (
+            ("rate", "2 Mbit/s"),
+            ("start", f"{start:%Y-%m-%dT%H:%M:%SZ}"),
+            ("end", f"{start + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"),
+        ):
+            window.tab_to(f"#reserve input[name={name}]")
+            window.keys(text)  # what is there is selected, and written over
+        window.tab_to("#reserve button")
+        window.keys("\ue006")  # Enter
+        window.shows("held: 2 Mbit/s", "#answer")
+        window.tab_to("#commit")
+        window.keys("\ue006")
+        window.shows("committed: ", "#answer")
+        self.aims["somebody reserves by keyboard alone"] = equal("committed: " in window.text("#answer"), True)
 
     def accessible(self) -> None:
         """Look at the screen in both sizes and themes, and have axe-core look; reach the first link by keyboard."""
         window = self._window
         found: list[str] = []
+        small: dict[str, float] = {}
         for size in SIZES:
             for theme in THEMES:
                 window.look(size, theme)
                 window.open("/")
                 window.shows("things need you.", "#headline h1")
                 found += [f"{size} {theme}: {one}" for one in window.violations()]
-                window.picture(self._out / f"{size}-{theme}.png")
+                small[f"{size} {theme}"] = window.smallest_text_px()
+                window.picture(self._visit.out / f"{size}-{theme}.png")
         window.look(WIDE, THEMES[0])
         for path in (
             "/circuits/chile-illinois",
             "/switches/ls1",
             "/hosts/base20",
             "/transitions",
+            "/login",
             "/events",
-            self._latest(),
+            self._visit.latest(),
         ):
             window.open(path)
             found += [f"{path}: {one}" for one in window.violations()]
+            small[path] = window.smallest_text_px()
         window.open("/")
         window.keys("\ue004")  # Tab
         self.aims["axe-core finds nothing"] = none_of(found)
+        self.aims["smallest text anywhere, px"] = at_least(min(small.values()), 12)
         self.aims["the first thing that Tab reaches"] = equal(window.focused(), "Headway")
 
     def console(self) -> None:
@@ -206,28 +203,43 @@ class Visit:
 def run(out: Path, *, pages: int) -> dict[str, Any]:
     """Return what was seen; ``pages`` open at once, 0 for not to measure what they cost."""
     now = datetime.now(UTC)
-    made = {role: new_token(role.value, role, now, now + timedelta(hours=2)) for role in Role}
+    groups = {Role.RESERVE: (GROUP,)}
+    made = {r: new_token(r.value, r, now, now + timedelta(hours=2), groups.get(r, ())) for r in Role}
     write_tokens(out / "tokens", tuple(kept for _, kept in made.values()))
-    access = {"tokens": str(out / "tokens"), "local": "read"}
+    access: dict[str, Any] = {"tokens": str(out / "tokens"), "local": "read", "quotas": QUOTAS}
     timings: dict[str, float] = {}
-    with running(out, f"sqlite:///{out}/headway.db", access=access) as site:
-        with TemporaryDirectory() as folder:  # meanwhile the site's own start passes, in which nobody is missing yet
-            said, said_s = headlines(Path(folder))
-        with browser(site.url) as window:
-            visit = Visit(out, site, window, {role: token for role, (token, _) in made.items()})
-            for step in visit.steps():
-                began_s = time.monotonic()
-                step()
-                timings[step.__name__] = round(time.monotonic() - began_s, 2)
-                print(f"{step.__name__}: {timings[step.__name__]} s", flush=True)
-        cost = asyncio.run(_cost(site, pages)) if pages else None
-    aims = visit.aims | said | ({} if cost is None else {"core that open pages take": at_most(cost["core"], 0.1)})
+    tokens = {role: token for role, (token, _) in made.items()}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        oidc, certificate = stack.enter_context(institution(folder))
+        site = stack.enter_context(running(out, f"sqlite:///{out}/headway.db", access=access | {"oidc": oidc}))
+        # Meanwhile the site's own start passes, in which nobody is missing yet.
+        said, said_s = headlines(Path(stack.enter_context(TemporaryDirectory())))
+        aims = _visited(out, site, tokens, trusting(certificate), timings)
+        cost = asyncio.run(_cost(site, pages, tokens[Role.OPERATE])) if pages else None
+    aims |= said | ({} if cost is None else {"core that open pages take": at_most(cost["core"], 0.1)})
     return {"seconds": timings, "headline_s": said_s, "cost": cost, **stated(aims)}
 
 
-async def _cost(site: Running, pages: int) -> dict[str, Any]:
-    """Return what open pages cost the controller, each following what changes once a second."""
-    before = await _cpu_share(site)
+def _visited(
+    out: Path, site: Running, tokens: dict[Role, str], trusted: str, timings: dict[str, float]
+) -> dict[str, Aim]:
+    """Return the aims of a visit; how long each of its steps took goes to ``timings``."""
+    with browser(site.url, trusted) as window:
+        visit = Visit(out, site, window, tokens)
+        people, works, screen = People(visit), Works(visit), ScreenVisit(visit)
+        for step in (*people.steps(), *screen.reserving(), *works.steps(), *screen.looking()):
+            began_s = time.monotonic()
+            step()
+            timings[step.__name__] = round(time.monotonic() - began_s, 2)
+            print(f"{step.__name__}: {timings[step.__name__]} s", flush=True)
+        return visit.aims
+
+
+async def _cost(site: Running, pages: int, token: str) -> dict[str, Any]:
+    """Return what open pages cost the controller, while something changes once a second that all of them show."""
+    async with _changing(site, token):
+        before = await _cpu_share(site)
     port = int(site.url.rpartition(":")[2])
     writers, readers = [], []
     for number in range(pages):
@@ -236,12 +248,42 @@ async def _cost(site: Running, pages: int) -> dict[str, Any]:
         writer.write(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         writers.append(writer)
         readers.append(asyncio.create_task(_counted(reader)))
-    await asyncio.sleep(2.0)
-    share = await _cpu_share(site)
+    async with _changing(site, token):
+        await asyncio.sleep(2.0)
+        share = await _cpu_share(site)
     for writer in writers:
         writer.close()
     heard = await asyncio.gather(*readers)
     return {"pages": pages, "core": round(share - before, 4), "core_before": round(before, 4), "bytes": sum(heard)}
+
+
+@asynccontextmanager
+async def _changing(site: Running, token: str) -> AsyncIterator[None]:
+    """Hold something each second meanwhile: calendars are drawn anew, and sent to everybody."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=site.url, headers=headers) as client:
+
+        async def change() -> None:
+            while True:
+                start = datetime.now(UTC) + timedelta(hours=1)
+                body = {
+                    "from": "la-serena",
+                    "to": "champaign",
+                    "class": "urgent",
+                    "rate": "1 Mbit/s",
+                    "duration_s": 600,
+                }
+                answer = await client.post("/v1/reservations", json=body | {"start": start.isoformat()})
+                answer.raise_for_status()
+                await asyncio.sleep(1.0)
+
+        task = asyncio.create_task(change())
+        try:
+            yield
+        finally:
+            if task.done():
+                task.result()  # it has failed
+            task.cancel()
 
 
 async def _counted(reader: asyncio.StreamReader) -> int:

@@ -133,7 +133,7 @@ def test_a_certificate_about_to_end_is_said(site, days, is_said):
     assert [n.text for n in found] == [f"base20: the certificate of its agent ends in {days} days"] * is_said
 
 
-@pytest.mark.parametrize("whose", ["controller", "authority"])
+@pytest.mark.parametrize("whose", ["controller", "authority", "rest"])
 def test_the_controllers_own_certificate_and_its_authoritys_are_said_before_they_end(site, whose):
     end_s = (START_US + 10 * S) / 1e6 + 3 * 86_400
     own = EndingCertificate(whose, "192.0.2.1", end_s)
