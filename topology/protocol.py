@@ -179,6 +179,7 @@ class StoreBrake(StrEnum):
 
     READER = "reader"
     DISK = "disk"
+    MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

@@ -19,7 +19,7 @@ REMEMBERED = 30  # sights of which the drain is the mean: half a minute
 STANDS_SIGHTS = 3  # a receiver that stands still for no more than so many sights has not become slow
 STANDS_SHARE = 16  # below a sixteenth of what it is held to, it stands still
 NEAR = 6  # within a sixth of what it is held to, it is left there
-SUDDENLY = 1, 2  # below half of that, it is not waited for until the mean has followed
+SUDDENLY = 2  # below half of that, or above twice, it is not waited for until the mean has followed
 FIRST_WAIT_US, LONGEST_WAIT_US = 2_000_000, 64_000_000
 CALM_US = 120_000_000  # without a change: the next one is not kept waiting
 
@@ -33,7 +33,7 @@ class Brake(StrEnum):
     """The program that reads."""
     DISK = "disk"
     MEMORY = "memory"
-    """There is room for less than a round trip of its rate."""
+    """Programs of its host wait for memory: neither another disk nor another reader would help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,10 @@ class Intake:
         return replace(self, quiet=0, standing=0, waiting=self.waiting + 1 or 1, drains_bps=drains_bps)
 
     def _other_bps(self, held_bps: int) -> int | None:
-        """Return what it is to be held to instead, None if that is near enough: much less at once, little in time."""
+        """Return what it is to be held to instead, None if that is near enough: much else at once, little in time."""
         lately = self.drains_bps[-ALIKE:]
-        if len(lately) == ALIKE and all(bps * SUDDENLY[1] < held_bps * SUDDENLY[0] for bps in lately):
+        is_less = all(bps * SUDDENLY < held_bps for bps in lately)
+        if len(lately) == ALIKE and (is_less or all(bps > held_bps * SUDDENLY for bps in lately)):
             return max(1, _mean(lately))
         mean_bps = _mean(self.drains_bps)
         is_near = abs(mean_bps - held_bps) * NEAR <= held_bps

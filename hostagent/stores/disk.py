@@ -1,9 +1,10 @@
-"""The disk under a path and the page cache before it, as /proc tells them."""
+"""The disk under a path and the page cache before it, and what programs wait for, as /proc tells them."""
 
+import errno
 import os
 from pathlib import Path
 
-from hostagent.stores.estimate import DiskState
+from hostagent.stores.estimate import DiskState, PressureState
 
 PROC = Path("/proc")
 SECTOR_BYTES = 512  # of /proc/diskstats, whatever the disk's own are
@@ -36,6 +37,32 @@ class Disk:
         return DiskState(*written, dirty_bytes, limit_bytes)
 
 
+def pressure(proc: Path = PROC) -> PressureState | None:
+    """Return for how long programs have waited for memory and for disks so far; None where the kernel does not tell.
+
+    Raises:
+        OSError: /proc cannot be read.
+    """
+    try:
+        memory, io = ((proc / "pressure" / name).read_text() for name in ("memory", "io"))
+    except (FileNotFoundError, NotADirectoryError, NotImplementedError):
+        return None
+    except OSError as error:
+        if error.errno == errno.EOPNOTSUPP:  # built in, and not switched on: psi=1 at boot
+            return None
+        raise
+    return PressureState(stalled_us(memory), stalled_us(io))
+
+
+def stalled_us(text: str) -> int:
+    r"""Return for how long some program has waited so far. Source: Documentation/accounting/psi.rst.
+
+    >>> stalled_us("some avg10=0.00 avg60=0.00 avg300=0.00 total=4711\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=3")
+    4711
+    """
+    return int(text.split("total=", 1)[1].split(maxsplit=1)[0])
+
+
 def written_of(diskstats: str, numbers: tuple[str, str]) -> tuple[int, int] | None:
     """Return what a disk has written, bytes, and for how long it was busy, ms; None if there is none of its numbers.
 
@@ -54,10 +81,17 @@ def written_of(diskstats: str, numbers: tuple[str, str]) -> tuple[int, int] | No
 
 
 def dirty_of(vmstat: str) -> tuple[int, int]:
-    """Return what waits in the page cache to be written, and from how much on writers are held up, bytes.
+    r"""Return what waits in the page cache to be written, and how much can when writers are held up, bytes.
 
-    The kernel holds them up from the middle of the two thresholds on, and more the nearer they come to the second.
+    The kernel holds them up from the middle of its two thresholds on, and more the nearer they come to the second: it
+    steers to the middle between that middle and the second. Source: linux/mm/page-writeback.c, wb_position_ratio.
+
+    >>> thresholds = "nr_dirty_threshold 80\nnr_dirty_background_threshold 40"
+    >>> [size_bytes // PAGE_BYTES for size_bytes in dirty_of(f"nr_dirty 1\nnr_writeback 1\n{thresholds}")]
+    [2, 70]
     """
     found = dict(line.split(maxsplit=1) for line in vmstat.splitlines())
     waiting = sum(int(found.get(name, 0)) for name in ("nr_dirty", "nr_writeback"))
-    return waiting * PAGE_BYTES, int(found.get("nr_dirty_threshold", 0)) * PAGE_BYTES
+    most = int(found.get("nr_dirty_threshold", 0))
+    from_then_on = int(found.get("nr_dirty_background_threshold", most))
+    return waiting * PAGE_BYTES, (3 * most + min(from_then_on, most)) // 4 * PAGE_BYTES

@@ -12,6 +12,8 @@ from topology.protocol import StoreBrake
 
 WAITS_MS = 100  # of what is drained: less is what any reader has in its socket at any moment
 BUSY_PERCENT = 90  # of the time the disk had something to write: it was the disk that was waited for
+MEMORY_SHARE = 10  # a tenth of the time some program waited for memory: no other disk or reader would help
+IO_SHARE = 2  # half of the time for a disk
 LEAST_DIRTY_BYTES = 16 << 20  # below that nothing is known to wait for the disk: files of others are dirty, too
 
 
@@ -32,13 +34,21 @@ class DiskState:
         written_bytes: so far.
         busy_ms: for how long it had something to do so far.
         dirty_bytes: what waits in the page cache to be written, of all disks.
-        limit_bytes: from how much on writers are held up.
+        limit_bytes: how much can wait when writers are held up.
     """
 
     written_bytes: int
     busy_ms: int
     dirty_bytes: int
     limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PressureState:
+    """For how long some program of the host has waited so far: for memory, and for a disk."""
+
+    memory_us: int
+    io_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +59,13 @@ class StoreLook:
         at_ns: when.
         connections: those whose data it takes, by the kernel's name for each.
         disk: its disk; None if it is on none that counts.
+        pressure: what programs wait for; None if the kernel does not tell.
     """
 
     at_ns: int
     connections: Mapping[int, SocketIntake]
     disk: DiskState | None = None
+    pressure: PressureState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +73,8 @@ class StoreIntake:
     """What a store took between two looks.
 
     Attributes:
-        drained_bps: what was read from its sockets, or written to its disk if that was waited for; bit/s of payload.
+        drained_bps: what was read from its sockets, or written to its disk if that was waited for, whichever is less:
+            others may write to the same disk; bit/s of payload.
         is_waiting: whether something waited all the time, so that no more could be drained.
         unread_bytes: what waits in the sockets.
         room_bytes: what it can take at once now: in the page cache, if it has a disk, and in the sockets.
@@ -86,9 +99,21 @@ def intake(before: StoreLook, now: StoreLook) -> StoreIntake:
     if now.disk is not None:
         room_bytes += max(0, now.disk.limit_bytes - now.disk.dirty_bytes)
     written_bps = _waited_for_bps(before.disk, now.disk, took_ns)
-    if written_bps is not None and (reader_waits or written_bps < read_bps):
-        return StoreIntake(written_bps, True, unread[1], room_bytes, StoreBrake.DISK)
-    return StoreIntake(read_bps, reader_waits, unread[1], room_bytes, StoreBrake.READER)
+    disk_waits = written_bps is not None and (reader_waits or written_bps < read_bps)
+    brake = _brake(before.pressure, now.pressure, took_ns, StoreBrake.DISK if disk_waits else StoreBrake.READER)
+    if now.disk is not None and not disk_waits and brake is StoreBrake.DISK:
+        brake = StoreBrake.READER  # its own disk is not what programs wait for
+    drained_bps = read_bps if written_bps is None or not disk_waits else min(read_bps, written_bps)
+    return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake)
+
+
+def _brake(before: PressureState | None, now: PressureState | None, took_ns: int, otherwise: StoreBrake) -> StoreBrake:
+    """Return what programs wait for: memory, or a disk that is not counted (NFS, btrfs), if they do for long enough."""
+    if before is None or now is None:
+        return otherwise
+    if (now.memory_us - before.memory_us) * 1000 * MEMORY_SHARE >= took_ns:
+        return StoreBrake.MEMORY
+    return StoreBrake.DISK if (now.io_us - before.io_us) * 1000 * IO_SHARE >= took_ns else otherwise
 
 
 def _read_bytes(before: SocketIntake | None, now: SocketIntake) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from hostagent.doctor.connections import ReceivingConnection, receiving
 from hostagent.log import log
-from hostagent.stores.disk import Disk
+from hostagent.stores.disk import Disk, pressure
 from hostagent.stores.estimate import SocketIntake, StoreIntake, StoreLook, intake
 from hostagent.stores.settings import IntakeStore
 from topology.protocol import StoreTelemetry
@@ -52,13 +52,14 @@ class Stores:
     def _looks(self) -> dict[str, StoreLook]:
         """Return what is seen of each store; a connection is of the first that takes it."""
         now_ns, found = self._now_ns(), dict[str, dict[int, SocketIntake]]()
+        stalled = pressure()
         for one in self._connections():
             store = next((s for s in self._stores if s.takes(one.local_port, one.peer)), None)
             if store is not None:
                 seen = SocketIntake(one.received_bytes, one.unread_bytes, one.room_bytes)
                 found.setdefault(store.called, {})[one.cookie] = seen
         return {
-            store.called: StoreLook(now_ns, found.get(store.called, {}), self._disks[store.called].state())
+            store.called: StoreLook(now_ns, found.get(store.called, {}), self._disks[store.called].state(), stalled)
             for store in self._stores
         }
 

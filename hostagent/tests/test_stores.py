@@ -2,6 +2,7 @@
 
 import doctest
 import os
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from hostagent.errors import AgentConfigError
 from hostagent.settings import parsed_settings
 from hostagent.stores import disk, estimate
 from hostagent.stores.disk import Disk
-from hostagent.stores.estimate import LEAST_DIRTY_BYTES, DiskState, SocketIntake, StoreLook, intake
+from hostagent.stores.estimate import LEAST_DIRTY_BYTES, DiskState, PressureState, SocketIntake, StoreLook, intake
 from hostagent.stores.settings import IntakeStore, PortRange
 from hostagent.stores.stores import Stores
 from topology.protocol import StoreBrake, Telemetry, parsed_from_agent, to_bytes
@@ -89,6 +90,41 @@ def test_a_disk_that_is_waited_for_is_the_rate_however_fast_the_page_cache_takes
 )
 def test_a_disk_that_is_not_waited_for_says_nothing_of_its_rate(after):
     assert not intake(look(0, 100, 0, disk_at(0, 0, 200)), look(1, 145, 0, after)).is_waiting
+
+
+def test_what_others_write_to_the_same_disk_is_not_taken_for_the_stores_own():
+    seen = intake(look(0, 100, 20, disk_at(0, 0, 200)), look(1, 110, 20, disk_at(35, 980, 200)))
+    assert (seen.drained_bps, seen.is_waiting, seen.brake) == (80 * MBIT, True, StoreBrake.DISK)
+
+
+def pressed(one, memory_ms, io_ms):
+    return replace(one, pressure=PressureState(memory_ms * 1000, io_ms * 1000))
+
+
+@pytest.mark.parametrize(
+    ("memory_ms", "io_ms", "disk_state", "brake"),
+    [
+        (100, 900, None, StoreBrake.MEMORY),
+        (99, 500, None, StoreBrake.DISK),
+        (99, 499, None, StoreBrake.READER),
+        (0, 900, disk_at(35, 100, 200), StoreBrake.READER),
+    ],
+    ids=["memory", "a disk that is not counted", "neither", "another disk than its own"],
+)
+def test_what_programs_wait_for_says_why_a_store_is_slow(memory_ms, io_ms, disk_state, brake):
+    before = pressed(look(0, 100, 20, disk_at(0, 0, 200) if disk_state else None), 0, 0)
+    seen = intake(before, pressed(look(1, 112, 20, disk_state), memory_ms, io_ms))
+    assert (seen.drained_bps, seen.is_waiting, seen.brake) == (96 * MBIT, True, brake)
+
+
+def test_pressure_is_read_where_the_kernel_tells_it(tmp_path):
+    assert disk.pressure(tmp_path) is None
+    (tmp_path / "pressure").mkdir()
+    for name, total in (("memory", 4711), ("io", 99)):
+        (tmp_path / "pressure" / name).write_text(
+            f"some avg10=0.00 avg60=0.00 avg300=0.00 total={total}\nfull total=1\n"
+        )
+    assert disk.pressure(tmp_path) == PressureState(4711, 99)
 
 
 @given(
@@ -167,10 +203,11 @@ def test_the_disk_under_a_path_is_found_by_its_numbers(tmp_path):
     proc = tmp_path / "proc"
     proc.mkdir()
     (proc / "diskstats").write_text(f" {os.major(device)} {os.minor(device)} vda 1 0 8 1 9 0 200 7 0 1500 8 0 0 0 0\n")
-    (proc / "vmstat").write_text("nr_dirty 1000\nnr_writeback 24\nnr_dirty_threshold 100000\n")
+    limits = "nr_dirty_threshold 100000\nnr_dirty_background_threshold 60000\n"
+    (proc / "vmstat").write_text(f"nr_dirty 1000\nnr_writeback 24\n{limits}")
     state = Disk(tmp_path, proc).state()
     page = os.sysconf("SC_PAGE_SIZE")
-    assert state == DiskState(200 * 512, 1500, 1024 * page, 100_000 * page)
+    assert state == DiskState(200 * 512, 1500, 1024 * page, 90_000 * page), "the kernel steers below the threshold"
     (proc / "diskstats").write_text("")
     assert Disk(tmp_path, proc).state() is None
     assert Disk(Path("/proc")).state() is None, "no disk is under /proc"

@@ -90,6 +90,8 @@ def test_a_disk_that_becomes_slow_is_seen_within_two_seconds_and_again_when_it_i
     assert slow.drain_bps == 70 * MBIT
     back = follow([free(74)] * 2, slow, 200 * S)[-1]
     assert back.drain_bps is None
+    faster = follow([waits(280)] * 2, slow, 200 * S)[-1]
+    assert faster.drain_bps == 280 * MBIT, "also while something still waits"
 
 
 def test_a_disk_that_becomes_faster_bit_by_bit_is_followed():
