@@ -181,6 +181,8 @@ class AgentConnection:
         self._flush()
 
     def _answer(self, request: Request) -> None:
+        if self._protocol.eof_sent:
+            return  # what came behind the request was no frame, and has ended it
         wrong = request.path != ATTACH_PATH
         answer = self._protocol.reject(404, "no such path\n") if wrong else self._protocol.accept(request)
         self._protocol.send_response(answer)
