@@ -56,6 +56,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.sent: dict[int, Message | None] = {}  # by transaction id
+        self.asked: dict[int, Any] = {}  # the same as they went out
         self.refusals: list[tuple[Message | None, Any]] = []
         self.parts: dict[int, list[Any]] = {}  # bodies of multipart replies, by transaction id
         self.open: set[int] = set()  # transaction ids whose answer ends the batch
@@ -63,7 +64,7 @@ class _Batch:
 
     def answered(self, msg: Any) -> bool:
         """Take in a barrier reply, a part of a multipart reply or an error; return whether it is one of ours."""
-        if msg.xid not in self.sent:
+        if msg.xid not in self.sent or not wire.is_answer(self.asked[msg.xid], msg):
             return False
         is_last = True
         if wire.is_error(msg):
@@ -186,7 +187,7 @@ class SwitchConnection:
         datapath, batch = self.datapath, _Batch()
         for message, wired in asked:
             xid = datapath.set_xid(wired)
-            batch.sent[xid] = message
+            batch.sent[xid], batch.asked[xid] = message, wired
             if wire.has_answer(wired):
                 batch.open.add(xid)
         with self._lock:

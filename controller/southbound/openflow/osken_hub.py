@@ -21,11 +21,13 @@ from os_ken import cfg
 from os_ken.base import app_manager  # must come before os_ken.controller.controller: they import each other
 from os_ken.controller import controller, ofp_handler
 from os_ken.lib import hub
+from os_ken.ofproto import ofproto_parser
 
 from controller.security.connections import network_of
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls, shown_dpid, shown_serial
 from controller.southbound.errors import FrameworkUnknown
+from controller.southbound.openflow.lengths import check_message
 from controller.southbound.openflow.visitors import SWITCH_WITHIN_S, Visitor, Visitors, why_no_switch
 from topology.protocol import SAID_AGAIN_S
 
@@ -65,6 +67,26 @@ class DaemonThread(hub.HubThread):  # type: ignore[misc]
         """Take what ``HubThread`` takes."""
         super().__init__(*args, **kwargs)
         self.daemon = True
+
+
+class Checked:
+    """Repair 8. os-ken's parser reads on for ever at a part of length 0: 16 bytes of a stranger kept a core busy.
+
+    It also takes messages that are not a switch's to send, and those of every version of OpenFlow.
+    """
+
+    def __init__(self, parsed: Any) -> None:
+        """Take os-ken's ``ofproto_parser.msg``."""
+        self._parsed = parsed
+
+    def __call__(self, datapath: Any, version: int, kind: int, size: int, xid: int, buf: Any) -> Any:
+        """Return a message, as os-ken's own does.
+
+        Raises:
+            Malformed: it is none that a switch sends.
+        """
+        check_message(bytes(buf[:size]))
+        return self._parsed(datapath, version, kind, size, xid, buf)
 
 
 class LockedTls:
@@ -345,6 +367,8 @@ def repair() -> None:
     hub.TaskExit = TaskExit
     hub.HubThread = DaemonThread
     hub.Event = threading.Event  # repair 6: wait(timeout) of the hub's own never timed out
+    if not isinstance(ofproto_parser.msg, Checked):
+        ofproto_parser.msg = Checked(ofproto_parser.msg)
     hub.getcurrent = threading.current_thread  # it was one thread, not the function
 
 

@@ -159,6 +159,15 @@ def has_answer(msg: Any) -> bool:
     return msg.cls_msg_type in (ofp.OFPT_BARRIER_REQUEST, ofp.OFPT_MULTIPART_REQUEST)
 
 
+def is_answer(asked: Any, msg: Any) -> bool:
+    """Return whether a message is of the kind that answers a request; an error answers any."""
+    if is_error(msg) or not has_answer(asked):
+        return is_error(msg)
+    if msg.msg_type != asked.cls_msg_type + 1:  # OpenFlow 1.3 numbers each reply after its request
+        return False
+    return not is_multipart(msg) or bool(msg.cls_stats_type == asked.type)
+
+
 def error_of(msg: Any) -> tuple[int, int, str]:
     """Return an error's type and code, and both as OpenFlow names them."""
     ofp = msg.datapath.ofproto

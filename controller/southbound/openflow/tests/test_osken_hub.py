@@ -76,6 +76,19 @@ def test_repair_1_an_exception_in_a_handler_does_not_end_the_event_loop():
     assert outcome(script, repaired=True) == "3"
 
 
+def test_repair_8_a_part_of_length_0_does_not_keep_the_parser_for_ever():
+    script = """
+        from os_ken.ofproto import ofproto_parser
+        hello = bytes.fromhex("04000010000000010002000000000000")
+        try:
+            ofproto_parser.msg(None, 4, 0, 16, 1, hello)
+        except ConnectionError as error:
+            print(error, flush=True)
+    """
+    assert outcome(script, repaired=False, within_s=2.0) == "never ended"
+    assert outcome(script, repaired=True) == "a part of 0 bytes at byte 8"
+
+
 def test_repair_2_a_thread_of_the_hub_does_not_keep_the_process_alive():
     script = """
         hub.spawn(threading.Event().wait)

@@ -97,6 +97,15 @@ def test_a_switch_that_does_not_confirm_is_a_timeout(sessions):
         sessions.apply(DPID, SMALL, timeout_s=0.05)
 
 
+def test_an_answer_of_another_kind_than_the_question_is_none(sessions):
+    datapath = connected(sessions, ignores=lambda msg: isinstance(msg, ofproto_v1_3_parser.OFPFlowStatsRequest))
+    raised = in_background(lambda: sessions.installed(DPID, timeout_s=0.2))
+    assert eventually(lambda: datapath.sent, within_s=5, what="it is asked")
+    meters = ofproto_v1_3_parser.OFPMeterConfigStats(0, [], 1000)
+    datapath.say(ofproto_v1_3_parser.OFPMeterConfigStatsReply(datapath, body=[meters], flags=0), datapath.sent[0].xid)
+    assert isinstance(eventually(lambda: raised and raised[0], within_s=5, what="it gives up"), SwitchTimeout)
+
+
 def test_a_switch_that_goes_before_its_last_barrier_has_confirmed_nothing(sessions):
     datapath = connected(sessions, ignores=barriers)
     raised = in_background(lambda: sessions.apply(DPID, SMALL, timeout_s=60))

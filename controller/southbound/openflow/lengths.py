@@ -1,0 +1,88 @@
+"""Whether a message can be given to os-ken's parser, which reads on for ever at a part of length 0. Pure.
+
+Source: OpenFlow 1.3.5, sections 7.1 (header), 7.2.3 (instructions), 7.2.4 (actions), 7.3.5 (multipart), 7.5.1 (hello).
+"""
+
+from collections.abc import Iterator
+
+VERSION = 4  # of OpenFlow 1.3
+HELLO, FLOW_REMOVED, MULTIPART_REPLY = 0, 11, 19
+TAKEN = frozenset({HELLO, 1, 2, 3, 4, 6, 8, 10, FLOW_REMOVED, 12, MULTIPART_REPLY, 21, 25})
+"""What a switch says: hello, error, echo, experimenter, features, configuration, packet-in, flow-removed, port-status,
+multipart, barrier, role; a controller's own requests are not among them."""
+FLOWS, GROUPS, METERS, PORTS = 1, 7, 10, 13  # kinds of multipart replies: those that we ask for
+_WITH_ACTIONS = frozenset({3, 4, 5})  # OFPIT_WRITE_ACTIONS, OFPIT_APPLY_ACTIONS, OFPIT_CLEAR_ACTIONS
+
+
+class Malformed(ConnectionError):
+    """A message that no switch sends; its connection is not gone on with."""
+
+
+def check_message(message: bytes) -> None:
+    """Refuse a message that os-ken's parser would not come to an end with, or that is not a switch's to send.
+
+    Raises:
+        Malformed: it is one.
+    """
+    if len(message) < 8:
+        raise Malformed("shorter than a header")
+    version, kind = message[0], message[1]
+    if kind not in TAKEN or (version != VERSION and kind != HELLO):
+        raise Malformed(f"message of version {version} and type {kind}")
+    if kind == HELLO:
+        _all(_parts(message, 8, len(message), length_at=2, least=4, is_padded=True))
+    elif kind == MULTIPART_REPLY:
+        _check_multipart(message)
+
+
+def _check_multipart(message: bytes) -> None:
+    if len(message) < 16:
+        raise Malformed("a multipart reply without a head")
+    kind = _u16(message, 8)
+    if kind not in {FLOWS, GROUPS, METERS, PORTS}:
+        raise Malformed(f"a multipart reply of type {kind}, which nobody asked for")
+    if kind == FLOWS:
+        for at, end in _parts(message, 16, len(message), length_at=0, least=56):
+            _check_flow(message, at, end)
+    elif kind == METERS:
+        for at, end in _parts(message, 16, len(message), length_at=0, least=8):
+            _all(_parts(message, at + 8, end, length_at=2, least=12))
+    elif kind == GROUPS:
+        for at, end in _parts(message, 16, len(message), length_at=0, least=8):
+            for bucket, bucket_end in _parts(message, at + 8, end, length_at=0, least=16):
+                _all(_parts(message, bucket + 16, bucket_end, length_at=2, least=8))
+
+
+def _check_flow(message: bytes, at: int, end: int) -> None:
+    """Refuse a flow's statistics whose instructions do not fit into it."""
+    first = at + 48 + (_u16(message, at + 50) + 7) // 8 * 8  # behind the match, which is padded
+    if first > end:
+        raise Malformed("a match is longer than its entry")
+    for instruction, its_end in _parts(message, first, end, length_at=2, least=8):
+        if _u16(message, instruction) in _WITH_ACTIONS:
+            _all(_parts(message, instruction + 8, its_end, length_at=2, least=8))
+
+
+def _parts(
+    message: bytes, at: int, end: int, *, length_at: int, least: int, is_padded: bool = False
+) -> Iterator[tuple[int, int]]:
+    """Yield where each part begins and ends; each says its length, with what says it.
+
+    Raises:
+        Malformed: a length is below the least that there is, or beyond the end of what it is a part of.
+    """
+    while at < end:
+        length = _u16(message, at + length_at) if at + length_at + 2 <= end else 0
+        if length < least or at + length > end:
+            raise Malformed(f"a part of {length} bytes at byte {at}")
+        yield at, at + length
+        at += (length + 7) // 8 * 8 if is_padded else length
+
+
+def _all(parts: Iterator[tuple[int, int]]) -> None:
+    for _ in parts:
+        pass
+
+
+def _u16(message: bytes, at: int) -> int:
+    return int.from_bytes(message[at : at + 2], "big")
