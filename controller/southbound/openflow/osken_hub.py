@@ -27,7 +27,7 @@ from controller.security.connections import network_of
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls, shown_dpid, shown_serial
 from controller.southbound.errors import FrameworkUnknown
-from controller.southbound.openflow.lengths import check_message
+from controller.southbound.openflow.lengths import Checked
 from controller.southbound.openflow.visitors import SWITCH_WITHIN_S, Visitor, Visitors, why_no_switch
 from topology.protocol import SAID_AGAIN_S
 
@@ -67,26 +67,6 @@ class DaemonThread(hub.HubThread):  # type: ignore[misc]
         """Take what ``HubThread`` takes."""
         super().__init__(*args, **kwargs)
         self.daemon = True
-
-
-class Checked:
-    """Repair 8. os-ken's parser reads on for ever at a part of length 0: 16 bytes of a stranger kept a core busy.
-
-    It also takes messages that are not a switch's to send, and those of every version of OpenFlow.
-    """
-
-    def __init__(self, parsed: Any) -> None:
-        """Take os-ken's ``ofproto_parser.msg``."""
-        self._parsed = parsed
-
-    def __call__(self, datapath: Any, version: int, kind: int, size: int, xid: int, buf: Any) -> Any:
-        """Return a message, as os-ken's own does.
-
-        Raises:
-            Malformed: it is none that a switch sends.
-        """
-        check_message(bytes(buf[:size]))
-        return self._parsed(datapath, version, kind, size, xid, buf)
 
 
 class LockedTls:
@@ -367,8 +347,7 @@ def repair() -> None:
     hub.TaskExit = TaskExit
     hub.HubThread = DaemonThread
     hub.Event = threading.Event  # repair 6: wait(timeout) of the hub's own never timed out
-    if not isinstance(ofproto_parser.msg, Checked):
-        ofproto_parser.msg = Checked(ofproto_parser.msg)
+    ofproto_parser.msg = Checked.of(ofproto_parser.msg)  # repair 8
     hub.getcurrent = threading.current_thread  # it was one thread, not the function
 
 
