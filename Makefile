@@ -32,7 +32,9 @@ test: check  ## what CI runs: some 17 minutes on 2 idle cores; CONTRIBUTING.md s
 	$(PYTHON) -m pytest -v -m "(root or lab) and not long" $(MANY) --no-loadscope-reorder --durations 20
 
 test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
-	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py
+	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py \
+	    controller/northbound/tests/test_schema_roles.py
+	$(PYTHON) -m pytest -q -m "long and not root and not lab"
 	mininet-tests/lab/boot --setup-only
 	$(PYTHON) -m pytest -v -m "root or lab" $(MANY) --no-loadscope-reorder --durations 40
 

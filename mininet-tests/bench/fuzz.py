@@ -1,0 +1,122 @@
+"""Every parser that a stranger reaches, fuzzed: libFuzzer, led by what of our code each input runs (atheris).
+
+A process for each parser; what it may raise stands in ``fuzz_targets.py``. Anything else ends the process, as does what
+takes longer than ``SLOWEST_S`` or more memory than ``MOST_MB``; the input is kept in the folder.
+"""
+
+import argparse
+import logging
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mininet_tests.bench.written import write_report
+from mininet_tests.testing.aims import Aim, at_least, none_of, stated
+
+INPUTS = 1_000_000
+SLOWEST_S, MOST_MB, LONGEST_BYTES = 5, 1_024, 4_096
+PATIENCE_S = 3_600
+_RUNS = re.compile(r"stat::number_of_executed_units: (\d+)")
+_PEAK = re.compile(r"stat::peak_rss_mb: +(\d+)")
+_OURS = ["controller.providers", "controller.security", "controller.southbound", "topology"]
+
+
+def child(name: str, arguments: list[str]) -> None:
+    """Fuzz one parser in this process; it ends with what is found."""
+    import atheris  # type: ignore[import-untyped]
+
+    with atheris.instrument_imports(include=_OURS):
+        from mininet_tests.bench.fuzz_targets import TARGETS, taken
+    import structlog
+
+    logging.disable(logging.CRITICAL)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    target = TARGETS[name]
+    take, _ = target.make()
+    atheris.Setup([sys.argv[0], *arguments], lambda data: taken(target, take, data))
+    atheris.Fuzz()
+
+
+def fuzzed(name: str, runs: int, seed: int, folder: Path) -> dict[str, Any]:
+    """Return what became of one parser: inputs, what was found, seconds, memory."""
+    from mininet_tests.bench.fuzz_targets import TARGETS
+
+    with tempfile.TemporaryDirectory() as examples:
+        for at, one in enumerate(TARGETS[name].make()[1]):
+            (Path(examples) / str(at)).write_bytes(one)
+        kept = folder / re.sub(r"\W+", "-", name)
+        kept.mkdir(parents=True, exist_ok=True)
+        options = {
+            "runs": runs,
+            "seed": seed,
+            "timeout": SLOWEST_S,
+            "rss_limit_mb": MOST_MB,
+            "max_len": LONGEST_BYTES,
+            "print_final_stats": 1,
+            "artifact_prefix": f"{kept}/",
+        }
+        command = [sys.executable, "-m", "mininet_tests.bench.fuzz", "--child", name]
+        began_s = time.monotonic()
+        done = subprocess.run(
+            [*command, *(f"-{key}={value}" for key, value in options.items()), examples],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    count, peak = _RUNS.search(done.stderr), _PEAK.search(done.stderr)
+    text = done.stdout + done.stderr
+    return {
+        "inputs": int(count[1]) if count else 0,
+        "found": [] if done.returncode == 0 else _found(text),
+        "seconds": round(time.monotonic() - began_s, 1),
+        "peak_mb": int(peak[1]) if peak else None,
+        "kept": sorted(str(one) for one in kept.iterdir()),
+    }
+
+
+def _found(text: str) -> list[str]:
+    """Return what ended a process, in a few lines: the end of the traceback."""
+    said = text.partition("=== Uncaught Python exception: ===")[2].partition("==")[0] or text
+    return [line for line in said.splitlines() if line.strip()][-12:]
+
+
+def measured(inputs: int, seed: int, folder: Path, told: Callable[[str], None]) -> dict[str, Any]:
+    """Return what became of all of them; each has its part of the inputs."""
+    from mininet_tests.bench.fuzz_targets import TARGETS
+
+    found = {}
+    for name, target in TARGETS.items():
+        told(name)
+        found[name] = {"who": target.who, **fuzzed(name, max(1, inputs * target.part // 1_000), seed, folder)}
+    return {"seed": seed, "inputs": sum(one["inputs"] for one in found.values()), "parsers": found}
+
+
+def aims(seen: dict[str, Any], inputs: int) -> dict[str, Aim]:
+    """Return the aims: all inputs were tried, and nothing was found."""
+    wrong = {name: one["found"] for name, one in seen["parsers"].items() if one["found"]}
+    return {"inputs": at_least(seen["inputs"], inputs), "what else was raised, hung, or took too much": none_of(wrong)}
+
+
+def main() -> None:
+    """Fuzz them all, and write the report; or one, as its child."""
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], sys.argv[3:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out/fuzz"), help="folder (default: %(default)s)")
+    parser.add_argument("--inputs", type=int, default=INPUTS, help="of all parsers together (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
+    asked = parser.parse_args()
+    seen = measured(asked.inputs, asked.seed, asked.out, lambda text: print(f"fuzz: {text}", file=sys.stderr))
+    write_report(asked.out, {**seen, **stated(aims(seen, asked.inputs))})
+
+
+if __name__ == "__main__":
+    main()
