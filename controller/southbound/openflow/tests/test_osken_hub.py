@@ -24,6 +24,8 @@ from mininet_tests.testing.eventually import eventually
 
 _PREAMBLE = """
 import os, socket, sys, threading, time
+import structlog
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what a script prints stands by itself
 from os_ken.base.app_manager import AppManager, OSKenApp
 from os_ken.controller import controller, event, handler, ofp_handler
 from os_ken import cfg
