@@ -61,6 +61,8 @@ class Gate:
             await send(message)
 
         wrong = turned_away(scope["method"], scope["http_version"], Headers(scope=scope), self._names)
+        if not scope["query_string"].isascii():  # RFC 3986, section 2: everything else is percent-encoded
+            wrong = TurnedAway(400, "malformed", "the query has bytes that must be percent-encoded")
         if wrong is None:
             await self._app(scope, receive, harmless)
         else:

@@ -1,5 +1,6 @@
 """What no client of ours sends: a browser that was led here by somebody else's page, or by somebody else's name."""
 
+import asyncio
 import doctest
 
 import pytest
@@ -118,3 +119,29 @@ def test_no_answer_runs_a_script_or_stands_in_a_frame(client, path):
 def test_a_refused_name_is_as_harmless_as_any_answer():
     client = TestClient(api_of(FakeSite(chile_illinois(), standing=())), base_url="http://evil.example")
     assert "content-security-policy" in client.post(MANY, json=NIGHT).headers
+
+
+def test_a_query_of_bytes_that_no_url_has_is_malformed_and_no_fault_of_ours():
+    app, statuses = api_of(FakeSite(chile_illinois(), standing=())), []
+    scope = {
+        "type": "http",
+        "method": "PUT",
+        "path": "/v1/availability",
+        "raw_path": b"/v1/availability",
+        "query_string": b"from=\xed\x11",
+        "root_path": "",
+        "scheme": "http",
+        "http_version": "1.1",
+        "client": ("127.0.0.1", 5000),
+        "server": ("testserver", 80),
+        "headers": [(b"host", b"testserver"), (b"content-type", b"application/json")],
+    }
+
+    async def nothing():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        statuses.append(message.get("status"))
+
+    asyncio.run(app(scope, nothing, send))
+    assert statuses[0] == 400
