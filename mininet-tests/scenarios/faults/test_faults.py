@@ -1,33 +1,15 @@
 """Faults in the lab while traffic runs: what was right stays, what was lost comes back, nothing exceeds the circuit."""
 
-import json
-import os
-import shutil
-import subprocess
-import time
-
 import pytest
 
-from controller.plan.flows import flow_on
-from controller.plan.keys import FlowId
-from controller.plan.plan import PlanInput
-from controller.plan.planning import planned
-from controller.plan.policy import DEFAULT_POLICY
-from controller.southbound.errors import DatabaseGone, NoSuchPort
-from controller.southbound.openflow.desired import switch_state
-from controller.southbound.ovsdb.writer import QueueWriter
-from mininet_tests.lab import commands
 from mininet_tests.lab.played import played
 from mininet_tests.probes.invariant_watch import Sample, least_of, violated
-from mininet_tests.scenarios.faults.aims import WITH_A_SILENT_AGENT, of_a_case, of_a_pair, of_points
+from mininet_tests.scenarios.faults.aims import WITH_A_SILENT_AGENT, of_a_case, of_a_pair
 from mininet_tests.scenarios.faults.samples import GIVEN_AWAY, KEPT, PAIR
-from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.testing.aims import stated
-from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 from topology.protocol import FlowClass
 
-SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 CASES = (
     "openflow cut",
     "vswitchd killed",
@@ -38,18 +20,6 @@ CASES = (
     *WITH_A_SILENT_AGENT,
     "so much is lost",
 )
-_NETWORK = chile_illinois()
-_RAW_IMAGES = flow_on(_NETWORK, FlowId("raw-images"), FlowClass.BACKGROUND, _NETWORK.path("base23", "arch"))
-_PLAN = planned(2, _NETWORK, DEFAULT_POLICY, PlanInput((_RAW_IMAGES,)))
-_STATES = [switch_state(_NETWORK, s, _PLAN, DEFAULT_POLICY) for s in _NETWORK.switches]
-RULES, METERS = sum(len(s.rules) for s in _STATES), sum(len(s.meters) for s in _STATES)  # of both switches
-
-AWAY_S, BACK_WITHIN_S = 10.5, 3.0  # the ovs package's own attempts would be about 1, 3, 8 and 16 s after the end
-
-on_this_machine = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ovs-vswitchd") is None, reason="needs root and Open vSwitch"),
-]
 in_lab = [
     pytest.mark.lab,
     pytest.mark.long,
@@ -137,69 +107,6 @@ def test_a_dead_agents_share_that_is_given_away_too_soon_or_never_falls_short(ch
 def test_a_promise_of_a_pair_that_drops_out_of_the_plan_falls_short(changed, missed):
     (*found,) = short(of_a_pair(PAIR | changed))
     assert [name.removeprefix("a pair promised twice: ") for name in found] == missed
-
-
-@pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ovsdb-server") is None, reason="needs root and Open vSwitch")
-def test_a_database_that_was_away_for_long_is_used_as_soon_as_it_is_back(tmp_path):
-    ovs = PrivateOvs(Directories.under(tmp_path))
-    subprocess.run(["ovsdb-tool", "create", tmp_path / "conf.db", SCHEMA], check=True)
-    ovs.start_database()
-    ovs.vsctl("--no-wait", "init")
-    with QueueWriter(ovs.remote) as writer:
-        assert answers(writer, 10)
-        ovs.stop_database()
-        gone_s = time.monotonic()
-        eventually(lambda: time.monotonic() > gone_s + AWAY_S, within_s=2 * AWAY_S, what="it was away for long")
-        assert not answers(writer, 0.1)
-        ovs.start_database()
-        assert answers(writer, BACK_WITHIN_S)
-    ovs.stop_database()
-
-
-def answers(writer: QueueWriter, within_s: float) -> bool:
-    """Whether the database says in time that it has no such port."""
-    try:
-        writer.installed("no-such-port", within_s)
-    except NoSuchPort:
-        return True
-    except DatabaseGone:
-        return False
-    raise AssertionError("it has the port")
-
-
-@pytest.fixture(scope="module")
-def switches():
-    """What faults did to two userspace switches."""
-    command = commands.isolated(*commands.module("scenarios.faults.switches"))
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-
-
-class TestTwoSwitches:
-    """Rules and meters, without traffic, on this machine."""
-
-    pytestmark = on_this_machine
-
-    @pytest.mark.parametrize("fault", ["openflow cut", "database away"])
-    def test_nothing_is_put_again_that_was_right(self, switches, fault):
-        assert switches["faults"][fault] == {
-            "rules": RULES,
-            "rules_put_again": 0,
-            "messages": 0,
-            "state_as_before": True,
-        }
-
-    @pytest.mark.parametrize("fault", ["vswitchd killed", "vswitchd restarted"])
-    def test_a_switch_that_lost_all_gets_all_of_it_once(self, switches, fault):
-        seen = switches["faults"][fault]
-        # not their ages: of two restarts within a second both generations of rules are as old
-        assert (seen["rules"], seen["state_as_before"]) == (RULES, True)
-        assert seen["messages"] == RULES + METERS  # one a rule, one a meter, in one phase without a barrier
-
-    def test_what_once_went_wrong_for_users_goes_as_it_should(self, switches):
-        found = stated(of_points(switches["points"]))
-        assert len(found["aims"]) > 20
-        assert found["falls_short"] == [], {name: found["aims"][name] for name in found["falls_short"]}
 
 
 @pytest.fixture(scope="module")
