@@ -1,6 +1,8 @@
 """What the tests here have in common."""
 
+import functools
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,15 +11,34 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 SECONDS = 300  # as in setup.cfg: of a test that says nothing else
+LABS = 3  # at a time: each takes a core and some 2 GB, while most other tests wait
 
 
 class LongestFileFirst(LoadFileScheduling):
-    """Files side by side in the order of collection; none waits behind a long one while another process has nothing."""
+    """Files side by side in the order of collection; none waits behind a long one while another process has nothing.
+
+    Of those that boot the lab only so many run at a time, while there are others to run beside them.
+    """
 
     def _reschedule(self, node: WorkerController) -> None:
         # A process keeps its last test until it knows of another one, or of the end: more than one is enough.
         if node.shutting_down or not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
             super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        labs = sum(any(_boots_the_lab(file) for file in self._unfinished(other)) for other in self.assigned_work)
+        if labs >= LABS and (other := next((file for file in self.workqueue if not _boots_the_lab(file)), None)):
+            self.workqueue.move_to_end(other, last=False)
+        super()._assign_work_unit(node)
+
+    def _unfinished(self, node: WorkerController) -> list[str]:
+        return [file for file, tests in self.assigned_work[node].items() if not all(tests.values())]
+
+
+@functools.cache
+def _boots_the_lab(file: str) -> bool:
+    """Return whether a file has such tests; asked where none is imported, so its text must say it."""
+    return "pytest.mark.lab" in Path(__file__).parents[1].joinpath(file).read_text()
 
 
 @pytest.hookimpl(optionalhook=True)

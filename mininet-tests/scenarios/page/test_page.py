@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.skipif(
         os.geteuid() != 0 or not shutil.which("chromedriver"), reason="needs root and Chromium with its driver"
     ),
+    pytest.mark.timeout(400),
 ]
 
 
