@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.intake_watch import say_intakes
+from controller.live_site import KnownPromises, LiveSite, live_site
 from controller.plan.keys import FlowId
 from controller.plan.plan import Entry
 from controller.plan.ports import PortBurst
@@ -81,6 +82,13 @@ class Reports:
         """Return what receivers take, which flows they hold, and who has what these do not use."""
         with self._state.changed:
             return receivers_view(self._state.site, self._state.value, self._state.now())
+
+    def live_site(self) -> LiveSite:
+        """Return the site as it is, for a what-if to go on from; its promises alone are taken under the lock."""
+        with self._state.changed:
+            state, now, ledger = self._state.value, self._state.now(), self._state.wished.ledger
+            known = KnownPromises(tuple(ledger.reservations.values()), tuple(ledger.shown_announcements().values()))
+        return live_site(self._state.site, state, known, now)
 
     def host_up(self, hello: Hello) -> Allocations | None:
         """Return what a host may do now that its agent is here; None if there is no such host.

@@ -18,6 +18,7 @@ class TransferOutcome:
         why: why it was refused, or is late; empty for neither.
         is_refused: whether it was not promised.
         lacked_us: of a reservation, for how long less was sent than was reserved.
+        called: its name where it is one of its own, made before the scenario began; empty for one of the workload.
     """
 
     item: str
@@ -30,6 +31,7 @@ class TransferOutcome:
     why: str = ""
     is_refused: bool = False
     lacked_us: int = 0
+    called: str = ""
 
     @property
     def took_us(self) -> int | None:
@@ -38,11 +40,9 @@ class TransferOutcome:
 
     def is_late(self, until_us: int) -> bool:
         """Return whether its promise is broken, as of the end of the scenario."""
-        if self.promised_us is None:
-            return False
-        if self.done_us is None:
-            return self.promised_us < until_us
-        return self.done_us > self.promised_us or self.lacked_us > 0
+        if self.promised_us is None or self.lacked_us > 0:
+            return self.lacked_us > 0
+        return self.promised_us < until_us if self.done_us is None else self.done_us > self.promised_us
 
 
 @dataclass

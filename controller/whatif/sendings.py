@@ -10,7 +10,7 @@ from controller.plan.keys import FlowId
 from controller.plan.plan import Entry
 from controller.plan.shares import max_min
 from controller.whatif.movers import Mover
-from topology.network import Network
+from topology.network import Network, hops
 from topology.wire import Framing, Layer, converted_bps
 
 US = 1_000_000
@@ -114,6 +114,17 @@ def let_in(wanted_bps: Mapping[FlowId, int], drains_bps: int) -> dict[FlowId, in
 def wire_bps(payload_bps: int, framing: Framing) -> int:
     """Return what a payload rate takes on the wire, rounded down as everywhere."""
     return converted_bps(payload_bps, Layer.PAYLOAD, Layer.WIRE, framing)
+
+
+def delay_to_us(network: Network, path: tuple[str, ...], circuit: str) -> int | None:
+    """Return how long a byte takes along a path to the far end of a circuit; None if the path does not cross it."""
+    delay_us = 0
+    for hop in hops(path):
+        link = network.link(*hop)
+        delay_us += link.delay_us
+        if link.circuit == circuit:
+            return delay_us
+    return None
 
 
 def reserved_payload_bps(reserved_bps: int, framing: Framing) -> int:

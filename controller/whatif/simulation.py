@@ -14,13 +14,14 @@ from controller.checks import AnnouncementRequest
 from controller.plan.admission import Refused, Request
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.plan import Plan
+from controller.whatif.continued import continued
 from controller.whatif.courses import Course, Recording
 from controller.whatif.deaths import drawn_deaths
 from controller.whatif.movers import Mover
 from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
 from controller.whatif.rating import Rating
 from controller.whatif.receivers import Receivers
-from controller.whatif.sendings import US, Sending, reserved_payload_bps
+from controller.whatif.sendings import US, Sending, delay_to_us, reserved_payload_bps
 from controller.whatif.supposed import CircuitDeath, WhatIf, WorkItem
 from controller.whatif.underway import Underway
 from controller.whatif.virtual_site import Awaited, VirtualSite
@@ -54,7 +55,7 @@ class Simulation:
         supposed = self.supposed
         self._network = supposed.site.network
         self.now_us = supposed.from_us
-        self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays)
+        self.virtual = VirtualSite(supposed.site, self.now_us, supposed.delays, supposed.begun)
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._foreseen = 0
         self._worked = 0
@@ -62,7 +63,7 @@ class Simulation:
         self._sendings: dict[FlowId, Sending] = {}
         self._transfers: dict[str, Underway] = {}
         self._outcomes: list[tuple[int, str, TransferOutcome]] = []
-        self._dead: dict[str, int] = {}  # how many deaths a circuit is under
+        self._dead = dict.fromkeys(sorted(supposed.begun.down), 1)  # how many deaths a circuit is under
         self._deaths: dict[str, tuple[int, int]] = {}
         self._uses_bps: dict[str, int] = {}
         self._stale = True
@@ -79,6 +80,8 @@ class Simulation:
         for flow in supposed.site.standing:
             one = Sending(flow.name, flow.host, flow.target, None, _NO_PAUSE, since_us=self.now_us)
             self._sendings[flow.name] = self._standing[flow.name] = one
+        for known in continued(supposed.begun, self.virtual.left_bytes(), self._network):
+            self._foresee(known.begun_us, partial(self._goes_on_with, known))
         for item in supposed.items:
             self._foresee_next(item, 0, self.now_us)
         drawn = drawn_deaths(supposed.random_deaths, supposed.from_us, supposed.until_us, self.seed)
@@ -154,7 +157,7 @@ class Simulation:
                 known.why = known.why or "it lapsed before all had arrived"
                 self._close(known, None)
             for known in self._transfers.values():
-                if known.sendings[0].flow.startswith(f"{name}/") and known.item.rate_bps:
+                if known.reservation_id == name:
                     known.why = "failed: the circuit has less than it was"
         self._note_late()
 
@@ -211,6 +214,16 @@ class Simulation:
         if all(part.confirmed_us is not None and part.confirmed_us <= self.now_us for part in known.sendings):
             self._close(known, self.now_us)
 
+    def _goes_on_with(self, known: Underway) -> None:
+        """Go on with a promise that was made before the scenario began, from now or from its time on."""
+        self._transfers[known.name] = known
+        for one in known.sendings:
+            one.since_us = self.now_us
+            self._sendings[one.flow] = one
+        if known.reservation_id:
+            self._foresee(known.promised_us, lambda: self._close(known, self.now_us))
+        self._stale = True
+
     # The workload.
 
     def _foresee_next(self, item: WorkItem, number: int, after_us: int) -> None:
@@ -265,17 +278,11 @@ class Simulation:
         if isinstance(answer, Refused):
             self._refused(item, number, answer)
             return
-        one = Sending(
-            flow_id(f"{name}#{number}", item.senders[0]),
-            item.senders[0],
-            item.target,
-            None,
-            item.mover,
-            item.file_bytes,
-        )
+        of, sender = f"{name}#{number}", item.senders[0]
+        one = Sending(flow_id(of, sender), sender, item.target, None, item.mover, item.file_bytes)
         one.since_us, one.path = self.now_us, answer.path
         entry_bps = reserved_payload_bps(item.rate_bps, self._network.framing)
-        known = Underway(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps)
+        known = Underway(item, number, name, self.now_us, end_us, (one,), floor_bps=entry_bps, reservation_id=of)
         self._sendings[one.flow] = one
         self._transfers[name] = known
         self._foresee(end_us, lambda: self._close(known, self.now_us))
@@ -295,8 +302,7 @@ class Simulation:
         self._keep(known, done_us)
 
     def _keep(self, known: Underway, done_us: int | None) -> None:
-        outcome = known.outcome(done_us, self.supposed.until_us)
-        self._outcomes.append((known.begun_us, known.item.name, outcome))
+        self._outcomes.append((known.begun_us, known.item.name, known.outcome(done_us, self.supposed.until_us)))
 
     # Courses that come again.
 
@@ -351,13 +357,8 @@ class Simulation:
 
     def _loses(self, one: Sending, circuit: str) -> None:
         """Take back what of a sending was on a circuit that dies; what had ended begins again a round trip later."""
-        delay_us = 0
-        for hop in zip(one.path, one.path[1:], strict=False):
-            link = self._network.link(*hop)
-            delay_us += link.delay_us
-            if link.circuit == circuit:
-                break
-        else:
+        delay_us = delay_to_us(self._network, one.path, circuit)
+        if delay_us is None:
             return
         had_ended = one.ended_us is not None
         if had_ended and self.now_us - (one.ended_us or 0) >= delay_us:
@@ -388,6 +389,8 @@ class Simulation:
         for name, late in self.virtual.late().items():
             if name in self._transfers:
                 self._transfers[name].why = f"{down} down: {late.why}" if down else late.why
+        for known in (each for each in self._transfers.values() if each.is_watched):
+            known.note_carried(self.virtual.obstacles(known.reservation_id))
 
     def _outcome(self) -> RunOutcome:
         for known in tuple(self._transfers.values()):

@@ -112,6 +112,7 @@ def broken(runs: Iterable[RunOutcome]) -> list[dict[str, Any]]:
                         "seed": run.seed,
                         "item": one.item,
                         "number": one.number,
+                        "name": one.called or None,
                         "begun": shown_time(one.begun_us),
                         "promised": None if one.promised_us is None else shown_time(one.promised_us),
                         "done": None if one.done_us is None else shown_time(one.done_us),

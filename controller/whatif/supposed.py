@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from controller.plan.policy import Policy
 from controller.site import Site
+from controller.whatif.begun import NOTHING_BEGUN, Begun
 from controller.whatif.movers import Mover
 from controller.whatif.virtual_site import Delays
 from topology.protocol import FlowClass
@@ -149,6 +150,7 @@ class WhatIf:
         stores: by host, what it can take.
         strangers: who sends beside the plan.
         delays: how long what is decided takes.
+        begun: what there is already.
     """
 
     site: Site
@@ -160,6 +162,7 @@ class WhatIf:
     stores: dict[str, StoreBucket] = field(default_factory=dict)
     strangers: tuple[Stranger, ...] = ()
     delays: Delays = field(default_factory=Delays)
+    begun: Begun = NOTHING_BEGUN
 
     @property
     def policy(self) -> Policy:

@@ -1,6 +1,6 @@
 """A transfer, or a reservation, while it is under way. Pure."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from controller.plan.announcements import HANDOVER_US
@@ -24,6 +24,10 @@ class Underway:
         why: what is in its way, as the controller has said last.
         lacked_us: of a reservation, for how long less was sent than is reserved.
         floor_bps: payload that is reserved; 0 for a transfer.
+        reservation_id: in the ledger, of a reservation.
+        called: its own name, if it was made before the scenario began.
+        is_watched: whether the controller is asked if it is carried; else what its host sends says so.
+        is_lacking: whether it is not carried now.
     """
 
     item: WorkItem
@@ -35,9 +39,20 @@ class Underway:
     why: str = ""
     lacked_us: int = 0
     floor_bps: int = 0
+    reservation_id: str = ""
+    called: str = ""
+    is_watched: bool = False
+    is_lacking: bool = False
+
+    def note_carried(self, obstacles: Sequence[str]) -> None:
+        """Note what keeps it from being carried now, as the controller says it."""
+        self.is_lacking = bool(obstacles)
+        self.why = self.why or "; ".join(obstacles)
 
     def goes_on(self, start_us: int, end_us: int) -> None:
         """Take in that nothing has changed for a time; until its start is in force nothing lacks."""
+        if self.is_lacking:
+            self.lacked_us += end_us - start_us
         if self.floor_bps and self.sendings[0].rate_bps < self.floor_bps:
             self.lacked_us += max(0, end_us - max(start_us, self.begun_us + HANDOVER_US))
 
@@ -61,6 +76,7 @@ class Underway:
             sent,
             lost,
             lacked_us=self.lacked_us,
+            called=self.called,
         )
         if outcome.is_late(until_us):
             return replace(outcome, why=self.why or "it was sent slower than promised")

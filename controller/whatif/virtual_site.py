@@ -15,18 +15,22 @@ from controller.plan.announcements import Announcement, Wish
 from controller.plan.clock import Instant
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.failover import turned
+from controller.plan.keys import FlowId
 from controller.plan.ledger import Created
-from controller.plan.lifecycle import LifecycleEvent
+from controller.plan.lifecycle import LifecycleEvent, ReservationState
 from controller.plan.plan import Entry, Plan, PlanInput
 from controller.plan.reservations import Reservation
 from controller.plan.transitions import Stage, Step
 from controller.site import Site
-from controller.state.desired import demand_now, desired_plan
+from controller.state.carried import reservation_obstacles
+from controller.state.desired import basis, demand_now, desired_plan, left_bytes
 from controller.state.installed import Installed, StepDone
 from controller.state.lateness import Late, late_promises
 from controller.state.layers import acting
+from controller.state.moment import Moment
 from controller.state.reported import Hosts, HostState
 from controller.state.value import SiteState, first_state, with_lines_noted
+from controller.whatif.begun import NOTHING_BEGUN, Begun
 from controller.work.kept import KeptLooks
 from controller.work.next_work import Other, Progress, Situation, next_work
 
@@ -79,11 +83,13 @@ class VirtualSite:
         site: what does not change.
         now_us: the virtual time.
         delays: how long what is decided takes.
+        begun: the promises that there are already.
     """
 
     site: Site
     now_us: int
     delays: Delays = field(default_factory=Delays)
+    begun: Begun = NOTHING_BEGUN
 
     def __post_init__(self) -> None:
         """Begin with the first plan in force, and every agent connected."""
@@ -98,7 +104,7 @@ class VirtualSite:
         self.held: dict[str, tuple[Entry, ...]] = {}  # by host, what its kernel acts on
         state = first_state(self.site, self._instant, TERM)
         hosts = {name: HostState(connected=True) for name in state.reported.hosts}
-        state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
+        state = self._going_on(state, hosts)
         plan = self._planned(self._demand(state), state.desired.plan.epoch)
         for name, known in hosts.items():
             leases = known.leases.sent(plan.epoch, plan.of_host(name), 0, 0)
@@ -107,6 +113,35 @@ class VirtualSite:
         state = replace(state, reported=replace(state.reported, hosts=Hosts(hosts)))
         installed = Installed(plan, plan, plan.epoch)
         self.state: SiteState = replace(state, installed=installed, desired=replace(state.desired, plan=plan))
+
+    def _going_on(self, state: SiteState, hosts: dict[str, HostState]) -> SiteState:
+        """Return it with the promises that there are, whose hosts send what is left, and with lines that are down."""
+        begun, ledger, lines = self.begun, state.wished.ledger, state.reported.lines
+        for circuit in sorted(begun.down):
+            lines = lines.said(circuit, (0, 0), self._instant.elapsed_us, is_live=False)
+        ledger.down = self.site.redundant & begun.down
+        ledger.restore(begun.reservations, begun.announcements, self.now_us)
+        ledger.tick(self.now_us)
+        ledger.saved(ledger.changes(decided=True))
+        left = left_bytes(state.wished)
+        for flow in (flow for known in ledger.announcements.values() for flow in known.flows):
+            host = hosts[flow.host]
+            hosts[flow.host] = replace(host, wants={**host.wants, flow.name: flow.name in left})
+        return replace(state, reported=replace(state.reported, lines=lines, hosts=Hosts(hosts)))
+
+    def left_bytes(self) -> dict[FlowId, int]:
+        """Return what each announced flow has yet to deliver, as the controller counts."""
+        return left_bytes(self.state.wished)
+
+    def obstacles(self, reservation_id: str) -> tuple[str, ...]:
+        """Return why a reservation is not carried at this moment, as the controller says it; none of them if it is."""
+        known = self.state.wished.ledger.reservations.get(reservation_id)
+        if known is None or known.state is ReservationState.FAILED:
+            return ("it has failed",)
+        state, now = self.state, self._instant
+        made_of = basis(self.site, state.wished, state.reported, state.installed, now)
+        current = replace(state, desired=replace(state.desired, basis=made_of))
+        return reservation_obstacles(Moment(self.site, current, now), known) or ()
 
     @property
     def _instant(self) -> Instant:

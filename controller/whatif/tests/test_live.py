@@ -1,0 +1,158 @@
+"""A what-if that goes on from a running site: what it foresees is what that site says once the circuit is dead."""
+
+import json
+
+import pytest
+
+from controller.live_site import live_site_of, plain_of, text_of
+from controller.northbound.forecasts import ForecastBusy, ForecastFailed, Forecasts
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
+from controller.plan.maintenance import Maintenance
+from controller.tests.fakes import FakeSite, image
+from controller.whatif.live import SHORTEST_US, forecast, horizon_us
+from mininet_tests.testing.networks import chile_illinois_2
+from topology.protocol import FlowClass
+
+S = 1_000_000
+HOUR_US = 3_600 * S
+NORTH_PORT, SOUTH_PORT = 8, 9
+
+
+@pytest.fixture
+def site():
+    """A site of two circuits, 1 Gbit/s and half of it, in which all is well."""
+    site = FakeSite(chile_illinois_2())
+    site.attach_all()
+    site.wire()
+    site.converge()
+    return site
+
+
+def reserved(site, name, rate_bps, ends=("la-serena", "champaign"), start_us=0, lasts_us=HOUR_US):
+    """Reserve from now, or later, and commit."""
+    start_us = start_us or site.clock.now_us
+    request = Request(*ends, FlowClass.URGENT, rate_bps, start_us, start_us + lasts_us)
+    held = site.use_cases.hold(lambda _: request, lambda now_us: Created(name, now_us))
+    held.saved.result()
+    site.use_cases.commit(name).saved.result()
+    site.converge()
+    return held.value
+
+
+def circuit_of(site, known):
+    """The circuit that a reservation crosses."""
+    network = site.state.site.network
+    return next(c for a, b in zip(known.path, known.path[1:], strict=False) if (c := network.link(a, b).circuit))
+
+
+def foreseen(site, circuit):
+    """What breaks if a circuit dies, by name, and why."""
+    live = live_site_of(json.loads(text_of(site.reports.live_site())))
+    return {one["id"]: one["why"] for one in forecast(live, circuit)["breaks"]}
+
+
+def said_after_its_death(site, port):
+    """What the controller itself says of its promises once a circuit is dead at both ends."""
+    for dpid in (1, 2):
+        site.port_said(dpid, port, is_live=False)
+    site.converge()
+    ledger = site.value.wished.ledger
+    known = [*ledger.reservations.values(), *ledger.announcements.values()]
+    names = [*ledger.reservations, *ledger.announcements]
+    found = zip(names, site.use_cases.obstacles(known), strict=True)
+    return {name: "; ".join(why) for name, why in found if why}
+
+
+def test_what_it_says_outlives_json_and_has_nobodys_keys(site):
+    site.announce(image())
+    reserved(site, "night", 10**8)
+    live = site.reports.live_site()
+    assert live_site_of(json.loads(text_of(live))) == live
+    assert live_site_of(plain_of(live)) == live
+    assert {known.key for known in live.reservations} == {""}
+    with pytest.raises(ValueError, match="at_us"):
+        live_site_of({"network": {}})
+
+
+def test_a_circuit_s_death_breaks_what_the_site_itself_then_says(site):
+    whole = reserved(site, "whole", 500_000_000)
+    small = reserved(site, "small", 10**6, ends=("base20", "arch"))
+    on = circuit_of(site, whole)
+    assert circuit_of(site, small) == on == "north"
+    expected = foreseen(site, on)
+    assert expected == {"whole": "north: the line is down"}
+    said = said_after_its_death(site, NORTH_PORT)  # with the ports beside, which are how it knows
+    assert {name: why.partition("; ")[0] for name, why in said.items()} == expected
+
+
+def test_what_is_led_round_in_full_is_not_broken(site):
+    reserved(site, "small", 10**6, ends=("base20", "arch"))
+    assert "small" not in foreseen(site, "north")
+    assert foreseen(site, "south") == {}
+
+
+def test_an_image_under_way_is_late_if_its_circuit_dies_and_goes_on_from_what_has_arrived(site):
+    promise = site.announce(image())
+    site.converge()
+    (late,) = forecast(site.reports.live_site(), "north")["breaks"]
+    assert (late["kind"], late["id"]) == ("announcement", promise.announcement_id)
+    assert late["why"].startswith("north down")
+    assert late["done"] > late["promised"]
+
+
+def test_a_reservation_to_come_breaks_for_its_whole_time_and_one_that_is_over_before_is_not_looked_at(site):
+    later = reserved(site, "later", 900_000_000, start_us=site.clock.now_us + HOUR_US)
+    assert circuit_of(site, later) == "north"
+    (one,) = forecast(site.reports.live_site(), "north")["breaks"]
+    assert one["id"] == "later"
+    assert one["lacks_s"] == pytest.approx(3600, abs=1)
+
+
+def test_what_breaks_anyway_is_not_said_to_be_the_deaths(site):
+    reserved(site, "night", 10**8, start_us=site.clock.now_us + HOUR_US)
+    on = circuit_of(site, site.value.wished.ledger.reservations["night"])
+    work = Maintenance("m", on, site.clock.now_us + HOUR_US, site.clock.now_us + 2 * HOUR_US)
+    site.use_cases.maintaining.plan(lambda _: work, only_look=False, force=True).saved.result()
+    found = forecast(site.reports.live_site(), "south" if on == "north" else "north")
+    assert [one["id"] for one in found["anyway"]] == ["night"]
+    assert found["breaks"] == []
+
+
+def test_a_circuit_that_is_down_stays_so_and_that_is_said_and_so_is_an_agent_that_is_gone(site):
+    for dpid in (1, 2):
+        site.port_said(dpid, SOUTH_PORT, is_live=False)
+    site.reports.host_down("base20")
+    site.converge()
+    reserved(site, "small", 10**6, ends=("base21", "arch"))
+    found = forecast(site.reports.live_site(), "north")
+    assert [one["id"] for one in found["breaks"]] == ["small"]
+    assert found["anyway"] == []
+    assert found["unlike"] == [
+        "south is down, and is taken to stay so",
+        "base20: its agent is not connected; it is taken to be",
+    ]
+
+
+def test_it_looks_as_far_as_something_is_promised_and_a_week_at_most(site):
+    now_us = site.clock.now_us
+    assert horizon_us(site.reports.live_site(), now_us) == now_us + SHORTEST_US
+    reserved(site, "soon", 10**6, lasts_us=2 * HOUR_US)
+    assert horizon_us(site.reports.live_site(), now_us) == now_us + 2 * HOUR_US + S
+    reserved(site, "far", 10**6, start_us=now_us + 100 * 24 * HOUR_US)
+    assert horizon_us(site.reports.live_site(), now_us) == now_us + 7 * 24 * HOUR_US
+
+
+def test_the_process_says_the_same_one_at_a_time_and_why_there_is_none(site, monkeypatch):
+    reserved(site, "whole", 900_000_000)
+    live, forecasts = site.reports.live_site(), Forecasts()
+    assert forecasts.dies(live, "north") == forecast(live, "north")
+    with forecasts._lock, pytest.raises(ForecastBusy):
+        forecasts.dies(live, "north")
+    monkeypatch.setattr("controller.northbound.forecasts.LONGEST_S", 0.001)
+    with pytest.raises(ForecastFailed, match="headway what-if --live"):
+        forecasts.dies(live, "north")
+    monkeypatch.setattr("controller.northbound.forecasts.LONGEST_S", 60)
+    monkeypatch.setattr("controller.northbound.forecasts.sys.executable", "/bin/false")
+    with pytest.raises(ForecastFailed, match="has ended with 1"):
+        forecasts.dies(live, "north")
