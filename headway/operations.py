@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from headway.views import (
         BurstOut,
         CircuitOut,
+        DeathOut,
         DriftOut,
         HealthOut,
         HostStateOut,
         NeedsOut,
         ReceiversOut,
+        ScenarioOut,
         StepOut,
         SwitchOut,
         TopologyOut,
@@ -367,6 +369,19 @@ class Operations(Transport):
     def cancel_maintenance(self, id_: str) -> MaintenanceOut:
         """Take a maintenance back; what of it is over stays over."""
         answer: MaintenanceOut = self.call(Asked("DELETE", f"/v1/maintenance/{segment(id_)}"))
+        return answer
+
+    def get_scenario(self) -> ScenarioOut:
+        """Return the site as it is now, for `headway what-if --live` to go on from."""
+        answer: ScenarioOut = self.call(Asked("GET", "/v1/scenario", repeatable=True))
+        return answer
+
+    def what_if(self, circuit: str) -> DeathOut:
+        """Return which promises break if a circuit dies at this moment, by the controller's own decisions.
+
+        It is worked out beside the controller, one at a time; nothing is changed.
+        """
+        answer: DeathOut = self.call(Asked("GET", f"/v1/what-if/{segment(circuit)}", repeatable=True))
         return answer
 
     def get_needs(self) -> NeedsOut:

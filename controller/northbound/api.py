@@ -29,6 +29,7 @@ from controller.northbound.rest.history import History
 from controller.northbound.rest.maintenance import MaintenanceRoutes
 from controller.northbound.rest.reservations import Reservations
 from controller.northbound.rest.views import Views
+from controller.northbound.rest.what_if import WhatIfRoutes
 from controller.northbound.rest.whoami import Whoami
 from controller.plan.lifecycle import Illegal
 from controller.store import StoreFailed
@@ -78,6 +79,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         Drift(dependencies).routes(),
         Whoami(dependencies).routes(),
         MaintenanceRoutes(dependencies).routes(),
+        WhatIfRoutes(dependencies).routes(),
         NeedsView(shown.watch).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),

@@ -65,6 +65,8 @@ OPERATION_IDS = {
     "GET /v1/maintenance": "list_maintenance",
     "POST /v1/maintenance": "plan_maintenance",
     "DELETE /v1/maintenance/{id}": "cancel_maintenance",
+    "GET /v1/scenario": "get_scenario",
+    "GET /v1/what-if/{circuit}": "what_if",
     "GET /v1/events": "follow_events",
     "GET /metrics": "get_metrics",
 }

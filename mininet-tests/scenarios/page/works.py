@@ -1,5 +1,7 @@
 """Maintenance at the page: what it would break is said first; then it is planned, drawn, and taken back."""
 
+import json
+import subprocess
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -7,6 +9,7 @@ import httpx
 
 from controller.security.tokens import Role
 from mininet_tests.scenarios.page.visit import Steps, Visit
+from mininet_tests.site.running import HEADWAY
 from mininet_tests.testing.aims import equal
 from mininet_tests.testing.eventually import eventually
 from topology.units import shown_time
@@ -24,7 +27,24 @@ class Works:
 
     def steps(self) -> Steps:
         """Return the steps, in order."""
-        return (self.planned, self.under_way, self.taken_back)
+        return (self.if_it_dies, self.planned, self.under_way, self.taken_back)
+
+    def if_it_dies(self) -> None:
+        """Ask what the circuit's death would break: on its page, and at a terminal."""
+        window, aims = self._window, self._visit.aims
+        known = self._visit.latest().rpartition("/")[2]
+        window.open(PAGE)
+        window.click("#what-if")
+        window.shows("If it dies at ", "#answer", within_s=30)
+        said = window.text("#answer")
+        aims["what its death would break is said on its page"] = equal(f"Breaks reservation {known}" in said, True)
+        aims["its death for a script is said"] = equal(f"/v1/what-if/{CIRCUIT}" in said, True)
+        command = [str(HEADWAY), "what-if", "--live", self._visit.site.url, "--kill", CIRCUIT, "--json"]
+        ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        as_it_is, dead = json.loads(ran.stdout)["variants"] if ran.stdout else ({}, {})
+        broken = {one["name"] for one in dead.get("broken", ())} - {one["name"] for one in as_it_is.get("broken", ())}
+        shown = {str(one.get_attribute("href")).rpartition("/")[2] for one in window.every("#answer p a")}
+        aims["a terminal says the same, and ends with 4"] = equal([sorted(broken), ran.returncode], [sorted(shown), 4])
 
     def planned(self) -> None:
         """See what it breaks, plan it all the same, and find it in the calendar."""

@@ -121,7 +121,7 @@ function addSample(text) {
 // Requests: the same that a script makes, shown as curl.
 
 function curl(method, path, body, version) {
-  const parts = [`curl -X ${method} -H "Authorization: Bearer $TOKEN"`];
+  const parts = [`curl${method === "GET" ? "" : ` -X ${method}`} -H "Authorization: Bearer $TOKEN"`];
   if (version) parts.push(`-H 'If-Match: "${version}"'`);
   if (body) parts.push(`-H "Content-Type: application/json" -d '${JSON.stringify(body)}'`);
   return [...parts, location.origin + path].join(" ");
@@ -349,6 +349,30 @@ $("#maintain")?.addEventListener("submit", (event) => {
   event.preventDefault();
   const { start, end, description } = Object.fromEntries(new FormData(event.target));
   maintain({ circuit: event.target.dataset.circuit, start, end, description, only_look: true });
+});
+
+// What a circuit's death would break: worked out beside the controller, which changes nothing.
+function broken({ kind, id, why, promised, done, lacks_s: lacks }, begin) {
+  const when = kind === "reservation" ? `is not carried for ${lacks >= 60 ? `${Math.round(lacks / 60)} min` : `${lacks.toFixed(1)} s`}, until ${promised} at most`
+    : `promised by ${promised}, done ${done ?? "not at all"}`;
+  const line = made("p", `${begin} ${kind} `);
+  line.append(made("a", id, { href: `/${kind}s/${encodeURIComponent(id)}` }), `: ${when}: ${why}`);
+  return line;
+}
+
+$("#what-if")?.addEventListener("click", async ({ target: button }) => {
+  button.disabled = true;
+  const answer = $("#answer");
+  answer.replaceChildren(made("p", "It is being worked out, a minute at most."));
+  const got = await ask("GET", button.dataset.path);
+  button.disabled = false;
+  if (!got?.ok) return;
+  const { at, until, unlike, breaks, anyway } = got.said;
+  const lines = [made("p", breaks.length ? `If it dies at ${at} and stays dead, ${breaks.length === 1 ? "1 promise breaks" : `${breaks.length} promises break`}:`
+    : `If it dies at ${at} and stays dead, no promise breaks until ${until}.`)];
+  lines.push(...breaks.map((one) => broken(one, "Breaks")), ...anyway.map((one) => broken(one, "Breaks anyway:")));
+  lines.push(...unlike.map((words) => made("p", `Note: ${words}.`, { class: "hint" })));
+  answer.prepend(...lines);
 });
 
 document.addEventListener("click", async ({ target }) => {

@@ -124,6 +124,16 @@ def test_a_reservation_s_page_says_what_is_delivered_of_it_and_to_an_admin_who_h
     assert "Who has changed it" not in other.get(f"/reservations/{name}").text
 
 
+def test_a_circuit_s_page_asks_what_its_death_would_break(site, client):
+    (circuit,) = (c.name for c in site.state.site.network.circuits)
+    site.announce(image())
+    site.converge()
+    assert f'data-path="/v1/what-if/{circuit}"' in client.get(f"/circuits/{circuit}").text
+    said = client.get(f"/v1/what-if/{circuit}").json()
+    assert [(one["kind"], one["id"]) for one in said["breaks"]] == [("announcement", "image")]
+    assert client.get("/v1/what-if/none").status_code == 404
+
+
 def test_a_circuit_that_is_worked_on_says_so_on_its_page(site, client):
     (circuit,) = (c.name for c in site.state.site.network.circuits)
     client.post("/v1/maintenance", json={"circuit": circuit, "duration_s": 60, "force": True})
