@@ -4,13 +4,14 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apps.cli import base, options, printed
-from topology import units
+from apps.cli import base, options, printed, times
+from topology import __version__, units
 
 if TYPE_CHECKING:
     from apps.cli.what_if_work import VariantResult
@@ -23,13 +24,25 @@ DRAWING_NEEDS = "a figure needs matplotlib: pip install 'headway[emulation]'"
 
 @app.command(name="what-if")
 def what_if(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="YAML file; see docs/what-if.md.")],
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="[SCENARIO]", help="YAML file; see docs/what-if.md.")
+    ] = None,
+    live: Annotated[
+        str | None, typer.Option(metavar="URL", help="Go on from a running controller instead of a file.")
+    ] = None,
     kill: Annotated[
         list[str] | None,
         typer.Option(metavar="CIRCUIT", help="Try the death of this circuit too; again for another; all for each."),
     ] = None,
-    at: Annotated[str | None, typer.Option(help="When it dies, RFC 3339; in the middle if absent.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="When it dies: 14:00, RFC 3339; in the middle if absent, of --live now.")
+    ] = None,
     lasts: Annotated[str | None, typer.Option("--for", help="How long it is down; until the end if absent.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="With --live: how far to look; the last promise's end, a week at most, if absent."),
+    ] = None,
+    zone: options.Zone = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of what is drawn; the scenario's if absent.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the use of circuits over time.")] = None,
     keep: Annotated[
@@ -42,8 +55,11 @@ def what_if(
     Ends with 4 if a promise breaks, with 3 if something is refused.
 
     headway what-if night.yaml --kill north --at 2026-12-01T02:00:00Z --for 1h
+
+    headway what-if --live http://127.0.0.1:8080 --kill north --at 14:00
     """
-    file = _with_kills(_loaded(scenario), kill or [], at, lasts)
+    file = _wanted(scenario, live, at, until, base.zone(zone))
+    file = _with_kills(file, kill or [], at, lasts, base.zone(zone), now=live is not None)
     first_seed = file.seed if seed is None else seed
     results = _worked(file, first_seed, keep)
     if figure is not None:
@@ -61,6 +77,41 @@ def what_if(
         raise typer.Exit(base.EXIT_REFUSED)
 
 
+def _wanted(
+    scenario: Path | None, live: str | None, at: str | None, until: str | None, where: tzinfo
+) -> "ScenarioFile":
+    """Return the scenario of a file, or the one that goes on from a running controller."""
+    if (scenario is None) is (live is None):
+        base.stop("name a scenario's file, or --live URL", base.EXIT_USAGE)
+    if scenario is not None:
+        if until is not None:
+            base.stop("--until is of --live: a scenario's file says its own", base.EXIT_USAGE)
+        return _loaded(scenario)
+    from apps.cli.what_if_work import going_on
+    from controller.live_site import live_site_of
+
+    with base.controller(live or "") as controller:
+        said = controller.get_scenario()
+    if said["version"] != __version__:
+        typer.echo(f"headway: the controller is {said['version']}, this command {__version__}", err=True)
+    try:
+        site = live_site_of(said["site"])
+        at_us, until_us = (_instant(text, where, site.at_us, name) for text, name in ((at, "--at"), (until, "--until")))
+        file = going_on(site, at_us, until_us)
+    except ValueError as error:
+        base.stop(f"what {live} says is not known here: use headway {said['version']}; {error}", base.EXIT_FAILED)
+    if until_us is not None and until_us <= site.at_us:
+        base.stop(f"--until: {until} is over", base.EXIT_USAGE)
+    for line in said["unlike"]:
+        typer.echo(f"headway: {line}", err=True)
+    return file
+
+
+def _instant(text: str | None, where: tzinfo, after_us: int, option: str) -> int | None:
+    """Return a time as Unix microseconds; one without a date is the next after another."""
+    return base.quantity(text, lambda written: times.instant_us(written, where, after_us), option)
+
+
 def _loaded(scenario: Path) -> "ScenarioFile":
     from controller.errors import ConfigError
     from controller.whatif.file import loaded_scenario
@@ -71,10 +122,14 @@ def _loaded(scenario: Path) -> "ScenarioFile":
         base.stop(str(error), base.EXIT_USAGE)
 
 
-def _with_kills(file: "ScenarioFile", kill: list[str], at: str | None, lasts: str | None) -> "ScenarioFile":
+def _with_kills(
+    file: "ScenarioFile", kill: list[str], at: str | None, lasts: str | None, where: tzinfo, *, now: bool
+) -> "ScenarioFile":
+    """Return a scenario in which, in turn, circuits die; without a time at once where ``now`` is said."""
     from apps.cli.what_if_work import with_deaths
 
-    at_us = base.quantity(at, units.instant_us, "--at")
+    begins_us = file.variants[0].supposed.from_us
+    at_us = _instant(at, where, begins_us, "--at") or (begins_us if now else None)
     lasts_us = base.quantity(lasts, units.duration_us, "--for")
     if not kill:
         if at is not None or lasts is not None:
@@ -181,7 +236,7 @@ def _show_rest(result: "VariantResult") -> None:
             said = f"reserved from {one['begun']}, has less for {shown_us(one['lacked_us'])}"
         else:
             said = f"promised by {one['promised']}, done {one['done'] or 'not at all'}"
-        printed.show(escape(f"{one['item']} {one['number'] + 1}: {said}: {one['why']}"))
+        printed.show(escape(f"{one['item']} {one['name'] or one['number'] + 1}: {said}: {one['why']}"))
     if len(found) > SHOWN_BROKEN:
         typer.echo(f"... and {len(found) - SHOWN_BROKEN} more: --json")
     for name, (least_us, most_us) in strangers_us(result.variant.supposed).items():

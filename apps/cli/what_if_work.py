@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from controller.live_site import LiveSite
 from controller.whatif.file import ScenarioFile, Variant
+from controller.whatif.live import continuing, horizon_us
 from controller.whatif.outcomes import RunOutcome
 from controller.whatif.results import plain, run_of
 from controller.whatif.simulation import Simulation
@@ -36,6 +38,21 @@ class VariantResult:
     def broken(self) -> list[dict[str, Any]]:
         """The promises that break, and what was refused."""
         return broken(self.runs)
+
+
+def going_on(live: LiveSite, at_us: int | None, until_us: int | None) -> ScenarioFile:
+    """Return the scenario that goes on from a running controller's site.
+
+    Args:
+        live: the site.
+        at_us: when something is to happen, Unix time; None for at once.
+        until_us: how far to look; as far as something is promised, a week at most, if None.
+
+    Raises:
+        ValueError: it is no site that this version knows.
+    """
+    found_us = horizon_us(live, at_us or live.at_us) if until_us is None else until_us
+    return ScenarioFile((Variant({}, continuing(live, max(found_us, live.at_us + 1)), {}),), runs=1, seed=1)
 
 
 def with_deaths(

@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 from apps.configuration import parsed
 from apps.main import app
 from controller.northbound.tests.site import api_of
+from controller.plan.admission import Request
+from controller.plan.ledger import Created
 from controller.security import pki_files
 from controller.settings.network import network_at
 from controller.store import Store
@@ -26,15 +28,16 @@ from controller.tests.past_contract import done, of
 from controller.tests.serving import served
 from controller.tests.store_child import reservation
 from hostagent.settings import parsed_settings
-from mininet_tests.testing.networks import FILES, chile_illinois
+from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2
 from topology.certificates import OVSDB_URI, REST_URI, Kind
 from topology.network_file import network_of
 from topology.network_text import section_of
 from topology.problems import Problems
-from topology.protocol import StoreBrake, StoreTelemetry, Telemetry
+from topology.protocol import FlowClass, StoreBrake, StoreTelemetry, Telemetry
 from topology.yaml_text import read
 
 DOCS = Path(__file__).parents[2] / "docs"
+DAY_US = 86_400_000_000
 DEFAULT_URL = "http://127.0.0.1:8080"
 TIME = r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)"
 LOCAL_TIME = r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? -0[34]"  # Chile in summer and winter
@@ -188,7 +191,21 @@ def test_what_would_be_is_said_as_the_document_says(tmp_path):
     assert yaml.safe_load(said) == yaml.safe_load(scenario)
     (tmp_path / "night.yaml").write_text(scenario)
     (tmp_path / "chile-illinois-2.yaml").write_text(FILES["chile-illinois-2"].read_text())
-    follow("what-if.md", DEFAULT_URL, tmp_path)
+    with served(api_of(reserved_site())) as url:
+        follow("what-if.md", url, tmp_path)
+
+
+def reserved_site():
+    """A site of two circuits on which more than the second one has is reserved for two days from this moment."""
+    site = FakeSite(chile_illinois_2(), standing=())
+    site.clock.now_us = now_us = time.time_ns() // 1000
+    site.attach_all()
+    site.wire()
+    request = Request("la-serena", "champaign", FlowClass.URGENT, 600_000_000, now_us, now_us + 2 * DAY_US)
+    site.use_cases.hold(lambda _: request, lambda at_us: Created("9f86d081884c7d65", at_us)).saved.result()
+    site.use_cases.commit("9f86d081884c7d65").saved.result()
+    site.converge()
+    return site
 
 
 def test_the_receivers_are_shown_as_the_document_says(tmp_path):
