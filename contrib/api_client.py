@@ -30,6 +30,7 @@ FILES = (  # a file of types, what it has, and of which paths: what two have, th
         "what has ended, what was changed, who asks, maintenance",
         ("/v1/history", "/v1/changes", "/v1/whoami", "/v1/maintenance"),
     ),
+    ("forecasts", "what would be", ("/v1/what-if", "/v1/scenario")),
     ("views", "the network, the plan, how things stand", ("/",)),
 )
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}

@@ -9,6 +9,7 @@ from headway.transport import Asked, Transport, made_up, segment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from headway.forecasts import DeathOut, ScenarioOut
     from headway.promises import (
         AnnouncementIn,
         AnnouncementOut,
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
     from headway.views import (
         BurstOut,
         CircuitOut,
-        DeathOut,
         DriftOut,
         HealthOut,
         HostStateOut,
         NeedsOut,
         ReceiversOut,
-        ScenarioOut,
         StepOut,
         SwitchOut,
         TopologyOut,
@@ -377,10 +376,7 @@ class Operations(Transport):
         return answer
 
     def what_if(self, circuit: str) -> DeathOut:
-        """Return which promises break if a circuit dies at this moment, by the controller's own decisions.
-
-        It is worked out beside the controller, one at a time; nothing is changed.
-        """
+        """Return which promises break if a circuit dies now, worked out beside the controller, one at a time."""
         answer: DeathOut = self.call(Asked("GET", f"/v1/what-if/{segment(circuit)}", repeatable=True))
         return answer
 

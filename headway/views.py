@@ -1,23 +1,10 @@
 """Made from the API's description by contrib/api_client.py: the network, the plan, how things stand."""
 
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from headway.promises import ConnectionsOut, FlowClass, Hindrance
 
 Brake = Literal["window", "reader", "disk", "memory"]
-
-# A promise that would be broken.
-BreaksOut = TypedDict(
-    "BreaksOut",
-    {
-        "kind": Literal["reservation", "announcement"],
-        "id": str,
-        "why": str,
-        "promised": str | None,
-        "done": str | None,
-        "lacks_s": float,
-    },
-)
 
 # What a step has changed of one thing, counted in Ethernet frames.
 ChangeOut = TypedDict(
@@ -92,19 +79,6 @@ CountersOut = TypedDict(
         "sent_segments": int,
         "retransmitted_segments": int,
         "rtt_us": int,
-    },
-)
-
-# What breaks if a circuit dies at this moment and stays dead.
-DeathOut = TypedDict(
-    "DeathOut",
-    {
-        "circuit": str,
-        "at": str,
-        "until": str,
-        "unlike": list[str],
-        "breaks": list[BreaksOut],
-        "anyway": list[BreaksOut],
     },
 )
 
@@ -291,17 +265,6 @@ ReceiversOut = TypedDict(
     {
         "receivers": list[ReceiverOut],
         "gained": list[ChangedFlowOut],
-    },
-)
-
-# The site as it is, whole.
-ScenarioOut = TypedDict(
-    "ScenarioOut",
-    {
-        "version": str,
-        "at": str,
-        "unlike": list[str],
-        "site": dict[str, Any],
     },
 )
 

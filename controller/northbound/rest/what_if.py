@@ -92,10 +92,7 @@ class WhatIfRoutes:
         return answer(said)
 
     def dies(self, name: CircuitName) -> Response:
-        """Return which promises break if a circuit dies at this moment, by the controller's own decisions.
-
-        It is worked out beside the controller, one at a time; nothing is changed.
-        """
+        """Return which promises break if a circuit dies now, worked out beside the controller, one at a time."""
         if name not in self._circuits:
             raise NotKnown("circuit", name, self._circuits)
         try:
