@@ -1,7 +1,19 @@
 """``headway maintenance``: plan, look first, list, take back."""
 
-NIGHT = ("reserve", "--from", "la-serena", "--to", "champaign", "--start", "22:00", "--for", "10h", "--rate", "1Mbps")
-WORK = ("maintenance", "chile-illinois", "--start", "23:00", "--for", "2h")
+NIGHT = (
+    "reserve",
+    "--from",
+    "la-serena",
+    "--to",
+    "champaign",
+    "--start",
+    "tomorrow 22:00",
+    "--for",
+    "10h",
+    "--rate",
+    "1Mbps",
+)
+WORK = ("maintenance", "chile-illinois", "--start", "tomorrow 23:00", "--for", "2h")
 
 
 def test_it_is_planned_listed_and_taken_back(cli):
@@ -31,7 +43,7 @@ def test_what_it_breaks_is_said_first_and_it_is_planned_by_force_alone(cli, monk
 
 def test_one_that_shares_some_time_with_another_is_planned_and_the_other_is_named(cli):
     cli.run(*WORK, "--description", "splicing")
-    said = cli.run(*WORK[:3], "23:30", *WORK[4:])[0]
+    said = cli.run(*WORK[:3], "tomorrow 23:30", *WORK[4:])[0]
     assert "it is planned" in said
     assert "splicing; nothing goes by chile-illinois until both are over" in said
     assert len(cli.json("maintenance")) == 2
