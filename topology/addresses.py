@@ -1,7 +1,7 @@
 """Addresses and prefixes of both families, and which of them two hosts can use with each other. Pure."""
 
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses, ip_network
 
 Address = IPv4Address | IPv6Address
 Prefix = IPv4Network | IPv6Network
@@ -47,3 +47,15 @@ def reached_from(sender: Iterable[Prefix], target: Iterable[Prefix]) -> tuple[Pr
     """Return those of a target's prefixes that a sender can send data to: of the families that both have."""
     of_sender = families(sender)
     return tuple(prefix for prefix in target if prefix.version in of_sender and not prefix.is_link_local)
+
+
+def joined(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
+    """Return the fewest prefixes that hold the addresses of some, and no other.
+
+    >>> list(map(str, joined(map(ip_network, ("192.0.2.0", "192.0.2.1", "192.0.2.2", "2001:db8::")))))
+    ['192.0.2.0/31', '192.0.2.2/32', '2001:db8::/128']
+    """
+    known = tuple(prefixes)
+    of_4 = collapse_addresses(p for p in known if isinstance(p, IPv4Network))
+    of_6 = collapse_addresses(p for p in known if isinstance(p, IPv6Network))
+    return (*of_4, *of_6)
