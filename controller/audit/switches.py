@@ -64,7 +64,7 @@ class SwitchAudit:
             sessions: the OpenFlow connections.
             writers: by switch name, the writer of its queues.
             ignored: the rules that are left alone.
-            numbers: of lanes' meters, as who puts plans on the switches has them.
+            numbers: of senders' meters, as who puts plans on the switches has them.
         """
         self._site = site
         self._sessions = sessions

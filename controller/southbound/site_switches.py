@@ -39,7 +39,7 @@ class SiteSwitches:
             site: the network and the policy.
             sessions: the OpenFlow connections.
             writers: by switch name, the writer of its queues; switches that share a database share a writer.
-            numbers: of lanes' meters; an audit of these switches has the same.
+            numbers: of senders' meters; an audit of these switches has the same.
         """
         self._site = site
         self._sessions = sessions

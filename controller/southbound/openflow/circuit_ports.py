@@ -6,9 +6,11 @@ from topology.protocol import FlowClass
 # What no rule has given a queue leaves by queue 0, so that one is the unplanned class's.
 QUEUE_ID = {FlowClass.UNPLANNED: 0, FlowClass.PREDICTABLE: 1, FlowClass.URGENT: 2, FlowClass.BACKGROUND: 3}
 FIRST_METER_ID = 1000
-FIRST_LANE_METER_ID = 2000  # those before are the classes' own
+FIRST_SENDER_METER_ID = 2000  # those before are the classes' own
 FIRST_GROUP_ID = 1000
-MOST_CIRCUITS = (FIRST_LANE_METER_ID - FIRST_METER_ID) // len(QUEUE_ID)  # that leave a switch, by their meters' numbers
+MOST_CIRCUITS = (FIRST_SENDER_METER_ID - FIRST_METER_ID) // len(
+    QUEUE_ID
+)  # that leave a switch, by their meters' numbers
 
 
 def circuit_ports(network: Network, switch: str) -> list[tuple[str, Link]]:

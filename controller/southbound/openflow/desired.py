@@ -7,17 +7,17 @@ from functools import lru_cache
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.circuit_ports import circuit_ports, group_id, links_beside, meter_id
-from controller.southbound.openflow.lanes import Lane, lanes
-from controller.southbound.openflow.meter_numbers import LANE_METER_IDS, MeterNumbers
+from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers
 from controller.southbound.openflow.plan_lanes import plan_lanes
 from controller.southbound.openflow.rules import switch_rules, used_heads
+from controller.southbound.openflow.senders import Sender, senders
 from controller.southbound.openflow.state import Bucket, DropMeter, FailoverGroup, SwitchState, drop_meter
 from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
 
 METER_BURST_MS = 500  # TCP through a policer collapses below about 200 ms of its rate; the path here is 180 ms long
 METER_BURST_MIN_BITS = 8 * 256 * 1024  # four 64 kB super-packets that arrive together, on the smallest class
-LANE_BURST_MS = 20  # of a lane with others in its class, which wait behind it once if it comes at line rate
+SENDER_BURST_MS = 20  # of a host with others in its class, which wait behind it once if it comes at line rate
 LEAST_METER_BPS = 1_000  # OpenFlow 1.3 counts kbit/s
 
 
@@ -31,14 +31,14 @@ def switch_state(
         switch: which.
         plan: who may send what.
         policy: what each class may have.
-        numbers: those that lanes' meters have had until now; None for a switch that has had no plan yet.
+        numbers: those that senders' meters have had until now; None for a switch that has had no plan yet.
 
     Raises:
         MetersExhausted: more is planned there than there are meters.
     """
-    known, found = lanes(network, switch, plan, policy, numbers or MeterNumbers()), plan_lanes(network, plan, policy)
+    known, found = senders(network, switch, plan, policy, numbers or MeterNumbers()), plan_lanes(network, plan, policy)
     heads = used_heads(network, switch, plan.down, found)
-    meters = (*class_meters(network, switch, plan, heads), *lane_meters(known))
+    meters = (*class_meters(network, switch, plan, heads), *sender_meters(known))
     rules = switch_rules(network, switch, plan, policy, known, found)
     return SwitchState(rules, frozenset(meters), switch_groups(network, switch))
 
@@ -56,11 +56,12 @@ def class_meters(network: Network, switch: Switch, plan: Plan, heads: Iterable[s
             yield drop_meter(meter_id(network, hop, c), bps, _burst_bits(bps, METER_BURST_MS))
 
 
-def lane_meters(known: Iterable[Lane]) -> Iterator[DropMeter]:
-    """Yield the meters of lanes."""
-    for lane in known:
-        bps = max(LEAST_METER_BPS, lane.frame_bps)
-        yield drop_meter(lane.meter_id, bps, _burst_bits(bps, METER_BURST_MS if lane.is_alone else LANE_BURST_MS))
+def sender_meters(known: Iterable[Sender]) -> Iterator[DropMeter]:
+    """Yield the meters of senders."""
+    for sender in known:
+        bps = max(LEAST_METER_BPS, sender.frame_bps)
+        burst_ms = METER_BURST_MS if sender.is_alone else SENDER_BURST_MS
+        yield drop_meter(sender.meter_id, bps, _burst_bits(bps, burst_ms))
 
 
 def _burst_bits(meter_bps: int, burst_ms: int) -> int:
@@ -91,16 +92,15 @@ def class_meter_ids(network: Network, switch: Switch, hops: Collection[Hop]) -> 
 
 
 def lowered(state: SwitchState, installed: SwitchState, only: frozenset[int] | None = None) -> SwitchState:
-    """Return a state with no meter, or none of some, above what is installed.
+    """Return a state with no class's meter, or none of some, above what is installed.
 
-    A class's meter that is not there yet begins at the least. A lane's begins at its own rate: until now its packets
-    were not met by a meter of their own, and the class's, which counts them as well, is no higher than before.
+    One that is not there yet begins at the least. A sender's has its own rate at once: the class's, which counts the
+    same packets as well, is no higher than before; and it may have been somebody else's until now.
     """
     rate_kbps = {meter.meter_id: meter.rate_kbps for meter in installed.meters}
     meters = []
     for meter in state.meters:
-        absent_kbps = meter.rate_kbps if meter.meter_id in LANE_METER_IDS else 0
-        kept_kbps = min(meter.rate_kbps, rate_kbps.get(meter.meter_id, absent_kbps))
-        is_held = only is None or meter.meter_id in only
+        kept_kbps = min(meter.rate_kbps, rate_kbps.get(meter.meter_id, 0))
+        is_held = meter.meter_id not in SENDER_METER_IDS and (only is None or meter.meter_id in only)
         meters.append(replace(meter, rate_kbps=max(LEAST_METER_BPS // 1000, kept_kbps)) if is_held else meter)
     return replace(state, meters=frozenset(meters))

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.southbound.errors import NotSettable
+from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS
 from controller.southbound.openflow.state import (
     GROUP_IDS,
     METER_IDS,
@@ -100,11 +101,14 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
 
     Four phases, a barrier between them, so that a refusal stops what depends on it:
 
-    1. Meters that shrink. 2. New meters and groups, then rules put: make before break, no packet is ever without its
-    rule. 3. Rules deleted, then meters and groups that nobody uses any more. 4. Meters that grow.
+    1. Classes' meters that shrink. 2. New meters and groups, senders' meters that grow, then rules put: make before
+    break, no packet is ever without its rule. 3. Rules deleted, then meters and groups that nobody uses any more.
+    4. Classes' meters that grow, and senders' that shrink.
 
-    So over the meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside one that
-    goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
+    So over the classes' meters kept, the sum of rates never exceeds the larger of before and after. A new meter beside
+    one that goes is counted with it from phase 2 to 3: a plan that replaces one by another shrinks the old one first.
+    A sender's meter has room for what comes to it before the rules turn, and for what leaves it until they have: what
+    it lets through is counted by the class's as well.
 
     Raises:
         NotSettable: ``desired`` names what is not ours, or contradicts itself.
@@ -115,7 +119,9 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     old_meters = {meter.meter_id: meter for meter in installed.meters - desired.meters}
     new_meters = {meter.meter_id: meter for meter in desired.meters - installed.meters}
     changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters]
-    shrinks = [meter for meter in changed if _size(meter) < _size(old_meters[meter.meter_id])]
+    is_early = {m.meter_id: _size(m) < _size(old_meters[m.meter_id]) for m in changed}
+    early = [meter for meter in changed if is_early[meter.meter_id] is (meter.meter_id not in SENDER_METER_IDS)]
+    of_senders = [meter for meter in early if meter.meter_id in SENDER_METER_IDS]
     puts: list[Message] = []
     deletes: list[Message] = []
     is_other = desired.rules is not installed.rules or desired.groups != installed.groups
@@ -135,10 +141,10 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
             *(DeleteGroup(group) for group in _numbered(installed, desired) if group.group_id not in new_groups),
         ]
     phases: tuple[list[Message], ...] = (
-        [PutMeter(meter, exists=True) for meter in shrinks],
-        puts,
+        [PutMeter(meter, exists=True) for meter in early if meter not in of_senders],
+        [*(PutMeter(meter, exists=True) for meter in of_senders), *puts],
         deletes,
-        [PutMeter(meter, exists=True) for meter in changed if meter not in shrinks],
+        [PutMeter(meter, exists=True) for meter in changed if meter not in early],
     )
     ordered: list[Message] = []
     for phase in filter(None, phases):

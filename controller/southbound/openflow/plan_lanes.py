@@ -11,11 +11,11 @@ from typing import NamedTuple
 from controller.plan.keys import ClassShare
 from controller.plan.plan import THE_REST, Entry, Flow, Plan, answers
 from controller.plan.policy import Policy
-from controller.southbound.openflow.meter_numbers import LaneKey
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM, answers_ppm
 
+LaneKey = tuple[str, str, int | None]  # the host here, the one beyond, and the mark that tells it from others
 _Pair = tuple[str, str]  # two hosts, in the order of their names
 
 

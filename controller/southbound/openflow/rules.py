@@ -1,22 +1,23 @@
 """The rules of one switch under a plan. Pure.
 
-A packet passes five tables. ``arrive`` says whether it has come by a circuit, and takes off its tag; ``source`` who it
-is from; ``target`` who it is for, and which way that lies; ``flow`` what is planned between the two; ``leave`` sends it
-by a circuit, in its class. What a table finds out it tells the next in the metadata (``metadata.py``).
+A packet passes six tables. ``arrive`` says whether it has come by a circuit, and takes off its tag; ``source`` who it
+is from; ``target`` who it is for, and which way that lies; ``flow`` what is planned between the two: its class, and the
+circuit; ``sender`` polices all that a host sends in a class by a circuit; ``leave`` sends it by the circuit, in its
+class. What a table finds out it tells the next in the metadata (``metadata.py``).
 
 Traffic is classed and policed once, by the switch where it enters a circuit: a packet for a host of the switch's own
 site leaves as it is, and one that another edge has sent keeps its mark, which says its class. Whatever nobody has
 planned is unplanned. The answers of a planned flow ride in its class.
 
 A packet is a host's only if it comes from the port that the host hangs on; whoever else uses its address is a stranger.
-Each lane has a meter of its own in ``flow``, before its class's in ``leave``, so that a host which sends more than its
-allocation harms nobody else in its class. ARP between two hosts, and IPv6's neighbour discovery, share their meter and
-their queue; in a known host's name they pass only from where the host is, or one packet would lead its traffic astray.
+Each sender has a meter of its own in ``sender``, before its class's in ``leave``, so that a host which sends more than
+it may harms nobody else in its class. ARP between two hosts, and IPv6's neighbour discovery, share its meter and its
+queue; in a known host's name they pass only from where the host is, or one packet would lead its traffic astray.
 
-Only ``flow`` has rules that come and go with the plan, and those look at nothing but the metadata, and at the code
-point, at which every packet to a circuit is looked at. So Open vSwitch's cached flow of two hosts has the same mask
-whatever is planned between them, or between others: it is changed in place. Were it deleted, the first packets of an
-image would take the slow path through ovs-vswitchd and arrive late or never.
+Only ``flow`` and ``sender`` have rules that come and go with the plan, and those look at nothing but the metadata, and
+at the code point, at which every packet to a circuit is looked at. So Open vSwitch's cached flow of two hosts has the
+same mask whatever is planned between them, or between others: it is changed in place. Were it deleted, the first
+packets of an image would take the slow path through ovs-vswitchd and arrive late or never.
 
 A circuit that is handed over as a VLAN has its tag outside the switch only: it comes off in ``arrive`` and is put on in
 ``leave``, after meters and queue were chosen. Each circuit has its own.
@@ -26,7 +27,7 @@ its VLAN, as soon as their own has no carrier, before anybody has heard of it. T
 and have met the meters of their own circuit.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -45,38 +46,49 @@ from controller.southbound.openflow.addressing import (
     sent_to,
 )
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
-from controller.southbound.openflow.lanes import Lane, is_local, remote_hosts, stands_for
+from controller.southbound.openflow.flow_table import flow_rules, stranger_rule
+from controller.southbound.openflow.lanes import is_local, remote_hosts, treatments
 from controller.southbound.openflow.plan_lanes import NO_LANES, LaneWays, PlanLanes
-from controller.southbound.openflow.state import Bits, Rule, cookie, match
+from controller.southbound.openflow.rule_parts import (
+    ARRIVE_TABLE,
+    COOKIE,
+    FLOW_TABLE,
+    LEAVE_TABLE,
+    SENDER_TABLE,
+    SOURCE_TABLE,
+    TARGET_TABLE,
+    ends,
+    goes_on,
+)
+from controller.southbound.openflow.senders import Sender
+from controller.southbound.openflow.state import Bits, Rule, match
+from topology.addresses import joined
 from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
 
-ARRIVE_TABLE, SOURCE_TABLE, TARGET_TABLE, FLOW_TABLE, LEAVE_TABLE = range(5)
 TAGGED_PRIORITY, WRONG_TAG_PRIORITY = 460, 450
 KNOWN_PRIORITY = 400
 OWN_NAME_PRIORITY, NAMED_PRIORITY = 420, 410  # who names a host's address where it is, and who else does
 SEEKING_PRIORITY = 410  # neighbour discovery, which may be for the host's own address like any IPv6 packet
-MARKED_LANE_PRIORITY, LANE_PRIORITY, CLASS_PRIORITY = 500, 400, 200
+LED_PRIORITY, CLASS_PRIORITY = 400, 200
+SENDER_PRIORITY = 300
 ANYBODY_PRIORITY = 100
 _TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
-_COOKIE = cookie(1)
 
 
 def switch_rules(
-    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[Lane], found: PlanLanes
+    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[Sender], found: PlanLanes
 ) -> frozenset[Rule]:
     """Return all rules of a switch under a plan.
 
-    They depend on the ways of what is planned, on its meters' numbers, and on the circuits that are down, and on
-    nothing else.
+    They depend on the ways of what is planned, on the numbers of senders' meters, and on the circuits that are down,
+    and on nothing else.
     """
-    by_pair: dict[tuple[str, str], list[Lane]] = {}
-    for lane in known:
-        by_pair.setdefault((lane.near.name, lane.far.name), []).append(lane)
-    of_pairs = (rule for of_pair in by_pair.values() for rule in pair_rules(network, of_pair, policy))
+    planned = flow_rules(network, switch, plan.down, treatments(found.begun.get(switch.name, {})), policy)
     crossing = crossing_rules(network, switch, found.crossing.get(switch.name, NO_LANES), policy, plan.down)
     leaving = leave_rules(network, switch, policy, used_heads(network, switch, plan.down, found))
-    return standing_rules(network, switch, plan.down).union(of_pairs, crossing, leaving)
+    metered = sender_rules(network, switch, known)
+    return standing_rules(network, switch, plan.down).union(planned, crossing, metered, leaving)
 
 
 def used_heads(network: Network, switch: Switch, down: frozenset[str], found: PlanLanes) -> frozenset[str]:
@@ -118,15 +130,15 @@ def _arrive(network: Network, switch: Switch) -> Iterator[Rule]:
     for link in links:
         port: Fields = {"in_port": link.port_no}
         if link.vlan_vid is None:
-            yield _goes_on(ARRIVE_TABLE, CLASS_PRIORITY, port, by_circuit)
+            yield goes_on(ARRIVE_TABLE, CLASS_PRIORITY, port, by_circuit)
             continue
         tagged = port | {"vlan_vid": link.vlan_vid | _TAG_PRESENT}
-        yield _goes_on(ARRIVE_TABLE, TAGGED_PRIORITY, tagged, by_circuit, pop_vlan=True)
-        yield _ends(ARRIVE_TABLE, WRONG_TAG_PRIORITY, port)
+        yield goes_on(ARRIVE_TABLE, TAGGED_PRIORITY, tagged, by_circuit, pop_vlan=True)
+        yield ends(ARRIVE_TABLE, WRONG_TAG_PRIORITY, port)
     if any(link.vlan_vid is not None for link in links):
-        yield _ends(ARRIVE_TABLE, WRONG_TAG_PRIORITY, {"vlan_vid": (_TAG_PRESENT, _TAG_PRESENT)})
+        yield ends(ARRIVE_TABLE, WRONG_TAG_PRIORITY, {"vlan_vid": (_TAG_PRESENT, _TAG_PRESENT)})
     for ether_type in (*ip_types(network), ARP):
-        yield _goes_on(ARRIVE_TABLE, ANYBODY_PRIORITY, {"eth_type": ether_type})
+        yield goes_on(ARRIVE_TABLE, ANYBODY_PRIORITY, {"eth_type": ether_type})
 
 
 def _source(network: Network, switch: Switch) -> Iterator[Rule]:
@@ -141,17 +153,18 @@ def _source(network: Network, switch: Switch) -> Iterator[Rule]:
         its_number = metadata.joined(metadata.source(numbers[host.name]))
         if is_local(network, switch, host.name):
             port: Fields = {"in_port": network.link(switch.name, host.name).port_no}
-            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent_by(prefix) | port, its_number)
+            yield goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent_by(prefix) | port, its_number)
             for named in named_by(prefix):
-                yield _goes_on(SOURCE_TABLE, OWN_NAME_PRIORITY, named | port, its_number)
-                yield _ends(SOURCE_TABLE, NAMED_PRIORITY, named)
-            continue
-        for named in named_by(prefix):
-            yield _ends(SOURCE_TABLE, NAMED_PRIORITY, named | {"metadata": here})
-        if is_crossed:
+                yield goes_on(SOURCE_TABLE, OWN_NAME_PRIORITY, named | port, its_number)
+        elif is_crossed:
             sent = sent_by(prefix) | {"metadata": by_circuit}
-            yield _goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent, its_number)
-    yield _goes_on(SOURCE_TABLE, ANYBODY_PRIORITY, {})
+            yield goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent, its_number)
+    for is_here, where in ((True, {}), (False, {"metadata": here})):
+        hosts = (host for host in network.hosts if is_local(network, switch, host.name) is is_here)
+        for prefix in joined(prefix for host in hosts for prefix in host.prefixes):
+            for named in named_by(prefix):
+                yield ends(SOURCE_TABLE, NAMED_PRIORITY, named | where)
+    yield goes_on(SOURCE_TABLE, ANYBODY_PRIORITY, {})
 
 
 def _target(network: Network, switch: Switch, down: frozenset[str]) -> Iterator[Rule]:
@@ -176,38 +189,26 @@ def _target(network: Network, switch: Switch, down: frozenset[str]) -> Iterator[
 def _passed_to(is_here: bool, priority: int, fields: Fields, towards: Bits, port_no: int) -> Rule:
     """Return the rule that sends packets out to a host of the site, or on to the next table if it is beyond."""
     if is_here:
-        return Rule(TARGET_TABLE, priority, match(fields), _COOKIE, output_port=port_no)
-    return _goes_on(TARGET_TABLE, priority, fields, towards)
+        return Rule(TARGET_TABLE, priority, match(fields), COOKIE, output_port=port_no)
+    return goes_on(TARGET_TABLE, priority, fields, towards)
 
 
-# ---- what is planned ----
+# ---- what is planned: ``flow_table.py`` has what begins here ----
 
 
-def pair_rules(network: Network, of_pair: Collection[Lane], policy: Policy) -> Iterator[Rule]:
-    """Yield the rules of what is planned from a host here to one beyond: its own meter, its class and its way.
-
-    A lane without a mark has all that the marked ones of its two hosts have not, ARP as well; where there is none, what
-    is not marked is unplanned, but the two hosts still find each other.
-    """
-    numbers, for_both = metadata.host_numbers(network), stands_for(of_pair, policy)
-    near, far = metadata.source(numbers[for_both.near.name]), metadata.target(numbers[for_both.far.name])
-    ends = metadata.came_by(metadata.HERE), near, far
-    both: Fields = {"metadata": metadata.joined(*ends)}
-    for lane in of_pair:
-        priority = LANE_PRIORITY if lane.mark is None else MARKED_LANE_PRIORITY
-        for fields in ({},) if lane.mark is None else marked(network, lane.mark):
-            yield _carried(network, priority, both | fields, lane)
-    if for_both.mark is not None:
-        yield _carried(network, LANE_PRIORITY, both | {"eth_type": ARP}, for_both)
-    if for_both.mark is not None and len(ip_types(network)) > 1:
-        sought: Fields = {"metadata": metadata.joined(*ends, metadata.seeks())}
-        yield _carried(network, LANE_PRIORITY, sought, for_both)
-
-
-def _carried(network: Network, priority: int, fields: Fields, lane: Lane) -> Rule:
-    """Return the rule of a lane."""
-    way = metadata.joined(metadata.of_class(lane.flow_class), metadata.leaves_by(network.link(*lane.hop).port_no))
-    return _goes_on(FLOW_TABLE, priority, fields, way, meter_id=lane.meter_id)
+def sender_rules(network: Network, switch: Switch, known: Iterable[Sender]) -> Iterator[Rule]:
+    """Yield the rules by which all that is planned from a host in a class by a circuit has one meter."""
+    numbers = metadata.host_numbers(network)
+    for sender in known:
+        host, flow_class, head = sender.key
+        bits = (
+            metadata.came_by(metadata.HERE),
+            metadata.source(numbers[host]),
+            metadata.of_class(flow_class),
+            metadata.leaves_by(network.link(switch.name, head).port_no),
+        )
+        fields: Fields = {"metadata": metadata.joined(*bits)}
+        yield goes_on(SENDER_TABLE, SENDER_PRIORITY, fields, meter_id=sender.meter_id)
 
 
 def crossing_rules(
@@ -228,7 +229,7 @@ def crossing_rules(
         port_no = network.link(switch.name, path[here + 1]).port_no
         way = metadata.joined(metadata.of_class(flow_class), metadata.leaves_by(port_no))
         of_class = marked(network, policy.classes[flow_class].dscp)
-        rules = [_goes_on(FLOW_TABLE, LANE_PRIORITY, fields | {"metadata": ends}, way) for fields in of_class]
+        rules = [goes_on(FLOW_TABLE, LED_PRIORITY, fields | {"metadata": ends}, way) for fields in of_class]
         led.setdefault((source, target, flow_class), rules)
     for rules in led.values():
         yield from rules
@@ -242,14 +243,16 @@ def leave_rules(network: Network, switch: Switch, policy: Policy, heads: Collect
 
     What another edge has sent on has its class's mark already; whatever nobody has planned is unplanned.
     """
-    yield _goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(metadata.of_class(FlowClass.UNPLANNED)))
+    yield goes_on(FLOW_TABLE, ANYBODY_PRIORITY, {}, metadata.joined(metadata.of_class(FlowClass.UNPLANNED)))
+    yield stranger_rule()
+    yield goes_on(SENDER_TABLE, ANYBODY_PRIORITY, {})
     by_circuit = metadata.joined(metadata.came_by(metadata.CIRCUIT))
     for flow_class in QUEUE_ID:
         if flow_class is FlowClass.UNPLANNED:
             continue
         for its_mark in marked(network, policy.classes[flow_class].dscp):
             crosses = its_mark | {"metadata": by_circuit}
-            yield _goes_on(FLOW_TABLE, CLASS_PRIORITY, crosses, metadata.joined(metadata.of_class(flow_class)))
+            yield goes_on(FLOW_TABLE, CLASS_PRIORITY, crosses, metadata.joined(metadata.of_class(flow_class)))
     for head, link in circuit_ports(network, switch.name):
         if head not in heads:
             continue
@@ -261,7 +264,7 @@ def leave_rules(network: Network, switch: Switch, policy: Policy, heads: Collect
                 bits = metadata.joined(metadata.came_by(where), *way)
                 for ether_type in (*ip_types(network), ARP):
                     fields = match({"metadata": bits, "eth_type": ether_type})
-                    rule = Rule(LEAVE_TABLE, KNOWN_PRIORITY, fields, _COOKIE, queue_id=queue_id)
+                    rule = Rule(LEAVE_TABLE, KNOWN_PRIORITY, fields, COOKIE, queue_id=queue_id)
                     if where == metadata.HERE:
                         rule = replace(rule, meter_id=meter, dscp=None if ether_type == ARP else dscp)
                     yield _sends(network, hop, rule, protected=ether_type == ARP or flow_class in policy.protected)
@@ -273,29 +276,3 @@ def _sends(network: Network, hop: Hop, rule: Rule, *, protected: bool) -> Rule:
         return replace(rule, group_id=group_id(network, hop))
     link = network.link(*hop)
     return replace(rule, push_vlan=link.vlan_vid is not None, vlan_vid=link.vlan_vid, output_port=link.port_no)
-
-
-def _goes_on(
-    table_id: int,
-    priority: int,
-    fields: Fields,
-    bits: Bits | None = None,
-    *,
-    pop_vlan: bool = False,
-    meter_id: int | None = None,
-) -> Rule:
-    """Return the rule by which matching packets go on to the next table, with what it is told of them."""
-    return Rule(
-        table_id,
-        priority,
-        match(fields),
-        _COOKIE,
-        meter_id=meter_id,
-        pop_vlan=pop_vlan,
-        metadata=bits,
-        goto_table=table_id + 1,
-    )
-
-
-def _ends(table_id: int, priority: int, fields: Fields) -> Rule:
-    return Rule(table_id, priority, match(fields), _COOKIE)

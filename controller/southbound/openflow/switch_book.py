@@ -5,24 +5,27 @@ The answer is the one of :func:`~controller.southbound.openflow.desired.switch_s
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import is_
 from typing import Generic, TypeVar
 
 from controller.plan.keys import ClassShare
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
-from controller.southbound.openflow.desired import class_meters, lane_meters, switch_groups
-from controller.southbound.openflow.lanes import Lane, lane_meter_ids, lanes_of_share
-from controller.southbound.openflow.meter_numbers import LaneKey, MeterNumbers
+from controller.southbound.openflow.desired import class_meters, sender_meters, switch_groups
+from controller.southbound.openflow.flow_table import FlowTable
+from controller.southbound.openflow.lanes import treated_in
+from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
 from controller.southbound.openflow.plan_lanes import NO_LANES, LaneWays, PlanLanes
 from controller.southbound.openflow.rules import (
     crossing_rules,
     leave_rules,
-    pair_rules,
+    sender_rules,
     standing_rules,
     used_heads,
 )
+from controller.southbound.openflow.senders import sender_meter_ids, senders_of_share
+from controller.southbound.openflow.shared import NOTHING, Pair, Treatment
 from controller.southbound.openflow.state import DropMeter, Rule, SwitchState
 from topology.network import Hop, Network, Switch
 
@@ -48,20 +51,11 @@ class _Latest(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _OfShare:
-    """The lanes of a class that enter a circuit, what they were made of, and their meters."""
+    """The lanes of a class that enter a circuit, what their meters were made of, these, and the rules that use them."""
 
     ways: LaneWays
     meter_bps: int
-    lanes: tuple[Lane, ...] = ()
     meters: frozenset[DropMeter] = frozenset()
-
-
-@dataclass(slots=True)
-class _OfPair:
-    """The lanes from a host here to one beyond, what their rules depend on, and these."""
-
-    lanes: dict[LaneKey, Lane]
-    made_of: Collection[object] = ()
     rules: frozenset[Rule] = frozenset()
 
 
@@ -76,11 +70,11 @@ class SwitchBook:
     def _begin(self, network: Network | None) -> None:
         """Forget what was made for a network in which ports had other numbers."""
         self._network = network
-        self._meter_ids: Mapping[LaneKey, int] = {}
+        self._meter_ids: Mapping[SenderKey, int] = {}
         self._begun: Mapping[ClassShare, LaneWays] = {}
         self._shares: dict[ClassShare, _OfShare] = {}
-        self._pairs: dict[tuple[str, str], _OfPair] = {}
-        self._flow: frozenset[Rule] = frozenset()
+        self._pairs: dict[Pair, Treatment] = {}
+        self._flow = FlowTable(self._switch, self._policy)
         self._class_meters: dict[str, tuple[LinkPlan, frozenset[DropMeter]]] = {}
         self._crossing, self._leave = _Latest[frozenset[Rule]](), _Latest[frozenset[Rule]]()
         self._rules, self._meters = _Latest[frozenset[Rule]](), _Latest[frozenset[DropMeter]]()
@@ -98,15 +92,16 @@ class SwitchBook:
         if network is not self._network:
             self._begin(network)
         switch, policy, down = self._switch, self._policy, plan.down
-        self._follow(network, plan, found.begun.get(switch.name, {}))
+        flow = self._follow(network, plan, found.begun.get(switch.name, {}))
         ways = found.crossing.get(switch.name, NO_LANES)
         heads = used_heads(network, switch, down, found)
-        parts = (
+        parts: tuple[frozenset[Rule], ...] = (
             standing_rules(network, switch, down),
-            self._flow,
+            flow,
             self._crossing.made((ways,), down, lambda: frozenset(crossing_rules(network, switch, ways, policy, down))),
             self._leave.made((), heads, lambda: frozenset(leave_rules(network, switch, policy, heads))),
         )
+        parts += tuple(of_share.rules for of_share in self._shares.values())
         rules = self._rules.made(parts, None, lambda: frozenset[Rule]().union(*parts))
         meters = [self._class_meters_at(network, plan, head) for head in sorted(heads)]
         meters += [of_share.meters for of_share in self._shares.values()]
@@ -119,56 +114,43 @@ class SwitchBook:
             known = self._class_meters[head] = link, frozenset(class_meters(network, self._switch, plan, (head,)))
         return known[1]
 
-    def _follow(self, network: Network, plan: Plan, begun: Mapping[ClassShare, LaneWays]) -> None:
-        """Bring lanes, their meters and their rules to what begins here under a plan."""
+    def _follow(self, network: Network, plan: Plan, begun: Mapping[ClassShare, LaneWays]) -> frozenset[Rule]:
+        """Bring senders, their meters and their rules to what begins here; return the rules of the pairs."""
         numbers, name = self._numbers, self._switch.name
         if begun is not self._begun or numbers.latest(name) is not self._meter_ids:
             self._begun, before = begun, self._meter_ids
-            self._meter_ids = lane_meter_ids(network, self._switch, begun, numbers)
+            self._meter_ids = sender_meter_ids(network, self._switch, begun, numbers)
             if before is not self._meter_ids:
                 self._renumber(before)
-        touched: set[tuple[str, str]] = set()
+        changed: dict[Pair, Treatment] = {}
         for share in (*self._shares.keys() - begun.keys(), *begun):
             ways = begun.get(share, NO_LANES)
             meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
             known = self._shares.get(share) or _OfShare(NO_LANES, 0)
             if ways is known.ways and meter_bps == known.meter_bps:
                 continue
-            lanes = lanes_of_share(network, plan, share, ways, self._meter_ids) if ways else ()
-            self._shares[share] = _OfShare(ways, meter_bps, lanes, frozenset(lane_meters(lanes)))
-            touched |= self._replace(known.lanes, lanes)
+            self._treat(share, known.ways, ways, changed)
             if not ways:
-                del self._shares[share]
-        self._make_rules(network, touched)
+                self._shares.pop(share, None)
+                continue
+            senders = senders_of_share(plan, share, ways, self._meter_ids)
+            rules = frozenset(sender_rules(network, self._switch, senders))
+            same = known.rules if rules == known.rules else rules
+            self._shares[share] = _OfShare(ways, meter_bps, frozenset(sender_meters(senders)), same)
+        for pair in (pair for pair, treatment in changed.items() if not treatment):
+            del self._pairs[pair]
+        return self._flow.followed(network, plan.down, changed)
 
-    def _renumber(self, before: Mapping[LaneKey, int]) -> None:
-        """Have lanes made anew whose meters have other numbers now."""
+    def _renumber(self, before: Mapping[SenderKey, int]) -> None:
+        """Have meters made anew that have other numbers now."""
         moved = {key for key, number in self._meter_ids.items() if before.get(key, number) != number}
-        for share, known in self._shares.items():
-            if not moved.isdisjoint(known.ways):
-                self._shares[share] = _OfShare({}, -1, known.lanes)
+        for share in {ClassShare(Hop(self._switch.name, key.head), key.flow_class) for key in moved}:
+            if known := self._shares.get(share):
+                self._shares[share] = replace(known, meter_bps=-1)
 
-    def _replace(self, old: tuple[Lane, ...], new: tuple[Lane, ...]) -> set[tuple[str, str]]:
-        """Put lanes in place of others; return the two hosts of each."""
-        for lane in old:
-            self._pairs[lane.near.name, lane.far.name].lanes.pop(lane.key)
-        for lane in new:
-            self._pairs.setdefault((lane.near.name, lane.far.name), _OfPair({})).lanes[lane.key] = lane
-        return {(lane.near.name, lane.far.name) for lane in (*old, *new)}
-
-    def _make_rules(self, network: Network, touched: set[tuple[str, str]]) -> None:
-        """Make the rules of some pairs of hosts anew, where anything has changed that they depend on."""
-        gone, come = set[Rule](), set[Rule]()
-        for pair in touched:
-            known = self._pairs[pair]
-            made_of = {(lane.mark, lane.flow_class, lane.hop, lane.meter_id) for lane in known.lanes.values()}
-            if made_of != known.made_of:
-                gone |= known.rules
-                of_pair = known.lanes.values()
-                known.rules = frozenset(pair_rules(network, of_pair, self._policy) if of_pair else ())
-                known.made_of = made_of
-                come |= known.rules
-            if not known.lanes:
-                del self._pairs[pair]
-        if gone != come:
-            self._flow = (self._flow - gone) | come
+    def _treat(self, share: ClassShare, old: LaneWays, new: LaneWays, changed: dict[Pair, Treatment]) -> None:
+        """Note of which pairs a class by a circuit has other lanes now, and what becomes of their packets."""
+        for pair, treated in treated_in(share, old.keys() - new.keys()):
+            changed[pair] = self._pairs[pair] = self._pairs[pair] - {treated}
+        for pair, treated in treated_in(share, new.keys() - old.keys()):
+            changed[pair] = self._pairs[pair] = self._pairs.get(pair, NOTHING) | {treated}

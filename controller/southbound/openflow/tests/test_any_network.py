@@ -1,5 +1,6 @@
 """A plan on all switches of any network: what is planned goes its way, and every layer holds the one above."""
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -12,9 +13,9 @@ from controller.plan.tests.factories import drawn_network, flows_in
 from controller.plan.wiring import SeenPort, numbered, port_links
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.desired import switch_state
-from controller.southbound.openflow.lanes import lanes
 from controller.southbound.openflow.messages import messages
-from controller.southbound.openflow.meter_numbers import MeterNumbers
+from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
+from controller.southbound.openflow.senders import senders
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
@@ -54,6 +55,11 @@ def packets(network, flow):
                 yield {"eth_type": IP if source.version == 4 else IPV6, "ip_dscp": flow.mark or 0, **ends}
 
 
+def sender_of(flow):
+    """What the own meter of a flow is known by."""
+    return SenderKey(flow.host, flow.flow_class, flow.path[2])
+
+
 class PlannedSwitches:
     """All switches of a network under a plan."""
 
@@ -62,8 +68,8 @@ class PlannedSwitches:
         self.fakes, self.own_meter = {}, {}
         for switch in network.switches:
             numbers = MeterNumbers()
-            for lane in lanes(network, switch, plan, POLICY, numbers):
-                self.own_meter[lane.near.name, lane.far.name, lane.mark] = switch.name, lane.meter_id
+            for sender in senders(network, switch, plan, POLICY, numbers):
+                self.own_meter[sender.key] = switch.name, sender.meter_id
             self.fakes[switch.name] = FakeSwitch()
             for message in messages(switch_state(network, switch, plan, POLICY, numbers), SwitchState()):
                 self.fakes[switch.name].apply(message)
@@ -116,8 +122,7 @@ def test_what_is_planned_goes_its_way_under_its_own_meter_and_its_classs_in_its_
         assert [hop for hop, _, _ in crossed] == [hop for hop in flow.links if hop in circuits]
         assert {queue_id for _, _, queue_id in crossed} == {QUEUE_ID[flow.flow_class]}
         (first, meters, _), *others = crossed
-        mark = flow.mark if (flow.host, flow.target, flow.mark) in switches.own_meter else None
-        switch, own = switches.own_meter[flow.host, flow.target, mark]
+        switch, own = switches.own_meter[sender_of(flow)]
         assert (first.tail, meters) == (switch, (own, meter_id(switches.network, first, flow.flow_class)))
         assert {meter_ids for _, meter_ids, _ in others} <= {()}
 
@@ -126,10 +131,10 @@ def test_what_is_planned_goes_its_way_under_its_own_meter_and_its_classs_in_its_
 @given(planned_networks())
 def test_hosts_meters_queues_and_circuit_hold_each_other_on_any_networks_switches(switches):
     network, plan = switches.network, switches.plan
+    sent_bps = Counter()
     for entry in plan.entries:
-        flow = entry.flow
-        mark = flow.mark if (flow.host, flow.target, flow.mark) in switches.own_meter else None
-        assert entry.frame_bps <= switches.rate_bps(*switches.own_meter[flow.host, flow.target, mark])
+        sent_bps[sender_of(entry.flow)] += entry.frame_bps
+    assert all(bps <= switches.rate_bps(*switches.own_meter[key]) for key, bps in sent_bps.items())
     for switch in network.switches:
         by_port = port_queues(network, switch, plan)
         for queues in by_port.values():

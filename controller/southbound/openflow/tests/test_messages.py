@@ -138,6 +138,21 @@ def test_shrinking_is_confirmed_before_anything_grows():
     assert sent == (PutMeter(shrunk, exists=True), Barrier(), PutMeter(grown, exists=True))
 
 
+@pytest.mark.parametrize("rates", [(1_000_000, 5_000_000), (5_000_000, 1_000_000)], ids=["grows", "shrinks"])
+def test_a_sender_s_meter_has_room_for_before_and_after_as_long_as_rules_are_turned(rates):
+    came, stays = rule(5, "10.0.0.1", 2000), rule(5, "10.0.0.2", 2000)
+    of_rates = [drop_meter(2000, bps, 1000) for bps in rates]
+    before, after = (
+        SwitchState(rules, frozenset({meter}))
+        for rules, meter in zip((frozenset({stays}), frozenset({stays, came})), of_rates, strict=True)
+    )
+    seen_at = [(len(at.rules), {m.rate_kbps for m in at.meters}) for at in (s.ours() for s in instants(before, after))]
+    most_kbps = {max(rates) // 1000}
+    assert [count for count, kbps in seen_at if kbps == most_kbps][:2] == [1, 2]
+    (seen,) = {message for message in messages(after, before) if isinstance(message, PutMeter)}
+    assert seen.meter == of_rates[1]
+
+
 def test_a_rule_whose_action_changes_is_replaced_in_place():
     before, after = rule(5, "10.0.0.1", port_no=1), rule(5, "10.0.0.1", port_no=2)
     assert messages(SwitchState(frozenset({after})), SwitchState(frozenset({before}))) == (PutRule(after),)

@@ -12,9 +12,10 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.ring import LINKS, PAIRS, RATE_BPS, RING, any_demand, flow, ways
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.desired import switch_state
-from controller.southbound.openflow.lanes import lanes
 from controller.southbound.openflow.messages import messages
-from controller.southbound.openflow.meter_numbers import MeterNumbers
+from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
+from controller.southbound.openflow.rule_parts import FLOW_TABLE, SENDER_TABLE
+from controller.southbound.openflow.senders import senders
 from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import port_queues
@@ -53,13 +54,13 @@ class Ring:
     def __init__(self, demand, network=RING):
         self.network = network
         plan = planned(2, self.network, DEFAULT_POLICY, demand)
-        self.own_meter = {}  # by the two hosts, at the switch of the first
+        self.own_meter = {}
         self.switches = {}
         for switch in RING.switches:
             self.switches[switch.name] = FakeSwitch()
             numbers = MeterNumbers()
-            for lane in lanes(self.network, switch, plan, DEFAULT_POLICY, numbers):
-                self.own_meter[lane.near.name, lane.far.name] = lane.meter_id
+            for sender in senders(self.network, switch, plan, DEFAULT_POLICY, numbers):
+                self.own_meter[sender.key] = sender.meter_id
             state = switch_state(self.network, switch, plan, DEFAULT_POLICY, numbers)
             for message in messages(state, SwitchState()):
                 self.switches[switch.name].apply(message)
@@ -100,7 +101,7 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
     for ends, path in ((pair, wanted.path), (pair[::-1], wanted.path[::-1])):
         hops = ring.crossed(*ends)
         assert [hop.link for hop in hops] == circuits_of(path)
-        assert hops[0].meter_ids == (ring.own_meter[ends], meter_id(RING, path[1:3], URGENT))
+        assert hops[0].meter_ids == (ring.own_meter[ends[0], URGENT, path[2]], meter_id(RING, path[1:3], URGENT))
         assert {hop.meter_ids for hop in hops[1:]} <= {()}
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
 
@@ -120,8 +121,7 @@ def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_ot
             path, flow_class = RING.path(*pair), UNPLANNED
         hops = ring.crossed(*pair)
         assert [hop.link for hop in hops] == circuits_of(path), pair
-        own_meter = (ring.own_meter[pair],) if pair in ring.own_meter else ()
-        assert bool(own_meter) is (flow_class is not UNPLANNED)
+        own_meter = () if flow_class is UNPLANNED else (ring.own_meter[SenderKey(pair[0], flow_class, path[2])],)
         assert hops[0].meter_ids == (*own_meter, meter_id(RING, path[1:3], flow_class))
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[flow_class]}
 
@@ -152,7 +152,7 @@ def test_the_meters_of_a_switch_are_numbered_by_circuit_and_class():
 
 
 @pytest.mark.parametrize("ways_now", [(0, 1), (1, 0)])
-def test_a_flow_that_changes_its_way_changes_its_rule_in_place(ways_now):
+def test_a_flow_that_changes_its_way_changes_its_rule_in_place_and_has_the_meter_of_the_other_circuit(ways_now):
     before, after = (
         switch_state(
             RING,
@@ -162,9 +162,9 @@ def test_a_flow_that_changes_its_way_changes_its_rule_in_place(ways_now):
         )
         for way in ways_now
     )
-    keys = [{rule.key for rule in state.rules} for state in (before, after)]
+    keys = [{rule.key for rule in state.rules if rule.table_id != SENDER_TABLE} for state in (before, after)]
     assert keys[0] == keys[1]
-    assert len(after.rules - before.rules) == 1
+    assert [rule.table_id for rule in sorted(after.rules - before.rules, key=str)] == [FLOW_TABLE, SENDER_TABLE]
 
 
 def test_one_pair_in_two_classes_goes_two_ways_at_once():

@@ -10,9 +10,9 @@ from controller.plan.tests.test_failover import AFTER, BEFORE, NORTH, TWO, flow
 from controller.plan.transitions import InForce, lesser_of, next_step
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, group_id, meter_id
 from controller.southbound.openflow.desired import switch_state
-from controller.southbound.openflow.lanes import lanes
 from controller.southbound.openflow.messages import PutGroup, messages
 from controller.southbound.openflow.meter_numbers import MeterNumbers
+from controller.southbound.openflow.senders import senders
 from controller.southbound.openflow.state import Bucket, FailoverGroup, SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
 from controller.southbound.ovsdb.desired_queues import LEAST_QUEUE_BPS, port_queues
@@ -149,12 +149,12 @@ def test_with_both_lines_down_every_rule_has_its_meter():
 
 
 @pytest.mark.parametrize(("old", "new"), [(BEFORE, AFTER), (AFTER, BEFORE)], ids=["it dies", "it returns"])
-def test_a_flow_that_moves_beside_keeps_room_in_its_pair_s_meter_until_the_rules_have_turned(old, new):
-    carried_bps = {(e.flow.host, e.flow.target): e.frame_bps for e in carried(old, new)}
+def test_a_flow_that_moves_beside_keeps_room_in_its_sender_s_meter_until_the_rules_have_turned(old, new):
+    carried_bps = {(e.flow.host, e.flow.flow_class): e.frame_bps for e in carried(old, new)}
     assert carried_bps
     lesser = lesser_of(old, new)
     via = next_step(InForce(lesser, old), lesser_of(lesser, new), new, is_within=True).plan
     for plan in (lesser, via):
-        known = lanes(TWO, CHILE, plan, DEFAULT_POLICY, MeterNumbers())
-        rates_bps = {(lane.near.name, lane.far.name): lane.frame_bps for lane in known}
+        known = senders(TWO, CHILE, plan, DEFAULT_POLICY, MeterNumbers())
+        rates_bps = {(sender.key.host, sender.key.flow_class): sender.frame_bps for sender in known}
         assert all(rates_bps[ends] >= bps for ends, bps in carried_bps.items())
