@@ -10,7 +10,7 @@ from controller.southbound.openflow.circuit_ports import circuit_ports, group_id
 from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers
 from controller.southbound.openflow.plan_lanes import plan_lanes
 from controller.southbound.openflow.rules import switch_rules, used_heads
-from controller.southbound.openflow.senders import Sender, senders
+from controller.southbound.openflow.senders import PolicedSender, senders
 from controller.southbound.openflow.state import Bucket, DropMeter, FailoverGroup, SwitchState, drop_meter
 from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
@@ -56,7 +56,7 @@ def class_meters(network: Network, switch: Switch, plan: Plan, heads: Iterable[s
             yield drop_meter(meter_id(network, hop, c), bps, _burst_bits(bps, METER_BURST_MS))
 
 
-def sender_meters(known: Iterable[Sender]) -> Iterator[DropMeter]:
+def sender_meters(known: Iterable[PolicedSender]) -> Iterator[DropMeter]:
     """Yield the meters of senders."""
     for sender in known:
         bps = max(LEAST_METER_BPS, sender.frame_bps)

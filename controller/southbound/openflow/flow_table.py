@@ -17,10 +17,10 @@ from controller.southbound.openflow.lanes import is_local, remote_hosts, stands_
 from controller.southbound.openflow.rule_parts import FLOW_TABLE, goes_on
 from controller.southbound.openflow.shared import (
     NOTHING,
-    Held,
     Level,
     Pair,
-    Place,
+    Standing,
+    TablePlace,
     Treated,
     Treatment,
     is_dense,
@@ -74,7 +74,7 @@ class _Group:
         self.cells: dict[Pair, Treatment] = {}
         self.sources: Counter[str] = Counter()
         self.targets: Counter[str] = Counter()
-        self.places: dict[Place, Held] = {}
+        self.places: dict[TablePlace, Standing] = {}
 
     def put(self, pair: Pair, treatment: Treatment) -> None:
         """Note what becomes of a pair's packets now."""
@@ -102,7 +102,7 @@ class FlowTable:
         self._down: frozenset[str] | None = None
         self._groups: dict[int, _Group] = {}
         self._port_of: dict[str, int] = {}
-        self._made: dict[tuple[int, Place], tuple[Held, frozenset[Rule]]] = {}
+        self._made: dict[tuple[int, TablePlace], tuple[Standing, frozenset[Rule]]] = {}
         self._rules: frozenset[Rule] = frozenset()
 
     def followed(self, network: Network, down: frozenset[str], changed: Mapping[Pair, Treatment]) -> frozenset[Rule]:
@@ -152,7 +152,12 @@ class FlowTable:
         else:  # each has a place of its own: nothing but what has changed need be looked at
             for pair, treatment in changed.items():
                 self._replace(
-                    network, port_no, Place(*pair), Held(treatment, covers=False) if treatment else None, gone, come
+                    network,
+                    port_no,
+                    TablePlace(*pair),
+                    Standing(treatment, covers=False) if treatment else None,
+                    gone,
+                    come,
                 )
             return
         old = {place for port, place in self._made if port == port_no}
@@ -162,7 +167,7 @@ class FlowTable:
             self._replace(network, port_no, place, held, gone, come)
 
     def _replace(
-        self, network: Network, port_no: int, place: Place, held: Held | None, gone: set[Rule], come: set[Rule]
+        self, network: Network, port_no: int, place: TablePlace, held: Standing | None, gone: set[Rule], come: set[Rule]
     ) -> None:
         known = self._made.get((port_no, place))
         if known is not None and known[0] == held:
@@ -176,7 +181,7 @@ class FlowTable:
             come |= rules
 
 
-def place_rules(network: Network, port_no: int, place: Place, held: Held, policy: Policy) -> Iterator[Rule]:
+def place_rules(network: Network, port_no: int, place: TablePlace, held: Standing, policy: Policy) -> Iterator[Rule]:
     """Yield the rules of one place.
 
     What has no mark has all that the marked has not, ARP as well; where there is none, what is not marked is unplanned,

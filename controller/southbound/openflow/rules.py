@@ -60,7 +60,7 @@ from controller.southbound.openflow.rule_parts import (
     ends,
     goes_on,
 )
-from controller.southbound.openflow.senders import Sender
+from controller.southbound.openflow.senders import PolicedSender
 from controller.southbound.openflow.state import Bits, Rule, match
 from topology.addresses import joined
 from topology.network import Hop, Network, Switch
@@ -77,7 +77,7 @@ _TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
 
 
 def switch_rules(
-    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[Sender], found: PlanLanes
+    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[PolicedSender], found: PlanLanes
 ) -> frozenset[Rule]:
     """Return all rules of a switch under a plan.
 
@@ -196,7 +196,7 @@ def _passed_to(is_here: bool, priority: int, fields: Fields, towards: Bits, port
 # ---- what is planned: ``flow_table.py`` has what begins here ----
 
 
-def sender_rules(network: Network, switch: Switch, known: Iterable[Sender]) -> Iterator[Rule]:
+def sender_rules(network: Network, switch: Switch, known: Iterable[PolicedSender]) -> Iterator[Rule]:
     """Yield the rules by which all that is planned from a host in a class by a circuit has one meter."""
     numbers = metadata.host_numbers(network)
     for sender in known:

@@ -18,7 +18,7 @@ from controller.southbound.openflow.plan_lanes import LaneWays, plan_lanes
 from topology.network import Network, Switch
 
 
-class Sender(NamedTuple):
+class PolicedSender(NamedTuple):
     """All that is planned from a host here in a class by a circuit.
 
     Attributes:
@@ -34,7 +34,9 @@ class Sender(NamedTuple):
     is_alone: bool
 
 
-def senders(network: Network, switch: Switch, plan: Plan, policy: Policy, numbers: MeterNumbers) -> tuple[Sender, ...]:
+def senders(
+    network: Network, switch: Switch, plan: Plan, policy: Policy, numbers: MeterNumbers
+) -> tuple[PolicedSender, ...]:
     """Return the senders at a switch, with what their meters let through.
 
     Raises:
@@ -48,7 +50,7 @@ def senders(network: Network, switch: Switch, plan: Plan, policy: Policy, number
 
 def senders_of_share(
     plan: Plan, share: ClassShare, ways: LaneWays, meter_ids: Mapping[SenderKey, int]
-) -> tuple[Sender, ...]:
+) -> tuple[PolicedSender, ...]:
     """Return the senders of a class by a circuit.
 
     A sender's meter lets through its allocations and what the answers that ride with them may need. What the senders of
@@ -65,7 +67,7 @@ def senders_of_share(
     for near, needed_bps in needs_bps.items():
         key = SenderKey(near, share.flow_class, share.hop.head)
         own_bps = -(-(needed_bps + spare_bps) // 1000) * 1000
-        found.append(Sender(key, meter_ids[key], own_bps, len(needs_bps) == 1))
+        found.append(PolicedSender(key, meter_ids[key], own_bps, len(needs_bps) == 1))
     return tuple(found)
 
 

@@ -29,7 +29,7 @@ Pair = tuple[str, str]  # the host here, and the one beyond
 Level = Literal["pair", "source", "target", "all"]
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """Where a switch looks: by whom packets are sent, whom they are for, "" for anybody of those it is about."""
 
     source: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
         return "target" if self.target else "all"
 
 
-class Held(NamedTuple):
+class Standing(NamedTuple):
     """What stands in a place, and whether a place that is looked at later has something for the same packets."""
 
     treatment: Treatment
@@ -74,7 +74,9 @@ class _Shared:
         return len(self.of_source) + len(self.of_target) + bool(self.of_all) + differ + something - planned
 
 
-def places_of(cells: Mapping[Pair, Treatment], sources: Collection[str], targets: Collection[str]) -> dict[Place, Held]:
+def places_of(
+    cells: Mapping[Pair, Treatment], sources: Collection[str], targets: Collection[str]
+) -> dict[TablePlace, Standing]:
     """Return what stands in which place, so that each pair has its treatment, and who is in no cell has nothing.
 
     The same for the same cells, whatever came before.
@@ -85,7 +87,7 @@ def places_of(cells: Mapping[Pair, Treatment], sources: Collection[str], targets
         targets: all hosts beyond that these pairs are about.
     """
     if not is_dense(len(cells), len({s for s, _ in cells}), len({t for _, t in cells})):
-        return {Place(*pair): Held(treatment, covers=False) for pair, treatment in cells.items()}
+        return {TablePlace(*pair): Standing(treatment, covers=False) for pair, treatment in cells.items()}
     found = [_by_majority(cells, sources, targets), _by_target(cells, sources, targets)]
     shared = min(found, key=lambda one: one.places(cells, sources, targets))
     return _placed(shared, cells, sources, targets)
@@ -98,15 +100,15 @@ def is_dense(cells: int, sources: int, targets: int) -> bool:
 
 def _placed(
     shared: _Shared, cells: Mapping[Pair, Treatment], sources: Collection[str], targets: Collection[str]
-) -> dict[Place, Held]:
+) -> dict[TablePlace, Standing]:
     is_any = shared.of_all != NOTHING
-    places = {Place("", ""): Held(shared.of_all, covers=False)} if is_any else {}
-    places |= {Place("", target): Held(known, covers=is_any) for target, known in shared.of_target.items()}
+    places = {TablePlace("", ""): Standing(shared.of_all, covers=False)} if is_any else {}
+    places |= {TablePlace("", target): Standing(known, covers=is_any) for target, known in shared.of_target.items()}
     covers = is_any or bool(shared.of_target)
-    places |= {Place(source, ""): Held(known, covers=covers) for source, known in shared.of_source.items()}
+    places |= {TablePlace(source, ""): Standing(known, covers=covers) for source, known in shared.of_source.items()}
     for pair, treatment in cells.items():
         if (below := shared.below(pair)) != treatment:
-            places[Place(*pair)] = Held(treatment, covers=below != NOTHING)
+            places[TablePlace(*pair)] = Standing(treatment, covers=below != NOTHING)
     for source in sources:
         of_source = shared.of_source.get(source)
         if of_source == NOTHING:
@@ -114,7 +116,7 @@ def _placed(
         some = targets if of_source or is_any else shared.of_target
         for target in some:
             if (source, target) not in cells and shared.below((source, target)) != NOTHING:
-                places[Place(source, target)] = Held(NOTHING, covers=True)
+                places[TablePlace(source, target)] = Standing(NOTHING, covers=True)
     return places
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.southbound.openflow.shared import NOTHING, Place, Treated, places_of
+from controller.southbound.openflow.shared import NOTHING, TablePlace, Treated, places_of
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -20,7 +20,7 @@ treatments = st.sampled_from([NOTHING, URGENT, OTHER, BOTH])
 
 def found(places, source, target):
     """What a switch finds for a pair: in the first place that has something."""
-    order = Place(source, target), Place(source, ""), Place("", target), Place("", "")
+    order = TablePlace(source, target), TablePlace(source, ""), TablePlace("", target), TablePlace("", "")
     return next((places[place].treatment for place in order if place in places), NOTHING)
 
 
