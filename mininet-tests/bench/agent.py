@@ -15,6 +15,7 @@ from typing import Any
 
 from mininet_tests.lab import commands
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.reports import write_report
 
 CONNECTIONS = ("1", "100")
 OVER_CUBIC, PUSHED_WITHIN_MS = 1.03, 20
@@ -75,7 +76,7 @@ def main() -> int:
         "cpu": cpu,
         "machine": {"kernel": platform.release(), "cpus": os.cpu_count(), "python": platform.python_version()},
     }
-    (out / "report.json").write_text(json.dumps(result | stated(aims(result)), indent=2) + "\n")
+    write_report(out, result | stated(aims(result)))
     print(json.dumps({key: result[key] for key in list(result)[:6]}, indent=2))
     say(f"written to {out / 'report.json'}")
     return 0

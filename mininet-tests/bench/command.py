@@ -4,7 +4,6 @@ Each call is a process of its own against a controller on loopback; what the ker
 """
 
 import argparse
-import json
 import os
 import platform
 import statistics
@@ -17,6 +16,7 @@ from typing import Any
 
 from mininet_tests.site.running import HEADWAY, running
 from mininet_tests.testing.aims import at_most, stated
+from mininet_tests.testing.reports import print_aims, write_report
 
 CALLS = 15
 WITHIN_S = 0.4
@@ -68,12 +68,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/command"), help="folder (default: %(default)s)")
     asked = parser.parse_args()
     result = report()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
-    for name, one in result["aims"].items():
-        print(f"{name}: {one['seen']} ({one['aim']})")
+    write_report(asked.out, result)
     print(f"Python alone: {result['python_alone_cpu_s']}")
-    print(f"written: {asked.out / 'report.json'}")
+    print_aims(asked.out, result)
 
 
 if __name__ == "__main__":

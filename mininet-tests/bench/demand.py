@@ -18,6 +18,7 @@ from hostagent.log import log
 from hostagent.tests.rig import MBIT, Bulk, NamespaceHost, RunningAgent, two_hosts
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import write_report
 from topology.protocol import Allocation, Allocations, Demand, FlowClass
 
 ROUNDS, LEASE_MS, NAME = 100, 3000, "urgent/left"
@@ -116,8 +117,7 @@ def main() -> int:
         "last_byte_to_end_announced_size_ms": shown([one[2] for one in sized]),
         "last_byte_to_end_after_a_pause_ms": shown([one[2] for one in pausing]),
     }
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "report.json").write_text(json.dumps(result | stated({}), indent=2) + "\n")  # no aims are stated of it
+    write_report(out, result | stated({}))  # no aims are stated of it
     print(json.dumps(result, indent=2))
     return 0
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mininet_tests.bench.written import write_report
 from mininet_tests.testing.aims import Aim, at_least, none_of, stated
+from mininet_tests.testing.reports import print_aims, write_report
 
 INPUTS = 1_000_000
 SLOWEST_S, MOST_MB, LONGEST_BYTES = 5, 1_024, 4_096
@@ -115,7 +115,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: %(default)s)")
     asked = parser.parse_args()
     seen = measured(asked.inputs, asked.seed, asked.out, lambda text: print(f"fuzz: {text}", file=sys.stderr))
-    write_report(asked.out, {**seen, **stated(aims(seen, asked.inputs))})
+    report = {**seen, **stated(aims(seen, asked.inputs))}
+    write_report(asked.out, report)
+    print_aims(asked.out, report)
 
 
 if __name__ == "__main__":

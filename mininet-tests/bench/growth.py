@@ -6,7 +6,6 @@ busy machine makes it little larger.
 
 import argparse
 import gc
-import json
 import logging
 import math
 import platform
@@ -40,6 +39,7 @@ from controller.state.guard import GuardedState
 from controller.state.moment import Moment
 from mininet_tests.bench.growth_change import announcements
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.reports import write_report
 from topology.network import Host, Link, Network, Switch
 from topology.protocol import FlowClass, Hello
 from topology.wire import Framing
@@ -282,8 +282,7 @@ def main() -> None:
         rows[row.what] = measured(row, row.sizes[:2] if asked.quick else row.sizes)
     machine = {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()}
     result = {"rows": rows, "machine": machine} | stated(aims(rows))
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_report(asked.out, result)
     for what, seen in rows.items():
         times = ", ".join(f"{size:,}: {ms:g}" for size, ms in seen["cpu_ms"])
         print(f"{what}: CPU ms by {seen['counted']} {times}; exponent {seen['exponent']}")

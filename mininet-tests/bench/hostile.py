@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import contextlib
 import itertools
-import json
 import re
 import resource
 import sys
@@ -29,6 +28,7 @@ import yaml
 from mininet_tests.bench.smuggled import FORMS
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.reports import write_report
 
 STRANGER = "127.0.0.2"
 SLOWER_MS, GROWN_BYTES = 50.0, 50 * 10**6
@@ -274,8 +274,7 @@ def main() -> None:
     asked = parser.parse_args()
     seen = measured(asked.many, asked.seconds, lambda text: print(f"hostile: {text}", file=sys.stderr, flush=True))
     report = {**seen, **stated(aims(seen))}
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    write_report(asked.out, report)
     print("| attack | strangers | p99 | memory | cut off | answers |\n|---|---|---|---|---|---|")
     rows = {"nobody": seen["alone"], **seen["attacks"], "nobody, afterwards": seen["after"]}
     for name, one in rows.items():

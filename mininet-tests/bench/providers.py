@@ -27,8 +27,8 @@ from controller.providers.tests.buying import Z_END, settings
 from controller.providers.tests.fake_nsi import FakeNsi, running_nsi
 from controller.providers.tests.fake_oscars import FakeOscars, running
 from controller.providers.tests.faulty import Faults
-from mininet_tests.bench.written import write_report
 from mininet_tests.testing.aims import Aim, equal, stated
+from mininet_tests.testing.reports import print_aims, write_report
 
 S = 1_000_000
 STEP_S = 10
@@ -314,6 +314,7 @@ def main() -> None:
     counts = dict.fromkeys(("oscars", "nsi"), asked.operations)
     result = report(counts, asked.seed, lambda text: print(f"bench: {text}", file=sys.stderr, flush=True))
     write_report(asked.out, result)
+    print_aims(asked.out, result)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import running
 from mininet_tests.testing.aims import Aim, at_least, below, stated
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -302,8 +303,7 @@ def main() -> None:
         "machine": {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()},
     }
     result |= stated(aims(result))
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_report(asked.out, result)
     decision = result["decision_us"]
     print(
         f"decision at 30,000: p50 {decision['p50_at_30000']} us, p99 {decision['p99_at_30000']} us "

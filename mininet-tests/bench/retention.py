@@ -25,10 +25,10 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import NO_CONSTRAINTS, Reservation
 from controller.store import Changes, Store
 from controller.store.tables import ENDED_RESERVATIONS
-from mininet_tests.bench.written import write_report
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.reports import print_aims, write_report
 from topology.protocol import FlowClass
 
 MILLION = 1_000_000
@@ -231,6 +231,7 @@ def main() -> None:
     asked = parser.parse_args()
     result = report(asked.ended, lambda text: print(f"bench: {text}", file=sys.stderr, flush=True))
     write_report(asked.out, result)
+    print_aims(asked.out, result)
 
 
 if __name__ == "__main__":

@@ -299,7 +299,6 @@ PARTS = frozenset(
         "bench.growth_change",
         "bench.providers_child",
         "bench.smuggled",
-        "bench.written",
     }
 )
 """Modules that are run by another one."""

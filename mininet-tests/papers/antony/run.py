@@ -25,6 +25,7 @@ from mininet_tests.papers.antony.points import (
     points,
 )
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import write_report
 
 EXPERIMENTS = ("fig2", "fig4", "freemon")
 DILATION = 16  # 10 Gbit/s of single packets, at a start of ten senders
@@ -72,7 +73,7 @@ def _written(seen: list[dict[str, Any]], out: Path) -> None:
         (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
         figure.DRAWN[name](report, out / f"{name}.png")
         print(f"antony: {out / name}.json and .png")
-    (out / "report.json").write_text(json.dumps(made | stated(aims(made)), indent=1) + "\n")
+    write_report(out, made | stated(aims(made)))
 
 
 def _freemon(seen: list[dict[str, Any]]) -> dict[str, Any]:

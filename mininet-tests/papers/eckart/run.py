@@ -1,7 +1,6 @@
 """The paper's formulas and its algorithm in a fluid: table 3, figure 2, where figure 6 goes wrong; JSON and a plot."""
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from mininet_tests.papers.eckart.figure6 import (
 )
 from mininet_tests.papers.eckart.printed import FIGURE_2_MB, LINE_MBPS, MEMORY_MB, TABLE_3
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import write_report
 
 RULES = {"figure 6": figure6, "headway": drained_while_waiting}
 NO_RTT_S = 0.0
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     found = report()
     found |= stated(aims(found))
-    (out / "report.json").write_text(json.dumps(found, indent=1) + "\n")
+    write_report(out, found)
     figure.drawn(found, out / "eckart.png")
     print(f"eckart: {out / 'report.json'} and {out / 'eckart.png'}")
     return 1 if found["falls_short"] else 0

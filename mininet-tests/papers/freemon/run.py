@@ -5,7 +5,6 @@ Each cell is kept in ``OUT/cells`` as soon as it is there. What comes of all tha
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from mininet_tests.papers.freemon import figure, report
 from mininet_tests.papers.freemon.aims import aims
 from mininet_tests.papers.freemon.cells import batches, cells
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import write_report
 
 DOCS = commands.ROOT / "docs"
 JOBS = min(2, os.cpu_count() or 1)
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     out = kept.folder.parent
     if seen:
         summary = report.written(seen, asked, out)
-        (out / "report.json").write_text(json.dumps(summary | stated(aims(summary)), indent=1) + "\n")
+        write_report(out, summary | stated(aims(summary)))
         (out / "results").mkdir(exist_ok=True)
         pictures = [f"results/{name}" for name in figure.drawn(seen, out / "results")]
         bad = [*summary["failed"], *summary["saturated"]]

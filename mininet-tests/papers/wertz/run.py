@@ -23,6 +23,7 @@ from mininet_tests.papers.wertz import pftp
 from mininet_tests.papers.wertz.pftp import LANE_BPS, LANES, RTT_US, Pftp, blocks_of, mbytes_per_s
 from mininet_tests.testing.aims import Aim, at_most, below, stated, within
 from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, loaded, scaled
+from mininet_tests.testing.reports import write_report
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM
@@ -192,8 +193,7 @@ def main() -> None:
             "cpu_ms_each_worked_out": round(each_s / worked * 1e3, 2),
         },
     } | stated(aims)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    write_report(asked.out, report)
     for what, aim in aims.items():
         print(f"{what}: {aim.aim}, seen {aim.seen}{'' if aim.ok else '  FALLS SHORT'}")
     print(f"written: {asked.out / 'report.json'}")

@@ -18,6 +18,7 @@ from mininet_tests.scenarios.deploy.machine import DebianMachine
 from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated, within
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.progress import tell
+from mininet_tests.testing.reports import write_report
 
 RESERVATIONS, LISTED = 300, 1000
 UNITS = ("headway-agent-sysctl", "headway-agent", "headway-controller")
@@ -336,7 +337,7 @@ def main() -> int:
         finally:
             (asked.out / "journal.log").write_text(machine.tried("journalctl", "--no-pager").stdout)
     report = stated(deployment.aims | container.aims(asked.image, ETC / "network.yaml", asked.out / "image"))
-    (asked.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    write_report(asked.out, report)
     for name, one in report["aims"].items():
         print(f"{name}: {one['seen']} ({one['aim']})")
     return 0

@@ -23,6 +23,7 @@ from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 from topology.protocol import FlowClass
 
 RATE_BPS, DELAY_US = 100_000_000, 20_000
@@ -223,7 +224,7 @@ def main() -> int:
     def scenario(folder: Path) -> None:
         began_s = time.monotonic()
         seen = run(folder)
-        (folder / "report.json").write_text(json.dumps(seen | stated(aims(seen, INTERVAL_S)), indent=1))
+        write_report(folder, seen | stated(aims(seen, INTERVAL_S)))
         print(f"drift: {time.monotonic() - began_s:.0f} s of its own time", flush=True)
 
     return kept("drift", args.out, scenario)

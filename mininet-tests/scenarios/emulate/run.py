@@ -4,7 +4,6 @@ Run inside ``isolated.sh``, by ``demo.py``. Writes ``report.json``; it does not 
 """
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops, seed_lines
 from mininet_tests.testing.networks import loaded
 from mininet_tests.testing.progress import tell
+from mininet_tests.testing.reports import write_report
 from topology.network import Network
 from topology.problems import Problems
 from topology.yaml_text import values_of
@@ -238,7 +238,7 @@ def main() -> int:
 
     def scenario(folder: Path) -> None:
         seen = run(network, play, packets, args.seed, folder)
-        (folder / "report.json").write_text(json.dumps(seen, indent=1) + "\n")
+        write_report(folder, seen)
 
     return kept("emulate", args.out, scenario)
 

@@ -32,6 +32,7 @@ from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois_2
+from mininet_tests.testing.reports import write_report
 
 RATE_BPS, DELAY_US = 100_000_000, 90_000  # of the circuit that dies; the other has half of it and a ninth more delay
 RECEIVER, URGENT, PREDICTABLE, BACKGROUND = "arch", "base20", "base22", "base23"
@@ -263,7 +264,7 @@ def main() -> int:
         seen = run(folder, args.case or [*CASES], page=args.page)
         (folder / "failover.json").write_text(json.dumps(seen))
         found = report(seen)
-        (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=1))
+        write_report(folder, found | stated(aims(found)))
 
     return kept("failover", args.out, scenario)
 

@@ -29,6 +29,7 @@ from mininet_tests.site.topos import PacketModel, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 
 AFTER_S = 1.0  # watched after all is as before
 ONE_PERCENT = "one-percent"  # of the longpath scenario
@@ -173,7 +174,7 @@ def main() -> int:
         seen = run(args.case, folder) | {"points": json.loads(printed)["points"], "one_percent": None}
         if not args.case or ONE_PERCENT in args.case:
             seen["one_percent"] = _one_percent(folder)
-        (folder / "report.json").write_text(json.dumps(seen | stated(aims(seen)), indent=2) + "\n")
+        write_report(folder, seen | stated(aims(seen)))
 
     return kept("faults", args.out, scenario)
 

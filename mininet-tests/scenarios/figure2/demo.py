@@ -21,6 +21,7 @@ from mininet_tests.scenarios.figure2.report import report
 from mininet_tests.site.lsst import IMAGE_HOSTS, RECEIVER
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 from topology.units import rate_bps, shown_rate
 
 LONGEST_LEAD_S = 25  # nuttcp's server ends a connection that has been idle for 30 s
@@ -103,7 +104,7 @@ def _reported(args: argparse.Namespace, out: Path, mode: str, dilation: int | No
     }
     result = report(run, facts)
     result |= stated(aims(result))
-    (out / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_report(out, result)
     if not result["valid"]:
         cpu = result["cpu"]
         print(

@@ -24,6 +24,7 @@ from mininet_tests.site.topos import PacketModel
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 from topology.network import Network
 
 RATE_BPS = 100_000_000
@@ -224,7 +225,7 @@ def main() -> int:
     def scenario(folder: Path) -> None:
         seen = run(folder, cases)
         found = aims(seen, frozenset(case.name for case in QUICK), PARTNER)
-        (folder / "report.json").write_text(json.dumps(seen | stated(found), indent=2))
+        write_report(folder, seen | stated(found))
 
     return kept("floods", args.out, scenario)
 

@@ -25,6 +25,7 @@ from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 from topology.units import rate_bps
 from topology.wire import Layer, converted_bps
 
@@ -138,7 +139,7 @@ def main() -> int:
         seen = run(args.rate, args.part_bytes, folder)
         (folder / "handover.json").write_text(json.dumps(seen))
         found = report(seen)
-        (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=2))
+        write_report(folder, found | stated(aims(found)))
 
     return kept("handover", args.out, scenario)
 

@@ -5,7 +5,6 @@ MTU 1500 and 9000, with VLAN tag and without, single packets and super-packets. 
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from mininet_tests.scenarios.layers.probe import charged_bytes, connection, data
 from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, LayersSite, network, sites
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import write_report
 from topology.wire import Layer, converted_bps
 
 WARM_UP_S = 0.6  # of a connection: a few round trips
@@ -114,7 +114,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:
             report = run(Path(scratch), args.seconds, args.mtu)
-            (Path(scratch) / "report.json").write_text(json.dumps(report | stated(aims(report)), indent=1))
+            write_report(Path(scratch), report | stated(aims(report)))
         finally:
             args.out.mkdir(parents=True, exist_ok=True)
             _keep(Path(scratch), args.out)

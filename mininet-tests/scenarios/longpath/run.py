@@ -20,6 +20,7 @@ from mininet_tests.scenarios.longpath import change, demand, faults, one_percent
 from mininet_tests.scenarios.longpath.aims import aims
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
+from mininet_tests.testing.reports import write_report
 
 PLAIN = "tail-plain"  # without an agent, to compare with
 SCENARIOS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -66,7 +67,7 @@ def main() -> int:
             finally:
                 _keep(folder, args.out)
     seen = {name: json.loads((args.out / f"{name}.json").read_text()) for name in names}
-    (args.out / "report.json").write_text(json.dumps({"scenarios": names} | stated(aims(seen)), indent=1) + "\n")
+    write_report(args.out, {"scenarios": names} | stated(aims(seen)))
     return 0
 
 

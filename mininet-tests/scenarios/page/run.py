@@ -31,6 +31,7 @@ from mininet_tests.scenarios.page.works import Works
 from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, stated
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.reports import write_report
 
 OPEN_PAGES, FOLLOWED_S = 200, 10.0
 ADDRESSES = 4  # that open pages come from: one may have no more than a quarter
@@ -318,7 +319,7 @@ def main() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
     report = run(arguments.out.resolve(), pages=arguments.pages)
-    (arguments.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    write_report(arguments.out, report)
     print(json.dumps(report["aims"], indent=1))
     sys.exit(bool(report["falls_short"]))
 

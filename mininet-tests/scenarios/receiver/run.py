@@ -25,6 +25,7 @@ from mininet_tests.site.topos import PacketModel
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 from topology.units import rate_bps, size_bytes
 from topology.wire import Layer, converted_bps
 
@@ -133,7 +134,7 @@ def main() -> int:
         }
         (folder / "receiver.json").write_text(json.dumps(seen))
         found = report(seen)
-        (folder / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=2))
+        write_report(folder, found | stated(aims(found)))
 
     return kept("receiver", args.out, scenario)
 

@@ -25,6 +25,7 @@ from mininet_tests.site.topos import PacketModel, read_back
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import asc_ring
+from mininet_tests.testing.reports import write_report
 from topology.protocol import FlowClass
 from topology.relinking import tagged
 
@@ -182,7 +183,7 @@ def main() -> int:
     def scenario(folder: Path) -> None:
         seen = run(folder)
         found = aims(seen, DELAY_US, RESERVED_BPS, VLAN_VIDS)
-        (folder / "report.json").write_text(json.dumps(seen | stated(found), indent=1))
+        write_report(folder, seen | stated(found))
 
     return kept("ring", args.out, scenario)
 

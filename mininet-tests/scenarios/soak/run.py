@@ -5,7 +5,6 @@ that a soak that is interrupted leaves what it has; ``--first N`` goes on from t
 """
 
 import argparse
-import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.site.topos import PacketModel, line_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.networks import chile_illinois
+from mininet_tests.testing.reports import write_report
 
 IMAGE_PORTS = {"base20": 5101, "base21": 5201}
 RESERVED_PORT = 5401
@@ -169,8 +169,7 @@ def _keep_so_far(args: argparse.Namespace, soak: Soak, watch: InvariantWatch, do
 
 
 def _keep(args: argparse.Namespace, seen: dict[str, Any]) -> None:
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "report.json").write_text(json.dumps(seen | stated(aims(seen)), indent=2) + "\n")
+    write_report(args.out, seen | stated(aims(seen)))
 
 
 def main() -> int:
