@@ -49,12 +49,17 @@ KEPT_FOLDERS = (
     "fs/netfs",
     "fs/fscache",
     "fs/overlayfs",
+    "fs/ext4",
+    "fs/jbd2",
+    "fs/mbcache.ko",
     "drivers/virtio",
     "drivers/net",
     "drivers/char",
     "drivers/block",
 )
-"""Folders of ``/lib/modules/VERSION/kernel`` that are unpacked; the rest is sound, graphics, disks: 300 MB."""
+"""Folders of ``/lib/modules/VERSION/kernel`` that are unpacked, and files; the rest is sound, graphics, ...: 300 MB."""
+FOLDERS_LIST = "folders"
+"""The file beside a kernel that says which of them it has; one that has not all of them yet gets the rest."""
 _NAME = re.compile(
     r"linux-image-(?P<version>(?P<series>\d+\.\d+)\.(?P<rest>\d+(?:\+deb\d+|-\d+))-amd64)(?P<tail>-unsigned)?"
 )
@@ -142,7 +147,8 @@ def prepared(cache: Path, say: Say, kernel: str = "") -> Image:
     with locked(cache / "lock", say):
         _install_packages(say)
         series = (kernel,) if kernel else SERIES
-        return _cached(cache, series) or _downloaded(cache, series, say)
+        image = _cached(cache, series)
+        return image if image is not None and _is_whole(image) else _downloaded(cache, series, say)
 
 
 @contextmanager
@@ -202,6 +208,12 @@ def _cached(cache: Path, series: tuple[str, ...]) -> Image | None:
     return Image(version=best.name.removeprefix("linux-"), folder=best) if best else None
 
 
+def _is_whole(image: Image) -> bool:
+    """Return whether all the folders that are kept now were kept when it was unpacked."""
+    listing = image.folder / FOLDERS_LIST
+    return listing.exists() and set(KEPT_FOLDERS) <= set(listing.read_text().split())
+
+
 def _downloaded(cache: Path, series: tuple[str, ...], say: Say) -> Image:
     if shutil.which("apt-get") is None:
         raise SetupError("needs Debian's kernel package, and this is no Debian: run it in a Debian 12 container")
@@ -238,7 +250,20 @@ def _unpacked(deb: Path, package: str, cache: Path, say: Say) -> Image:
     _take_modules(all_of_it / "lib" / "modules" / version, image.modules)
     _must(_run(["depmod", "-b", str(image.folder), version]), "depmod failed")
     shutil.move(all_of_it / "boot" / f"vmlinuz-{version}", image.kernel)
-    return Image(version=version, folder=image.folder.rename(cache / image.folder.name))
+    (image.folder / FOLDERS_LIST).write_text("\n".join(KEPT_FOLDERS) + "\n")
+    return Image(version=version, folder=_put(image.folder, cache / image.folder.name))
+
+
+def _put(new: Path, place: Path) -> Path:
+    """Bring an unpacked image to its place; return that. What is there already stays: a lab may be reading it."""
+    if not place.exists():
+        return new.rename(place)
+    for file in sorted(path for path in new.rglob("*") if path.is_file()):
+        to = place / file.relative_to(new)
+        if not to.exists() or file.name.startswith("modules.") or file.name == FOLDERS_LIST:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(to)
+    return place
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -248,12 +273,17 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 def _take_modules(source: Path, target: Path) -> None:
     """Copy the kept modules, uncompressed: to do that in the guest at each boot costs it seconds."""
     for folder in KEPT_FOLDERS:
-        for path in sorted((source / "kernel" / folder).rglob("*.ko*")):
+        for path in sorted(_modules_in(source / "kernel" / folder)):
             to = target / path.relative_to(source)
             to.parent.mkdir(parents=True, exist_ok=True)
             to.with_suffix("" if path.suffix == ".xz" else ".ko").write_bytes(_module_bytes(path))
     for listing in source.glob("modules.*"):
         shutil.copy(listing, target)
+
+
+def _modules_in(place: Path) -> Iterable[Path]:
+    """Return the modules in a folder, or the one that a file's name without its compression is."""
+    return place.parent.glob(f"{place.name}*") if place.suffix == ".ko" else place.rglob("*.ko*")
 
 
 def _module_bytes(path: Path) -> bytes:

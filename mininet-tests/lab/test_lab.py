@@ -12,7 +12,19 @@ import pytest
 from mininet_tests.lab.brake import under_way
 from mininet_tests.lab.capability import built_in_names, loaded_names
 from mininet_tests.lab.cli import EXIT_LAB_BROKEN, memory_mib, request, run
-from mininet_tests.lab.image import Image, archive, cache_dir, device, directory, kernel_package, load_order
+from mininet_tests.lab.image import (
+    FOLDERS_LIST,
+    KEPT_FOLDERS,
+    Image,
+    _is_whole,
+    _put,
+    archive,
+    cache_dir,
+    device,
+    directory,
+    kernel_package,
+    load_order,
+)
 from mininet_tests.lab.machine import Job, OutputStream, command_script, guest_environment
 from mininet_tests.lab.qemu import KernelDiedError, Memory, kernel_arguments, qemu_command
 from mininet_tests.testing.eventually import eventually
@@ -345,3 +357,24 @@ def test_no_machine_is_left_when_the_launcher_ends(by):
         machine = _machines(launcher.pid)[0]
         launcher.send_signal(by)
         eventually(_ended(machine), within_s=20, what="QEMU ends")
+
+
+def unpacked(folder: Path, *modules: str) -> Path:
+    """A kernel as it comes out of its package."""
+    for module in modules:
+        (folder / "lib" / module).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "lib" / module).write_text(f"of {folder.name}")
+    (folder / "modules.dep").write_text(" ".join(modules))
+    (folder / FOLDERS_LIST).write_text("\n".join(KEPT_FOLDERS))
+    return folder
+
+
+def test_a_kernel_that_was_unpacked_before_there_were_more_folders_gets_the_rest(tmp_path: Path) -> None:
+    old, new = unpacked(tmp_path / "old", "net/a.ko"), unpacked(tmp_path / "new", "net/a.ko", "fs/ext4/b.ko")
+    (old / FOLDERS_LIST).unlink()
+    assert not _is_whole(Image("6.12", old))
+    assert _put(new, old) == old
+    assert _is_whole(Image("6.12", old))
+    assert (old / "lib/net/a.ko").read_text() == "of old", "a lab may be reading it"
+    assert (old / "lib/fs/ext4/b.ko").read_text() == "of new"
+    assert "b.ko" in (old / "modules.dep").read_text()

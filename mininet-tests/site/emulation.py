@@ -155,6 +155,19 @@ def certified(network: Network, folder: Path) -> Path:
     return folder
 
 
+@dataclass(frozen=True, slots=True)
+class MoreSettings:
+    """What stands in configurations beside what they always have.
+
+    Attributes:
+        controller: in the controller's.
+        agents: in the agents', by host.
+    """
+
+    controller: Mapping[str, object] = field(default_factory=dict)
+    agents: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+
 @contextmanager
 def emulation(
     network: Network,
@@ -163,7 +176,7 @@ def emulation(
     *,
     packets: PacketModel,
     without_agent: frozenset[str] = frozenset(),
-    settings: Mapping[str, object] | None = None,
+    settings: MoreSettings | None = None,
 ) -> Iterator[Emulation]:
     """Give a running site; end all of it afterwards.
 
@@ -175,7 +188,7 @@ def emulation(
         directory: where configurations and logs go.
         packets: how they cross the network.
         without_agent: hosts that no flow of the plan begins or ends at; to start an agent takes seconds.
-        settings: more of the controller's configuration.
+        settings: more of the configurations.
     """
     for name in ("logs", "config"):
         (directory / name).mkdir(parents=True, exist_ok=True)
@@ -188,11 +201,12 @@ def emulation(
         parts.callback(_end_all, site)
         folder = certified(network, directory.absolute() / "pki")
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
-        _start(site, "controller", {**controller_config(network, flows), **own, **(settings or {})}, None)
+        more = settings or MoreSettings()
+        _start(site, "controller", {**controller_config(network, flows), **own, **more.controller}, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         call_controller(realised)
         for host in (h.name for h in network.hosts if h.has_agent and h.name not in without_agent):
-            _start(site, "agent", agent_config(host, folder), host)
+            _start(site, "agent", {**agent_config(host, folder), **more.agents.get(host, {})}, host)
         eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
         parts.callback(_keep_logs, ovs, directory)
         yield site

@@ -18,7 +18,7 @@ from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.state import cookie
 from mininet_tests.lab.kept import kept
 from mininet_tests.scenarios.drift.aims import aims
-from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
@@ -94,7 +94,12 @@ def run(directory: Path) -> dict[str, Any]:
     """
     idle = frozenset(host.name for host in NETWORK.hosts) - {SENDER, RECEIVER}
     with emulation(
-        NETWORK, FLOWS, directory, packets=PacketModel(single=False), without_agent=idle, settings=SETTINGS
+        NETWORK,
+        FLOWS,
+        directory,
+        packets=PacketModel(single=False),
+        without_agent=idle,
+        settings=MoreSettings(SETTINGS),
     ) as site:
         print("drift: the site is up", flush=True)
         eventually(lambda: _audits(site) >= 2 and _all_seen(site), within_s=60, what="audits of all")

@@ -25,7 +25,7 @@ from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.probes.sockets import Connections
 from mininet_tests.scenarios.failover.aims import aims
 from mininet_tests.scenarios.failover.report import report
-from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
 from mininet_tests.site.faults import SiteFaults
 from mininet_tests.site.saved_page import save_page
 from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back, wire_port
@@ -101,7 +101,12 @@ def run(directory: Path, names: Sequence[str], *, page: bool) -> dict[str, Any]:
         "policy": {"urgent": {"guarantee": "0.1%", "cap": "100%"}},  # of the slower circuit, what a queue can be given
     }
     with emulation(
-        network, FLOWS, directory, packets=PacketModel(single=True), without_agent=frozenset({"base21"}), settings=more
+        network,
+        FLOWS,
+        directory,
+        packets=PacketModel(single=True),
+        without_agent=frozenset({"base21"}),
+        settings=MoreSettings(more),
     ) as site:
         with Arrivals(site, RECEIVER, tuple(PORTS), SAMPLED_EVERY_S) as arrivals, IdleMeter() as idle:
             say("starting the traffic")

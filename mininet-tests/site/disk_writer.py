@@ -1,0 +1,51 @@
+"""A program that writes to a file what one connection brings, and says when: read, and on the disk."""
+
+import argparse
+import json
+import os
+import resource
+import socket
+import time
+from pathlib import Path
+
+BLOCK_BYTES = 1 << 18
+
+
+def written(listener: socket.socket, path: Path, size_bytes: int) -> dict[str, float]:
+    """Write what comes by one connection to a file.
+
+    Returns:
+        When the first of it was read, all of it was, and all of it was on the disk (CLOCK_MONOTONIC, seconds); and the
+        CPU time that it took.
+    """
+    end, _ = listener.accept()
+    block, first_s, left = bytearray(BLOCK_BYTES), 0.0, size_bytes
+    with path.open("wb", buffering=0) as file:
+        while left and (got := end.recv_into(block)):
+            first_s = first_s or time.monotonic()
+            file.write(memoryview(block)[:got])
+            left -= got
+        read_s = time.monotonic()
+        os.fsync(file.fileno())
+        stored_s = time.monotonic()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    if left:
+        raise SystemExit(f"{left:,} bytes are missing")
+    return {"first_s": first_s, "read_s": read_s, "stored_s": stored_s, "cpu_s": used.ru_utime + used.ru_stime}
+
+
+def main() -> None:
+    """Listen, say so, write what comes, and say when."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--listen", required=True, help="address")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--file", type=Path, required=True)
+    parser.add_argument("--bytes", type=int, required=True)
+    args = parser.parse_args()
+    with socket.create_server((args.listen, args.port)) as listener:
+        print("listening", flush=True)
+        print(json.dumps(written(listener, args.file, args.bytes)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
