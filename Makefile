@@ -11,7 +11,7 @@ MANY := -n 3 --dist loadfile
 WITH_LABS := -n 4 --dist loadfile --no-loadscope-reorder
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
 TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap umoci runc python3-simgrid
-RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools \
+RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools uftp \
 	mariadb-server-core mariadb-client-core rclone
 
 define installed  # packages of Debian, those that are missing
@@ -24,7 +24,7 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test test-all check paper paper-quick install bpf packages clean
+.PHONY: demo test test-all check paper paper-quick receiver install bpf packages clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
 	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
@@ -53,6 +53,10 @@ paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/resul
 
 paper-quick: install  ## a part of it, in less than a quarter of an hour: out/paper-quick
 	mininet-tests/run freemon --quick --out out/paper-quick $(ARGS)
+
+receiver: install  ## a disk that is slower than the line, beside rivals: out/receiver; an hour, resumed where it was stopped
+	$(call installed,$(RIVALS))
+	mininet-tests/run receiver $(ARGS)
 
 install: .venv/.installed
 

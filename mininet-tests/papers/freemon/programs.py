@@ -4,6 +4,7 @@ A program's session is made before anything is timed: time runs from the first b
 receiver's kernel counts them, and one round trip, for the way there and the confirmation.
 """
 
+import os
 import subprocess
 import threading
 import time
@@ -17,6 +18,7 @@ from mininet_tests.papers.freemon.limits import Way
 from mininet_tests.probes.sockets import Connections
 from mininet_tests.site.long_line import LineNode, LongLine
 from mininet_tests.site.tcp_flows import TcpStream, until
+from topology.wire import Layer
 
 PORT = 6001
 UP_S = 1.0  # until a server listens
@@ -26,6 +28,7 @@ ENDED_BYTES = 4_000  # and after it
 ALL = 0.99  # of the file: what a connection brings between the last look at it and its end is not seen
 GIVE_UP_S = 600.0
 UDT_BUFFER_BYTES = 128 << 20
+UFTP_BUFFER_BYTES, UFTP_BLOCK_BYTES = 100 << 20, 1400  # the most that it takes
 SRT_PACKETS = 100_000  # its flow window and buffers: some times what is under way in a round trip
 SRT_BUFFER_BYTES = SRT_PACKETS * 1456
 
@@ -40,6 +43,7 @@ class Program:
         between_servers: the client only tells one server to send to the other.
         datagram_bytes: of the file in each of its datagrams; 0 if it sends by TCP.
         tuning: said on the page.
+        keeps: it has to write a file somewhere: where it shall be lost, a folder in memory takes it.
     """
 
     server: tuple[str, ...]
@@ -47,13 +51,14 @@ class Program:
     between_servers: bool
     datagram_bytes: int
     tuning: str
+    keeps: bool = False
 
 
 ANYBODY = "-aa -anonymous-user root -allow-root -disable-usage-stats"
 _GRIDFTP = f"globus-gridftp-server -p {PORT} -data-interface {{own}} {ANYBODY} -blocksize 1048576"
 _UDT = f"-threads 2 -dc-whitelist udt,tcp,gsi -dc-default udt:sndbuf={UDT_BUFFER_BYTES};rcvbuf={UDT_BUFFER_BYTES};"
 _COPY = "globus-url-copy -nodcau -fast -bs 1048576 -p {connections}"
-_FROM_TO = f"ftp://{{sender}}:{PORT}{{file}} ftp://{{address}}:{PORT}/dev/null"
+_FROM_TO = f"ftp://{{sender}}:{PORT}{{file}} ftp://{{address}}:{PORT}{{target}}"
 _SRT = f"transtype=file&fc={SRT_PACKETS}&sndbuf={SRT_BUFFER_BYTES}&rcvbuf={SRT_BUFFER_BYTES}"
 PROGRAMS = {
     "gridftp": Program(
@@ -71,11 +76,37 @@ PROGRAMS = {
         "UDT's own rate control, buffers of 128 MiB",
     ),
     "srt": Program(
-        ("srt-file-transmit", f"srt://:{PORT}?{_SRT}", "file://{folder}/arrived/image"),
+        ("srt-file-transmit", f"srt://:{PORT}?{_SRT}", "file://{target}"),
         ("srt-file-transmit", "file://{file}", f"srt://{{address}}:{PORT}?{_SRT}"),
         False,
         1456,
         f"file mode, flow window of {SRT_PACKETS:,} packets and buffers to match",
+        keeps=True,
+    ),
+}
+NOT_FREEMONS = {  # of other papers' tables
+    "uftp": Program(
+        ("uftpd", "-d", "-I", "{own}", "-D", "{target_folder}", "-B", str(UFTP_BUFFER_BYTES), "-t"),
+        (
+            "uftp",
+            "-I",
+            "{sender}",
+            "-M",
+            "{address}",
+            "-b",
+            str(UFTP_BLOCK_BYTES),
+            "-B",
+            str(UFTP_BUFFER_BYTES),
+            "-C",
+            "tfmcc:max={kbps}",
+            "-r",
+            "0.05:0.01:1",
+            "{file}",
+        ),
+        False,
+        UFTP_BLOCK_BYTES,
+        "unicast, TFMCC (RFC 4654) up to the line's rate, buffers of 100 MiB",
+        keeps=True,
     ),
 }
 
@@ -119,12 +150,26 @@ def flow_s(seen: list[tuple[float, int]]) -> float:
     >>> flow_s([(0.0, 0), (1.0, 3_000), (2.0, 80_000), (3.0, 9_000_000), (4.0, 9_000_500)])
     1.0
     """
-    first, last = seen[0][1] + BEGUN_BYTES, seen[-1][1] - ENDED_BYTES
-    begun_s = next(at_s for at_s, count in seen if count >= first)
-    return next(at_s for at_s, count in seen if count >= last) - begun_s
+    last = seen[-1][1] - ENDED_BYTES
+    return next(at_s for at_s, count in seen if count >= last) - begun_s(seen)
 
 
-def carried(line: LongLine, cell: Cell, way: Way, folder: Path, others: Sequence[TcpStream]) -> Cell:
+def begun_s(seen: list[tuple[float, int]]) -> float:
+    """Return when the bulk of what was seen began to arrive, seconds."""
+    first = seen[0][1] + BEGUN_BYTES
+    return next(at_s for at_s, count in seen if count >= first)
+
+
+@dataclass(slots=True)
+class ServerUse:
+    """What a server has used when it has ended: CPU time, of it and of its children."""
+
+    cpu_s: float = 0.0
+
+
+def carried(
+    line: LongLine, cell: Cell, way: Way, folder: Path, others: Sequence[TcpStream], target: Path | None = None
+) -> Cell:
     """Return one transfer of a file by a program.
 
     Args:
@@ -133,27 +178,31 @@ def carried(line: LongLine, cell: Cell, way: Way, folder: Path, others: Sequence
         way: the path.
         folder: an empty one, for the file and logs.
         others: connections that are not the program's.
+        target: where the file is written, and kept until it is on the disk; None: nowhere.
 
     Raises:
         RuntimeError: the program failed, with what it said; or it did not, and not all has arrived.
     """
-    program = PROGRAMS[cell["program"]]
+    program = (PROGRAMS | NOT_FREEMONS)[cell["program"]]
     file = folder / "image"
     with file.open("wb") as made:
         made.truncate(cell["size_bytes"])
     (folder / "arrived").mkdir()  # all hosts have the same files: what arrives must not be written over what is sent
+    to = target or (folder / "arrived/image" if program.keeps else Path("/dev/null"))
     words = {"address": line.receiver.address, "sender": line.sender.address, "file": file, "folder": folder}
-    words |= {"connections": cell["connections"]}
+    words |= {"connections": cell["connections"], "target": to, "target_folder": to.parent}
+    words |= {"kbps": way.bps(Layer.FRAME) // 1000}
     client = [word.format(**words) for word in program.client]
-    before = _sent(line.sender, others)
+    before, uses = _sent(line.sender, others), list[ServerUse]()
     with ExitStack() as servers:
         for place in (line.receiver, line.sender) if program.between_servers else (line.receiver,):
             server = [word.format(**words, own=place.address) for word in program.server]
-            servers.enter_context(_running(place, server, folder / f"server-{place.name}.log"))
+            uses.append(servers.enter_context(_running(place, server, folder / f"server-{place.name}.log")))
         until(time.monotonic() + UP_S)
         arriving = Arriving(line.receiver, others, program.datagram_bytes)
         try:
             line.sender.run("timeout", f"{GIVE_UP_S:.0f}", *client)
+            stored_s = _stored_s(target, cell["size_bytes"]) if target else 0.0
         finally:
             arriving.stop()
     arrived_bytes = arriving.seen[-1][1] - arriving.seen[0][1]
@@ -162,24 +211,44 @@ def carried(line: LongLine, cell: Cell, way: Way, folder: Path, others: Sequence
     sent, again, datagrams = (now - then for now, then in zip(_sent(line.sender, others), before, strict=True))
     if program.datagram_bytes:
         sent, again = datagrams, max(0, datagrams - -(-cell["size_bytes"] // program.datagram_bytes))
-    return {"s": flow_s(arriving.seen) + way.rtt_ms / 1000, "sent_segments": sent, "again_segments": again}
+    seen = {"s": flow_s(arriving.seen) + way.rtt_ms / 1000, "sent_segments": sent, "again_segments": again}
+    if target is None:
+        return seen
+    began_s = begun_s(arriving.seen) - way.rtt_ms / 2000
+    return seen | {"began_s": began_s, "stored_s": stored_s - began_s, "cpu_s": uses[0].cpu_s}
+
+
+def _stored_s(file: Path, size_bytes: int) -> float:
+    """Return when a file that a program has written is on the disk (CLOCK_MONOTONIC).
+
+    Raises:
+        RuntimeError: it is not as long as it should be.
+    """
+    with file.open("rb") as kept:
+        os.fsync(kept.fileno())
+    stored_s = time.monotonic()
+    if file.stat().st_size != size_bytes:
+        raise RuntimeError(f"{file} has {file.stat().st_size:,} bytes, not {size_bytes:,}")
+    return stored_s
 
 
 @contextmanager
-def _running(place: LineNode, command: list[str], log: Path) -> Iterator[None]:
-    """Run a program that ends only when it is told to.
+def _running(place: LineNode, command: list[str], log: Path) -> Iterator[ServerUse]:
+    """Run a program that ends only when it is told to; what it has used is known then.
 
     Raises:
         RuntimeError: it has ended by itself with an error; with what it said.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(["ip", "netns", "exec", place.name, *command], stdout=output, stderr=output)
+    use = ServerUse()
     try:
-        yield
+        yield use
     finally:
         early = process.poll()
         process.terminate()
-        process.wait()
+        _, _, used = os.wait4(process.pid, 0) if early is None else (0, 0, None)
+        use.cpu_s = used.ru_utime + used.ru_stime if used else 0.0
     if early:
         raise RuntimeError(f"{command[0]}: exit code {early}: {log.read_text(errors='replace').strip()}")
 
