@@ -1,0 +1,89 @@
+"""What is measured of slow receivers: the cells, as data, and what they have in common. Pure.
+
+Sizes are the paper's by ten, and so is its memory of 750 MB; rates are its own, so that the times are a tenth and the
+gain alpha is the same.
+"""
+
+from collections.abc import Iterator
+
+from mininet_tests.lab.cells import Batch, Cell
+
+RATE_BPS = 1_000_000_000
+DISK_BPS = 280_000_000
+SLOWED_BPS = 70_000_000
+ROOM_BYTES = 75_000_000
+DISK_BYTES = 1 << 30
+RTT_MS = 10
+SIZES_MB = (10, 40, 80, 100, 200, 300, 400, 500)
+LONG_MB = 500
+SENDERS, TOGETHER = (2, 4), 400_000_000
+PROGRAMS = ("gridftp", "gridftp-udt", "srt", "uftp")
+ALGORITHMS = ("cubic", "bbr")
+HELD, FREE = "headway, held", "headway, not held"
+OURS = (HELD, FREE)
+RIVALS = (*ALGORITHMS, *PROGRAMS)
+SITE, LINE, DATAGRAMS = 2, 2, 4  # how fast a CPU they need: a program that sends datagrams sends each by itself
+CELLS_A_BOOT = 8
+OVERRUN_BPS = 800_000_000
+
+
+def cells(*, quick: bool) -> list[Cell]:
+    """Return all cells, those that say most first."""
+    if quick:
+        return [transfer(name, 200) for name in (HELD, FREE, "cubic")]
+    sizes = sorted(SIZES_MB, key=lambda size: (size not in (LONG_MB, 200, 100), -size))
+    ours = [transfer(HELD, size) for size in sizes] + [transfer(FREE, size) for size in sizes]
+    rivals = [transfer(name, size) for size in sizes for name in RIVALS]
+    return [*ours, *others(), *rivals]
+
+
+def others() -> list[Cell]:
+    """Return the cells that the paper's tables have not."""
+    base = {"who": HELD}
+    several = [
+        base | {"name": f"several-{count}", "experiment": "several", "senders": count, "size_bytes": TOGETHER // count}
+        for count in SENDERS
+    ]
+    return [
+        *several,
+        base | {"name": "slows", "experiment": "slows", "seconds": [15, 20, 25]},
+        base | {"name": "killed", "experiment": "killed"},
+        base | {"name": "overrun", "experiment": "overrun", "size_bytes": 300_000_000, "udp_bps": OVERRUN_BPS},
+    ]
+
+
+def transfer(who: str, size_mb: int) -> Cell:
+    """Return one file by one contestant."""
+    name = f"{who.replace(', ', '-').replace(' ', '-')}-{size_mb}"
+    return {"name": name, "experiment": "transfer", "who": who, "size_bytes": size_mb * 1_000_000}
+
+
+def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -> Iterator[Batch]:
+    """Yield boots for cells: those of one boot are measured one after another on the same site, or on the bare line."""
+    like: dict[tuple[str, str, int], list[Cell]] = {}
+    for cell in missing:
+        like.setdefault((cell["experiment"], _beside(cell["who"]), dilation(cell)), []).append(cell)
+    for some in like.values():
+        for first in range(0, len(some), CELLS_A_BOOT):
+            yield Batch(site if some[0]["who"] in OURS else line, tuple(some[first : first + CELLS_A_BOOT]),
+                        dilation(some[0]), units=units)  # fmt: skip
+
+
+def _beside(who: str) -> str:
+    """Return what those have in common that can be measured on one site: whether it holds, or which flow fills it."""
+    return who if who in OURS or who == "bbr" else "cubic"
+
+
+def dilation(cell: Cell) -> int:
+    """Return how fast a CPU a cell needs."""
+    if cell["who"] in OURS:
+        return SITE
+    return DATAGRAMS if cell["who"] in ("gridftp-udt", "srt", "uftp") else LINE
+
+
+def units(cell: Cell) -> float:
+    """Return what a cell costs, about, in seconds of its own time."""
+    if "seconds" in cell:
+        return float(sum(cell["seconds"]))
+    size_bytes: int = cell.get("size_bytes", LONG_MB * 1_000_000) * cell.get("senders", 1)
+    return 5 + size_bytes * 8 / DISK_BPS
