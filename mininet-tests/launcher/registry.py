@@ -110,14 +110,14 @@ EXPERIMENTS = (
         figure="scenarios.handover.figure",
     ),
     Experiment(
-        "receiver",
+        "slow-reader",
         Group.SCENARIO,
         "an image whose receiver reads slowly, held to what that takes, and not: what others get",
-        "scenarios.receiver.run",
+        "scenarios.slow_reader.run",
         Place.LAB,
         6,
         dilation=2,
-        figure="scenarios.receiver.figure",
+        figure="scenarios.slow_reader.figure",
     ),
     Experiment(
         "layers",
@@ -197,6 +197,15 @@ EXPERIMENTS = (
         "papers.antony.run",
         Place.ITSELF,
         120,
+    ),
+    Experiment(
+        "receiver",
+        Group.PAPER,
+        "files to a disk slower than the line, held to it or not, beside rivals: PA-UDP's tables; resumed",
+        "papers.eckart.tables",
+        Place.ITSELF,
+        60,
+        publishes=True,
     ),
     Experiment(
         "eckart",

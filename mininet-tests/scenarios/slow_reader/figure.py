@@ -9,7 +9,7 @@ from rich.table import Table
 
 from mininet_tests.probes.figures import folder_drawn
 from mininet_tests.probes.series import rates_bps
-from mininet_tests.scenarios.receiver.report import arrived
+from mininet_tests.scenarios.slow_reader.report import arrived
 from mininet_tests.site.lsst import BACKGROUND, IMAGE_HOSTS
 
 BIN_US = 250_000
@@ -52,7 +52,7 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     """Draw and print what a folder has."""
-    folder_drawn("receiver", drawn, printed)
+    folder_drawn("slow-reader", drawn, printed)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """An image whose receiver reads slowly, beside background traffic: held to what is read, and not; the same site twice.
 
-Run inside ``isolated.sh``, best in the lab. Writes what it saw to ``receiver.json``, its figures to ``report.json``; it
-does not know whether it is in the lab.
+Run inside ``isolated.sh``, best in the lab. Writes what it saw to ``slow-reader.json``, its figures to ``report.json``.
+It does not know whether it is in the lab.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from typing import Any
 from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
-from mininet_tests.scenarios.receiver.aims import aims
-from mininet_tests.scenarios.receiver.report import report
-from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.scenarios.slow_reader.aims import aims
+from mininet_tests.scenarios.slow_reader.report import report
+from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
 from mininet_tests.site.host_ports import Ports
 from mininet_tests.site.lsst import BACKGROUND, IMAGE_HOSTS, RECEIVER
 from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream
@@ -63,9 +63,9 @@ def variant(rate: int, size: int, reads_bps: int, directory: Path, *, holds: boo
     """Return what was seen of one image."""
     network = chile_illinois(rate_bps=rate)
     idle_hosts = frozenset(h.name for h in network.hosts) - {SENDER, BACKGROUND, RECEIVER}
-    more = {"hold_to_receivers": holds}
     with emulation(
-        network, FLOWS, directory, packets=PacketModel(single=False), without_agent=idle_hosts, settings=more
+        network, FLOWS, directory, packets=PacketModel(single=False), without_agent=idle_hosts,
+        settings=MoreSettings({"hold_to_receivers": holds}),
     ) as site, Arrivals(site, RECEIVER, (SENDER, BACKGROUND)) as arrivals:  # fmt: skip
         feeder, drain = Feeder(), Drain()
         ports = Ports(site, RECEIVER, drain)
@@ -132,11 +132,11 @@ def main() -> int:
             name: variant(args.rate, args.size, args.reads, folder / name.replace(" ", "-"), holds=holds)
             for name, holds in VARIANTS.items()
         }
-        (folder / "receiver.json").write_text(json.dumps(seen))
+        (folder / "slow-reader.json").write_text(json.dumps(seen))
         found = report(seen)
         write_report(folder, found | stated(aims(found)))
 
-    return kept("receiver", args.out, scenario)
+    return kept("slow-reader", args.out, scenario)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,164 @@
+"""From cells to tables: when files were across and on the disk, what others got meanwhile; and the aims. Pure."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from controller.plan.receivers import ReceiverBucket
+from mininet_tests.lab.cells import Cell
+from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
+from mininet_tests.papers.eckart.cells import HELD, RATE_BPS, SLOWED_BPS
+from mininet_tests.testing.aims import Aim, at_least, at_most, none_of
+from topology.wire import Framing, Layer, converted_bps
+
+LINE_BPS = converted_bps(RATE_BPS, Layer.WIRE, Layer.PAYLOAD, Framing())
+BULK = 0.1, 0.9  # of what arrives: the part over which a rate is taken, as the paper's are without beginnings
+LEAST_SHARE, OTHERS_GET, LATER_SHARE = 0.99, 0.95, 1.01
+REACTION_S, LAPSES_WITHIN_S, CHANGES = 3.0, 6.0, 8
+SLOW_PLAN = 1.5  # times what the slowed disk takes: below, the plan has followed it
+
+
+def report(seen: Sequence[Cell], asked: Sequence[Cell]) -> dict[str, Any]:
+    """Return the tables, the other cells, and what is missing of what there should be."""
+    good = [one for one in seen if "failed" not in one]
+    names = {one["name"] for one in good}
+    return {
+        "transfers": {one["name"]: transferred(one) for one in good if one["experiment"] == "transfer"},
+        "table_3": table_3([one for one in good if one["experiment"] == "transfer" and one["who"] == HELD]),
+        "several": {one["name"]: several(one) for one in good if one["experiment"] == "several"},
+        "slows": next((slowed(one) for one in good if one["experiment"] == "slows"), None),
+        "killed": next((lapsed(one) for one in good if one["experiment"] == "killed"), None),
+        "overrun": next((overrun(one) for one in good if one["experiment"] == "overrun"), None),
+        "saturated": sorted(one["name"] for one in good if one["idle_share"] < LEAST_IDLE_SHARE),
+        "not_measured": sorted({one["name"] for one in asked} - names),
+        "commits": sorted({one["commit"] for one in good}),
+    }
+
+
+def transferred(cell: Cell) -> dict[str, Any]:
+    """Return a row of tables 1 and 2."""
+    (file,) = cell["files"]
+    size_bits = cell["size_bytes"] * 8
+    return {
+        "who": cell["who"],
+        "size_mb": cell["size_bytes"] / 1e6,
+        "across_s": file["across_s"],
+        "stored_s": file["stored_s"],
+        "across_mbps": size_bits / file["across_s"] / 1e6,
+        "again_segments": file["again_segments"],
+        "cpu_s_per_gbit": file["cpu_s"] / (size_bits / 1e9),
+        "background_mb": cell["background_bytes"] / 1e6,
+        "background_of_the_rest": of_the_rest(cell, size_bits),
+    }
+
+
+def of_the_rest(cell: Cell, size_bits: int) -> float:
+    """Return what background got until all was stored, of what the line could carry beside the files."""
+    return float(cell["background_bytes"] * 8 / (LINE_BPS * cell["seconds_seen"] - size_bits))
+
+
+def table_3(held: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return the rows of table 3: the measured rate beside eq. (4) of its own m and d, as told before it began."""
+    rows = []
+    for cell in sorted(held, key=lambda one: one["size_bytes"]):
+        if (store := cell["store"]) is None:
+            continue
+        bucket = ReceiverBucket(store["room_bytes"], store["drains_bps"])
+        predicted_bps = bucket.rate_bps(cell["size_bytes"])
+        least_bps = min(predicted_bps or LINE_BPS, LINE_BPS)
+        bps = bulk_bps(cell["arrived"])
+        rows.append(
+            {"size_mb": cell["size_bytes"] / 1e6, "m_mb": bucket.room_bytes / 1e6, "d_mbps": bucket.drain_bps / 1e6,
+             "predicted_mbps": None if predicted_bps is None else predicted_bps / 1e6, "measured_mbps": bps / 1e6,
+             "share": bps / least_bps}
+        )  # fmt: skip
+    return rows
+
+
+def bulk_bps(arrived: Sequence[Sequence[float]]) -> float:
+    """Return the rate at which the bulk of a file arrived: the rows are seconds, its bytes, others' bytes so far.
+
+    >>> bulk_bps([(0.0, 0, 0), (1.0, 10, 0), (2.0, 50, 0), (3.0, 90, 0), (9.0, 100, 0)])
+    320.0
+    """
+    last = arrived[-1][1]
+    begun, ended = (next(row for row in arrived if row[1] >= part * last) for part in BULK)
+    return (ended[1] - begun[1]) * 8 / (ended[0] - begun[0]) if ended[0] > begun[0] else 0.0
+
+
+def several(cell: Cell) -> dict[str, Any]:
+    """Return what several files to one disk came to."""
+    last_s = max(one["stored_s"] for one in cell["files"])
+    size_bits = cell["size_bytes"] * 8 * len(cell["files"])
+    return {
+        "files": len(cell["files"]),
+        "across_s": [one["across_s"] for one in cell["files"]],
+        "stored_s": last_s,
+        "of_the_disk": size_bits / last_s / cell["measured"]["drain_bps"],
+        "again_segments": sum(one["again_segments"] for one in cell["files"]),
+        "background_of_the_rest": of_the_rest(cell, size_bits),
+    }
+
+
+def planned(cell: Cell, name: str) -> list[tuple[float, int]]:
+    """Return what a flow was planned for, bit/s, and from when, seconds; one row a change."""
+    looks = [(look["s"], look["planned_bps"].get(name, 0)) for look in cell["looks"]]
+    return [looks[0], *(after for before, after in pairwise(looks) if before[1] != after[1])]
+
+
+def slowed(cell: Cell) -> dict[str, Any]:
+    """Return how soon the plan followed a disk that became slow and fast again."""
+    course = planned(cell, "archive")
+    _, slow_s, fast_s = cell["changes_s"]
+    low_bps = SLOW_PLAN * SLOWED_BPS
+    below = next((at for at, bps in course if at > slow_s and bps < low_bps), None)
+    above = next((at for at, bps in course if at > fast_s and bps > low_bps), None)
+    return {
+        "slower_after_s": None if below is None else below - slow_s,
+        "faster_after_s": None if above is None else above - fast_s,
+        "changes": len(course) - 1,
+        "again_segments": cell["again_segments"],
+    }
+
+
+def lapsed(cell: Cell) -> dict[str, Any]:
+    """Return when the ceiling of a store whose agent was killed lapsed."""
+    held_bps = next(bps for at, bps in reversed(planned(cell, "archive")) if at < cell["killed_s"])
+    free = next((at for at, bps in planned(cell, "archive") if at > cell["killed_s"] and bps > held_bps * 5 // 4), None)
+    return {"held_mbps": held_bps / 1e6, "lapsed_after_s": None if free is None else free - cell["killed_s"]}
+
+
+def overrun(cell: Cell) -> dict[str, Any]:
+    """Return what became of a file while datagrams were sent to its receiver, and of those."""
+    (file,) = cell["files"]
+    sent = cell["udp"]
+    return {"across_s": file["across_s"], "stored_s": file["stored_s"], "again_segments": file["again_segments"],
+            "udp_sent_mbps": sent["bits_per_second"] / 1e6, "udp_lost_percent": sent["lost_percent"]}  # fmt: skip
+
+
+def aims(found: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of a report."""
+    stated: dict[str, Aim] = {"CPU full": none_of(found["saturated"])}
+    for row in found["table_3"]:
+        if row["predicted_mbps"] is not None:
+            stated[f"table 3, {row['size_mb']:g} MB: of the prediction"] = at_least(row["share"], LEAST_SHARE)
+    rows = found["transfers"].values()
+    for row in (one for one in rows if one["who"] == HELD):
+        size = f"{row['size_mb']:g} MB"
+        stated[f"{size}: sent again"] = none_of(row["again_segments"])
+        others = [one["stored_s"] for one in rows if one["size_mb"] == row["size_mb"] and one["who"] != HELD]
+        if others:
+            later = row["stored_s"] / min(others)
+            stated[f"{size}: on the disk, of the first of all others"] = at_most(later, LATER_SHARE)
+        if any(one["size_mb"] == row["size_mb"] and one["predicted_mbps"] is not None for one in found["table_3"]):
+            stated[f"{size}: others got, of the rest"] = at_least(row["background_of_the_rest"], OTHERS_GET)
+    for name, one in found["several"].items():
+        stated[f"{name}: others got, of the rest"] = at_least(one["background_of_the_rest"], OTHERS_GET)
+    if (slow := found["slows"]) is not None:
+        stated["a disk that slows: followed after, s"] = at_most(slow["slower_after_s"], REACTION_S)
+        stated["a disk that slows: changes of the plan"] = at_most(slow["changes"], CHANGES)
+    if (killed := found["killed"]) is not None:
+        stated["agent killed: its ceiling lapses after, s"] = at_most(killed["lapsed_after_s"], LAPSES_WITHIN_S)
+    if (over := found["overrun"]) is not None:
+        stated["overrun: sent again"] = none_of(over["again_segments"])
+    return stated
