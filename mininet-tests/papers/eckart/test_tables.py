@@ -1,0 +1,140 @@
+"""The cells of PA-UDP's tables, the disk that they are written to, and what their report says; no lab is needed."""
+
+import doctest
+import json
+import socket
+import threading
+
+import pytest
+
+from mininet_tests.papers.eckart import results
+from mininet_tests.papers.eckart.cells import FREE, HELD, OURS, RIVALS, SIZES_MB, batches, cells, transfer
+from mininet_tests.papers.eckart.results import LINE_BPS, aims, report
+from mininet_tests.site import slow_disk
+from mininet_tests.site.disk_writer import written
+from mininet_tests.site.slow_disk import DISC, READ, REPLY, REQUEST, WRITE, BlockServer
+
+MB = 1_000_000
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(results).failed == 0
+
+
+def test_every_contestant_has_every_size_once_and_a_cell_is_the_same_after_it_was_kept():
+    all_of_them = cells(quick=False)
+    names = [one["name"] for one in all_of_them]
+    assert len(names) == len(set(names))
+    transfers = {(one["who"], one["size_bytes"] // MB) for one in all_of_them if one["experiment"] == "transfer"}
+    assert transfers == {(who, size_mb) for who in (*OURS, *RIVALS) for size_mb in SIZES_MB}
+    assert json.loads(json.dumps(all_of_them)) == all_of_them
+
+
+def test_cells_of_one_boot_can_be_measured_on_one_site():
+    boots = list(batches(cells(quick=False), ("line",), ("site",)))
+    for boot in boots:
+        who = {one["who"] for one in boot.cells}
+        assert who <= set(OURS) or not who & set(OURS)
+        assert len(who) == 1 or not who & {HELD, FREE, "bbr"}, "its background flow is another"
+        assert boot.command == (("site",) if who <= set(OURS) else ("line",))
+
+
+def seen(who, size_mb, stored_s, background_of_the_rest=0.97, **more):
+    """A cell that has been measured: the file came at 320 Mbit/s throughout."""
+    across_s = size_mb * 8 / 320
+    rest_bits = LINE_BPS * stored_s - size_mb * 8 * MB
+    steps = [(across_s * n / 100, size_mb * MB * n / 100, 0) for n in range(101)]
+    file = {"across_s": across_s, "stored_s": stored_s, "cpu_s": 1.0, "again_segments": 0}
+    return transfer(who, size_mb) | {
+        "files": [file], "background_bytes": rest_bits * background_of_the_rest / 8, "seconds_seen": stored_s,
+        "store": {"room_bytes": 62_500_000, "drains_bps": 280 * MB}, "arrived": steps, "idle_share": 0.5,
+        "commit": "c0ffee",
+    } | more  # fmt: skip
+
+
+def falls_short(*measured):
+    return [name for name, one in aims(report(measured, cells(quick=False))).items() if not one.ok]
+
+
+def test_a_report_has_the_prediction_of_its_own_room_and_drain():
+    (row,) = report([seen(HELD, 500, 15)], [])["table_3"]
+    assert row["predicted_mbps"] == 320.0  # 280 x 500 / (500 - 62.5)
+    assert row["share"] == pytest.approx(1)
+
+
+def test_what_is_as_it_should_be_misses_no_aim():
+    assert falls_short(seen(HELD, 500, 15), seen("cubic", 500, 15, 0.2)) == []
+
+
+@pytest.mark.parametrize(
+    ("measured", "missed"),
+    [
+        ([seen(HELD, 500, 15), seen("cubic", 500, 14)], "500 MB: on the disk, of the first of all others"),
+        ([seen(HELD, 500, 15, 0.94)], "500 MB: others got, of the rest"),
+        ([seen(HELD, 500, 15, idle_share=0.01)], "CPU full"),
+        ([seen(HELD, 500, 15, store={"room_bytes": 80 * MB, "drains_bps": 280 * MB})],
+         "table 3, 500 MB: of the prediction"),
+    ],
+)  # fmt: skip
+def test_each_aim_can_be_missed(measured, missed):
+    assert falls_short(*measured) == [missed]
+
+
+def test_what_was_not_measured_is_said():
+    assert "cubic-500" in report([seen(HELD, 500, 15)], cells(quick=False))["not_measured"]
+
+
+class FakeTime:
+    """A clock that goes on only while somebody sleeps."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        self.now_s += seconds
+
+
+def test_the_disk_gives_back_what_was_written_and_takes_no_more_than_its_rate(monkeypatch):
+    clock = FakeTime()
+    monkeypatch.setattr(slow_disk, "time", clock)
+    ours, kernels = socket.socketpair()
+    server = BlockServer(ours, 1 << 22, 8 * MB)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+
+    def asked(kind, at, count, data=b""):
+        kernels.sendall(REQUEST.pack(0x25609513, 0, kind, 7, at, count) + data)
+        return REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))
+
+    for number in range(4):
+        assert asked(WRITE, number << 20, 1 << 20, bytes([number]) * (1 << 20))[1:] == (0, 7)
+    assert clock.now_s == pytest.approx(4 * (1 << 20) / MB, abs=0.02)
+    server.rate_bps = 80 * MB
+    asked(READ, 3 << 20, 4096)
+    assert kernels.recv(4096, socket.MSG_WAITALL) == bytes([3]) * 4096
+    assert clock.now_s == pytest.approx((4 * (1 << 20) + 409.6) / MB, abs=0.02)
+    kernels.sendall(REQUEST.pack(0x25609513, 0, DISC, 0, 0, 0))
+    thread.join(20)
+    assert not thread.is_alive()
+    ours.close()
+    kernels.close()
+
+
+def test_what_a_connection_brings_is_in_the_file_when_it_is_said_to_be(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sender = socket.create_connection(listener.getsockname())
+        data = bytes(range(256)) * 4096
+        feeding = threading.Thread(target=sender.sendall, args=(data,))
+        feeding.start()
+        told = written(listener, tmp_path / "file", len(data))
+        feeding.join()
+        sender.close()
+    assert (tmp_path / "file").read_bytes() == data
+    assert told["first_s"] <= told["read_s"] <= told["stored_s"]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        socket.create_connection(listener.getsockname()).close()
+        with pytest.raises(SystemExit, match="5 bytes are missing"):
+            written(listener, tmp_path / "file", 5)
