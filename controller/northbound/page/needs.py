@@ -157,7 +157,7 @@ def _waits(place: str, text: str, yet_to_call: frozenset[str]) -> bool:
 
 def _plan(view: View, unsaved_us: int, gone: frozenset[str]) -> Iterator[Concern]:
     """Yield why the plan is not what switches let through, or not known to be; what waits for switches is theirs."""
-    failed = [one for one in view.error.split("; ") if one.partition(":")[0].removeprefix("switch ") not in gone]
+    failed = [one for one in _each_fault(view.error) if one.partition(":")[0].removeprefix("switch ") not in gone]
     if view.error.startswith("the database"):
         yield Concern("database", "database", view.error)
     elif unsaved_us > UNSAVED_US:
@@ -172,6 +172,21 @@ def _plan(view: View, unsaved_us: int, gone: frozenset[str]) -> Iterator[Concern
         yield Concern("invariant", str(one.link), str(one))
     if view.calendar_off_us:
         yield Concern("clock", "clock", f"the clock is {view.calendar_off_us / 1e6:+.1f} s off the calendar's time")
+
+
+def _each_fault(error: str) -> list[str]:
+    """Return the faults of which an error is put together, each with its place; what one says may be in two parts.
+
+    >>> _each_fault("switch ls1: is not connected; it goes on; switch ch1: is full")
+    ['switch ls1: is not connected; it goes on', 'switch ch1: is full']
+    """
+    faults: list[str] = []
+    for part in error.split("; "):
+        if ": " in part or not faults:
+            faults.append(part)
+        else:
+            faults[-1] += f"; {part}"
+    return faults
 
 
 def _lines(found: Iterable[Concern], dead: Iterable[str]) -> Iterator[Concern]:

@@ -9,9 +9,11 @@ from controller.northbound.page import needs as module
 from controller.northbound.page.needs import ADVICE, Around, Since, headline, needs
 from controller.northbound.page.watch import Watch
 from controller.northbound.tests.site import dependencies_of
+from controller.plan.faults import PlaceFault
 from controller.plan.tests.factories import flow
 from controller.plan.wiring import SeenPort
 from controller.security.own_certificates import EndingCertificate
+from controller.state.faults import note_failed
 from controller.state.reported import PlaceAlarm
 from controller.tests.fakes import START_US, FakeSite, image, ready_site
 from mininet_tests.testing.networks import chile_illinois_2
@@ -107,6 +109,14 @@ def test_it_says_what_since_when_and_what_helps(site, happens, kind, place, text
 def test_a_switch_that_is_gone_is_said_once_with_the_promises_that_wait_for_it(site):
     site.announce(image())
     site.converge()
+    found = seen(site, connected=lambda: frozenset({2}))
+    assert [(n.kind, n.place) for n in found] == [("switch-gone", "ls1")]
+
+
+def test_a_switch_that_cannot_be_told_anything_is_no_fault_of_the_plan_beside(site):
+    why = "0000000000000001 is not connected; it keeps forwarding by the rules it has"
+    with site.state.changed:
+        note_failed(site.state, [PlaceFault("switch ls1", why, frozenset({"ls1"}), is_gone=True)])
     found = seen(site, connected=lambda: frozenset({2}))
     assert [(n.kind, n.place) for n in found] == [("switch-gone", "ls1")]
 
