@@ -13,14 +13,16 @@ from controller.southbound.errors import SouthboundError, SwitchGone
 from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.plan_lanes import NO_PLAN, PlanLanes, plan_lanes
+from controller.southbound.openflow.rules import make_ready
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.switch_book import SwitchBook
 from controller.southbound.ovsdb.desired_queues import kept_open_bps, link_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
-from topology.network import Hop, Switch
+from topology.network import Hop, Network, Switch
 
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
+READY_AFTER_S = 1.0  # a transition takes less, and is not to share its time
 
 
 class SiteSwitches:
@@ -46,6 +48,7 @@ class SiteSwitches:
         self._writers = writers
         known = numbers or MeterNumbers()
         self._books = {switch.name: SwitchBook(switch, site.policy, known) for switch in site.network.switches}
+        self._ready: dict[str, tuple[int, frozenset[str]]] = {}  # each switch's has one writer at a time
         self._lanes, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
         self._queues: dict[Hop, tuple[LinkPlan, int, PortQueues]] = {}  # each value is whole; a lost one is made anew
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
@@ -70,10 +73,20 @@ class SiteSwitches:
             if no_higher or unsure:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
+            self._make_ready(network, switch, plan.down)
         except SouthboundError as error:
             gone = isinstance(error, SwitchGone)
             return (PlaceFault(f"switch {switch.name}", str(error), frozenset({switch.name}), is_gone=gone),)
         return ()
+
+    def _make_ready(self, network: Network, switch: Switch, down: frozenset[str]) -> None:
+        """Have what a switch holds when a circuit dies worked out, when the transition under way is over."""
+        if self._ready.get(switch.name) == (id(network), down):
+            return
+        self._ready[switch.name] = id(network), down
+        timer = threading.Timer(READY_AFTER_S, make_ready, (network, switch, down, self._site.redundant))
+        timer.daemon = True
+        timer.start()
 
     def _lanes_of(self, plan: Plan) -> PlanLanes:
         """Return the lanes of a plan, worked out from those of the one before."""

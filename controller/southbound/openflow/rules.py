@@ -46,7 +46,7 @@ from controller.southbound.openflow.addressing import (
     sent_to,
 )
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
-from controller.southbound.openflow.flow_table import flow_rules, stranger_rule
+from controller.southbound.openflow.flow_table import by_port, flow_rules, stranger_rule
 from controller.southbound.openflow.lanes import is_local, remote_hosts, treatments
 from controller.southbound.openflow.plan_lanes import NO_LANES, LaneWays, PlanLanes
 from controller.southbound.openflow.rule_parts import (
@@ -72,6 +72,7 @@ OWN_NAME_PRIORITY, NAMED_PRIORITY = 420, 410  # who names a host's address where
 SEEKING_PRIORITY = 410  # neighbour discovery, which may be for the host's own address like any IPv6 packet
 LED_PRIORITY, CLASS_PRIORITY = 400, 200
 SENDER_PRIORITY = 300
+MOST_READY = 20_000  # hosts times circuits of a switch; some 1 kB of rules each are kept for a death
 ANYBODY_PRIORITY = 100
 _TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
 
@@ -117,6 +118,25 @@ def _default_heads(network: Network, switch: Switch, down: frozenset[str]) -> fr
 def standing_rules(network: Network, switch: Switch, down: frozenset[str]) -> frozenset[Rule]:
     """Return the rules of the first three tables."""
     return frozenset((*_arrive(network, switch), *_source(network, switch), *_target(network, switch, down)))
+
+
+def make_ready(network: Network, switch: Switch, down: frozenset[str], circuits: Collection[str]) -> None:
+    """Work out what a switch holds under any plan in which one circuit more is down: it is kept for when one dies.
+
+    Args:
+        network: where.
+        switch: which.
+        down: the circuits that are down now.
+        circuits: those that can be gone round.
+    """
+    leaving = {link.circuit for _, link in circuit_ports(network, switch.name)}
+    at_risk = leaving.intersection(circuits) - down
+    if len(network.hosts) * len(at_risk) > MOST_READY:
+        return
+    for circuit in sorted(filter(None, at_risk)):
+        standing_rules(network, switch, down | {circuit})
+        _default_heads(network, switch, down | {circuit})
+        by_port(network, switch, down | {circuit})
 
 
 def _arrive(network: Network, switch: Switch) -> Iterator[Rule]:

@@ -12,6 +12,7 @@ from controller.southbound.openflow.circuit_ports import QUEUE_ID, group_id, met
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import PutGroup, messages
 from controller.southbound.openflow.meter_numbers import MeterNumbers
+from controller.southbound.openflow.rules import make_ready, standing_rules
 from controller.southbound.openflow.senders import senders
 from controller.southbound.openflow.state import Bucket, FailoverGroup, SwitchState
 from controller.southbound.openflow.tests.fake_switch import FakeSwitch
@@ -92,6 +93,17 @@ def test_the_plan_for_a_death_needs_no_dead_port_for_anybody():
             assert fate.output_port == SOUTH_PORT
             assert set(fate.meter_ids) < set(fake.meters)
         assert not {meter_id(TWO, (which.name, "north"), c) for c in FlowClass} & set(fake.meters)
+
+
+def test_what_a_switch_holds_when_a_circuit_dies_is_there_before_it_does():
+    network = tagged(TWO, {"north": 77})  # one that nobody has asked about yet
+    make_ready(network, network.switches[0], frozenset(), {"north", "south"})
+    known = standing_rules.cache_info().misses
+    for circuit in ("north", "south"):
+        standing_rules(network, network.switches[0], frozenset({circuit}))
+    assert standing_rules.cache_info().misses == known
+    standing_rules(network, network.switches[0], frozenset({"north", "south"}))
+    assert standing_rules.cache_info().misses == known + 1
 
 
 def test_after_a_death_a_line_that_flaps_moves_nobody():
