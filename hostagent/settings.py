@@ -94,6 +94,7 @@ class AgentSettings:
         insecure: whether controllers on other machines may be believed without TLS.
         stores: where what is received is put, if the controller is to know what that takes.
         rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
+        tail_copies: whether what is sent again at the end of a transfer goes twice (Linux 6.6 or newer).
     """
 
     host: Annotated[str, Field(min_length=1)]
@@ -106,13 +107,14 @@ class AgentSettings:
     tls: ClientTls | None = None
     insecure: bool = False
     rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
+    tail_copies: bool = _DEFAULT.tail_copies
     stores: Annotated[tuple[IntakeStore, ...], Field(max_length=MOST_STORES)] = ()
 
     @property
     def tuning(self) -> Tuning:
         """What the kernel part is told once."""
         loss = self.fallback
-        return Tuning(loss.loss, loss.over, loss.clear, loss.hold, self.rto_min)
+        return Tuning(loss.loss, loss.over, loss.clear, loss.hold, self.rto_min, self.tail_copies)
 
 
 def loaded(path: Path) -> AgentSettings:

@@ -18,6 +18,7 @@
 #include "demand.h"
 #include "way.h"
 #include "loss.h"
+#include "tail.h"
 #include "window.h"
 #include "handover.h"
 
@@ -323,6 +324,59 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	take(tp, conn, entry->dscp, ipv6);
 	push(tp);
 	return 0;
+}
+
+/* What leaves and what comes. ------------------------------------------------------------------------------------*/
+
+static __always_inline bool is_held(struct tcp_sock *tp)
+{
+	struct conn *conn = tp ? bpf_sk_storage_get(&hw_conns_6, tp, NULL, 0) : NULL;
+
+	return conn && conn->held;
+}
+
+/* Sends a copy after what is sent again at a transfer's end. A copy belongs to no socket, so it is not copied. */
+SEC("tc")
+int headway_egress(struct __sk_buff *skb)
+{
+	struct bpf_sock *bpf_sk = skb->sk;
+	struct tcp_sock *tp;
+
+	if (!bpf_sk || skb->tc_index == COPIED)
+		return TCX_NEXT;
+	bpf_sk = bpf_sk_fullsock(bpf_sk);
+	if (!bpf_sk)
+		return TCX_NEXT;
+	tp = bpf_skc_to_tcp_sock(bpf_sk);
+	if (!tp || !is_tail(tp) || !is_again(skb, tp) || !is_held(tp))
+		return TCX_NEXT;
+	skb->tc_index = COPIED;
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return TCX_NEXT;
+}
+
+/* Takes out of what comes to a held connection that the receiver had something already. */
+SEC("tc")
+int headway_ingress(struct __sk_buff *skb)
+{
+	int tcp = tcp_offset(skb), option;
+	struct sacked sacked;
+	struct bpf_sock *sk;
+	bool held;
+
+	if (!host.tail_copies || !tcp)
+		return TCX_NEXT;
+	option = duplicate_sack(skb, tcp, &sacked);
+	if (!option)
+		return TCX_NEXT;
+	sk = receiver_of(skb, tcp);
+	if (!sk)
+		return TCX_NEXT;
+	held = is_held(bpf_skc_to_tcp_sock(sk));
+	bpf_sk_release(sk);
+	if (held)
+		without_first_block(skb, tcp, option, &sacked);
+	return TCX_NEXT;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -91,6 +91,10 @@ struct tcp_congestion_ops {
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
 #define AF_INET6 10
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86DD
+#define IPPROTO_TCP 6
+#define TCX_NEXT -1 /* enum tcx_action_base: the next program, or the qdisc */
 #define CLOCK_MONOTONIC 1
 #define SOL_IP 0
 #define SOL_TCP 6

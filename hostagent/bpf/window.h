@@ -92,7 +92,7 @@ static __always_inline void hold(struct sock *sk, struct conn *conn, const struc
 		window = in_flight_segments(tp) + MIN_WINDOW_SEGMENTS;
 	tp->snd_cwnd = window;
 	/* Payload, also where the fq qdisc paces: since Linux 4.20 it goes by the times that TCP writes on the packets. */
-	sk->sk_pacing_rate = rate_bytes_per_s;
+	sk->sk_pacing_rate = is_tail(tp) ? rate_bytes_per_s / COPIES : rate_bytes_per_s;
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		conn->paced = 1;

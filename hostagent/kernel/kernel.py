@@ -10,6 +10,7 @@ from hostagent.errors import AlreadyRunning, BpfError, Unregistered
 from hostagent.kernel import audit, cgroup, leftovers
 from hostagent.kernel.audit import Difference
 from hostagent.kernel.image import named_image, object_image
+from hostagent.kernel.interfaces import Interfaces
 from hostagent.kernel.layout import SLOT, Demanded, EntryCounters, layout_of
 from hostagent.kernel.leftovers import Namespace, RunLock
 from hostagent.kernel.loader import BpfObject, Libbpf, RingBuffer
@@ -85,6 +86,9 @@ class Kernel:
             }
             self._register(namespace)
             self._attach(cgroup_dir)
+            self._interfaces = Interfaces(self._object) if tuning.tail_copies else None
+            if self._interfaces is not None:
+                undo.callback(self._interfaces.close)
             self._close = undo.pop_all()
 
     def _register(self, namespace: Namespace) -> None:
@@ -175,6 +179,8 @@ class Kernel:
         """
         if not self._object.is_registered("hw_ops"):
             raise Unregistered
+        if self._interfaces is not None:
+            self._interfaces.follow()
         maps = {"matches": self._plan, "entries": self._entries, "control": self._control}
         lease = self._layout.control_bytes(self._generation, self._expires_ns)
         should = audit.wanted_contents(self._layout, self._held, self._grants, lease)

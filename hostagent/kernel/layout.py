@@ -91,6 +91,7 @@ class Layout:
                 "loss_trip_ppm": tuning.loss_trip_ppm,
                 "loss_clear_ppm": tuning.loss_clear_ppm,
                 "rto_min_us": tuning.rto_min_us,
+                "tail_copies": int(tuning.tail_copies),
             }
         )
 

@@ -10,6 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from hostagent.errors import BpfError
@@ -32,6 +33,13 @@ _NAME_BYTES = 16
 _REGISTRATION = struct.Struct("=II")  # a struct_ops map's value begins with refcnt and enum bpf_struct_ops_state
 _IN_USE = 1
 _SAMPLE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_size_t)
+
+
+class TrafficWay(IntEnum):
+    """Which way packets pass an interface: the kernel's ``enum bpf_attach_type`` for tcx."""
+
+    INGRESS = 46
+    EGRESS = 47
 
 
 class MapInfo(c.Structure):
@@ -294,6 +302,15 @@ class BpfObject:
         link = self._lib.pointer(attach, self._program(program), cgroup_fd, doing=doing)
         self._links.append(link)
         return self._lib.number("bpf_link__fd", link, doing=program)
+
+    def attached_to(self, way: TrafficWay, program: str, interface: int) -> int:
+        """Attach a program to what passes an interface, by index; return its link, which is the caller's to close.
+
+        Raises:
+            BpfError: EINVAL where the kernel has no tcx.
+        """
+        fd, doing = self.program_fd(program), f"attaching {program} to interface {interface}"
+        return self._lib.number("bpf_link_create", fd, interface, int(way), None, doing=doing)
 
     def is_attached(self, link_fd: int) -> bool:
         """Whether a program is still attached to its cgroup."""

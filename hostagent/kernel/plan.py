@@ -29,6 +29,7 @@ class Tuning:
         loss_clear_ppm: at no more than this they are taken again...
         loss_hold_us: ...but not before this; twice as long each time it happens again soon, up to 32 times.
         rto_min_us: least retransmission timeout of a connection that is held.
+        tail_copies: whether what is sent again at the end of a transfer goes twice.
     """
 
     loss_trip_ppm: int = 200_000
@@ -36,6 +37,7 @@ class Tuning:
     loss_clear_ppm: int = 20_000
     loss_hold_us: int = 10_000_000
     rto_min_us: int = 20_000
+    tail_copies: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,9 +122,9 @@ def test_what_is_swapped_in_the_header_is_swapped_for_the_daemon(tmp_path):
 
 
 def test_a_host_is_told_who_we_are_and_what_loss_is_catastrophic():
-    host = LAYOUT.host_bytes(9, "headway1", "cubic", Tuning(1, 2, 3, 4, 5))
+    host = LAYOUT.host_bytes(9, "headway1", "cubic", Tuning(1, 2, 3, 4, 5, tail_copies=True))
     names = b"headway1".ljust(16, b"\0") + b"cubic".ljust(16, b"\0")
-    numbers = ((2000, 8), (4000, 8), (1, 4), (3, 4), (5, 4), (0, 4))
+    numbers = ((2000, 8), (4000, 8), (1, 4), (3, 4), (5, 4), (1, 4))
     assert host == (9).to_bytes(8, "little") + names + b"".join(n.to_bytes(size, "little") for n, size in numbers)
 
 
