@@ -15,6 +15,7 @@ from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.purchases import Period
 from topology.addresses import families, reached_from
+from topology.distances import longest_rtt_us
 from topology.network import Hop, Host, Network, UnknownNode
 from topology.protocol import FlowClass
 from topology.wire import Layer, converted_bps
@@ -68,7 +69,7 @@ class Site:
         """The window a receiver must be able to open: the longest path at the highest rate, with recovery."""
         wire_bps = max(link.rate_bps for _, _, link in self.network.circuit_links)
         payload_bps = converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, self.network.framing)
-        return RECEIVE_WINDOW_BDPS * payload_bps * self.network.longest_rtt_us() // 8_000_000
+        return RECEIVE_WINDOW_BDPS * payload_bps * longest_rtt_us(self.network) // 8_000_000
 
 
 def check_families(source: Host, target: Host) -> None:

@@ -5,7 +5,7 @@ written down twice. A link has a direction; the trunk between two nodes is the p
 join the same two switches each is a :class:`Line` between them, so that a path says by its nodes which one it takes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -115,7 +115,7 @@ class Hop(NamedTuple):
         return f"{self.tail}->{self.head}"
 
 
-@lru_cache(maxsize=10_000)  # a network has few paths, and each is asked for at every plan
+@lru_cache(maxsize=100_000)  # a network has few paths, and each is asked for at every plan
 def hops(path: tuple[str, ...]) -> tuple[Hop, ...]:
     """Return the hops of a path, by its nodes.
 
@@ -135,6 +135,9 @@ class UnknownNode(ValueError):
         self.name = name
         self.known = known
         super().__init__(f'"{name}" is not in the network; there are {", ".join(known)}')
+
+
+NOT_JOINED: Mapping[str, Link] = {}
 
 
 class Network:
@@ -165,11 +168,7 @@ class Network:
         self._circuits: dict[str, Circuit] = {}
         self._by_name = {host.name: host for host in reversed(self.hosts)}
         self.host_names = frozenset(self._by_name)
-        self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
-        self._joined: dict[str, str] | None = None
-        self._circuit_hops_known: dict[str, list[Hop]] | None = None
-        self._circuit_links_known: tuple[tuple[str, str, Link], ...] | None = None
-        self._inner_hops: tuple[Hop, ...] = ()
+        self._forget()
         for node in nodes:
             self.graph.add_node(node.name, node=node)
 
@@ -192,10 +191,15 @@ class Network:
         self._forget()
 
     def _forget(self) -> None:
-        """Forget what was found while the network had other links."""
-        self._paths.clear()
-        self._joined = None
-        self._circuit_hops_known, self._circuit_links_known, self._inner_hops = None, None, ()
+        """Begin to find things, or forget what was found while the network had other links."""
+        self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
+        self._framings: dict[tuple[str, ...], Framing] = {}
+        self._rtts_us: dict[tuple[str, ...], int] = {}
+        self._joined: dict[str, str] | None = None
+        self._between: nx.DiGraph[str] | None = None
+        self._circuit_hops_known: dict[str, list[Hop]] | None = None
+        self._circuit_links_known: tuple[tuple[str, str, Link], ...] | None = None
+        self._inner_hops: tuple[Hop, ...] = ()
 
     def add_circuit(self, name: str, ends: tuple[str, str]) -> None:
         """Note that the links between two switches are a circuit, seen from the first of them."""
@@ -228,7 +232,7 @@ class Network:
         Raises:
             KeyError: they are not neighbours.
         """
-        link: Link = self.graph.edges[tail, head]["link"]
+        link: Link = self.graph.get_edge_data(tail, head, NOT_JOINED)["link"]
         return link
 
     def framing_of(self, path: tuple[str, ...]) -> Framing:
@@ -239,6 +243,11 @@ class Network:
         Raises:
             KeyError: two nodes of the path are not neighbours.
         """
+        if path not in self._framings:
+            self._framings[path] = self._framing_along(path)
+        return self._framings[path]
+
+    def _framing_along(self, path: tuple[str, ...]) -> Framing:
         tagged = any(self.link(tail, head).vlan_vid is not None for tail, head in pairwise(path))
         is_ipv6 = self.framing.is_ipv6 and all(
             6 in families(self._by_name[end].prefixes) for end in (path[0], path[-1]) if end in self._by_name
@@ -333,13 +342,13 @@ class Network:
         """
         if source == target:
             return (source,)
-        first, last = self._joint(source), self._joint(target)
+        first, last = self.joint(source), self.joint(target)
         middle = self._from(first, down).get(last)
         if middle is None:
             raise nx.NetworkXNoPath(f"there is no path from {source} to {target}")
         return (source,) * (first != source) + middle + (target,) * (last != target)
 
-    def _joint(self, name: str) -> str:
+    def joint(self, name: str) -> str:
         """Return where paths from and to a node part: at its only neighbour for a host that has one, else there."""
         return self._joints().get(name, name)
 
@@ -359,13 +368,16 @@ class Network:
     def _from(self, source: str, down: frozenset[str]) -> dict[str, tuple[str, ...]]:
         """Return the paths from a node to all others that can be in between, by their ends: one Dijkstra for all."""
         if (source, down) not in self._paths:
-            joints, closed = self._joints(), self._far_names - {source}
+            closed = self._far_names - {source}
 
-            def weight(tail: str, head: str, edge: dict[str, Link]) -> int | None:
+            def weight(tail: str, _head: str, edge: dict[str, Link]) -> int | None:
                 link = edge["link"]
-                return None if head in joints or tail in closed or link.circuit in down else link.delay_us + 1
+                return None if tail in closed or link.circuit in down else link.delay_us + 1
 
-            before, nearest_first = nx.dijkstra_predecessor_and_distance(self.graph, source, weight=weight)
+            if self._between is None:  # hosts that are joined to one node are on no way but their own
+                self._between = nx.DiGraph(self.graph)
+                self._between.remove_nodes_from(self._joints())
+            before, nearest_first = nx.dijkstra_predecessor_and_distance(self._between, source, weight=weight)
             found: dict[str, tuple[str, ...]] = {source: (source,)}
             for name in nearest_first:
                 if name != source:
@@ -373,27 +385,12 @@ class Network:
             self._paths[source, down] = found
         return self._paths[source, down]
 
-    def longest_rtt_us(self) -> int:
-        """Return the round-trip time between the two hosts that are furthest from each other, microseconds."""
-        access_us: dict[str, list[int]] = {}  # by where hosts are joined, what they have before it, the most first
-        for host in self.hosts:
-            joint = self._joint(host.name)
-            path = (host.name,) if joint == host.name else (host.name, joint)
-            access_us.setdefault(joint, []).append(self.path_rtt_us(path))
-        for times_us in access_us.values():
-            times_us.sort(reverse=True)
-        apart = (
-            a_us[0] + self.path_rtt_us(self.path(a, z)) + z_us[0]
-            for a, a_us in access_us.items()
-            for z, z_us in access_us.items()
-            if a != z
-        )
-        return max([*apart, *(sum(us[:2]) if len(us) > 1 else 0 for us in access_us.values())])
-
     def path_rtt_us(self, path: tuple[str, ...]) -> int:
         """Return the round-trip time there along a path and back by the same nodes, without queueing, microseconds."""
-        hops = chain(pairwise(path), pairwise(path[::-1]))
-        return sum(self.link(tail, head).delay_us for tail, head in hops)
+        if path not in self._rtts_us:
+            there_and_back = chain(pairwise(path), pairwise(path[::-1]))
+            self._rtts_us[path] = sum(self.link(tail, head).delay_us for tail, head in there_and_back)
+        return self._rtts_us[path]
 
     def next_hop(self, switch: str, target: str) -> Link:
         """Return the link by which a switch sends on what is for ``target``."""
