@@ -37,9 +37,13 @@ from controller.southbound.openflow.desired import switch_state
 from controller.state.carried import SettledWatch, unsettled
 from controller.state.guard import GuardedState
 from controller.state.moment import Moment
+from mininet_tests.bench import growth_network
+from mininet_tests.bench.growth_before import measured_before
 from mininet_tests.bench.growth_change import announcements
+from mininet_tests.bench.growth_figure import drawn
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.reports import write_report
+from topology.distances import longest_rtt_us
 from topology.network import Host, Link, Network, Switch
 from topology.protocol import FlowClass, Hello
 from topology.wire import Framing
@@ -49,6 +53,9 @@ CIRCUIT_BPS, DELAY_US = 100 * 10**9, 10_000
 NOW = Instant(1_800_000_000 * S, 1_000 * S)
 CALLS = 3
 LEASE_MS = 10_000
+NATIONAL_HOSTS, MOST_NATIONAL_MIB = 10_000, 1_024
+MANY_CIRCUITS = "one announcement, all steps, two hosts a circuit"
+EXPONENT, MOST_EXPONENT = f"{MANY_CIRCUITS}: exponent", 0.2
 Work = Callable[[], object]
 
 
@@ -117,7 +124,7 @@ def begun(network: Network, standing: tuple[Flow, ...] = ()) -> GuardedState:
 def longest_rtt(hosts: int) -> Work:
     """Return what a start asks of its network: the longest round trip; of a network that nobody has asked yet."""
     fresh = iter([star(hosts, 10) for _ in range(CALLS)])
-    return lambda: next(fresh).longest_rtt_us()
+    return lambda: longest_rtt_us(next(fresh))
 
 
 def whole_plan(flows: int) -> Work:
@@ -125,6 +132,18 @@ def whole_plan(flows: int) -> Work:
     network = star(flows, flows)
     demand = PlanInput(sending(network))
     return lambda: planned(2, network, DEFAULT_POLICY, demand)
+
+
+def many_flows(flows: int) -> Work:
+    """Return the making of a whole plan, a hundred circuits for all flows."""
+    network = star(flows, 100)
+    demand = PlanInput(sending(network))
+    return lambda: planned(2, network, DEFAULT_POLICY, demand)
+
+
+def start(reservations: int) -> Work:
+    """Return the start of a controller of 1,000 hosts with so many reservations on the books."""
+    return growth_network.start(star(1_000, 10), reservations, CALLS)
 
 
 def looks(hosts: int) -> Work:
@@ -218,10 +237,19 @@ def one_of_many_circuits(circuits: int) -> Work:
 ROWS = (
     GrowthRow("start: the longest round trip", "hosts", (100, 300, 1_000), longest_rtt, {}),
     GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
+    GrowthRow("whole plan, a hundred circuits", "flows", (1_000, 3_000, 10_000), many_flows, {10_000: 500}),
+    GrowthRow("start of 1,000 hosts", "reservations", (3_000, 10_000, 30_000), start, {30_000: 3_000}),
+    GrowthRow(
+        "a dead circuit of a national network",
+        "hosts",
+        (1_000, 3_000, 10_000),
+        growth_network.fault,
+        {10_000: 200},
+    ),
     GrowthRow("look at starts", "sending hosts", (100, 300, 1_000), looks, {}),
     GrowthRow("rules and meters of a switch, another plan", "sending hosts", (100, 300, 1_000), rules, {}),
     GrowthRow("one announcement, all steps", "sending hosts", (100, 300, 1_000), one_announcement, {1_000: 12}),
-    GrowthRow("one announcement, all steps, two hosts a circuit", "circuits", (10, 50, 200), one_of_many_circuits, {}),
+    GrowthRow(MANY_CIRCUITS, "circuits", (10, 50, 200), one_of_many_circuits, {}),
     GrowthRow("all hosts call at once", "sending hosts", (100, 300, 1_000), hellos, {1_000: 10_000}),
     GrowthRow("first decision of a pair", "hosts", (100, 300, 1_000), first_decision, {}),
     GrowthRow("is all settled? after a change", "host-to-host reservations", (100, 300, 1_000), tick, {}),
@@ -257,16 +285,22 @@ def measured(row: GrowthRow, sizes: Sequence[int]) -> dict[str, Any]:
         "counted": row.counted,
         "cpu_ms": [[size, round(ms, 3)] for size, ms in times_ms],
         "exponent": round(exponent(times_ms), 2),
+        "aims_ms": [[size, most_ms] for size, most_ms in row.aims_ms.items()],
     }
 
 
-def aims(rows: dict[str, Any]) -> dict[str, Aim]:
+def aims(rows: dict[str, Any], national_mib: float | None) -> dict[str, Aim]:
     """Return the aims of a report; one at a size that was not measured misses."""
-    return {
-        f"{row.what}, {size:,} {row.counted}, CPU ms": at_most(dict(rows[row.what]["cpu_ms"]).get(size), most_ms)
-        for row in ROWS
-        for size, most_ms in row.aims_ms.items()
-    }
+    memory = {f"national network, {NATIONAL_HOSTS:,} hosts, memory, MiB": at_most(national_mib, MOST_NATIONAL_MIB)}
+    return (
+        memory
+        | {EXPONENT: at_most(rows[MANY_CIRCUITS]["exponent"], MOST_EXPONENT)}
+        | {
+            f"{row.what}, {size:,} {row.counted}, CPU ms": at_most(dict(rows[row.what]["cpu_ms"]).get(size), most_ms)
+            for row in ROWS
+            for size, most_ms in row.aims_ms.items()
+        }
+    )
 
 
 def main() -> None:
@@ -274,6 +308,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out/growth"), help="folder (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="no more than the two smallest sizes of each row")
+    parser.add_argument("--before", metavar="COMMIT", help="measure the rows of an earlier commit too, in this run")
     asked = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     rows: dict[str, Any] = {}
@@ -281,8 +316,12 @@ def main() -> None:
         print(f"bench: {row.what}", file=sys.stderr, flush=True)
         rows[row.what] = measured(row, row.sizes[:2] if asked.quick else row.sizes)
     machine = {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()}
-    result = {"rows": rows, "machine": machine} | stated(aims(rows))
+    national_mib = None if asked.quick else growth_network.resident_mib(NATIONAL_HOSTS)
+    before = measured_before(asked.before, *(["--quick"] if asked.quick else [])) if asked.before else None
+    result = {"rows": rows, "national_mib": national_mib, "before": before, "machine": machine}
+    result |= stated(aims(rows, national_mib))
     write_report(asked.out, result)
+    drawn(result, asked.out / "growth.png")
     for what, seen in rows.items():
         times = ", ".join(f"{size:,}: {ms:g}" for size, ms in seen["cpu_ms"])
         print(f"{what}: CPU ms by {seen['counted']} {times}; exponent {seen['exponent']}")
