@@ -1,5 +1,6 @@
 """A page for each thing: what there is to know of it, in the values that ``/v1`` answers."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -312,7 +313,8 @@ class Details:
 
     def events(self, words: str) -> Detail:
         """Return what has happened lately, newest first, as far as some words are in it."""
-        return Detail("Events", words or "all", "", (), (self._events_of(words),), extra={"words": words})
+        table = self._events(re.compile(re.escape(words)))
+        return Detail("Events", words or "all", "", (), (table,), extra={"words": words})
 
     def _layers(self, look: Look, links: Sequence[Hop]) -> Table:
         heads = ("link", "class", "planned", "queue", "meter", "hosts may send", "in order")
@@ -337,9 +339,13 @@ class Details:
         heads = ("flow", "from", "to", "class", "planned", "delivered", "in the way of more")
         return Table("Who uses it", heads, tuple(rows), "Nobody.")
 
-    def _events_of(self, words: str) -> Table:
+    def _events_of(self, name: str) -> Table:
+        """Return what has happened lately to a thing: its name is a word of it, and not a part of another's."""
+        return self._events(re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"))
+
+    def _events(self, wanted: re.Pattern[str]) -> Table:
         heard = self._behind.events.since(self._behind.events.last - 10_000).events
-        found = [one for one in reversed(heard) if not words or words in _said(one)][:MOST_EVENTS]
+        found = [one for one in reversed(heard) if wanted.search(_said(one))][:MOST_EVENTS]
         return Table("What happened", ("when", "what", "how"), tuple(_row(one) for one in found), "Nothing lately.")
 
 

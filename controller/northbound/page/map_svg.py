@@ -37,6 +37,14 @@ class Spot:
     y: float
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Which sites are drawn as a dot: those that need nobody, and where too many do, all."""
+
+    well: bool
+    needy: bool
+
+
 def places(network: Network) -> dict[str, Spot]:
     """Return where each site is drawn; two side by side, more where springs along the circuits pull them."""
     sites = network.edge_sites
@@ -79,7 +87,10 @@ def drawn(network: Network, where: Mapping[str, Spot], look: Look) -> str:
     size = f'viewBox="0 0 {WIDTH} {_height(network)}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="group" aria-label="Map">'
     lines = (part for circuit in network.circuits for part in _circuit(network, where, look, circuit))
-    sites = (part for site in network.sites for part in _site(network, where[site], look, site))
+    folds = len(network.sites) > MOST_NAMED
+    needy = sum(bool(_badges(network, look, site)) for site in network.sites) if folds else 0
+    folded = Folded(folds, folds and needy > MOST_NAMED)
+    sites = (part for site in network.sites for part in _site(network, where[site], look, site, folded))
     return "\n".join((head, *lines, *sites, "</svg>"))
 
 
@@ -141,7 +152,21 @@ def _label(name: str, said: str, x: float, y: float) -> Iterator[str]:
     yield f'<text x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle">{escape(said)}</text>'
 
 
-def _site(network: Network, place: Spot, look: Look, site: str) -> Iterator[str]:
+def _counted(network: Network, look: Look, site: str) -> Counter[bool]:
+    """Return how many of a site's hosts have an agent that is connected, and how many have not."""
+    hosts = look.view.hosts
+    return Counter(hosts[h.name].connected for h in network.hosts if h.site == site and h.name in hosts)
+
+
+def _badges(network: Network, look: Look, site: str) -> list[str]:
+    """Return what a site needs somebody for."""
+    switch = next((s for s in network.switches if s.site == site), None)
+    missing = 0 if switch is None else _counted(network, look, site)[False]
+    badges = [] if switch is None or switch.dpid in look.connected else ["✕ switch gone"]
+    return badges + ([f"! {missing} agent{'' if missing == 1 else 's'} missing"] if missing else [])
+
+
+def _site(network: Network, place: Spot, look: Look, site: str, folded: Folded) -> Iterator[str]:
     switch = next((s for s in network.switches if s.site == site), None)
     if switch is None:
         about = f"{site}: not ours, what is sent from there is not planned"
@@ -149,18 +174,17 @@ def _site(network: Network, place: Spot, look: Look, site: str) -> Iterator[str]
         yield from _sign(place, (site, "not ours"), "site far")
         yield "</g>"
         return
-    view = look.view
-    hosts = Counter(view.hosts[h.name].connected for h in network.hosts if h.site == site and h.name in view.hosts)
-    missing, is_there = hosts[False], switch.dpid in look.connected
-    said = f"{hosts.total()} host{'' if hosts.total() == 1 else 's'}"
-    badges = [] if is_there else ["✕ switch gone"]
-    badges += [f"! {missing} agent{'' if missing == 1 else 's'} missing"] if missing else []
-    named = len(network.sites) <= MOST_NAMED or bool(badges)
+    hosts, badges = _counted(network, look, site).total(), _badges(network, look, site)
+    said = f"{hosts} host{'' if hosts == 1 else 's'}"
+    named = not (folded.needy if badges else folded.well)
     about = ", ".join((site, said, *badges))
     yield _linked(f"/switches/{quote(switch.name)}", f"map-site-{site}", about)
     state = "site" if not badges else "site needs"
     if not named:
-        yield f'<circle class="{state}" cx="{place.x:.1f}" cy="{place.y:.1f}" r="6"/></a>'
+        yield f'<circle class="{state}" cx="{place.x:.1f}" cy="{place.y:.1f}" r="6"/>'
+        if badges:  # never by colour alone
+            yield f'<text class="badge" x="{place.x:.1f}" y="{place.y + 4:.1f}" text-anchor="middle">!</text>'
+        yield "</a>"
         return
     yield from _sign(place, (site, said, *badges), state)
     yield "</a>"

@@ -134,6 +134,15 @@ def test_a_circuit_s_page_asks_what_its_death_would_break(site, client):
     assert client.get("/v1/what-if/none").status_code == 404
 
 
+def test_the_events_of_a_thing_are_not_those_of_one_whose_name_begins_alike(site, client):
+    site.state.events.publish("fault.began", place="switch ls1", why="full")
+    site.state.events.publish("fault.began", place="switch ls19", why="hollow")
+    text = client.get("/switches/ls1").text
+    assert "full" in text
+    assert "hollow" not in text
+    assert "hollow" in client.get("/events?words=ls1").text
+
+
 def test_a_circuit_that_is_worked_on_says_so_on_its_page(site, client):
     (circuit,) = (c.name for c in site.state.site.network.circuits)
     client.post("/v1/maintenance", json={"circuit": circuit, "duration_s": 60, "force": True})

@@ -156,6 +156,15 @@ def test_a_large_network_folds_its_sites_and_names_those_that_need_somebody():
     assert places == map_svg.places(network), "the same network does not look the same"
 
 
+def test_a_large_network_of_which_most_needs_somebody_stays_readable_and_says_so_not_by_colour_alone():
+    network = large(100)
+    site = FakeSite(network, standing=())
+    svg = the_map(site)  # no agent has called yet
+    assert svg.count("<circle") == len(network.sites)
+    assert svg.count(">!</text>") == len(network.sites)
+    assert "1 agent missing" in svg  # to who points at it
+
+
 def test_what_is_reserved_is_stacked_to_the_line_s_rate(site):
     reserved(site, "one", 250_000_000, START_US + HOUR_US, START_US + 3 * HOUR_US)
     reserved(site, "two", 500_000_000, START_US + 2 * HOUR_US, START_US + 4 * HOUR_US)
