@@ -2,28 +2,28 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from apps.web_local import LocalServer
-from apps.web_tls import SecuredServer
+from apps.web_server import BoundedServer
 from controller.northbound.access import LOCAL
-from controller.northbound.proxies import Proxied, is_named
+from controller.northbound.proxies import Proxied, Proxies, is_named
 from controller.security.connections import Guest, Limits, OpenConnections, network_of
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
 
 MOST_LIMITS = Limits()
-Proxies = tuple[IPv4Network | IPv6Network, ...]
+STRANGERS = logging.getLogger("uvicorn.error.strangers")  # uvicorn has a line for each request that is none
+BACKLOG = 1024  # connections that wait to be accepted
 
 
 @contextlib.contextmanager
@@ -41,8 +41,9 @@ def web(
     Raises:
         OSError: the address is taken or not ours, or a file of ``tls`` is wrong.
     """
+    STRANGERS.setLevel(logging.ERROR)
     credentials = Credentials(tls, ssl.TLSVersion.TLSv1_2) if tls else None
-    bound = socket.create_server((address.host.strip("[]"), address.port), family=address.family)
+    bound = socket.create_server((address.host.strip("[]"), address.port), family=address.family, backlog=BACKLOG)
     open_ones = OpenConnections[Guest](limits.connections, limits.of_one_address)
     served = partial(BoundedProtocol, limits, open_ones, proxies)
     config = uvicorn.Config(
@@ -55,7 +56,7 @@ def web(
         proxy_headers=False,  # Proxied believes those that are named; uvicorn would all of this machine
         timeout_keep_alive=limits.idle_s,
     )
-    server = SecuredServer(config, credentials, open_ones, limits) if credentials else LocalServer(config)
+    server = BoundedServer(config, open_ones, limits, proxies, credentials)
     server.local = local
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="web", daemon=True)
     thread.start()
@@ -78,6 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self, limits: Limits, connections: OpenConnections[Guest], proxies: Proxies, *args: Any, **more: Any
     ) -> None:
         super().__init__(*args, **more)
+        self.logger = STRANGERS
         self._limits = limits
         self._all = connections
         self._proxies = proxies

@@ -19,7 +19,7 @@ from controller.settings.listen import ListenAddress
 ASK = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 SHORT = Limits(head_s=0.3, body_s=0.3, idle_s=60, stuck_s=0.3)
 ASKED = threading.Event()  # set when /never is
-PATIENT = Limits(head_s=60, body_s=60, idle_s=60)
+PATIENT = Limits(head_s=60, body_s=60, idle_s=60, connections_per_s=10_000)
 
 
 async def echo(scope, receive, send):
@@ -34,6 +34,8 @@ async def echo(scope, receive, send):
         ASKED.set()
         if (await receive())["type"] == "http.disconnect":
             return
+    if scope["path"] == "/fault":
+        raise ValueError("ours")
     body = b"x" * 2**25 if scope["path"] == "/large" else json.dumps([scope["client"][0], got]).encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
@@ -175,6 +177,24 @@ def test_a_flood_from_many_addresses_does_not_turn_out_the_honest_one():
         for source in range(2, 32):
             for _ in range(10):
                 open_ones.enter_context(contextlib.closing(guest(number, source=f"127.0.0.{source}")))
+        assert is_served(number)
+
+
+def test_requests_that_are_none_do_not_fill_the_log_and_faults_of_ours_are_in_it(caplog):
+    with port() as number:
+        for _ in range(20):
+            with contextlib.closing(guest(number, b"\x00\x01\r\n\r\n")) as one:
+                assert heard(one).startswith(b"HTTP/1.1 400 ")
+        assert [record.message for record in caplog.records if record.levelname != "DEBUG"] == []
+        with contextlib.closing(guest(number, ASK.replace(b"/ ", b"/fault "))) as one:
+            assert heard(one).startswith(b"HTTP/1.1 500 ")
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_an_address_connects_so_often_and_others_do_not_wait_for_it():
+    with port(replace(PATIENT, connections_per_s=20)) as number, contextlib.ExitStack() as open_ones:
+        flood = [open_ones.enter_context(contextlib.closing(guest(number, source="127.0.0.2"))) for _ in range(60)]
+        assert heard(flood[-1]) == b""
         assert is_served(number)
 
 

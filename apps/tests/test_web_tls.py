@@ -187,7 +187,7 @@ def test_an_address_begins_so_many_handshakes_and_others_do_not_wait_for_it(fold
             assert is_ended(made[-1])
             assert asked(number, trusting(folder))[1] == "https"
         said = [each for each in logs if each["event"] == "rest.untrusted"]
-        assert [each["why"] for each in said] == ["too many handshakes"], "it is said once"
+        assert [each["why"] for each in said] == ["connects too often"], "it is said once"
 
 
 def test_a_proxy_that_is_named_says_for_whom_it_asks_and_nobody_else_does(folder):

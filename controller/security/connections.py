@@ -20,7 +20,8 @@ class Limits:
         idle_s: between an answer and the next request.
         stuck_s: during which nothing of an answer is taken by who asked for it.
         connections: in all; half of the 1,024 files that a process has, unless told otherwise.
-        handshakes_per_s: of TLS that an address may begin, two seconds' worth at once; each costs a signature.
+        connections_per_s: that an address may make in plain text, half a second's worth at once.
+        handshakes_per_s: that it may begin of TLS, each of which costs a signature; as much at once.
         of_one_address: of an IPv4 address or an IPv6 network of 64 bits, which is what one customer gets.
     """
 
@@ -33,6 +34,7 @@ class Limits:
     idle_s: int = 5
     stuck_s: float = 15.0
     connections: int = 512
+    connections_per_s: int = 256
     handshakes_per_s: int = 64
     of_one_address: int = 128
 

@@ -4,8 +4,10 @@ The generic cell rate algorithm (ITU-T I.371): of each who asks, the moment is k
 would have come if they had come evenly; who is further ahead of that than a burst must wait.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 BURST_US = 10_000_000  # so much time's requests may come at once
 MOST_KEPT = 10_000  # principals and networks; those that have not asked lately are forgotten
@@ -44,6 +46,11 @@ class Rates:
             self._forget(now_us)
         self._even_us[who] = even_us
         return 0
+
+    @classmethod
+    def monotonic(cls, per_s: int, burst_us: int) -> Self:
+        """Return one that goes by the monotonic clock."""
+        return cls(RequestRate(per_s), lambda: time.monotonic_ns() // 1_000, burst_us)
 
     def _forget(self, now_us: int) -> None:
         """Forget who is not ahead; if that is nobody, all: better too many requests than too much memory."""

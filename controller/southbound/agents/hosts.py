@@ -18,6 +18,7 @@ import structlog
 from websockets.frames import CloseCode
 
 from controller.security.connections import OpenConnections, network_of
+from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
@@ -45,6 +46,7 @@ LOOK_S = 1.0  # how often the silent and the revoked are looked for
 BACKLOG = 1024  # agents that call at once
 AT_ONCE = 8  # that are let in before others have their turn
 MOST, MOST_OF_ONE = 512, 128  # that have not said hello
+PER_S, BURST_US = 256, 2_000_000  # connections of an address
 UNKNOWN = "not in the topology"
 
 log = structlog.get_logger()
@@ -103,6 +105,7 @@ class HostSessions:
         self._going_down: deque[tuple[str, Allocations]] = deque()
         self._woken = False
         self._said = SaidSeldom(SAID_AGAIN_S)
+        self._rates = Rates.monotonic(PER_S, BURST_US)
         self._guests = OpenConnections[AgentConnection](MOST, MOST_OF_ONE)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agents", daemon=True)
@@ -177,6 +180,10 @@ class HostSessions:
                 self._loop.remove_reader(listening)
                 self._loop.call_later(LOOK_S, self._loop.add_reader, listening, self._accept, listening)
                 return
+            if isinstance(address, tuple) and self._rates.wait_us(network_of(address[0])):
+                accepted.close()
+                self._say("host.untrusted", _shown(address), "connects too often")
+                continue
             connection = AgentConnection(self._loop, accepted, _shown(address), self)
             self._connections[connection] = self._loop.time()
             connection.start(self._credentials.context if self._credentials else None)

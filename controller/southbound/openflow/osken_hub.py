@@ -24,11 +24,20 @@ from os_ken.lib import hub
 from os_ken.ofproto import ofproto_parser
 
 from controller.security.connections import network_of
+from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
-from controller.security.tls import Credentials, ServerTls, shown_dpid, shown_serial
+from controller.security.tls import Credentials, ServerTls, shown_serial
 from controller.southbound.errors import FrameworkUnknown
 from controller.southbound.openflow.lengths import Checked
-from controller.southbound.openflow.visitors import SWITCH_WITHIN_S, Visitor, Visitors, why_no_switch
+from controller.southbound.openflow.visitors import (
+    BURST_US,
+    PER_S,
+    SWITCH_WITHIN_S,
+    Visitor,
+    Visitors,
+    certified_dpid,
+    why_no_switch,
+)
 from topology.protocol import SAID_AGAIN_S
 
 KNOWN_VERSIONS = ("4.2.0", "4.2.1", "4.2.2")  # the repair tests have passed on these
@@ -188,6 +197,7 @@ class Listener:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self._credentials = Credentials(address.tls, ssl.TLSVersion.TLSv1_2) if address.tls else None
         self._visitors = Visitors()
+        self._rates = Rates.monotonic(PER_S, BURST_US)
         self._said = SaidSeldom(SAID_AGAIN_S)
         self._looked_s = time.monotonic()
         self._closing = threading.Event()
@@ -230,8 +240,12 @@ class Listener:
                 _log.error("openflow.accept_failed", error=str(error))
                 self._closing.wait(0.1)
             return
-        connected.setblocking(False)
         visitor = Visitor(connected, peer, network_of(str(peer[0])), time.monotonic())
+        if self._rates.wait_us(visitor.network):
+            self._say(visitor, "connects too often")
+            connected.close()
+            return
+        connected.setblocking(False)
         self._waiting.register(connected, selectors.EVENT_READ, visitor)
         leaves = self._visitors.came(visitor)
         if leaves is not None:
@@ -298,7 +312,7 @@ class Listener:
 
     def _serve(self, visitor: Visitor) -> None:
         """Serve one connection to its end."""
-        certified_dpid = None
+        dpid = None
         try:
             if self._credentials is not None:
                 visitor.connected.settimeout(SWITCH_WITHIN_S)
@@ -306,8 +320,8 @@ class Listener:
                 visitor.connected = secured
                 shown = secured.getpeercert()
                 visitor.serial = shown_serial(shown)
-                certified_dpid = _dpid_of(shown, self._credentials.revoked)  # which may have grown since the handshake
-            with contextlib.closing(Datapath(visitor.connected, visitor.peer, certified_dpid)) as datapath:
+                dpid = certified_dpid(shown, self._credentials.revoked)  # which may have grown since the handshake
+            with contextlib.closing(Datapath(visitor.connected, visitor.peer, dpid)) as datapath:
                 visitor.datapath = datapath
                 datapath.serve()
         except OSError as error:  # includes ssl.SSLError: a stranger, or a handshake that took too long
@@ -317,20 +331,6 @@ class Listener:
         finally:
             self._visitors.went(visitor)
             visitor.connected.close()
-
-
-def _dpid_of(shown: Any, revoked: frozenset[int]) -> int:
-    """Return the datapath id that a certificate is for, as :meth:`ssl.SSLSocket.getpeercert` shows it.
-
-    Raises:
-        ConnectionError: it is none of a switch, or revoked.
-    """
-    if shown_serial(shown) in revoked:
-        raise ConnectionError("its certificate is revoked")
-    dpid = shown_dpid(shown)
-    if dpid is None:
-        raise ConnectionError("its certificate is not that of a switch; make it by: headway pki switch")
-    return dpid
 
 
 def repair() -> None:

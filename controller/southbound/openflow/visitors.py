@@ -12,8 +12,10 @@ from os_ken.base import app_manager  # noqa: F401 - must come before os_ken.cont
 from os_ken.controller.handler import MAIN_DISPATCHER
 
 from controller.security.connections import OpenConnections, Places
+from controller.security.tls import shown_dpid, shown_serial
 
 MOST, MOST_OF_ONE = 512, 128  # of those that are silent, and again of those that are served
+PER_S, BURST_US = 256, 500_000  # connections of an address
 SWITCH_WITHIN_S = 5.0  # from the connection to its features reply; a switch says all of it at once
 _HELLO, _TLS_HANDSHAKE = 0, 0x16  # OFPT_HELLO; RFC 8446 section 5.1
 _VERSIONS = range(1, 7)  # of OpenFlow, on the wire
@@ -119,3 +121,17 @@ def why_no_switch(first: bytes, *, by_tls: bool) -> str:
     if is_tls:
         return "it speaks TLS, this port does not"
     return "" if is_hello else f"no OpenFlow: it begins with {first.hex()}"
+
+
+def certified_dpid(shown: Any, revoked: frozenset[int]) -> int:
+    """Return the datapath id that a certificate is for, as :meth:`ssl.SSLSocket.getpeercert` shows it.
+
+    Raises:
+        ConnectionError: it is none of a switch, or revoked.
+    """
+    if shown_serial(shown) in revoked:
+        raise ConnectionError("its certificate is revoked")
+    dpid = shown_dpid(shown)
+    if dpid is None:
+        raise ConnectionError("its certificate is not that of a switch; make it by: headway pki switch")
+    return dpid

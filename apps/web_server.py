@@ -1,13 +1,13 @@
-"""TLS before REST's port: uvicorn's server, which is given connections whose handshake is done.
+"""Before REST's port: uvicorn's server, which is given connections that are counted and whose handshake is done.
 
-uvicorn cannot bound a handshake's time, counts a connection after it only, and keeps the certificate that it began
-with. So connections are accepted here, and each is given to asyncio with the files as they are at that moment.
+uvicorn takes in all that wait at once, while nobody else has a turn; it cannot bound a handshake's time, counts a
+connection after it only, and keeps the certificate that it began with. So connections are accepted here, a few at a
+time and so many a second of an address, and each is given to asyncio with the files as they are at that moment.
 """
 
 import asyncio
 import socket
 import ssl
-import time
 from functools import partial
 from typing import Any, cast
 
@@ -15,15 +15,16 @@ import structlog
 import uvicorn
 
 from apps.web_local import LocalServer
+from controller.northbound.proxies import Proxies, is_named
 from controller.security.connections import Guest, Limits, OpenConnections, network_of
-from controller.security.rates import Rates, RequestRate
+from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials
 from topology.protocol import SAID_AGAIN_S
 
 LOOK_S = 1.0  # how often it is looked whether a file has changed
 AT_ONCE = 8  # connections accepted before others have their turn
-BURST_US = 2_000_000  # of which an address may begin handshakes at once
+BURST_US = 500_000  # of which an address may connect at once
 PAUSE_S = 0.1  # after one that could not be accepted, such as for want of file descriptors
 
 log = structlog.get_logger()
@@ -45,26 +46,33 @@ class Handshake:
             self.task.cancel()
 
 
-class SecuredServer(LocalServer):
-    """uvicorn's server behind TLS."""
+class BoundedServer(LocalServer):
+    """uvicorn's server, in plain text or behind TLS."""
 
     def __init__(
-        self, config: uvicorn.Config, credentials: Credentials, connections: OpenConnections[Guest], limits: Limits
+        self,
+        config: uvicorn.Config,
+        connections: OpenConnections[Guest],
+        limits: Limits,
+        proxies: Proxies = (),
+        credentials: Credentials | None = None,
     ) -> None:
         """Take what uvicorn takes.
 
         Args:
             config: uvicorn's.
-            credentials: the files, of this server's thread alone from now on.
             connections: those that are open.
-            limits: how long a handshake may take, and how many an address may begin.
+            limits: how often an address may connect, and how long a handshake may take.
+            proxies: those that are named, whose connections are somebody else's.
+            credentials: the files of TLS, of this server's thread alone from now on; None for plain text.
         """
         super().__init__(config)
         self._credentials = credentials
         self._open = connections
-        self._handshake_s = limits.handshake_s
-        rate = RequestRate(limits.handshakes_per_s)
-        self._rates = Rates(rate, lambda: time.monotonic_ns() // 1_000, BURST_US)
+        self._proxies = proxies
+        self._handshake_s = limits.handshake_s if credentials else None
+        per_s = limits.handshakes_per_s if credentials else limits.connections_per_s
+        self._rates = Rates.monotonic(per_s, BURST_US)
         self._handshakes: set[asyncio.Task[None]] = set()
         self._said = SaidSeldom(SAID_AGAIN_S)
 
@@ -97,16 +105,18 @@ class SecuredServer(LocalServer):
                 loop.remove_reader(bound)
                 loop.call_later(PAUSE_S, loop.add_reader, bound, self._accept, bound)
                 return
-            if self._rates.wait_us(network_of(str(peer[0]))):
+            host = str(peer[0])
+            is_proxy = is_named(host, self._proxies)
+            if not is_proxy and self._rates.wait_us(network_of(host)):
                 connected.close()
-                self._say(str(peer[0]), "too many handshakes")
+                self._say(host, "connects too often")
                 continue
             connected.setblocking(False)
             one = Handshake(connected)
-            one.task = loop.create_task(self._shake(one, str(peer[0])))
+            one.task = loop.create_task(self._shake(one, host))
             one.task.add_done_callback(partial(self._shaken, one))
             self._handshakes.add(one.task)
-            leaves = self._open.came(one, network_of(str(peer[0])))
+            leaves = self._open.came(one, f"{host}:{peer[1]}" if is_proxy else network_of(host))
             if leaves is not None:
                 leaves.end()
 
@@ -123,7 +133,7 @@ class SecuredServer(LocalServer):
             await asyncio.get_running_loop().connect_accepted_socket(
                 partial(self._protocol, one),
                 one.connected,
-                ssl=self._credentials.context,
+                ssl=self._credentials.context if self._credentials else None,
                 ssl_handshake_timeout=self._handshake_s,
             )
         except ssl.SSLCertVerificationError as error:
@@ -149,7 +159,7 @@ class SecuredServer(LocalServer):
         for again in self._said.over(loop.time()):
             log.warning("rest.untrusted", peer=again.network, why=again.why, again=again.times)
         try:
-            if not self._credentials.refreshed():
+            if self._credentials is None or not self._credentials.refreshed():
                 return
         except OSError as error:
             log.error("tls.unusable", port="rest", error=str(error))  # noqa: TRY400
