@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import threading
+import time
 from datetime import UTC, datetime
 from functools import partial
 
@@ -11,7 +12,7 @@ import structlog
 
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
-from apps.process import Stop, stop_signal, working
+from apps.process import GIVE_BACK_S, Stop, fair, give_back, stop_signal, working
 from apps.web import web
 from apps.web_local import local_socket
 from controller.announced import Announced
@@ -117,6 +118,18 @@ def _queue_writers(settings: ControllerSettings) -> dict[str, QueueWriter]:
     return made
 
 
+def _wait(stop: Stop, state: GuardedState, supervisor: Supervisor) -> None:
+    """Wait for the end, and tell the supervisor meanwhile that we are alive."""
+    gave_back_s = time.monotonic()
+    while not stop.wait(ALIVE_S):
+        with state.changed:  # a controller in which nobody gets the state's lock any more is not alive
+            pass
+        supervisor.alive(UP)
+        if time.monotonic() - gave_back_s > GIVE_BACK_S:
+            give_back()
+            gave_back_s = time.monotonic()
+
+
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
@@ -127,6 +140,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         StoreError: the database cannot be used.
         TokensUnusable: the file of the tokens cannot.
     """
+    fair()
     stop = stop_signal()
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
@@ -185,10 +199,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             parts.enter_context(working(buying.run, f"provider of {circuit}", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         supervisor.ready(UP)
-        while not stop.wait(ALIVE_S):
-            with state.changed:  # a controller in which nobody gets the state's lock any more is not alive
-                pass
-            supervisor.alive(UP)
+        _wait(stop, state, supervisor)
         supervisor.stopping()
         log.info("controller.stopping")
     log.info("controller.down", failed=stop.failed)

@@ -1,7 +1,9 @@
 """What keeps the controller's process going, and what ends it: signals, and threads that fail."""
 
 import contextlib
+import ctypes
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -10,6 +12,24 @@ import structlog
 from controller.state.guard import GuardedState
 
 log = structlog.get_logger()
+
+
+SWITCH_S = 0.001  # what a thread may compute while others wait for their turn; Python's own is five times that
+GIVE_BACK_S = 30.0
+M_ARENA_MAX, ARENAS = -8, 2  # mallopt(3); each thread's own keeps what it once had
+
+
+def fair() -> None:
+    """Let no thread wait long for another, and memory go back to the system when a crowd has gone (glibc)."""
+    sys.setswitchinterval(SWITCH_S)
+    with contextlib.suppress(AttributeError):  # another libc
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
+
+
+def give_back() -> None:
+    """Give the system what memory is free: strangers' buffers, as a rule. Takes milliseconds, and holds up nobody."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Stop(threading.Event):
