@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from topology.printable import printable, printable_end
+
 LEVELS = ("debug", "info", "warning", "error")
 _PLAIN = re.compile(r'[^\s="\\]+')
 
@@ -26,7 +28,7 @@ def line(values: Mapping[str, Any]) -> str:
 def _shown(value: object) -> str:
     if value is None or value is False:
         return "" if value is None else "false"
-    text = str(value)
+    text = printable(str(value))
     if not text or _PLAIN.fullmatch(text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -52,7 +54,7 @@ class AgentLog:
 
     def exception(self, event: str, **values: Any) -> None:
         """Write down an error with the trace of the exception that is being handled."""
-        self._event("error", event, {**values, "exception": traceback.format_exc().rstrip()})
+        self._event("error", event, {**values, "exception": printable_end(traceback.format_exc().rstrip())})
 
     @contextmanager
     def captured(self, into: list[Any] | None = None) -> Iterator[list[Any]]:

@@ -10,6 +10,13 @@ def test_a_line_is_logfmt_whatever_the_values_hold():
     assert line(values) == r'event=agent.lost why="said \"no\"\nand left" empty= none= yes no=false'
 
 
+def test_a_value_is_cut_and_nothing_in_it_is_obeyed_by_a_terminal():
+    said = line({"why": "\x1b[2J\u202e" + "x" * 10_000})
+    assert said.startswith("why=")
+    assert len(said) < 4_200
+    assert not set(said) & {"\x1b", "\u202e"}
+
+
 def test_an_event_is_one_line_with_its_time_and_level_first(capsys):
     AgentLog().warning("agent.stale", epoch=7)
     said = capsys.readouterr().err
