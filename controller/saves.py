@@ -19,6 +19,7 @@ from controller.refusals import RefusalQuota
 from controller.state.guard import GuardedState
 from controller.store import Changes, Noted, PurchaseRow, RefusedWish, SaveRecord, Store, StoredRows, StoreFailed
 from controller.store.announcements import announcement_of, announcement_text
+from controller.store.text import without_paths
 
 T = TypeVar("T")
 
@@ -189,7 +190,7 @@ class Saves:
         state = self._state
         if not state.reported.store_error:
             state.events.publish("store.failed", level="error", error=f"{self._store.url}: {why}")
-        state.put(reported=replace(state.reported, store_error=why))
+        state.put(reported=replace(state.reported, store_error=without_paths(why)))
         state.wished.ledger.withdraw()
         state.changed.notify_all()
 

@@ -33,6 +33,7 @@ from controller.northbound.rest.what_if import WhatIfRoutes
 from controller.northbound.rest.whoami import Whoami
 from controller.plan.lifecycle import Illegal
 from controller.store import StoreFailed
+from controller.store.text import without_paths
 from topology import __version__
 
 MOST_BODY_BYTES = 256 * 1024  # a thousand senders with the longest names
@@ -113,11 +114,11 @@ def _handle_errors(app: FastAPI, decisions: Decisions) -> None:
 
     async def known(_: Request, error: Exception) -> Response:
         status = next(s for kind, s in STATUS.items() if isinstance(error, kind))
-        headers = {}
         if isinstance(error, StoreFailed):
             decisions.not_saved()
-            headers = {"Retry-After": str(RETRY_AFTER_S)}
-        return problem(status, kebab(type(error).__name__), str(error), vars(error), headers)
+            text = f"the database: {without_paths(error.why)}; the controller's log says more"
+            return problem(status, kebab(type(error).__name__), text, {}, {"Retry-After": str(RETRY_AFTER_S)})
+        return problem(status, kebab(type(error).__name__), str(error), vars(error), {})
 
     async def fault(_: Request, error: Exception) -> Response:
         return problem(500, "fault", f"our fault: {type(error).__name__}; the log says more", {})

@@ -93,6 +93,20 @@ def backend(url: str) -> "Sqlite | Postgresql":
     raise UrlNotUsable(f'there is no support for "{parsed.drivername}"')
 
 
+def _private(path: str, flags: int) -> int:
+    """Open a file; one that is made is our user's, and may be read by its group."""
+    return os.open(path, flags, 0o640)
+
+
+def _keep_from_others(path: Path) -> None:
+    """Take a file of ours from all other users; SQLite gives what it makes beside it the same mode."""
+    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # none, or not ours: then its owner decides
+            mode = each.stat().st_mode
+            if mode & 0o007:
+                each.chmod(mode & 0o770)
+
+
 class Sqlite:
     """A file, and a lock file beside it; or memory, which nobody else can reach.
 
@@ -121,6 +135,8 @@ class Sqlite:
         """See :meth:`Backend.connect`."""
         if self._path is not None and self._lock is None:
             self._lock = self._locked(self._path.with_name(self._path.name + ".lock"))
+            open(self._path, "ab", opener=_private).close()
+            _keep_from_others(self._path)
         return self._engine.connect()
 
     def snapshot(self) -> Connection:
@@ -166,7 +182,7 @@ class Sqlite:
     def _locked(self, path: Path) -> IO[str]:
         """Return the lock file, locked; the kernel unlocks it when we die, however we do."""
         with contextlib.ExitStack() as undo:
-            file = undo.enter_context(path.open("a+"))
+            file = undo.enter_context(open(path, "a+", opener=_private))
             try:
                 # flock, not lockf: that one would let a second store of this very process pass.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -22,6 +22,7 @@ from controller.northbound.rest.answers import answer, problem
 from controller.security.connections import Places, network_of
 from controller.security.tokens import Principal, Role
 from controller.store import StoreFailed
+from controller.store.text import without_paths
 from topology import __version__
 from topology.protocol import FlowClass
 
@@ -190,7 +191,7 @@ class Pages:
         except NotKnown as unknown:
             return self._page(request, "error.html", 404, title="There is no such thing", why=str(unknown))
         except StoreFailed as failure:
-            return self._page(request, "error.html", 503, title="It cannot be read now", why=failure.why)
+            return self._page(request, "error.html", 503, title="It cannot be read now", why=without_paths(failure.why))
 
     def _page(self, request: Request, template: str, status: int = 200, **values: object) -> Response:
         who: Principal | None = getattr(request.state, "principal", None)

@@ -286,7 +286,7 @@ def test_what_has_ended_cannot_be_changed(client, held):
 class Failing:
     """A store that cannot write."""
 
-    url = "sqlite:///x"
+    url = "sqlite:////var/lib/headway/headway.db"
     unsaved_us = 0
 
     def save(self, _):
@@ -294,7 +294,7 @@ class Failing:
         from concurrent.futures import Future
 
         future = Future()
-        future.set_exception(StoreFailed(self.url, "disk is full"))
+        future.set_exception(StoreFailed(self.url, "disk is full: '/var/lib/headway/headway.db-wal'"))
         return future
 
 
@@ -307,4 +307,6 @@ def test_nothing_is_answered_that_was_not_saved(client, site, held):
     ):
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems/store-failed")
         assert answer.headers["retry-after"] == "1"
+        assert "/var" not in answer.text
+        assert answer.json()["detail"] == "the database: disk is full: '(a file)'; the controller's log says more"
     assert "headway_store_failures_total 3.0" in client.get("/metrics").text
