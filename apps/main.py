@@ -74,6 +74,7 @@ def controller(
     from controller.store import StoreError
 
     logs.configure()
+    os.umask(0o027)  # whatever is made is for nobody else on this machine
     try:
         code = run(settings, trusts_wall=trust_clock)
     except (OSError, SouthboundError, StoreError, TokensUnusable) as error:

@@ -96,6 +96,8 @@ def _checked(paths: dict[str, Path], kind: Kind, problems: Problems) -> None:
             continue
         if not texts[name]:
             problems.at(name).add(f"{path} is empty")
+        if name == "key" and path.stat().st_mode & 0o007:
+            problems.at(name).add(f"{path}: everybody on this machine can read it; chmod o= {path}")
     authority = texts["authority"] if kind is Kind.CONTROLLER else b""  # others' need not have signed our certificate
     pems = Pems(authority, texts["certificate"], texts["key"], texts["revoked"] or None)
     found = certificates.problems(pems, kind, datetime.now(UTC))

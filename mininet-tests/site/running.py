@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,11 +31,13 @@ class Running:
         config: its configuration file.
         url: its REST API.
         process: the process, None while it is down.
+        trusts: what is believed of its REST API, if that speaks TLS.
     """
 
     config: Path
     url: str
     process: subprocess.Popen[bytes] | None = None
+    trusts: ssl.SSLContext | None = None
 
     @property
     def pid(self) -> int:
@@ -59,7 +62,7 @@ class Running:
             tail = self.config.with_suffix(".log").read_text(errors="replace")[-2000:]
             raise AssertionError(f"the controller ended with {self.process.returncode}:\n{tail}")
         with contextlib.suppress(httpx.TransportError):
-            return httpx.get(f"{self.url}/v1/topology", timeout=5).status_code == 200
+            return httpx.get(f"{self.url}/v1/topology", timeout=5, verify=self.trusts or True).status_code == 200
         return False
 
     def end(self, number: int = signal.SIGTERM) -> None:
@@ -77,13 +80,25 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running(directory: Path, store: str, *, rate: str = "10 Gbit/s", **more: object) -> Iterator[Running]:
-    """Give a controller of the two-site network on a store; it is ended afterwards."""
+def running(
+    directory: Path, store: str, *, rate: str = "10 Gbit/s", trusts: ssl.SSLContext | None = None, **more: object
+) -> Iterator[Running]:
+    """Give a controller of the two-site network on a store; it is ended afterwards.
+
+    Args:
+        directory: of its configuration and its log.
+        store: the store's URL.
+        rate: of the circuit.
+        trusts: what is believed of its REST API, which then speaks TLS.
+        more: of its configuration; what is said of ``listen`` is beside what is listened at anyway.
+    """
     ports = {name: f"127.0.0.1:{free_port()}" for name in ("openflow", "rest", "agents")}
+    listen = more.pop("listen", {})
+    assert isinstance(listen, dict)  # noqa: S101 (for mypy)
     config = directory / "controller.yaml"
     network = section_of(chile_illinois(rate_bps(rate)))
-    config.write_text(yaml.safe_dump({"network": network, "listen": ports, "store": store, **more}))
-    one = Running(config, f"http://{ports['rest']}")
+    config.write_text(yaml.safe_dump({"network": network, "listen": {**ports, **listen}, "store": store, **more}))
+    one = Running(config, f"http{'s' if trusts else ''}://{ports['rest']}", trusts=trusts)
     try:
         one.start()
         yield one

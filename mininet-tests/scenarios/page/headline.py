@@ -189,7 +189,7 @@ def site(folder: Path) -> Iterator[BrokenSite]:
     with ExitStack() as stack:
         ovs = stack.enter_context(PrivateOvs(Directories.standard()))
         settings = {"flows": FLOWS, "tls": tls, "audit": {"interval": "1 s"}, "failover": {"return_after": "1 s"}}
-        controller = stack.enter_context(running(folder, f"sqlite:///{store}", rate=RATE, **settings))
+        controller = stack.enter_context(running(folder, f"sqlite:///{store}", rate=RATE, trusts=None, **settings))
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         add_switches(ovs, chile_illinois(), port)
         found = BrokenSite(controller, ovs, certificates, store)
