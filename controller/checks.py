@@ -9,7 +9,7 @@ from controller.plan.announcements import ANNOUNCEABLE
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Ledger
 from controller.plan.plan import THE_REST, Selector
-from controller.plan.reservations import MAX_TIME_US, Constraints
+from controller.plan.reservations import MOST_AHEAD_US, Constraints
 from controller.site import Site, check_families, check_sender, flow_between
 from topology.network import Network, UnknownNode
 from topology.protocol import FlowClass
@@ -100,17 +100,17 @@ def begun_now(request: Request, now_us: int) -> Request:
 
 
 def check_times(start_us: int, end_us: int, now_us: int) -> None:
-    """Refuse a time that is empty, over, or beyond what RFC 3339 can write down.
+    """Refuse a time that is empty, over, or so far ahead that who asks for it can only want to have it all.
 
     Raises:
         NotAllowed: it is.
     """
     if end_us <= start_us:
         raise NotAllowed("end", "must come after the start")
-    if end_us >= MAX_TIME_US:
-        raise NotAllowed("end", "lies after the year 9999")
     if end_us <= now_us:
         raise NotAllowed("end", "lies in the past")
+    if end_us - now_us > MOST_AHEAD_US:
+        raise NotAllowed("end", "lies more than ten years ahead, for which nothing is promised")
 
 
 def check_ends(network: Network, a_end: str, z_end: str) -> None:

@@ -7,6 +7,7 @@ from controller.plan.plan import THE_REST, Selector
 from topology.protocol import FlowClass
 
 MAX_TIME_US = 253_402_300_800_000_000  # the end of year 9999, where RFC 3339 ends
+MOST_AHEAD_US = 3_653 * 86_400 * 1_000_000  # ten years: nothing that is asked for goes on for longer from now
 
 
 @dataclass(frozen=True, slots=True)
