@@ -12,6 +12,7 @@ import structlog
 
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
+from apps.plain_text import plain_ports
 from apps.process import GIVE_BACK_S, Stop, fair, give_back, stop_signal, working
 from apps.web import web
 from apps.web_local import local_socket
@@ -33,12 +34,10 @@ from controller.security.own_certificates import OwnCertificates
 from controller.security.rates import RequestRate
 from controller.security.token_file import TokenFile
 from controller.security.tokens import Tokens
-from controller.settings.listen import is_here
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
-from controller.southbound.ovsdb.htb import is_on_this_machine
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
 from controller.state.guard import GuardedState
@@ -60,14 +59,12 @@ log = structlog.get_logger()
 
 
 def _rules(settings: ControllerSettings, saves: Saves) -> AccessRules:
-    """Return who may do what by REST; a line in the log if it can be read on the way.
+    """Return who may do what by REST.
 
     Raises:
         TokensUnusable: the file of the tokens.
     """
     access = settings.access
-    if settings.rest_tls is None and not is_here(str(settings.rest)):
-        log.warning("rest.plain_text", address=str(settings.rest), why="tokens and answers can be read on the way")
     file = TokenFile(access.tokens, lambda what, token: saves.note(noted_token(what, token))) if access.tokens else None
     tokens = partial(Tokens, ()) if file is None else file.current
     rate = None if access.requests_per_s is None else RequestRate(access.requests_per_s)
@@ -96,23 +93,18 @@ def _serve(
 
 
 def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
-    """Return where switches connect, and how; a line in the log if anybody may pass for one."""
-    at, tls = settings.openflow, settings.switches_tls
-    if tls is None and not is_here(str(at)):
-        log.warning("openflow.plain_text", address=str(at), why="who reaches it can pass for a switch")
-    return osken_hub.Address(at.host, at.port, tls)
+    """Return where switches connect, and how."""
+    return osken_hub.Address(settings.openflow.host, settings.openflow.port, settings.switches_tls)
 
 
 def _queue_writers(settings: ControllerSettings) -> dict[str, QueueWriter]:
-    """Return what writes queues, by server; a line in the log for each that is asked in plain text over a network.
+    """Return what writes queues, by server.
 
     Raises:
         OSError: a file of TLS cannot be read, or does not fit the others.
     """
     made = {}
     for remote in set(settings.ovsdb.values()):
-        if remote.startswith("tcp:") and not is_on_this_machine(remote):
-            log.warning("ovsdb.plain_text", remote=remote, why="who reaches it can change queues, or play the server")
         dpids = frozenset(one.dpid for one in settings.site.network.switches if settings.ovsdb[one.name] == remote)
         made[remote] = QueueWriter(remote, settings.ovsdb_tls if remote.startswith("ssl:") else None, dpids)
     return made
@@ -142,6 +134,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """
     fair()
     stop = stop_signal()
+    for plain in plain_ports(settings):
+        log.warning(plain.event, address=plain.address, why=plain.why)
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
         store = Store(settings.store.url)

@@ -3,6 +3,7 @@
 import pytest
 
 from apps.configuration import load, parsed
+from apps.plain_text import plain_ports
 from controller.errors import ConfigError
 from controller.security import pki_files
 from controller.settings.listen import UnixSocket
@@ -156,6 +157,27 @@ def test_a_switchs_certificate_is_not_the_controllers(folder):
     own = FILES | {"certificate": "switches/ls1.pem", "key": "switches/ls1.key"}
     (problem,) = problems_of(agents_at("0.0.0.0:1", tls=own), folder)
     assert "must be that of a controller, and is that of a switch" in problem
+
+
+def test_each_start_warns_of_each_port_that_speaks_plain_text_over_a_network(folder):
+    own_rest(folder)
+    at = {name: f"tcp:192.0.2.1:{port}" for port, name in enumerate(("rest", "openflow"), 6650)}
+    open_to_all = {"local": "read", "anybody": "read"}
+    plain = LEAST | {"listen": at | {"agents": "192.0.2.1:50051"}, "insecure": True, "access": open_to_all}
+    plain |= {"ovsdb": {"ls1": "tcp:192.0.2.2:6640", "ch1": "tcp:127.0.0.1:6640"}}
+    found = [
+        (one.event.removesuffix(".plain_text"), one.address) for one in plain_ports(parsed(plain, "c.yaml", folder))
+    ]
+    assert found == [
+        ("rest", "192.0.2.1:6650"),
+        ("openflow", "192.0.2.1:6651"),
+        ("agents", "192.0.2.1:50051"),
+        ("ovsdb", "tcp:192.0.2.2:6640"),
+    ]
+    here = {"openflow": "127.0.0.1:6653", "rest": "[::1]:8080", "agents": "unix:/run/headway/agents.sock"}
+    assert list(plain_ports(parsed(LEAST | {"listen": here}, "c.yaml", folder))) == []
+    secured = {"listen": {"openflow": "ssl:192.0.2.1:6653", "agents": "192.0.2.1:50051"}, "tls": FILES}
+    assert list(plain_ports(parsed(LEAST | secured, "c.yaml", folder))) == []
 
 
 def test_tls_and_insecure_together_cannot_be_meant(folder):
