@@ -27,7 +27,15 @@ from controller.southbound.openflow.state import (
     drop_meter,
     match,
 )
-from mininet_tests.site.userspace_switch import DPID, NEEDS_OVS, UserspaceSwitch, bridge_settings, connected_switch
+from mininet_tests.site.openflow_stranger import TELLS, OpenFlowStranger
+from mininet_tests.site.userspace_switch import (
+    DPID,
+    NEEDS_OVS,
+    UserspaceSwitch,
+    bridge_settings,
+    connected_switch,
+    in_switch_namespace,
+)
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import asc_ring, chile_illinois_2
 from topology.protocol import FlowClass
@@ -253,6 +261,22 @@ def test_another_bridge_under_the_same_datapath_id_never_takes_the_place_of_the_
     assert rig.ovs.ofctl("--no-stats", "dump-flows", "s2").strip() == ""
     rig.ovs.vsctl("del-br", "s1")
     eventually(lambda: rig.listener.told == [DPID, -DPID, DPID], within_s=10, what="the other has its place then")
+
+
+def test_a_stranger_who_copies_all_of_a_switch_gets_no_rule_and_nothing_of_what_he_says_is_believed(rig):
+    rig.sessions.apply(DPID, desired(), timeout_s=5)
+    port = int(rig.ovs.vsctl("get-controller", "s1").strip().rpartition(":")[2])
+    mac = rig.ovs.vsctl("get", "interface", "s1", "mac_in_use").strip().strip('"')
+    with in_switch_namespace():
+        stranger = OpenFlowStranger(("127.0.0.1", port), DPID, {0xFFFF_FFFE: mac})
+    eventually(lambda: stranger.is_ended, within_s=10, what="it is turned away")
+    stranger.loses_ports()
+    stranger.close()
+    eventually(lambda: rig.listener.claims, within_s=10, what="it is told of")
+    assert not TELLS & set(stranger.heard)
+    assert (rig.listener.told, [claim[0] for claim in rig.listener.claims]) == ([DPID], [DPID])
+    assert rig.sessions.ports(DPID)
+    assert rig.sessions.apply(DPID, SwitchState(), timeout_s=5) > 10  # the switch obeys
 
 
 def test_a_switch_that_comes_back_empty_gets_all_of_it(rig):
