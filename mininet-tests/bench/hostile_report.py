@@ -63,7 +63,12 @@ def rows(seen: Mapping[str, Any]) -> dict[str, Any]:
         found[f"{site}: nobody"] = one["alone"]
         found |= {f"{site}: {name}": row for name, row in one["attacks"].items()}
         found[f"{site}: nobody, afterwards"] = one["after"]
-        found[f"{site}: log"] = {"lines": one["log_lines"], "tracebacks": one["tracebacks"], "first": one["traceback"]}
+        found[f"{site}: log"] = {
+            "lines": one["log_lines"],
+            "tracebacks": one["tracebacks"],
+            "said": one["said"],
+            "first": one["traceback"],
+        }
     return found
 
 

@@ -223,7 +223,7 @@ async def _crowd(attack: Attack, door: Door, seconds: float) -> Met:
 
 def _be(attack: Attack, at: tuple[str, int] | str, is_tls: bool, seconds: float, told: Connection) -> None:
     """Be a crowd, in a process of its own, at the lowest priority: strangers have machines of their own."""
-    os.nice(19)
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
     if attack.user:
         os.setgroups([])
         os.setuid(attack.user)

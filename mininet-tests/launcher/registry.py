@@ -245,7 +245,8 @@ EXPERIMENTS = (
         "what strangers do to the controller's ports beside a client that works: latency, memory, answers",
         "bench.hostile",
         Place.HERE,
-        4,
+        9,
+        publishes=True,
     ),
     Experiment(
         "fuzz",
