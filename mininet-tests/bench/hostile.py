@@ -46,7 +46,7 @@ REST_S = 35.0  # after all of them, in which memory is given back
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class AttackedSite:
     """A controller, and how it is reached.
 
     Attributes:
@@ -100,7 +100,7 @@ class Honest:
     """The client that works, and what it has seen."""
 
     pool: Pool
-    site: Site
+    site: AttackedSite
     authority: str
 
     def beside(self, seconds: float) -> Crowd:
@@ -114,7 +114,7 @@ class Honest:
         return Crowd(tuple(times_ms), failed, most)
 
 
-def _attacked(site: Site, honest: Honest, attack: Attack, seconds: float) -> dict[str, Any]:
+def _attacked(site: AttackedSite, honest: Honest, attack: Attack, seconds: float) -> dict[str, Any]:
     """Return what an attack has done; the best of some rounds, for what others do on this machine only adds to it."""
     rounds: list[dict[str, Any]] = []
     while len(rounds) < ROUNDS and (not rounds or (_slower_ms(rounds[-1]) or SLOWER_MS) >= SLOWER_MS):
@@ -129,7 +129,7 @@ def _slower_ms(one: dict[str, Any]) -> float | None:
     return None if quiet is None or one["p99_ms"] is None else one["p99_ms"] - quiet
 
 
-def _round(site: Site, honest: Honest, attack: Attack, seconds: float) -> dict[str, Any]:
+def _round(site: AttackedSite, honest: Honest, attack: Attack, seconds: float) -> dict[str, Any]:
     quiet = honest.beside(QUIET_S)
     is_tls = site.name == "TLS" and attack.port != "rest_socket"
     with crowd(attack, site.ports[attack.port], is_tls=is_tls, seconds=seconds) as told:
@@ -150,7 +150,7 @@ def _round(site: Site, honest: Honest, attack: Attack, seconds: float) -> dict[s
 
 
 def _at(
-    site: Site, pool: Pool, authority: str, many: int, seconds: float, say: Callable[[str], None]
+    site: AttackedSite, pool: Pool, authority: str, many: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return what a controller went through."""
     honest = Honest(pool, site, authority)
@@ -181,7 +181,7 @@ def _at(
 
 
 @contextlib.contextmanager
-def _plain(directory: Path) -> Iterator[tuple[Site, str]]:
+def _plain(directory: Path) -> Iterator[tuple[AttackedSite, str]]:
     """Give a controller in plain text, with a socket on its machine."""
     directory.chmod(0o755)  # others get as far as the socket
     listen = {"rest_socket": str(directory / "rest.sock")}
@@ -190,7 +190,7 @@ def _plain(directory: Path) -> Iterator[tuple[Site, str]]:
 
 
 @contextlib.contextmanager
-def _secured(directory: Path) -> Iterator[tuple[Site, str]]:
+def _secured(directory: Path) -> Iterator[tuple[AttackedSite, str]]:
     """Give a controller whose ports speak TLS, and its authority."""
     folder, made_at = directory / "pki", pki_files.now() - timedelta(days=1)
     pki_files.init(folder, "hostile", made_at, 100)
@@ -210,7 +210,7 @@ def _secured(directory: Path) -> Iterator[tuple[Site, str]]:
         yield _site("TLS", controller), authority
 
 
-def _site(name: str, controller: Running) -> Site:
+def _site(name: str, controller: Running) -> AttackedSite:
     """Return how a controller is reached; its books are filled a little."""
     listen = yaml.safe_load(controller.config.read_text())["listen"]
     ports: dict[str, tuple[str, int] | str] = {}
@@ -225,7 +225,7 @@ def _site(name: str, controller: Running) -> Site:
             begins = datetime.now(UTC) + timedelta(days=1, hours=number)
             when = {"start": begins.isoformat(), "end": (begins + timedelta(minutes=30)).isoformat()}
             client.post("/v1/reservations", json={**asked, **when}).raise_for_status()
-    return Site(name, controller, ports)
+    return AttackedSite(name, controller, ports)
 
 
 def measured(many: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
