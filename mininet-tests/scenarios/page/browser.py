@@ -96,6 +96,12 @@ class Browser:
         script = "return document.querySelector(arguments[0])?.innerText ?? ''"
         return str(self._driver.execute_script(script, selector))
 
+    def each_said(self, selector: str, attribute: str = "") -> list[str]:
+        """Return what every element of a kind says at one moment, or an attribute of it; they may just be replaced."""
+        of = "e.getAttribute(arguments[1])" if attribute else "e.innerText"
+        script = f"return [...document.querySelectorAll(arguments[0])].map(e => {of} ?? '')"
+        return [str(one) for one in self._driver.execute_script(script, selector, attribute)]
+
     def click(self, selector: str) -> None:
         """Click on an element."""
         self.one(selector).click()

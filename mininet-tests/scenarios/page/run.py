@@ -64,7 +64,7 @@ class ScreenVisit:
         window.shows("things need you.", "#headline h1", within_s=45)  # a start gives all others 30 s to call
         said = window.text("#headline")
         self.aims["headline says all that is missing"] = none_of([one for one in ALL_MISSING if one not in said])
-        each = [one.text for one in window.every("ul.needs > li b")]
+        each = window.each_said("ul.needs > li b")
         self.aims["each thing names where it is"] = none_of([one for one in each if ": " not in one])
         counted = int(window.text("#headline h1").split()[-4])
         self.aims["headline counts what it lists"] = equal(counted, len(window.every("ul.needs > li")))

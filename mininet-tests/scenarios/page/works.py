@@ -43,7 +43,7 @@ class Works:
         ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
         as_it_is, dead = json.loads(ran.stdout)["variants"] if ran.stdout else ({}, {})
         broken = {one["name"] for one in dead.get("broken", ())} - {one["name"] for one in as_it_is.get("broken", ())}
-        shown = {str(one.get_attribute("href")).rpartition("/")[2] for one in window.every("#answer p a")}
+        shown = {to.rpartition("/")[2] for to in window.each_said("#answer p a", "href")}
         aims["a terminal says the same, and ends with 4"] = equal([sorted(broken), ran.returncode], [sorted(shown), 4])
 
     def planned(self) -> None:
@@ -65,7 +65,7 @@ class Works:
         aims["maintenance is planned"] = equal(self._count(), 1)
         window.open("/")
         eventually(lambda: window.every("svg.calendar .lesser"), within_s=10, what="the calendar shows it")
-        about = [str(one.get_attribute("aria-label")) for one in window.every("svg.calendar a")]
+        about = window.each_said("svg.calendar a", "aria-label")
         said_once = [one for one in about if one.startswith("maintenance splicing: nothing goes by")]
         aims["each calendar says maintenance in words"] = equal(len(said_once), len(window.every("svg.calendar")))
 
