@@ -11,6 +11,7 @@ _ANSWERS = [
     ofp_event.EventOFPBarrierReply,
     ofp_event.EventOFPEchoReply,
     ofp_event.EventOFPErrorMsg,
+    ofp_event.EventOFPAggregateStatsReply,
     ofp_event.EventOFPFlowStatsReply,
     ofp_event.EventOFPGroupDescStatsReply,
     ofp_event.EventOFPMeterConfigStatsReply,

@@ -7,7 +7,7 @@ have none.
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,6 +19,8 @@ from controller.southbound.openflow.messages import Message, PutRule
 from controller.southbound.openflow.state import Rule, SwitchState, is_ours
 
 _log = structlog.get_logger()
+
+FEW = 16  # rules that are asked about one by one; a question costs a switch as much as a rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class _Batch:
         if wire.is_error(msg):
             self.refusals.append((self.sent[msg.xid], msg))
         elif wire.is_multipart(msg):
-            self.parts.setdefault(msg.xid, []).extend(msg.body)
+            self.parts.setdefault(msg.xid, []).extend(msg.body if isinstance(msg.body, list) else [msg.body])
             is_last = not wire.has_more(msg)
         if is_last:
             self.open.discard(msg.xid)
@@ -168,7 +170,11 @@ class SwitchConnection:
         datapath = self.datapath
         wanted = {message.rule.key: message.rule for message in difference if isinstance(message, PutRule)}
         known = {rule.key for rule in shown.rules}
-        asked = [(None, wire.flows_like_request(datapath, rule)) for key, rule in wanted.items() if key not in known]
+        new = [rule for key, rule in wanted.items() if key not in known]
+        if len(new) > FEW:
+            shared = self._shared_tables({rule.table_id for rule in new}, deadline)
+            new = [rule for rule in new if rule.table_id in shared]
+        asked = [(None, wire.flows_like_request(datapath, rule)) for rule in new]
         if not asked:
             return
         batch = self._exchange(asked, deadline)
@@ -176,6 +182,16 @@ class SwitchConnection:
             rule = wire.to_rule(datapath, entry)
             if rule.key in wanted and not is_ours(rule.cookie):
                 raise RuleTaken(datapath.id, wanted[rule.key], rule.cookie)
+
+    def _shared_tables(self, table_ids: Collection[int], deadline: Deadline) -> set[int]:
+        """Return the tables in which a switch has entries that are not ours."""
+        counts = {table_id: wire.counts_requests(self.datapath, table_id) for table_id in table_ids}
+        asked = [(None, request) for both in counts.values() for request in both]
+        batch = self._exchange(asked, deadline)
+        if batch.refusals:
+            return set(table_ids)
+        found = {table_id: [batch.parts[one.xid][0].flow_count for one in both] for table_id, both in counts.items()}
+        return {table_id for table_id, (of_any, of_ours) in found.items() if of_any != of_ours}
 
     def _exchange(self, asked: Sequence[tuple[Message | None, Any]], deadline: Deadline) -> _Batch:
         """Send wire messages; return once each that has an answer of its own is answered.

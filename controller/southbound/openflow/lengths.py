@@ -11,7 +11,7 @@ HELLO, FLOW_REMOVED, MULTIPART_REPLY = 0, 11, 19
 TAKEN = frozenset({HELLO, 1, 2, 3, 4, 6, 8, 10, FLOW_REMOVED, 12, MULTIPART_REPLY, 21, 25})
 """What a switch says: hello, error, echo, experimenter, features, configuration, packet-in, flow-removed, port-status,
 multipart, barrier, role; a controller's own requests are not among them."""
-FLOWS, GROUPS, METERS, PORTS = 1, 7, 10, 13  # kinds of multipart replies: those that we ask for
+FLOWS, COUNTS, GROUPS, METERS, PORTS = 1, 2, 7, 10, 13  # kinds of multipart replies: those that we ask for
 _WITH_ACTIONS = frozenset({3, 4, 5})  # OFPIT_WRITE_ACTIONS, OFPIT_APPLY_ACTIONS, OFPIT_CLEAR_ACTIONS
 
 
@@ -40,11 +40,14 @@ def _check_multipart(message: bytes) -> None:
     if len(message) < 16:
         raise Malformed("a multipart reply without a head")
     kind = _u16(message, 8)
-    if kind not in {FLOWS, GROUPS, METERS, PORTS}:
+    if kind not in {FLOWS, COUNTS, GROUPS, METERS, PORTS}:
         raise Malformed(f"a multipart reply of type {kind}, which nobody asked for")
     if kind == FLOWS:
         for at, end in _parts(message, 16, len(message), length_at=0, least=56):
             _check_flow(message, at, end)
+    elif kind == COUNTS:
+        if len(message) != 16 + 24:
+            raise Malformed(f"a count of flows of {len(message) - 16} bytes")
     elif kind == METERS:
         for at, end in _parts(message, 16, len(message), length_at=0, least=8):
             _all(_parts(message, at + 8, end, length_at=2, least=12))

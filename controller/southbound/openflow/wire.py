@@ -97,6 +97,16 @@ def flows_like_request(datapath: Any, rule: Rule) -> Any:
     )
 
 
+def counts_requests(datapath: Any, table_id: int) -> tuple[Any, Any]:
+    """Return the questions how many flow entries a table has, and how many of them have our cookie."""
+    ofp, parser = datapath.ofproto, datapath.ofproto_parser
+    of_any, of_ours = (
+        parser.OFPAggregateStatsRequest(datapath, 0, table_id, ofp.OFPP_ANY, ofp.OFPG_ANY, *known, parser.OFPMatch())
+        for known in ((0, 0), (COOKIE_OURS, COOKIE_MASK))
+    )
+    return of_any, of_ours
+
+
 def meters_request(datapath: Any) -> Any:
     """Return the question for the configuration of all meters."""
     return datapath.ofproto_parser.OFPMeterConfigStatsRequest(datapath, 0, datapath.ofproto.OFPM_ALL)

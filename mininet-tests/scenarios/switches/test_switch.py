@@ -15,6 +15,7 @@ from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
+from controller.southbound.openflow.connection import FEW
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import PutRule
 from controller.southbound.openflow.state import (
@@ -227,6 +228,17 @@ def test_a_rule_is_not_put_over_somebody_else_s(rig):
         rig.sessions.apply(DPID, desired(), timeout_s=5)
     assert taken.value.cookie == 0x77
     assert rig.sessions.installed(DPID) == SwitchState()
+
+
+def test_somebody_else_s_rule_is_found_among_many_new_ones_of_ours(rig):
+    rig.sessions.apply(DPID, SwitchState(), timeout_s=5)
+    many = [Rule(0, 100, match({"in_port": number}), cookie(1), output_port=3) for number in range(1, 2 * FEW)]
+    rig.ovs.ofctl("add-flow", "s1", "cookie=0x77,priority=100,in_port=7,actions=output:3")
+    with pytest.raises(RuleTaken) as taken:
+        rig.sessions.apply(DPID, SwitchState(frozenset(many)), timeout_s=5)
+    assert taken.value.rule == many[6]
+    rig.ovs.ofctl("del-flows", "s1", "in_port=7")
+    assert rig.sessions.apply(DPID, SwitchState(frozenset(many)), timeout_s=5) == len(many)
 
 
 def test_a_switch_that_dies_is_noticed_within_a_second(rig):

@@ -69,6 +69,8 @@ class PlayedDatapath:
         if self.refuse(msg):
             error_type, code = self.refusal
             self.say(parser.OFPErrorMsg(self, type_=error_type, code=code, data=b""), msg.xid)
+        elif isinstance(msg, parser.OFPAggregateStatsRequest):
+            self.say(parser.OFPAggregateStatsReply(self, body=parser.OFPAggregateStats(0, 0, 0), flags=0), msg.xid)
         elif answer is parser.OFPBarrierReply:
             self.say(answer(self), msg.xid)
         elif answer is not None:

@@ -41,4 +41,5 @@ def messages_of_switches(datapath: Any) -> tuple[bytes, ...]:
         framed(ofp.OFPT_PORT_STATUS, bytes(8) + port),
         framed(ofp.OFPT_BARRIER_REPLY, b""),
         framed(ofp.OFPT_ROLE_REPLY, bytes(16)),
+        multipart(ofp.OFPMP_AGGREGATE, bytes(24)),
     )
