@@ -97,7 +97,7 @@ def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
     return osken_hub.Address(settings.openflow.host, settings.openflow.port, settings.switches_tls)
 
 
-def _queue_writers(settings: ControllerSettings) -> dict[str, QueueWriter]:
+def _queue_writers(settings: ControllerSettings, term: int) -> dict[str, QueueWriter]:
     """Return what writes queues, by server.
 
     Raises:
@@ -106,7 +106,7 @@ def _queue_writers(settings: ControllerSettings) -> dict[str, QueueWriter]:
     made = {}
     for remote in set(settings.ovsdb.values()):
         dpids = frozenset(one.dpid for one in settings.site.network.switches if settings.ovsdb[one.name] == remote)
-        made[remote] = QueueWriter(remote, settings.ovsdb_tls if remote.startswith("ssl:") else None, dpids)
+        made[remote] = QueueWriter(remote, settings.ovsdb_tls if remote.startswith("ssl:") else None, dpids, term)
     return made
 
 
@@ -147,7 +147,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
         ignored = settings.audit.ignored
         sessions = SwitchSessions(reports, store.term, ignored)
-        writers = _queue_writers(settings)
+        writers = _queue_writers(settings, store.term)
         by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
         numbers = MeterNumbers()
         switches = SiteSwitches(settings.site, sessions, by_switch, numbers)

@@ -12,6 +12,7 @@ SouthboundError
 ├── QueueError              something about one port's queues in OVSDB
 │   ├── DatabaseGone        the OVSDB server cannot be reached, or did not answer in time
 │   ├── DatabaseRefused     the OVSDB server refused the transaction
+│   ├── DatabaseOutranked   somebody who leads under a later term has written there
 │   ├── NoSuchPort          the database has no port of that name
 │   ├── ForeignQos          the port carries a QoS row that is not ours
 │   └── QueuesNotApplied    written, and ovs-vswitchd has not acted on it in time
@@ -165,6 +166,22 @@ class DatabaseRefused(QueueError):
     def __str__(self) -> str:
         """Return what happened, for people."""
         return f"the OVSDB server at {self.remote} refused the queues: {self.reason}"
+
+
+@dataclass(eq=False)
+class DatabaseOutranked(QueueError):
+    """A controller that leads under a later term has written our rows; nothing was changed."""
+
+    remote: str
+    ours: int
+    found: int
+
+    def __str__(self) -> str:
+        """Return what happened, and what follows, for people."""
+        return (
+            f"the queues behind {self.remote} are another controller's (term {self.found}, ours is {self.ours}): "
+            "this one writes none there any more"
+        )
 
 
 @dataclass(eq=False)

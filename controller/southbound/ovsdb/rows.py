@@ -6,6 +6,7 @@ from typing import Any
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 
 QOS_TYPE = "linux-htb"
+TERM_KEY = "headway-term"  # beside it in a QoS: the term of the controller that has written it last
 OWNER_KEY = "headway"  # in external_ids of the rows that are ours; the value is the port's name
 
 

@@ -7,7 +7,7 @@ tearing it down. Rows we make carry ``external_ids:headway``; others are never t
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -18,14 +18,13 @@ from controller.security.tls import ServerTls
 from controller.southbound.errors import (
     DatabaseGone,
     DatabaseRefused,
-    ForeignQos,
-    NoSuchPort,
     QueueError,
     QueuesNotApplied,
 )
+from controller.southbound.ovsdb.our_rows import OurRows
 from controller.southbound.ovsdb.queues import PortQueues, Queue, check_queues
 from controller.southbound.ovsdb.replica import replica
-from controller.southbound.ovsdb.rows import OWNER_KEY, QOS_TYPE, number, port_queues_of, queue_config
+from controller.southbound.ovsdb.rows import OWNER_KEY, number, port_queues_of
 from controller.southbound.ovsdb.secured import SecuredRemote
 
 __all__ = ["PortQueues", "Queue", "QueueWriter"]
@@ -40,13 +39,21 @@ _log = structlog.get_logger()
 class QueueWriter:
     """Writes queues to one OVSDB server; any thread may call, one call runs at a time."""
 
-    def __init__(self, remote: str, tls: ServerTls | None = None, dpids: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        remote: str,
+        tls: ServerTls | None = None,
+        dpids: frozenset[int] = frozenset(),
+        term: int | None = None,
+    ) -> None:
         """Begin to connect.
 
         Args:
             remote: ``unix:PATH``, ``tcp:HOST:PORT`` or ``ssl:HOST:PORT``.
             tls: our files for ``ssl:``.
             dpids: of the switches whose queues are there; with ``ssl:`` the server must have one's certificate.
+            term: under which we lead: where somebody of a later one has written, we write no more. None for who writes
+                whoever leads.
 
         Raises:
             OSError: a TLS file cannot be read, or does not fit the others.
@@ -55,6 +62,7 @@ class QueueWriter:
         self._lock = threading.Lock()  # guards _idl
         self._secured = SecuredRemote(remote, tls, dpids) if tls is not None else None
         self._idl = replica(remote, self._secured)
+        self._rows = OurRows(self._idl, remote, term)
         self._closing = threading.Event()
         self._keeper = threading.Thread(target=self._keep_alive, name="ovsdb-keep-alive", daemon=True)
         self._keeper.start()
@@ -70,6 +78,7 @@ class QueueWriter:
 
         Raises:
             DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseOutranked: somebody who leads under a later term has written there; nothing was changed.
             DatabaseRefused: the server refused; nothing was changed.
             NoSuchPort: the database has no such port.
             ForeignQos: a port carries a QoS that is not ours; it was left.
@@ -86,6 +95,7 @@ class QueueWriter:
 
         Raises:
             DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseOutranked: somebody who leads under a later term has written there; nothing was changed.
             DatabaseRefused: the server refused; nothing was changed.
             NotExpressible: a value that would not do what it says; nothing was changed.
             QueuesNotApplied: written, and ovs-vswitchd did not act in time.
@@ -104,15 +114,15 @@ class QueueWriter:
             failed.clear()
             for name, queues in wanted.items():
                 try:
-                    changed.append(self._write(transaction, name, queues))
+                    changed.append(self._rows.write(transaction, name, queues))
                 except QueueError as error:  # raised before anything is written of that port
                     failed[name] = error
             return any(changed)
 
-        self._transact(compose, timeout_s)
+        self._transact(compose, timeout_s, wanted.keys())
         return sum(changed), failed
 
-    def restate(self, port_names: Iterable[str], timeout_s: float) -> None:
+    def restate(self, port_names: Collection[str], timeout_s: float) -> None:
         """Have ovs-vswitchd put the kernel's classes of our ports right; return once it has.
 
         At any new configuration it gives every class of every port to the kernel again, in place: no packet that waits
@@ -120,6 +130,7 @@ class QueueWriter:
 
         Raises:
             DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseOutranked: somebody who leads under a later term has written there; nothing was changed.
             DatabaseRefused: the server refused; nothing was changed.
             NoSuchPort: the database has no such port.
             ForeignQos: a port carries a QoS that is not ours.
@@ -127,19 +138,20 @@ class QueueWriter:
         """
 
         def compose(_transaction: Any) -> bool:
-            marked = [qos for name in port_names if (qos := self._our_qos(self._port(name))) is not None]
+            marked = [qos for name in port_names if (qos := self._rows.our_qos(self._rows.port(name))) is not None]
             for qos in marked:
                 count = number(qos.external_ids, _RESTATED) + 1
                 qos.external_ids = {**qos.external_ids, _RESTATED: str(count)}
             return bool(marked)
 
-        self._transact(compose, timeout_s)
+        self._transact(compose, timeout_s, port_names)
 
     def reattach(self, port_name: str, timeout_s: float) -> None:
         """Take our queues off a port and put them on again: its kernel has lost them whole, so no packet waits there.
 
         Raises:
             DatabaseGone: the server cannot be reached, or did not answer in time.
+            DatabaseOutranked: somebody who leads under a later term has written there; nothing was changed.
             DatabaseRefused: the server refused.
             NoSuchPort: the database has no such port.
             ForeignQos: the port carries a QoS that is not ours.
@@ -148,20 +160,20 @@ class QueueWriter:
         taken: list[Any] = []
 
         def off(_transaction: Any) -> bool:
-            port = self._port(port_name)
-            taken[:] = [] if self._our_qos(port) is None else [port.qos[0]]
+            port = self._rows.port(port_name)
+            taken[:] = [] if self._rows.our_qos(port) is None else [port.qos[0]]
             port.qos = []
             return bool(taken)
 
         def on(_transaction: Any) -> bool:
-            port = self._port(port_name)
+            port = self._rows.port(port_name)
             port.verify("qos")
             if not port.qos:
                 port.qos = taken
             return bool(taken)
 
-        self._transact(off, timeout_s)
-        self._transact(on, timeout_s)
+        self._transact(off, timeout_s, (port_name,))
+        self._transact(on, timeout_s, (port_name,))
 
     def installed(self, port_name: str, timeout_s: float = 5.0) -> PortQueues | None:
         """Return our queues of a port as the database has them; None if it carries none.
@@ -173,7 +185,7 @@ class QueueWriter:
         """
         with self._lock:
             self._connect(_deadline(timeout_s), timeout_s)
-            qos = self._our_qos(self._port(port_name))
+            qos = self._rows.our_qos(self._rows.port(port_name))
             return None if qos is None else port_queues_of(qos)
 
     def remove(self, timeout_s: float) -> None:
@@ -259,18 +271,20 @@ class QueueWriter:
         if not self._run_until(ready, deadline_s):
             raise DatabaseGone(self.remote, timeout_s)
 
-    def _transact(self, compose: Callable[[Any], bool], timeout_s: float) -> None:
-        """Commit what ``compose`` writes, if it says that it wrote; wait for ovs-vswitchd in any case.
+    def _transact(self, compose: Callable[[Any], bool], timeout_s: float, port_names: Collection[str] = ()) -> None:
+        """Commit what ``compose`` writes of ports, if it says that it wrote; wait for ovs-vswitchd in any case.
 
         In any case: an earlier call may have written the same and given up waiting.
         """
         deadline_s = _deadline(timeout_s)
         with self._lock:
-            asked_cfg = self._commit(compose, deadline_s, timeout_s)
-            if not self._run_until(lambda: self._top.cur_cfg >= asked_cfg, deadline_s):
-                raise QueuesNotApplied(self.remote, timeout_s, asked_cfg, self._top.cur_cfg)
+            asked_cfg = self._commit(compose, port_names, deadline_s, timeout_s)
+            if not self._run_until(lambda: self._rows.top.cur_cfg >= asked_cfg, deadline_s):
+                raise QueuesNotApplied(self.remote, timeout_s, asked_cfg, self._rows.top.cur_cfg)
 
-    def _commit(self, compose: Callable[[Any], bool], deadline_s: float, timeout_s: float) -> int:
+    def _commit(
+        self, compose: Callable[[Any], bool], port_names: Collection[str], deadline_s: float, timeout_s: float
+    ) -> int:
         """Return the number of the configuration that ovs-vswitchd has to reach."""
         from ovs.db.idl import Transaction
 
@@ -279,13 +293,14 @@ class QueueWriter:
             before = self._idl.change_seqno
             transaction = Transaction(self._idl)
             try:
-                if not compose(transaction):
+                raised = self._rows.fence(port_names)
+                if not compose(transaction) and not raised:
                     transaction.abort()
-                    return int(self._top.next_cfg)
+                    return int(self._rows.top.next_cfg)
             except QueueError:
                 transaction.abort()
                 raise
-            self._top.increment("next_cfg")
+            self._rows.top.increment("next_cfg")
             transaction.commit()
             if not self._run_until(partial(_is_over, transaction), deadline_s):
                 raise DatabaseGone(self.remote, timeout_s)
@@ -294,99 +309,14 @@ class QueueWriter:
                     _log.info("queues.written", remote=self.remote, cfg=transaction.get_increment_new_value())
                     return int(transaction.get_increment_new_value())
                 case transaction.TRY_AGAIN:  # somebody else wrote meanwhile, or the connection broke
-                    self._run_until(partial(self._has_moved, before), deadline_s)
+                    if not self._run_until(partial(self._has_moved, before), deadline_s):
+                        raise DatabaseGone(self.remote, timeout_s)
                 case _:
                     raise DatabaseRefused(self.remote, transaction.get_error())
 
     def _has_moved(self, seqno: int) -> bool:
         """Return whether our copy of the database has changed since ``seqno``."""
         return bool(self._idl.change_seqno != seqno)
-
-    # ---- rows; the caller holds the lock ----
-
-    @property
-    def _top(self) -> Any:
-        """The one row of table Open_vSwitch."""
-        return next(iter(self._idl.tables["Open_vSwitch"].rows.values()))
-
-    def _port(self, name: str) -> Any:
-        """Return the row of a port.
-
-        Raises:
-            NoSuchPort: there is none.
-        """
-        for row in self._idl.tables["Port"].rows.values():
-            if row.name == name:
-                return row
-        raise NoSuchPort(self.remote, name)
-
-    def _our_qos(self, port: Any) -> Any | None:
-        """Return the QoS row of a port, or None.
-
-        Raises:
-            ForeignQos: it is not ours.
-        """
-        if not port.qos:
-            return None
-        qos = port.qos[0]
-        if OWNER_KEY not in qos.external_ids:
-            raise ForeignQos(port.name, str(qos.uuid), qos.type)
-        return qos
-
-    def _write(self, transaction: Any, port_name: str, wanted: PortQueues) -> bool:
-        """Write the difference for one port into the transaction; return whether there is one.
-
-        The package converts a column at each look and each write, and a circuit that changes hands waits for it: so no
-        configuration is looked at twice, and nothing is written that is there.
-        """
-        port = self._port(port_name)
-        qos = self._our_qos(port)
-        present = PortQueues(0, ()) if qos is None else port_queues_of(qos)
-        if present == wanted:
-            return False
-        if qos is None:
-            port.verify("qos")  # if somebody gives the port a QoS meanwhile, we want to see that, not to replace it
-            left = self._ours("QoS", port_name)  # somebody may have taken it off the port: it is put back as it was
-            qos = left[0] if left else self._insert(transaction, "QoS", port_name)
-            port.qos = qos
-        if present.port_max_bps != wanted.port_max_bps:
-            qos.type = QOS_TYPE
-            qos.other_config = {"max-rate": str(wanted.port_max_bps)}
-        old = {queue.queue_id: queue for queue in present.queues}
-        rows = self._numbered(transaction, port_name, qos, [queue.queue_id for queue in wanted.queues])
-        for queue in wanted.queues:
-            if queue != old.get(queue.queue_id):
-                rows[queue.queue_id].other_config = queue_config(queue)
-        return True
-
-    def _numbered(self, transaction: Any, port_name: str, qos: Any, numbers: list[int]) -> dict[int, Any]:
-        """Return a QoS's queue rows, one for each number: made, taken up again or deleted as need be."""
-        old = dict(qos.queues)
-        if sorted(old) == numbers:
-            return old
-        left = [row for row in self._ours("Queue", port_name) if row not in old.values()]
-        gone = [row for number, row in old.items() if number not in numbers and OWNER_KEY in row.external_ids]
-        rows = {
-            number: old.get(number) or (left.pop() if left else self._insert(transaction, "Queue", port_name))
-            for number in numbers
-        }
-        qos.queues = rows
-        for row in gone + left:
-            row.delete()
-        return rows
-
-    def _ours(self, table: str, port_name: str) -> list[Any]:
-        """Return our rows for a port."""
-        return [row for row in self._idl.tables[table].rows.values() if row.external_ids.get(OWNER_KEY) == port_name]
-
-    @staticmethod
-    def _insert(transaction: Any, table: str, port_name: str) -> Any:
-        """Return a new row that is marked as ours."""
-        row = transaction.insert(transaction.idl.tables[table])
-        row.external_ids = {OWNER_KEY: port_name}
-        if table == "QoS":
-            row.queues = {}  # the package does not show a new row's columns before they are set
-        return row
 
 
 def _is_over(transaction: Any) -> bool:
