@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import advise, agent, clean, client, network, pki, store, token, trust, webhook, what_if
+from apps.cli import advise, agent, clean, client, login, network, pki, store, token, trust, webhook, what_if
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -111,7 +111,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-for _part in (client, store, clean, what_if, advise):
+for _part in (client, login, store, clean, what_if, advise):
     app.registered_commands += _part.app.registered_commands
 
 

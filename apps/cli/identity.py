@@ -28,18 +28,37 @@ def tokens_path() -> Path:
     return Path(said) if said else Path(base) / "headway" / "tokens"
 
 
+def logins_path() -> Path:
+    """Return where our logins are, as ``headway login`` keeps them."""
+    return tokens_path().with_name("logins")
+
+
 def token(url: str) -> str | None:
     """Return the token that we show to a controller; None if we have none for it.
 
-    A token of the file goes to its own URL only, and to no other controller. An issuer's tokens last minutes: a command
-    prints the present one, as oidc-agent's ``oidc-token`` does.
+    A token of the files goes to its own URL only, and to no other controller. An issuer's last minutes: that of a login
+    is renewed, or a command prints the present one, as oidc-agent's ``oidc-token`` does.
 
     Raises:
-        NotOursAlone: the file of the tokens.
+        NotOursAlone: the file of the tokens, or of the logins.
         NoTokenPrinted: the command has none.
     """
     said, command = os.environ.get(TOKEN_ENV, "").strip(), os.environ.get(COMMAND_ENV, "").strip()
-    return said or (_printed(command) if command else _kept(tokens_path(), url))
+    if said or command:
+        return said or _printed(command)
+    return _kept(tokens_path(), url) or _of_login(url)
+
+
+def _of_login(url: str) -> str | None:
+    """Return the token of our login at a controller; None if there is none."""
+    if not logins_path().exists():
+        return None
+    from apps.cli import login_work  # takes time to import
+
+    try:
+        return login_work.shown(logins_path(), url)
+    except login_work.LoginFailed as error:
+        raise NotOursAlone(str(error)) from error
 
 
 def _printed(command: str) -> str:

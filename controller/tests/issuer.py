@@ -38,6 +38,8 @@ class OpenIdProvider(ThreadingHTTPServer):
         self.keys: dict[str, ec.EllipticCurvePrivateKey] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.asked: dict[str, int] = {}
+        self.devices: dict[str, str] = {}  # by device code: what is said of it
+        self.refreshes: set[str] = set()
         self.rotate()
 
     def rotate(self) -> None:
@@ -84,11 +86,16 @@ class Handler(BaseHTTPRequestHandler):
         provider.asked[parts.path] = provider.asked.get(parts.path, 0) + 1
         if parts.path == "/.well-known/openid-configuration":
             names = {"authorization_endpoint": "/authorize", "token_endpoint": "/token", "jwks_uri": "/keys"}
+            names["device_authorization_endpoint"] = "/device"
             self._said(200, {"issuer": provider.issuer} | {n: provider.issuer + p for n, p in names.items()})
         elif parts.path == "/keys":
             self._said(200, provider.known())
         elif parts.path == "/asked":
             self._said(200, provider.asked)
+        elif parts.path.startswith("/device/"):
+            _, _, answer, code = parts.path.split("/")
+            provider.devices[code] = answer
+            self._said(200, {})
         elif parts.path == "/authorize":
             asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
             good = (asked["response_type"], asked["client_id"], asked["code_challenge_method"])
@@ -107,8 +114,17 @@ class Handler(BaseHTTPRequestHandler):
             self._said(200, {"token": self.server.signed(json.loads(text))})
         elif self.path == "/rotate":
             self._said(200, self.server.rotate())
+        elif self.path == "/device":
+            code = secrets.token_hex(8)
+            self.server.devices[code] = "authorization_pending"
+            where = f"{self.server.issuer}/device"
+            said = {"device_code": code, "user_code": code[:4], "expires_in": 30, "interval": 0.05}
+            self._said(200, said | {"verification_uri": where, "verification_uri_complete": f"{where}/yes/{code}"})
         elif self.path == "/token":
             form = {name: values[0] for name, values in parse_qs(text).items()}
+            if form["grant_type"] != "authorization_code":
+                self._at_a_terminal(form)
+                return
             asked = self.server.codes.pop(form["code"], None)
             shown = b64decode(self.headers.get("Authorization", "Basic ").partition(" ")[2]).decode()
             hashed = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
@@ -118,6 +134,23 @@ class Handler(BaseHTTPRequestHandler):
                 return
             claims = {"aud": CLIENT, "nonce": asked["nonce"]}
             self._said(200, {"token_type": "Bearer", "access_token": "x", "id_token": self.server.signed(claims)})
+
+    def _at_a_terminal(self, form):
+        """What a code at a terminal, or a refresh token, is worth; a token lasts as long as the client's name says."""
+        provider, said = self.server, "invalid_grant"
+        if form["grant_type"] == "refresh_token" and form["refresh_token"] in provider.refreshes:
+            provider.refreshes.remove(form["refresh_token"])
+            said = "yes"
+        elif form["grant_type"].endswith(":device_code"):
+            said = provider.devices.get(form["device_code"], said)
+        if said != "yes":
+            self._said(400, {"error": said})
+            return
+        provider.devices.pop(form.get("device_code"), None)
+        life, refresh = int(form["client_id"].rpartition("-")[2]), secrets.token_hex(8)
+        provider.refreshes.add(refresh)
+        token = provider.signed({"exp": int(time.time()) + life})
+        self._said(200, {"access_token": token, "refresh_token": refresh, "expires_in": life, "token_type": "Bearer"})
 
 
 def main() -> None:

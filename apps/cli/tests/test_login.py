@@ -1,0 +1,133 @@
+"""``headway login``: a code, a browser that says yes, and a token that the other commands show and renew."""
+
+import json
+import re
+import ssl
+import stat
+import threading
+from urllib.request import urlopen
+
+import pytest
+from typer.testing import CliRunner
+
+from apps.cli import identity, login_work
+from apps.main import app
+from controller.northbound.access import AccessRules
+from controller.northbound.api import api
+from controller.northbound.known import IssuerTokens
+from controller.northbound.tests.site import dependencies_of
+from controller.security import pki_files
+from controller.security.issuer import Issuer
+from controller.security.oidc_settings import OidcSettings
+from controller.security.tokens import Role, Tokens
+from controller.tests.fakes import FakeSite
+from controller.tests.issuer import AUDIENCE, serving_issuer
+from controller.tests.serving import served
+from mininet_tests.testing.networks import chile_illinois
+from topology.certificates import REST_URI, Kind
+
+FIVE_MINUTES, ENDING = "terminal-300", "terminal-20"  # names of clients, with how long their tokens last
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    """The issuer."""
+    folder = tmp_path_factory.mktemp("pki")
+    pki_files.init(folder, "example", pki_files.now(), 10)
+    made = pki_files.make(folder, Kind.REST, ("127.0.0.1", REST_URI), pki_files.now(), 5)
+    with serving_issuer(made.certificate, made.key, folder / "ca.pem") as process:
+        yield process
+
+
+@pytest.fixture
+def url(there):
+    """A controller that takes its tokens."""
+    settings = OidcSettings(there.issuer, AUDIENCE, {"lsst": Role.RESERVE}, authority=there.authority)
+    rules = AccessRules(lambda: Tokens(()), pki_files.now, issuer=IssuerTokens(Issuer(settings)))
+    with served(api(dependencies_of(FakeSite(chile_illinois(), standing=())), rules)) as where:
+        yield where
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch, there):
+    """A person's own folder, where the issuer's authority is trusted."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HEADWAY_CA", str(there.authority))
+    for name in (identity.TOKEN_ENV, identity.COMMAND_ENV, identity.FILE_ENV):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def run(*arguments, exit_code=0):
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    assert done.exit_code == exit_code, f"{arguments}\n{done.stdout}\n{done.stderr}\n{done.exception!r}"
+    return done.stdout, done.stderr
+
+
+def trusting(there):
+    return ssl.create_default_context(cafile=str(there.authority))
+
+
+def logged_in(there, url, name, answer="yes", exit_code=0):
+    """Log in, with somebody at a browser who gives an answer; return what was said."""
+    began, begun = threading.Event(), login_work.begun
+
+    def somebody_at_a_browser(*arguments):
+        login = begun(*arguments)
+        address = login.direct.replace("/yes/", f"/{answer}/")
+        threading.Timer(0.2, lambda: urlopen(address, context=trusting(there)).close()).start()  # noqa: S310
+        began.set()
+        return login
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(login_work, "begun", somebody_at_a_browser)
+        said = run("login", "--url", url, "--issuer", there.issuer, "--client", name, exit_code=exit_code)
+    assert began.is_set()
+    return said
+
+
+def test_who_logs_in_at_a_browser_is_known_by_the_other_commands(there, url, home):
+    assert "say who you are" in run("whoami", "--url", url, exit_code=1)[1]
+    said, asked = logged_in(there, url, FIVE_MINUTES)
+    assert re.search(rf"open {there.issuer}/device and enter the code [0-9a-f]{{4}}\n", asked)
+    assert "headway whoami" in said
+    assert f"oidc:{there.issuer}#ana-4711: reserve, in lsst" in run("whoami", "--url", url)[0]
+    file = home / "headway" / "logins"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    before = json.loads(file.read_text())[url]["token"]
+    run("whoami", "--url", url)
+    assert json.loads(file.read_text())[url]["token"] == before  # it lasts for minutes
+    assert identity.token("http://127.0.0.1:1") is None  # it is nobody else's
+    run("logout", "--url", url)
+    assert "say who you are" in run("whoami", "--url", url, exit_code=1)[1]
+
+
+def test_a_token_that_ends_is_renewed_and_a_refresh_that_is_not_taken_says_what_to_do(there, url, home):
+    logged_in(there, url, ENDING)
+    file = home / "headway" / "logins"
+    before = json.loads(file.read_text())[url]
+    run("whoami", "--url", url)
+    now = json.loads(file.read_text())[url]
+    assert (now["token"] != before["token"], now["refresh"] != before["refresh"]) == (True, True)
+    file.write_text(json.dumps({url: before}))  # its refresh was used already
+    _, why = run("whoami", "--url", url, exit_code=2)
+    assert f"has ended (invalid_grant): headway login --issuer {there.issuer} --client {ENDING}" in why
+
+
+@pytest.mark.parametrize(("answer", "why"), [("access_denied", "access_denied"), ("expired_token", "expired_token")])
+def test_who_says_no_logs_nobody_in(there, url, home, answer, why):
+    assert why in logged_in(there, url, FIVE_MINUTES, answer, exit_code=1)[1]
+    assert not (home / "headway" / "logins").exists()
+
+
+def test_what_cannot_be_is_one_line(there, url, home):
+    for issuer, why in (
+        ("http://login.example.org", "need https"),
+        (f"{there.issuer}/x", "without response"),
+        ("x", "no address"),
+    ):
+        assert why in run("login", "--url", url, "--issuer", issuer, "--client", "c", exit_code=1)[1]
+    assert "set --url" in run("login", "--url", "x", "--issuer", there.issuer, "--client", "c", exit_code=2)[1]
+    logged_in(there, url, FIVE_MINUTES)
+    (home / "headway" / "logins").chmod(0o640)
+    assert "chmod 600" in run("whoami", "--url", url, exit_code=2)[1]
