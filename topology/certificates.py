@@ -25,6 +25,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 T = TypeVar("T")
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)  # RFC 7468
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 SWITCH_URI, CLIENT_URI = "headway:switch:", "headway:client:"
 REST_URI, OVSDB_URI = "headway:rest", "headway:ovsdb"
 _SERVER, _CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
@@ -218,7 +227,13 @@ def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, .
         kind: whose they are.
         now: with its zone.
     """
-    return tuple(_problems(pems, kind, now))
+    found: list[CertificateFault] = []
+    try:
+        found.extend(_problems(pems, kind, now))
+    except _UNREADABLE as error:  # parts are only read when they are looked at, and need not be what they should
+        words = " ".join(str(error).split()) or type(error).__name__
+        found.append(CertificateFault("certificate", f"or its authority has a part that cannot be read: {words}"))
+    return tuple(found)
 
 
 def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[CertificateFault]:

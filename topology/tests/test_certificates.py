@@ -1,12 +1,13 @@
 """What an agent asks of its certificates, with each kind of key that a site's own authority may have."""
 
+import ssl
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from topology.certificates import Kind, Pems, chained, problems
@@ -55,6 +56,16 @@ def test_a_key_of_another_certificate_is_told_from_its_own():
     key, another = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     own = signed("Site", "Site", key, key, hashes.SHA256())
     assert [one.field for one in problems(Pems(own, own, pem(another)), Kind.AGENT, NOW)] == ["key"]
+
+
+def test_a_key_that_is_no_point_of_its_curve_is_a_fault_that_is_told():
+    key = ec.generate_private_key(ec.SECP256R1())
+    own = signed("Site", "Site", key, key, hashes.SHA256())
+    der = x509.load_pem_x509_certificate(own).public_bytes(Encoding.DER)
+    point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    torn = ssl.DER_cert_to_PEM_cert(der.replace(point, point[:-1] + bytes([point[-1] ^ 1]))).encode()
+    told = problems(Pems(torn, torn, pem(key)), Kind.AGENT, NOW)
+    assert "cannot be read" in told[-1].what
 
 
 def test_a_file_has_its_certificates_in_order_whatever_is_between_them():
