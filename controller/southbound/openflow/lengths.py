@@ -31,7 +31,7 @@ def check_message(message: bytes) -> None:
     if kind not in TAKEN or (version != VERSION and kind != HELLO):
         raise Malformed(f"message of version {version} and type {kind}")
     if kind == HELLO:
-        _all(_parts(message, 8, len(message), length_at=2, least=4, is_padded=True))
+        _all(_parts(message, 8, len(message), length_at=2, least=4))  # os-ken looks for no padding
     elif kind == MULTIPART_REPLY:
         _check_multipart(message)
 
@@ -67,9 +67,7 @@ def _check_flow(message: bytes, at: int, end: int) -> None:
             _all(_parts(message, instruction + 8, its_end, length_at=2, least=8))
 
 
-def _parts(
-    message: bytes, at: int, end: int, *, length_at: int, least: int, is_padded: bool = False
-) -> Iterator[tuple[int, int]]:
+def _parts(message: bytes, at: int, end: int, *, length_at: int, least: int) -> Iterator[tuple[int, int]]:
     """Yield where each part begins and ends; each says its length, with what says it.
 
     Raises:
@@ -80,7 +78,7 @@ def _parts(
         if length < least or at + length > end:
             raise Malformed(f"a part of {length} bytes at byte {at}")
         yield at, at + length
-        at += (length + 7) // 8 * 8 if is_padded else length
+        at += length
 
 
 def _all(parts: Iterator[tuple[int, int]]) -> None:

@@ -34,6 +34,11 @@ def test_a_part_of_no_length_or_beyond_the_end_is_refused(messages, which, at, l
         check_message(cut(messages[which], at, length))
 
 
+def test_an_element_of_a_hello_that_would_be_padded_does_not_hide_one_of_no_length():
+    with pytest.raises(Malformed, match="a part of 0 bytes at byte 12"):
+        check_message(bytes.fromhex("04000010000000010000000409000000"))
+
+
 @pytest.mark.parametrize(
     "message", [b"", bytes(7), b"\x05\x13" + bytes(14), b"\x04\x0e" + bytes(62), OTHERS, b"\x04\x13\0\x0a" + bytes(6)]
 )
