@@ -256,9 +256,10 @@ class Workings:
         pairs: by sender and receiver, their flows as others make room for them.
         carriers: by sender and receiver, how the answers to their data go.
         data: by hop, the flows whose data cross it, in the order of their names.
-        answered: by hop, the flows whose answers cross it, likewise.
+        answered: by hop of a circuit, the flows whose answers cross it, likewise.
         links: the limits of every direction of every circuit.
         parts: by such a link, what each flow can have of it, bit/s of frames.
+        held: by hop that is no circuit, and carries less than its flows could have, what each gets, bit/s of frames.
         entries: by flow, its allocation; in the order of their names.
     """
 
@@ -272,6 +273,7 @@ class Workings:
     answered: Mapping[Hop, Mapping[FlowId, Flow]]
     links: dict[Hop, LinkPlan]
     parts: Mapping[Hop, Mapping[FlowId, int]]
+    held: Mapping[Hop, Mapping[FlowId, int]]
     entries: Mapping[FlowId, Entry]
 
 

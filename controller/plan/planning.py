@@ -3,12 +3,14 @@
 A link's limits follow from the flows that cross it, and a flow's rate from the links that it crosses. So what a change
 touches are the links of the flows that have come, gone or changed, or whose answers go otherwise; those whose capacity
 or promises have; and, where limits become others, the links on which answers to what they let through take their part.
+What the flows of an interface could have of their circuits, and it does not carry, they do not get.
 All else is the very same value as before. The whole plan is the change from no plan at all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from controller.plan.interfaces import interface_parts, interfaces_of, within_interfaces
 from controller.plan.keys import FlowId
 from controller.plan.members import divided
 from controller.plan.plan import (
@@ -27,7 +29,7 @@ from controller.plan.plan import (
 from controller.plan.policy import Policy
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM, answers_ppm
+from topology.wire import PPM, Layer, answers_ppm, converted_bps
 
 Pair = tuple[str, str]
 ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
@@ -57,7 +59,8 @@ def no_workings(network: Network, policy: Policy) -> Workings:
     """Return the workings before the first plan."""
     hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
     flows: ByHop = {hop: {} for hop in hops}
-    return Workings(network, policy, PlanInput(()), {}, {}, {}, flows, flows, {}, {hop: {} for hop in hops}, {})
+    parts: Mapping[Hop, Mapping[FlowId, int]] = {hop: {} for hop in hops}
+    return Workings(network, policy, PlanInput(()), {}, {}, {}, flows, flows, {}, parts, {}, {})
 
 
 @dataclass(slots=True)
@@ -77,7 +80,7 @@ def _worked_out(before: Workings, demand: PlanInput, touched: _Touched) -> Worki
     if come or gone:
         made = _with_flows(made, come, gone, touched)
     touched.links |= _differing(before.demand, demand) & made.parts.keys()
-    return _with_entries(_with_parts(_with_links(made, touched), touched), touched)
+    return _with_entries(_with_interfaces(_with_parts(_with_links(made, touched), touched), touched), touched)
 
 
 def _differing(old: PlanInput, new: PlanInput) -> set[Hop]:
@@ -90,20 +93,20 @@ def _differing(old: PlanInput, new: PlanInput) -> set[Hop]:
 
 
 class _Crossings:
-    """Which flows cross each link; those of a link are copied before they change."""
+    """Which flows cross each circuit, and each host's interface too; those of a link are copied before they change."""
 
-    def __init__(self, by_hop: ByHop, touched: _Touched) -> None:
-        self._by_hop = dict(by_hop)
+    def __init__(self, by_hop: ByHop, touched: _Touched, circuits: Collection[Hop], *, interfaces: bool) -> None:
+        self._by_hop, self._circuits, self._interfaces = by_hop, circuits, interfaces
         self._own: dict[Hop, dict[FlowId, Flow]] = {}
         self._touched = touched
 
     def put(self, flow: Flow, way: Flow, *, crosses: bool) -> None:
         """Let a flow cross the links of a way, or not any more."""
         for hop in way.links:
-            if hop not in self._by_hop:
+            if hop not in self._circuits and not (self._interfaces and hop in interfaces_of(way)):
                 continue
             if hop not in self._own:
-                self._own[hop] = dict(self._by_hop[hop])
+                self._own[hop] = dict(self._by_hop.get(hop, {}))
                 self._touched.links.add(hop)
             self._own[hop].pop(flow.name, None)
             if crosses:
@@ -111,13 +114,15 @@ class _Crossings:
 
     def by_hop(self) -> ByHop:
         """Return them all, those of a link in the order of their names."""
-        return self._by_hop | {hop: dict(sorted(flows.items())) for hop, flows in self._own.items()}
+        own = {hop: dict(sorted(flows.items())) for hop, flows in self._own.items()}
+        return {hop: flows for hop, flows in {**self._by_hop, **own}.items() if flows or hop in self._circuits}
 
 
 def _with_flows(made: Workings, come: Iterable[Flow], gone: Iterable[Flow], touched: _Touched) -> Workings:
     """Return workings with flows that have come, and without those that have gone; one that has changed is both."""
     pairs, carriers = dict(made.pairs), dict(made.carriers)
-    data, answered = _Crossings(made.data, touched), _Crossings(made.answered, touched)
+    data = _Crossings(made.data, touched, made.parts, interfaces=True)
+    answered = _Crossings(made.answered, touched, made.parts, interfaces=False)
     members = {(flow.host, flow.target): {f.name: f for f in pairs.get((flow.host, flow.target), ())} for flow in gone}
     for flow in gone:
         data.put(members[flow.host, flow.target].pop(flow.name), flow, crosses=False)
@@ -126,7 +131,8 @@ def _with_flows(made: Workings, come: Iterable[Flow], gone: Iterable[Flow], touc
         pair = flow.host, flow.target
         if pair not in members:
             members[pair] = {f.name: f for f in pairs.get(pair, ())}
-        members[pair][flow.name] = stands = standing_in(flow, made.network, made.policy)
+        stands = within_interfaces(standing_in(flow, made.network, made.policy), made.network)
+        members[pair][flow.name] = stands
         data.put(stands, stands, crosses=True)
         touched.flows.add(flow.name)
     around = {pair[::-1]: pairs.get(pair[::-1], ()) for pair in members}
@@ -166,11 +172,39 @@ def _with_links(made: Workings, touched: _Touched) -> Workings:
 def _with_parts(made: Workings, touched: _Touched) -> Workings:
     """Return workings with the touched links divided anew."""
     parts = dict(made.parts)
-    for hop in touched.links:
+    for hop in touched.links & parts.keys():
         before, parts[hop] = parts[hop], _parts(made, hop)
         if before != parts[hop]:
             touched.flows.update(name for name, bps in parts[hop].items() if before.get(name) != bps)
     return replace(made, parts=parts)
+
+
+def _with_interfaces(made: Workings, touched: _Touched) -> Workings:
+    """Return workings with the interfaces of touched flows divided anew, where they cannot carry all."""
+    held = dict(made.held)
+    of_flows = (interfaces_of(made.flows[name]) for name in touched.flows if name in made.flows)
+    for hop in touched.links.union(*of_flows) - made.parts.keys():
+        before, after = held.pop(hop, {}), _held(made, hop)
+        if after:
+            held[hop] = after
+        touched.flows.update(name for name in (before.keys() | after.keys()) & made.flows.keys())
+    return replace(made, held=held)
+
+
+def _held(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
+    """Return what each flow gets of an interface; none if all of them can have what their circuits give."""
+    framing, rate_bps = made.network.framing_of(hop), made.network.link(*hop).rate_bps
+    members = [(f, _of_circuits(made, f)) for f in made.data.get(hop, {}).values()]
+    total_bps = converted_bps(rate_bps, Layer.WIRE, Layer.FRAME, framing)
+    if sum(bps for _, bps in members) <= total_bps:
+        return {}
+    parts = interface_parts(total_bps, made.policy, members, framing)
+    return {flow.name: bps for (flow, _), bps in zip(members, parts, strict=True)}
+
+
+def _of_circuits(made: Workings, flow: Flow) -> int:
+    """Return the least that a flow's circuits have for it, bit/s of frames; 0 if it crosses none."""
+    return min((made.parts[hop][flow.name] for hop in flow.links if hop in made.parts), default=0)
 
 
 def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
@@ -209,5 +243,6 @@ def _with_entries(made: Workings, touched: _Touched) -> Workings:
 def _entry(made: Workings, asked: Flow) -> Entry | None:
     """Return the allocation of a flow: the least that its links have for it; None if that is nothing."""
     flow = next(f for f in made.pairs[asked.host, asked.target] if f.name == asked.name)
-    frame_bps = min((made.parts[hop][flow.name] for hop in flow.links if hop in made.parts), default=0)
+    held = (made.held[hop][flow.name] for hop in flow.links if hop in made.held)
+    frame_bps = min((_of_circuits(made, flow), *held))
     return entry(flow, frame_bps, made.network, made.policy) if frame_bps else None

@@ -12,6 +12,7 @@ from controller.plan import members as members_module
 from controller.plan import paths, ports
 from controller.plan import plan as planning
 from controller.plan.flows import flow_on
+from controller.plan.interfaces import interface_parts, within_interfaces
 from controller.plan.keys import ClassShare
 from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry
 from controller.plan.planning import planned
@@ -27,7 +28,8 @@ from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
 
 def flow_by_flow(epoch, network, policy, demand):
     """The plan as it was made at first: every link looks at all flows."""
-    flows = sorted((planning.standing_in(f, network, policy) for f in demand.flows), key=lambda f: f.name)
+    standing = (within_interfaces(planning.standing_in(f, network, policy), network) for f in demand.flows)
+    flows = sorted(standing, key=lambda f: f.name)
     carriers = answers(flows, policy)
     hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
     links = {hop: limits_of(network, hop, policy, replace(demand, flows=tuple(flows)), carriers) for hop in hops}
@@ -51,8 +53,23 @@ def flow_by_flow(epoch, network, policy, demand):
             divided = members_module.divided(limits.meter_bps, answers_bps, members, framing)
             for flow, bps in zip(members, divided, strict=True):
                 parts[flow.name] = min(bps, parts.get(flow.name, bps))
-    entries = tuple(entry(flow, parts[flow.name], network, policy) for flow in flows if parts.get(flow.name))
+    given = held_by_interfaces(network, policy, flows, parts)
+    entries = tuple(entry(flow, given[flow.name], network, policy) for flow in flows if given.get(flow.name))
     return Plan(epoch, links, entries, demand.down)
+
+
+def held_by_interfaces(network, policy, flows, parts):
+    """What flows get after each link that a host is at has looked at all of them."""
+    given = dict(parts)
+    for tail, head, link in network.links():
+        hop, framing = Hop(tail, head), network.framing_of((tail, head))
+        members = [(f, parts.get(f.name, 0)) for f in flows if hop in f.links]
+        total_bps = converted_bps(link.rate_bps, Layer.WIRE, Layer.FRAME, framing)
+        if not members or not {tail, head} & network.host_names or sum(bps for _, bps in members) <= total_bps:
+            continue
+        for (flow, _), bps in zip(members, interface_parts(total_bps, policy, members, framing), strict=True):
+            given[flow.name] = min(bps, given.get(flow.name, bps))
+    return given
 
 
 def wants_of(flow, meter_bps, framing):

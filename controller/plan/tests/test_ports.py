@@ -102,8 +102,9 @@ def test_what_comes_by_one_circuit_comes_no_faster_than_that():
 
 
 def test_shares_above_the_rate_of_a_sites_own_port_may_fill_it_with_their_windows():
-    flows = [flow(FlowClass.URGENT, host, "pop10", RING) for host in ("losa10", "live10")]
-    port = at(Hop("pop1", "pop10"), port_bursts(plan_of(*flows, network=RING), RING, {"losa10", "live10"}))
+    apart = [plan_of(flow(FlowClass.URGENT, host, "pop10", RING), network=RING) for host in ("losa10", "live10")]
+    both = replace(apart[0], entries=tuple(entry for plan in apart for entry in plan.entries))  # between two plans
+    port = at(Hop("pop1", "pop10"), port_bursts(both, RING, {"losa10", "live10"}))
     assert port.chosen_bytes == port.window_bytes
     assert "more than 10 Gbit/s" in port.chosen[0].reason
 

@@ -1,0 +1,90 @@
+"""A host's interface divided among the flows that it sends or receives, where they could have more of their circuits.
+
+A circuit's part is what a flow could have if its host did nothing else. A host that sends over two circuits, or to
+which several send, has one interface for all of them. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from controller.plan.plan import Flow
+from controller.plan.policy import Policy
+from controller.plan.shares import max_min
+from topology.network import Hop, Network
+from topology.protocol import FlowClass
+from topology.wire import PPM, Framing, Layer, converted_bps
+
+
+def interfaces_of(flow: Flow) -> tuple[Hop, Hop]:
+    """Return the hops of a flow by its sender's interface and by its receiver's."""
+    return flow.links[0], flow.links[-1]
+
+
+def within_interfaces(flow: Flow, network: Network) -> Flow:
+    """Return a flow that wants no more than the slower of its two interfaces, so that others may have the rest."""
+    most_bps = min(network.link(*hop).rate_bps for hop in interfaces_of(flow))
+    if most_bps >= min((link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit), default=0):
+        return flow
+    return flow if flow.wanted_bps is not None and flow.wanted_bps <= most_bps else replace(flow, wanted_bps=most_bps)
+
+
+def interface_parts(total_bps: int, policy: Policy, wanted: Sequence[tuple[Flow, int]], framing: Framing) -> list[int]:
+    """Return what each flow gets of an interface, bit/s of frames.
+
+    What is promised and what flows stand by with come first, beside what a class is guaranteed of a circuit; then the
+    classes by priority, and within a class max-min. Nothing is left while a flow could have more of its circuits.
+
+    Args:
+        total_bps: the interface, bit/s of frames.
+        policy: what classes are guaranteed, and who comes first.
+        wanted: each flow, and what it could have of its circuits.
+        framing: of the interface.
+
+    A host with an interface of 1 Gbit/s has two circuits to itself, of 1 Gbit/s each::
+
+        circuits could give   | urgent 800 |      | background 900 |
+        the interface gives   | urgent 800 | background 200 |
+
+    >>> from controller.plan.flows import flow_on
+    >>> from controller.plan.keys import FlowId
+    >>> from controller.plan.policy import DEFAULT_POLICY
+    >>> from mininet_tests.testing.networks import chile_illinois
+    >>> network = chile_illinois()
+    >>> path = network.path("base20", "arch")
+    >>> urgent, raw = (flow_on(network, FlowId(c), FlowClass(c), path) for c in ("urgent", "background"))
+    >>> interface_parts(1000, DEFAULT_POLICY, [(urgent, 800), (raw, 900)], Framing())
+    [800, 200]
+    """
+    by_class: dict[FlowClass, list[int]] = {}
+    for n, (flow, _) in enumerate(wanted):
+        by_class.setdefault(flow.flow_class, []).append(n)
+    floors = [
+        min(
+            cap_bps,
+            max(_kept_bps(flow, framing), _guaranteed_bps(total_bps, policy, flow, len(by_class[flow.flow_class]))),
+        )
+        for flow, cap_bps in wanted
+    ]
+    caps = [cap_bps for _, cap_bps in wanted]
+    if sum(floors) > total_bps:
+        return max_min(total_bps, floors, caps)
+    parts, left_bps = list(floors), total_bps - sum(floors)
+    for flow_class in sorted(by_class, key=lambda c: policy.classes[c].priority):
+        members = by_class[flow_class]
+        kept = [floors[n] for n in members]
+        given = max_min(left_bps + sum(kept), kept, [caps[n] for n in members])
+        left_bps += sum(kept) - sum(given)
+        for n, bps in zip(members, given, strict=True):
+            parts[n] = bps
+    return parts
+
+
+def _kept_bps(flow: Flow, framing: Framing) -> int:
+    """Return what a flow is promised or stands by with, bit/s of frames."""
+    standby_bps = flow.standby_bps if flow.wanted_bps is None else min(flow.standby_bps, flow.wanted_bps)
+    return converted_bps(max(flow.floor_bps, standby_bps), Layer.WIRE, Layer.FRAME, framing)
+
+
+def _guaranteed_bps(total_bps: int, policy: Policy, flow: Flow, members: int) -> int:
+    """Return a flow's part of what its class is guaranteed, were the interface a circuit."""
+    return total_bps * policy.classes[flow.flow_class].guarantee_ppm // PPM // members
