@@ -9,11 +9,6 @@ from topology.problems import Problems
 
 T = TypeVar("T")
 
-_LATER = {
-    "switches": "a site has one switch at its edge for now: write `switch:`, and make each other switch a site",
-    "interfaces": "a host has one interface for now: write its `address`, `port` and `rate`",
-}
-
 
 class FileKeys:
     """The keys of a mapping, taken one by one; what is wrong with each goes to the problems."""
@@ -71,8 +66,7 @@ class FileKeys:
     def close(self) -> None:
         """Add a problem for each key that nobody has taken."""
         for key in self._left:
-            why = _LATER.get(str(key), f"there is no such key; there are {', '.join(self._names)}")
-            self._problems.at(str(key)).add(why)
+            self._problems.at(str(key)).add(f"there is no such key; there are {', '.join(self._names)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,17 @@ def vlan_vid(found: object) -> int:
     return _number(found, VLAN_VIDS)
 
 
+def is_so(found: object) -> bool:
+    """Return whether something is so.
+
+    Raises:
+        ValueError: it is neither yes nor no.
+    """
+    if not isinstance(found, bool):
+        raise ValueError(f"{str(found)[:80]} is neither yes nor no")  # noqa: TRY004 what is wrong is the file
+    return found
+
+
 def _text(found: object, kind: str) -> str:
     if not isinstance(found, str):
         raise ValueError(  # noqa: TRY004 what is wrong is the file

@@ -6,98 +6,18 @@ join the same two switches each is a :class:`Line` between them, so that a path 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 import networkx as nx
 
-from topology.addresses import Address, Prefix, families, prefix_of
+from topology.addresses import families
+from topology.nodes import Circuit, FarEdge, Host, Line, Link, Switch
 from topology.wire import Framing
 
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A data transfer node.
-
-    Attributes:
-        name: as in the agent's configuration.
-        site: where it stands.
-        ip: its address on the data network, or the prefix of the cluster that it stands for.
-        mac: its hardware address there.
-        others: what else it is reached by, addresses as prefixes that hold one.
-        has_agent: whether one of ours runs there; where none does, nothing is sent under the plan.
-    """
-
-    name: str
-    site: str
-    ip: Address | Prefix
-    mac: str
-    others: tuple[Prefix, ...] = ()
-    has_agent: bool = True
-
-    @property
-    def prefixes(self) -> tuple[Prefix, ...]:
-        """All its addresses, as prefixes."""
-        return prefix_of(self.ip), *self.others
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """An OpenFlow switch at the edge of a site."""
-
-    name: str
-    site: str
-    dpid: int
-
-
-@dataclass(frozen=True, slots=True)
-class FarEdge:
-    """Where circuits end at a site that is not ours: nothing is set there, and no way leads through it."""
-
-    name: str
-    site: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A circuit as a node between its two switches; it passes on what enters it."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One direction between two neighbours, with the port it leaves by.
-
-    Attributes:
-        rate_bps: what the line carries, counted on the wire, bit/s.
-        delay_us: one-way delay.
-        buffer_bytes: what the sending port can hold.
-        port_no: OpenFlow number of the sending port; 0 if it is known by its name alone.
-        port_name: interface name of the sending port.
-        circuit: name of the guaranteed-bandwidth circuit this link is, or None on the site's own network.
-        vlan_vid: the VLAN in which the circuit is handed over at the sending port (IEEE 802.1Q); None for no tag.
-    """
-
-    rate_bps: int
-    delay_us: int
-    buffer_bytes: int
-    port_no: int
-    port_name: str
-    circuit: str | None = None
-    vlan_vid: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Circuit:
-    """A guaranteed-bandwidth circuit: its two switches, and what it carries both ways (the lesser, if they differ)."""
-
-    name: str
-    a_end: str
-    z_end: str
-    rate_bps: int
+__all__ = ["Circuit", "FarEdge", "Hop", "Host", "Line", "Link", "Network", "Node", "Switch", "UnknownNode", "hops"]
 
 
 class Hop(NamedTuple):
@@ -148,6 +68,7 @@ class Network:
         framing: how its segments are wrapped at most: with a tag if any circuit has one.
         hosts: all hosts, in the order they were added.
         host_names: their names.
+        agents: the names of those that an agent of ours runs on.
         switches: all switches, likewise.
         far_edges: where circuits end at sites that are not ours.
         edge_sites: by switch and by far edge, its site.
@@ -164,10 +85,12 @@ class Network:
         self.edge_sites = {s.name: s.site for s in self.switches} | {edge.name: edge.site for edge in self.far_edges}
         self.sites = tuple(dict.fromkeys(self.edge_sites.values()))
         self._far_names = frozenset(edge.name for edge in self.far_edges)
+        self._not_ours = self._far_names | {edge.site for edge in self.far_edges}
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self._circuits: dict[str, Circuit] = {}
         self._by_name = {host.name: host for host in reversed(self.hosts)}
         self.host_names = frozenset(self._by_name)
+        self.agents = tuple(host.name for host in self.hosts if host.has_agent and not host.interface_of)
         self._forget()
         for node in nodes:
             self.graph.add_node(node.name, node=node)
@@ -312,7 +235,7 @@ class Network:
 
     def is_ours(self, name: str) -> bool:
         """Return whether what leaves a node is ours to plan: it is not beyond the far edge of a circuit."""
-        return name not in self._far_names and (name not in self._by_name or self._by_name[name].has_agent)
+        return name not in self._not_ours
 
     def leads_through(self, tail: str, head: str, source: str) -> bool:
         """Return whether a hop would lead a way from ``source`` through a site that is not ours."""

@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from topology.addresses import Prefix, shown
-from topology.network import Circuit, Host, Link, Network
+from topology.network import Circuit, Host, Link, Network, Switch
 from topology.network_file import PORT_BUFFER_US
 
 _PREFIXES = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3), ("", 1))
@@ -13,21 +13,39 @@ _PREFIXES = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3), ("", 1))
 
 def section_of(network: Network) -> dict[str, Any]:
     """Return what the file of a network says, or the section ``network`` of the controller's configuration."""
-    sites: dict[str, dict[str, Any]] = {
-        switch.site: {
-            "switch": {"name": switch.name, "dpid": f"{switch.dpid:016x}"},
-            "hosts": {
-                host.name: _addresses(host) | _port(network.link(switch.name, host.name))
-                for host in network.hosts
-                if host.site == switch.site
-            },
-        }
-        for switch in network.switches
-    }
+    sites: dict[str, dict[str, Any]] = {}
+    for site in network.sites:
+        switches = [switch for switch in network.switches if switch.site == site]
+        if switches:
+            hosts = [host for host in network.hosts if host.site == site and not host.interface_of]
+            sites[site] = _switches(switches) | {"hosts": {host.name: _host(network, host) for host in hosts}}
     for edge in network.far_edges:
         sites[edge.site] = {"prefixes": list(map(str, network.host(edge.site).prefixes))}
     circuits = {circuit.name: _circuit(network, circuit) for circuit in network.circuits}
     return {"name": network.name, "mtu": network.framing.mtu_bytes, "sites": sites, "circuits": circuits}
+
+
+def _switches(switches: list[Switch]) -> dict[str, Any]:
+    """Return what is said of a site's switches: of its only one, or of each by its name."""
+    if len(switches) > 1:
+        return {"switches": {switch.name: {"dpid": f"{switch.dpid:016x}"} for switch in switches}}
+    return {"switch": {"name": switches[0].name, "dpid": f"{switches[0].dpid:016x}"}}
+
+
+def _host(network: Network, host: Host) -> dict[str, Any]:
+    """Return what is said of a host: of its only interface, or of each by its name."""
+    agent = {} if host.has_agent else {"agent": False}
+    if not host.interface:
+        return agent | _interface(network, host)
+    several = (one for one in network.hosts if one.machine == host.name)
+    return agent | {"interfaces": {one.interface: _interface(network, one) for one in several}}
+
+
+def _interface(network: Network, host: Host) -> dict[str, Any]:
+    switch = next(iter(network.graph.successors(host.name)))
+    is_one_of_several = sum(other.site == host.site for other in network.switches) > 1
+    where = {"switch": switch} if is_one_of_several else {}
+    return _addresses(host) | where | _port(network.link(switch, host.name))
 
 
 def text_of(network: Network) -> str:

@@ -56,6 +56,7 @@ class Allocation:
         circuits: the names of those that its packets cross, of the way before and of the next while they are led to
             another. When they change the host does not wait for the answers to what is in flight.
         also: the destination's other prefixes; what goes to any of them shares the rate.
+        sources: the host's own addresses that its connections are from, where it has several interfaces; none: any.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.
@@ -74,6 +75,7 @@ class Allocation:
     size_bytes: Annotated[int, Field(ge=0)] = 0
     circuits: tuple[str, ...] = ()
     also: tuple[Prefix, ...] = ()
+    sources: tuple[Prefix, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a standby above the rate."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import cos, hypot, pi, sin
 from xml.sax.saxutils import escape
 
-from apps.cli.network_text import of_site, shown_delay
+from apps.cli.network_text import at_switch, shown_delay
 from topology.addresses import shown
 from topology.network import Network, Switch
 from topology.units import shown_rate
@@ -60,7 +60,7 @@ def _boxes(network: Network) -> dict[str, _Box]:
 
 
 def _texts(network: Network, switch: Switch) -> tuple[str, ...]:
-    hosts = of_site(network, switch.site)
+    hosts = at_switch(network, switch)
     rates = (shown_rate(network.link(switch.name, host.name).rate_bps) for host in hosts)
     lines = [f"{host.name}  {host.ip}  {rate}" for host, rate in zip(hosts, rates, strict=True)]
     more = [f"and {len(lines) - MOST_HOSTS} hosts more"] if len(lines) > MOST_HOSTS else []

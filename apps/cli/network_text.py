@@ -36,9 +36,10 @@ def not_ours(network: Network) -> Iterator[str]:
 
 
 def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
-    for host in of_site(network, switch.site):
+    for host in at_switch(network, switch):
         link = network.link(switch.name, host.name)
-        yield _port(link), host.name, shown_rate(link.rate_bps), " ".join(map(shown, host.prefixes))
+        more = [] if host.has_agent else ["(no agent)"]
+        yield _port(link), host.name, shown_rate(link.rate_bps), " ".join((*map(shown, host.prefixes), *more))
 
 
 def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
@@ -57,9 +58,9 @@ def _port(link: Link) -> str:
     return f"{link.port_name} ({link.port_no})" if link.port_no else link.port_name
 
 
-def of_site(network: Network, site: str) -> tuple[Host, ...]:
-    """Return the hosts at a site."""
-    return tuple(host for host in network.hosts if host.site == site)
+def at_switch(network: Network, switch: Switch) -> tuple[Host, ...]:
+    """Return the hosts that hang on a switch."""
+    return tuple(host for host in network.hosts if network.graph.has_edge(switch.name, host.name))
 
 
 def shown_delay(delay_us: int) -> str:

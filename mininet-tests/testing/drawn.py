@@ -32,7 +32,7 @@ def _addresses(draw: st.DrawFn, family: int, site: int, number: int) -> dict[str
 def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
     """A network's file: every site has its own number of hosts, and a circuit to an earlier site; more join any two.
 
-    Up to two sites are not ours.
+    Up to two sites are not ours. Hosts have up to three interfaces or no agent, and sites two switches, some of them.
     """
     far = draw(st.integers(0, 2))
     count = draw(st.integers(1 if far else 2, most_sites - far))
@@ -48,12 +48,23 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
         return said
 
     sites: dict[str, Any] = {}
+    twins = [draw(st.booleans()) for _ in range(count)]
+
+    def interface(site: int, number: int) -> dict[str, Any]:
+        at = {"switch": f"{draw(st.sampled_from('st'))}{site}"} if twins[site] else {}
+        return {**draw(_addresses(family, site, number)), "rate": draw(_rates), **at, **port(site)}
+
+    def host(site: int, number: int) -> dict[str, Any]:
+        agent = {} if draw(st.booleans()) else {"agent": draw(st.booleans())}
+        count = draw(st.integers(0, 3))
+        several = {f"eth{i}": interface(site, number + 8 * i) for i in range(count)}
+        return agent | ({"interfaces": several} if several else interface(site, number))
+
     for site in range(count):
-        hosts = {
-            f"h{site}-{n}": {**draw(_addresses(family, site, n)), "rate": draw(_rates), **port(site)}
-            for n in range(draw(st.integers(0 if site else 1, 3)))
-        }
-        sites[f"site-{site}"] = {"switch": {"name": f"s{site}", "dpid": f"{site + 1:016x}"}, "hosts": hosts}
+        hosts = {f"h{site}-{n}": host(site, n) for n in range(draw(st.integers(0 if site else 1, 3)))}
+        dpids = {f"{kind}{site}": {"dpid": f"{kind_no}{site + 1:015x}"} for kind, kind_no in (("s", 0), ("t", 1))}
+        switch = {"switches": dpids} if twins[site] else {"switch": {"name": f"s{site}", **dpids[f"s{site}"]}}
+        sites[f"site-{site}"] = {**switch, "hosts": hosts}
     joined = [(draw(st.integers(0, site - 1)), site) for site in range(1, count)]
     pairs = st.lists(st.integers(0, max(1, count - 1)), min_size=2, max_size=2, unique=True)
     joined += [(a, z) for a, z in draw(st.lists(pairs, max_size=4 if count > 1 else 0))]
@@ -70,15 +81,18 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
             vlan = draw(_vlans)
             at[end] |= port(site) | ({} if vlan is None else {"vlan": vlan})
         circuits[f"c{number}"] = circuit | at
+    for site in (site for site in range(count) if twins[site]):
+        ends = [{"switch": f"{kind}{site}", **port(site)} for kind in "st"]
+        circuits[f"within-{site}"] = {"rate": draw(_rates), "delay": "1 us"} | dict(zip("az", ends, strict=True))
     for number in range(far):
         prefixes = [f"198.51.{number}.0/24", f"2001:db8:f:{number}::/64", f"203.0.113.{number}/32"]
         sites[f"far-{number}"] = {"prefixes": prefixes[: draw(st.integers(2, 3))]}
         for beside in range(draw(st.integers(1, 2))):
             site = draw(st.integers(0, count - 1))
             ours = {"switch": f"s{site}", **port(site), "vlan": draw(st.integers(1, 4094))}
-            ends: list[dict[str, Any]] = [ours, {"site": f"far-{number}"}]
+            both: list[dict[str, Any]] = [ours, {"site": f"far-{number}"}]
             shared = {"rate": draw(_rates), "delay": f"{draw(st.integers(1, 300_000))} us"}
-            circuits[f"f{number}-{beside}"] = shared | dict(zip("az", draw(st.permutations(ends)), strict=True))
+            circuits[f"f{number}-{beside}"] = shared | dict(zip("az", draw(st.permutations(both)), strict=True))
     return {"name": "drawn", "mtu": draw(st.sampled_from([1500, 9000])), "sites": sites, "circuits": circuits}
 
 

@@ -43,13 +43,27 @@ def test_any_network_comes_back_from_its_own_text_as_it_was(section):
     assert text_of(again) == text_of(network)
 
 
+def interfaces_in(hosts):
+    """Each interface of some hosts by the name that it is planned by, as the file has them."""
+    for name, host in hosts.items():
+        several = host.get("interfaces", {"": host})
+        for number, (interface, said) in enumerate(several.items()):
+            yield f"{name}.{interface}" if number else name, said
+
+
 @given(sections())
 def test_any_network_has_all_that_its_file_says(section):
     network = network_in(section)
     assert {h.name: (h.site, list(map(shown, h.prefixes))) for h in network.hosts} == {
         name: (site, [shown(ip_network(one)) for one in host.get("addresses") or [host["address"]]])
         for site, inside in section["sites"].items()
-        for name, host in inside.get("hosts", {site: {"addresses": inside.get("prefixes")}}).items()
+        for name, host in interfaces_in(inside.get("hosts", {site: {"addresses": inside.get("prefixes")}}))
+    }
+    assert {*network.agents} == {
+        name
+        for inside in section["sites"].values()
+        for name, host in inside.get("hosts", {}).items()
+        if host.get("agent", True)
     }
     assert [(c.name, c.a_end, c.z_end) for c in network.circuits] == [
         (name, *(end.get("switch") or f"{end['site']}-edge" for end in (circuit["a"], circuit["z"])))
@@ -309,3 +323,59 @@ def test_a_tag_at_one_end_is_counted_on_the_way_out_of_it_alone():
     network = network_in(with_change(*CIRCUIT, "a", "vlan", to=300))
     assert network.framing == replace(network.framing_of(("ls1", "ch1")), vlan_tags=1)
     assert network.framing_of(("ch1", "ls1")).vlan_tags == 0
+
+
+SEVERAL = """\
+name: several
+sites:
+  here:
+    switches:
+      br0: {dpid: "0000000000000001"}
+      br1: {dpid: "0000000000000002"}
+    hosts:
+      dtn:
+        interfaces:
+          eth0: {addresses: [192.0.2.10, "2001:db8::10"], switch: br0, port: p1, rate: 10 Gbit/s}
+          eth1: {address: 192.0.2.11, switch: br1, port: p1, rate: 1 Gbit/s}
+      cluster: {agent: no, addresses: [198.51.100.0/24], switch: br1, port: p2, rate: 1 Gbit/s}
+  there:
+    prefixes: [203.0.113.0/24, "2001:db8:1::/48"]
+circuits:
+  within: {rate: 10 Gbit/s, delay: 1 us, a: {switch: br0, port: p8}, z: {switch: br1, port: p8}}
+  out: {rate: 1 Gbit/s, delay: 20 ms, a: {switch: br0, port: p9}, z: {site: there}}
+"""
+
+
+def test_an_interface_after_the_first_is_planned_as_a_host_whose_agent_is_the_first_ones():
+    network = network_in(read(SEVERAL).values)
+    assert [(h.name, h.machine, h.interface) for h in network.hosts][:3] == [
+        ("dtn", "dtn", "eth0"),
+        ("dtn.eth1", "dtn", "eth1"),
+        ("cluster", "cluster", ""),
+    ]
+    assert network.agents == ("dtn",)
+    assert [network.link("dtn", "br0").port_name, network.link("dtn.eth1", "br1").port_name] == ["dtn-eth0", "dtn-eth1"]
+
+
+def test_what_is_sent_from_a_second_switch_of_a_site_crosses_the_line_to_the_first():
+    network = network_in(read(SEVERAL).values)
+    assert network.path("dtn.eth1", "there") == ("dtn.eth1", "br1", "br0", "there-edge", "there")
+    assert network.is_ours("cluster"), "without an agent, but at our own site"
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "why"),
+    [
+        ("switch: br1, port: p1", "port: p1", "sites.here.hosts.dtn.interfaces.eth1: `switch` is missing"),
+        ("switch: br1, port: p1", "switch: br7, port: p1", '"br7" is no switch of here; there are br0, br1'),
+        ("switch: br1, port: p1", "switch: br0, port: p1", "something else is at this port too"),
+        ("agent: no", "agent: maybe", "maybe is neither yes nor no"),
+        ("192.0.2.11", "192.0.2.10", "192.0.2.10 is another host's too"),
+        ("  within:", "  inside:", ""),
+    ],
+)
+def test_what_is_wrong_with_interfaces_and_switches_is_said(said, instead, why):
+    values = read(SEVERAL.replace(said, instead)).values
+    problems = Problems(values=values)
+    network_of(values, problems)
+    assert any(why in problem for problem in problems.found) if why else not problems.found
