@@ -201,7 +201,8 @@ def _entry(
     return EntryStatus(
         name=allocation.name,
         flow_class=allocation.flow_class.value,
-        dest=" ".join(map(str, (allocation.dest, *allocation.also))),
+        dest=" ".join(map(str, (allocation.dest, *allocation.also)))
+        + "".join(f" from {a}" for a in allocation.sources),
         dest_port=allocation.dest_port,
         local_port=allocation.local_port,
         planned_bps=allocation.rate_bps,

@@ -24,14 +24,15 @@ struct host {
 	__u32 tail_copies; /* what is sent again at the end of a transfer goes twice */
 };
 
-/* Key of the plan, a longest-prefix trie. What stands before the address is always compared: 64 + prefix bits. */
+/* Key of the plan, a longest-prefix trie. What stands before the address is always compared: 192 + prefix bits. */
 struct match {
 	__u32 prefixlen;
 	__be16 dest_port;  /* 0: any */
 	__be16 local_port; /* 0: any */
 	__u8 own_dscp;     /* what the application has set; HEADWAY_NO_DSCP: any */
 	__u8 padding[3];
-	__u8 addr[16];     /* IPv4 as ::ffff:a.b.c.d */
+	__u8 local_addr[16]; /* of a host with several interfaces, the socket's own; 0: any. Either as the next */
+	__u8 addr[16];       /* IPv4 as ::ffff:a.b.c.d */
 };
 
 struct matched {

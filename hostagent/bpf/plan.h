@@ -4,7 +4,7 @@
 #define HEADWAY_PLAN_H
 
 #define NO_SLOT 0xffffffffU
-#define SELECTOR_BITS 64       /* of struct match, before the address */
+#define SELECTOR_BITS 192      /* of struct match, before the address */
 #define ADDR_BITS 128
 
 /* What a connection takes of its allocation. */
@@ -142,33 +142,47 @@ static __always_inline __u8 own_dscp_of(const struct sock_common *skc, struct co
 	return (conn && conn->marked ? conn->previous_tos : tos) >> 2;
 }
 
-/* The socket's slot: longest prefix; with equal prefixes the one that names more: the destination's port, the local
+/* The entry with the longest prefix; with equal prefixes the one that names more: the destination's port, the local
  * port, the application's code point. */
+static __always_inline void find(struct match *match, const struct sock_common *skc, __u8 own_dscp, struct matched *best)
+{
+	__be16 dest_port = skc->skc_dport, local_port = bpf_htons(skc->skc_num);
+
+	consider(match, dest_port, local_port, HEADWAY_NO_DSCP, best);
+	consider(match, dest_port, 0, HEADWAY_NO_DSCP, best);
+	consider(match, 0, local_port, HEADWAY_NO_DSCP, best);
+	consider(match, 0, 0, own_dscp, best);
+	consider(match, 0, 0, HEADWAY_NO_DSCP, best);
+}
+
+/* The socket's slot: of its own address, by which one interface of several is meant; else of any. */
 static __noinline __u32 slot_of(const struct sock_common *skc, __u8 own_dscp)
 {
 	struct match match = {.prefixlen = SELECTOR_BITS + ADDR_BITS};
 	struct matched best = {.slot = NO_SLOT};
-	__be16 dest_port, local_port;
-	__u32 *addr = (__u32 *)match.addr;
+	__u32 *addr = (__u32 *)match.addr, *local = (__u32 *)match.local_addr;
 
 	if (!skc)
 		return NO_SLOT;
-	dest_port = skc->skc_dport;
-	local_port = bpf_htons(skc->skc_num);
 	if (skc->skc_family == AF_INET6) {
 		addr[0] = skc->skc_v6_daddr.in6_u.u6_addr32[0];
 		addr[1] = skc->skc_v6_daddr.in6_u.u6_addr32[1];
 		addr[2] = skc->skc_v6_daddr.in6_u.u6_addr32[2];
 		addr[3] = skc->skc_v6_daddr.in6_u.u6_addr32[3];
+		local[0] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[0];
+		local[1] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[1];
+		local[2] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[2];
+		local[3] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[3];
 	} else {
-		addr[2] = bpf_htonl(0xffff);
+		addr[2] = local[2] = bpf_htonl(0xffff);
 		addr[3] = skc->skc_daddr;
+		local[3] = skc->skc_rcv_saddr;
 	}
-	consider(&match, dest_port, local_port, HEADWAY_NO_DSCP, &best);
-	consider(&match, dest_port, 0, HEADWAY_NO_DSCP, &best);
-	consider(&match, 0, local_port, HEADWAY_NO_DSCP, &best);
-	consider(&match, 0, 0, own_dscp, &best);
-	consider(&match, 0, 0, HEADWAY_NO_DSCP, &best);
+	find(&match, skc, own_dscp, &best);
+	if (best.slot == NO_SLOT) {
+		__builtin_memset(match.local_addr, 0, sizeof(match.local_addr));
+		find(&match, skc, own_dscp, &best);
+	}
 	return best.slot;
 }
 

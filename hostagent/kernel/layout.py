@@ -104,6 +104,7 @@ class Layout:
                 "dest_port": socket.htons(match.dest_port),
                 "local_port": socket.htons(match.local_port),
                 "own_dscp": NO_DSCP if match.own_dscp is None else match.own_dscp,
+                "local_addr": bytes(16) if match.source is None else match.source.packed,
                 "addr": match.dest.network_address.packed,
             }
         )

@@ -44,13 +44,15 @@ class Tuning:
 class Match:
     """Which sockets an allocation is for: destination prefix (IPv4 as ::ffff:a.b.c.d) and ports, 0 for any.
 
-    ``own_dscp``: only those that the application itself has marked with this code point; None for any.
+    ``own_dscp``: only those that the application itself has marked with this code point; None for any. ``source``: only
+    those from this address of the host, written as the destination is; None for any.
     """
 
     dest: IPv6Network
     dest_port: int
     local_port: int
     own_dscp: int | None = None
+    source: IPv6Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +114,24 @@ class MapChange:
 
 
 def matches_of(allocation: Allocation) -> tuple[Match, ...]:
-    """Return which sockets an allocation is for, one for each prefix of its destination.
+    """Return which sockets an allocation is for: from each address of its interface to each prefix of its destination.
 
     >>> from ipaddress import IPv4Network
     >>> from topology.protocol import FlowClass
     >>> matches_of(Allocation("a", FlowClass.URGENT, IPv4Network("10.0.0.0/8"), 800, 9, dest_port=443))
-    (Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0, own_dscp=None),)
+    (Match(dest=IPv6Network('::ffff:10.0.0.0/104'), dest_port=443, local_port=0, own_dscp=None, source=None),)
     """
-    dests = dict.fromkeys(map(_as_ipv6, (allocation.dest, *allocation.also)))
+    dests = dict.fromkeys((allocation.dest, *allocation.also))
     selector = allocation.dest_port, allocation.local_port, allocation.own_dscp
-    return tuple(Match(dest, *selector) for dest in dests)
+    if not allocation.sources:
+        return tuple(dict.fromkeys(Match(_as_ipv6(dest), *selector) for dest in dests))
+    sources = [prefix for prefix in allocation.sources if prefix.num_addresses == 1]  # a cluster's are not our sockets'
+    return tuple(
+        Match(_as_ipv6(dest), *selector, _as_ipv6(source).network_address)
+        for source in sources
+        for dest in dests
+        if source.version == dest.version
+    )
 
 
 def _as_ipv6(prefix: Prefix) -> IPv6Network:

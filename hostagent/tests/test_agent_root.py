@@ -4,6 +4,8 @@ import os
 import socket
 import time
 from contextlib import ExitStack
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
 
@@ -78,6 +80,25 @@ def test_connections_over_ipv4_and_ipv6_to_one_host_share_its_rate(hosts, agent,
     assert_rate(bulks, 200 * MBIT)
     entry = eventually(lambda: agent.controller.entry("10.77.0.2/32"), within_s=3, what="telemetry")
     assert (entry.connections, entry.active) == (2, 2)
+
+
+def test_each_interface_of_a_host_has_its_own_rate_to_the_same_destination(hosts, agent, cleanup):
+    sender, receiver = hosts
+    second = copy(sender)
+    second.address = "10.77.0.3"
+    sender.ip("address", "add", f"{second.address}/24", "dev", sender.interface)
+    cleanup.callback(sender.ip, "address", "delete", f"{second.address}/24", "dev", sender.interface)
+    of_first, of_second = (
+        replace(allocation("10.77.0.2/32", mbps, sources=(ip_network(at.address),)), name=at.address)
+        for at, mbps in ((sender, 150), (second, 50))
+    )
+    agent.obey(Allocations(1, LEASE_MS, (of_first, of_second)))
+    first, other = started(cleanup, *(Bulk(at, receiver, sender_connects=False) for at in (sender, second)))
+    eventually(lambda: ours(first) and ours(other), within_s=3, what="both are held")
+    assert_rate([first], 150 * MBIT)
+    assert_rate([other], 50 * MBIT)
+    agent.obey(Allocations(2, LEASE_MS, (of_first,)))
+    eventually(lambda: ours(first) and not ours(other), within_s=3, what="nothing is planned from the second address")
 
 
 def test_when_connections_end_the_rest_gets_their_share(hosts, agent, cleanup):

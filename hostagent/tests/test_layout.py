@@ -130,7 +130,7 @@ def test_a_host_is_told_who_we_are_and_what_loss_is_catastrophic():
 
 def test_a_match_is_bits_then_ports_in_network_order_the_mark_and_the_address():
     told_by = b"\x01\xbb\x00\x01" + b"\xff" + bytes(3)
-    expected = (184).to_bytes(4, "little") + told_by + bytes(10) + b"\xff\xff\x0a\x01\x02\x00"
+    expected = (312).to_bytes(4, "little") + told_by + bytes(16) + bytes(10) + b"\xff\xff\x0a\x01\x02\x00"
     assert LAYOUT.match_bytes(MATCH) == expected
     assert LAYOUT.match_bytes(replace(MATCH, own_dscp=1))[8] == 1
     assert LAYOUT.matched_bytes(MATCH, slot=3) == b"\3\0\0\0\x78\0\0\0"

@@ -1,6 +1,6 @@
 """From allocations to the kernel, and from one plan to the next."""
 
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_network
 
 import pytest
 from hypothesis import given
@@ -157,6 +157,17 @@ def test_every_address_of_a_destination_leads_to_the_one_entry():
     assert {match.dest: slot for match, slot in change.puts} == dict.fromkeys((first, *others), 0)
     less = change_to([an_allocation(dest="192.0.2.7/32")], change.plan)
     assert ([match.dest for match in less.deletes], less.fresh_slots) == (others, ())
+
+
+def test_an_allocation_of_one_interface_is_for_connections_from_its_addresses_alone():
+    sources = tuple(map(ip_network, ("10.1.0.5/32", "2001:db8:1::5/128", "10.7.0.0/24")))
+    dests = {"dest": "192.0.2.7/32", "also": (ip_network("2001:db8::7/128"),)}
+    puts = change_to([an_allocation(sources=sources, **dests)], EMPTY).puts
+    pairs = (("::ffff:10.1.0.5", "::ffff:192.0.2.7"), ("2001:db8:1::5", "2001:db8::7"))
+    expected = {tuple(map(IPv6Address, pair)) for pair in pairs}
+    assert {(match.source, match.dest.network_address) for match, _ in puts} == expected
+    other = an_allocation("b", sources=(ip_network("10.1.0.6/32"),), **dests)
+    assert len(change_to([an_allocation(sources=sources, **dests), other], EMPTY).puts) == 3
 
 
 def with_two_addresses_each(count):
