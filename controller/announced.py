@@ -85,11 +85,12 @@ class Announced:
     def progress(self, found: Iterable[Known]) -> dict[FlowId, EntryProgress]:
         """Return what the flows of announcements deliver now, and what is in the way of more."""
         with self._state.changed:
-            hosts, plan = self._state.reported.hosts, self._state.desired.plan
+            reported, plan = self._state.reported, self._state.desired.plan
         entries = {name: entry.flow.name for entry in plan.entries for name in entry.flow.names}
         flows = (flow for known in found if isinstance(known, Announcement) for flow in known.flows)
         return {
-            flow.name: hosts[flow.host].delivers(entries.get(flow.name, flow.name), self._began_us) for flow in flows
+            flow.name: reported.agent_of(flow).delivers(entries.get(flow.name, flow.name), self._began_us)
+            for flow in flows
         }
 
     def _in_memory(self) -> tuple[tuple[Announcement, ...], tuple[EndedAnnouncement, ...]]:

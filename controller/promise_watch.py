@@ -45,7 +45,7 @@ class PromiseWatch:
         late = {
             name: one
             for name, one in late_promises(state.site, state.value, now).items()
-            if waited_for.isdisjoint(flow.host for flow in known[name].flows)
+            if waited_for.isdisjoint(flow.machine for flow in known[name].flows)
         }
         for name in sorted(late.keys() - self._late):
             self._tell_late(name, late[name])

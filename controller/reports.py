@@ -131,7 +131,7 @@ class Reports:
             watched: dict[str, tuple[FlowId, ...]] = {}
             for flow in flows(site, now, at):
                 if flow.standby_bps:
-                    watched[flow.host] = (*watched.get(flow.host, ()), flow.name)
+                    watched[flow.machine] = (*watched.get(flow.machine, ()), flow.name)
             self._watched_of, self._watched = None if is_due else made_of, watched
         return self._watched
 

@@ -7,7 +7,7 @@ from controller.plan.invariant import Layers
 from controller.plan.lines import LineState
 from controller.plan.plan import Entry, Plan
 from controller.state.progress import EntryProgress
-from controller.state.reported import HostState
+from controller.state.reported import NO_AGENT, HostState
 from topology.network import Hop
 
 
@@ -46,4 +46,4 @@ class View:
 
     def delivers(self, entry: Entry) -> EntryProgress:
         """Return what an entry of the plan delivers."""
-        return self.hosts[entry.flow.host].delivers(entry.flow.name, self.started_us)
+        return self.hosts.get(entry.flow.machine, NO_AGENT).delivers(entry.flow.name, self.started_us)

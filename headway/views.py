@@ -182,6 +182,7 @@ NodeOut = TypedDict(
         "site": str,
         "ip": str,
         "ours": bool,
+        "agent": str | None,
         "addresses": list[str],
     },
 )

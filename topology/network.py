@@ -145,6 +145,10 @@ class Network:
             raise UnknownNode(name, tuple(h.name for h in self.hosts))
         return self._by_name[name]
 
+    def machine(self, name: str) -> str:
+        """Return the host that a name is an interface of; of what is no further interface, the name itself."""
+        return self._by_name[name].machine if name in self._by_name else name
+
     def links(self) -> Iterator[tuple[str, str, Link]]:
         """Yield (from, to, link) for every direction."""
         yield from self.graph.edges(data="link")

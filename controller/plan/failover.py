@@ -140,7 +140,7 @@ def turned(entries: Iterable[Entry], new: Plan) -> tuple[Entry, ...]:
 def _turned(entry: Entry, new: Plan) -> Entry:
     """Return an entry on the way that a plan has for it; the very same if it is on that."""
     flow = entry.flow
-    of_host = (e.flow for e in reversed(new.of_host(flow.host)))
+    of_host = (e.flow for e in reversed(new.of_host(flow.machine)))
     path = next((f.path for f in of_host if (f.name, f.flow_class) == (flow.name, flow.flow_class)), flow.path)
     return entry if path == flow.path else replace(entry, flow=replace(flow, path=path))
 
@@ -170,7 +170,7 @@ def late(
     """
     planned_bps: dict[FlowId, int] = {}
     announcements = tuple(announcements)
-    for host in {flow.host for known in announcements for flow in known.flows}:
+    for host in {flow.machine for known in announcements for flow in known.flows}:
         for e in plan.of_host(host):
             planned_bps |= planned_parts_bps(e.flow, 0 if e.flow.is_away else e.frame_bps)
     for known in announcements:

@@ -19,7 +19,8 @@ def flow_on(network: Network, name: FlowId, flow_class: FlowClass, path: tuple[s
     dests = reached_from(source.prefixes, target.prefixes)
     if not dests:
         raise ValueError(f"{source.name} and {target.name} have no family of addresses in common")
-    return Flow(name, flow_class, source.name, target.name, dests[0], path, also=dests[1:])
+    own = source.interface_of
+    return Flow(name, flow_class, source.name, target.name, dests[0], path, also=dests[1:], interface_of=own)
 
 
 def standing_by(flow: Flow) -> Flow:

@@ -66,6 +66,7 @@ class Flow:
         selector: which of the pair's connections it is for.
         mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
         also: the receiver's other addresses, of the families that the sender has too.
+        interface_of: whose further interface the sending host is; empty for a host. Its agent holds the flow.
         is_away: its host is absent; it keeps a standby rate, and its class what nobody else wants.
         carries: what it stands for, itself included, where several promises are for the same connections; empty for
             itself alone.
@@ -86,6 +87,12 @@ class Flow:
     carries: tuple[Carried, ...] = ()
     is_away: bool = False
     also: tuple[Prefix, ...] = ()
+    interface_of: str = ""
+
+    @property
+    def machine(self) -> str:
+        """The host whose agent holds it."""
+        return self.interface_of or self.host
 
     @property
     def links(self) -> tuple[Hop, ...]:
@@ -161,7 +168,7 @@ class LinkPlan:
     classes: dict[FlowClass, ClassLimits]
 
 
-_NAME, _HOST = attrgetter("flow.name"), attrgetter("flow.host")
+_NAME, _HOST = attrgetter("flow.name"), attrgetter("flow.machine")
 
 
 def by_host(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
@@ -197,7 +204,7 @@ class Plan:
     workings: "Workings | None" = field(default=None, compare=False, repr=False)
 
     def of_host(self, host: str) -> tuple[Entry, ...]:
-        """Return the entries of one sending host."""
+        """Return the entries of one sending host, of all its interfaces."""
         return self._by_host.get(host, ())
 
     def has(self, entry: Entry) -> bool:
@@ -213,7 +220,7 @@ class Plan:
 
     def hosts_apart(self, other: "Plan") -> set[str]:
         """Return the hosts of which this plan and another do not have all entries as the very same values."""
-        return {e.flow.host for e in (*self.apart(other), *other.apart(self))}
+        return {e.flow.machine for e in (*self.apart(other), *other.apart(self))}
 
     @cached_property
     def _own(self) -> dict[int, Entry]:
@@ -329,13 +336,6 @@ def answered_shares(
             # Answers by another way than their data's have none against them; the data's first circuit stands for it.
             found.setdefault(ClassShare(back if back in f.links else f.links[1], f.flow_class), []).append(f)
     return found
-
-
-def wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
-    """Return what a flow may come to send of a meter, bit/s of frames."""
-    if flow.wanted_bps is None:
-        return meter_bps
-    return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
 
 
 def link_plan(

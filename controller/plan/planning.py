@@ -24,12 +24,11 @@ from controller.plan.plan import (
     entry,
     link_plan,
     standing_in,
-    wants_bps,
 )
 from controller.plan.policy import Policy
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM, Layer, answers_ppm, converted_bps
+from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
 
 Pair = tuple[str, str]
 ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
@@ -218,11 +217,18 @@ def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
         data_bps, answered = 0, made.answered[hop].values()
         for share, senders in answered_shares(answered, made.carriers, back, flow_class).items():
             meter_bps = made.links[share.hop].classes[share.flow_class].meter_bps
-            data_bps += min(meter_bps, sum(wants_bps(f, meter_bps, framing) for f in senders))
+            data_bps += min(meter_bps, sum(_wants_bps(f, meter_bps, framing) for f in senders))
         answers_bps = data_bps * answers_ppm(framing) // PPM
         shared = divided(made.links[hop].classes[flow_class].meter_bps, answers_bps, members, framing)
         parts.update(zip((flow.name for flow in members), shared, strict=True))
     return parts
+
+
+def _wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
+    """Return what a flow may come to send of a meter, bit/s of frames."""
+    if flow.wanted_bps is None:
+        return meter_bps
+    return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
 
 
 def _with_entries(made: Workings, touched: _Touched) -> Workings:

@@ -88,8 +88,8 @@ class _Port:
 
     def burst(self, crossing: Sequence[Entry], paced: Collection[str]) -> PortBurst:
         """Return what a start of all entries that cross the port needs."""
-        held = [e for e in crossing if e.flow.host in paced]
-        others = [e for e in crossing if e.flow.host not in paced]
+        held = [e for e in crossing if e.flow.machine in paced]
+        others = [e for e in crossing if e.flow.machine not in paced]
         # Beside others the paced ones count on no more than their shares of the port, the others on what these leave.
         shares_bps = sum(self._wire_bps(e) for e in held)
         own_bps = shares_bps if others else self.rate_bps

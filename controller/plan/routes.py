@@ -71,7 +71,10 @@ def routes(
 def _serves(network: Network, known: Reservation, ends: TransferEnds) -> bool:
     """Return whether a reservation between sites is there for these hosts."""
     sites = {network.host(sender).site for sender in ends.senders}
-    return sites == {known.a_end} and network.host(ends.target).site == known.z_end
+    if sites != {known.a_end} or network.host(ends.target).site != known.z_end:
+        return False
+    begins, ends_at = known.path[0], known.path[-1]  # a site may have switches that it does not lead by
+    return network.graph.has_edge(ends_at, ends.target) and all(network.graph.has_edge(s, begins) for s in ends.senders)
 
 
 def route_along(

@@ -232,7 +232,7 @@ def exceeding(acting: Mapping[str, tuple[Entry, ...]], plan: Plan, before: Excee
 
 def _goes_on_as(entry: Entry, plan: Plan) -> Entry | None:
     """Return what a plan has for the flow of an entry; None if it has nothing by the same way."""
-    there = {way: e for e in plan.of_host(entry.flow.host) for way in _ways(e)}
+    there = {way: e for e in plan.of_host(entry.flow.machine) for way in _ways(e)}
     return next((there[way] for way in _ways(entry) if way in there), None)
 
 

@@ -62,19 +62,19 @@ def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...]
         return None
     site, state = moment.site, moment.state
     path, found = moment.path_of(known) or known.path, _in_the_way(moment, known)
-    return _each_once((*found, *_unable(site, state, path), *_absent(state, (known.a_end, known.z_end))))
+    return _each_once((*found, *_unable(site, state, path), *_absent(state, (site.network.machine(known.a_end), site.network.machine(known.z_end)))))
 
 
 def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ...]:
     """Return why what was announced cannot be carried at this moment as it was promised; none of them if it can."""
     site, state, found = moment.site, moment.state, list[str]()
-    ways = [moment.way_of(flow.host, flow.name) for flow in known.flows]
+    ways = [moment.way_of(flow.machine, flow.name) for flow in known.flows]
     for flow, way in zip(known.flows, ways, strict=True):
         path = way or flow.path
         found += [f"{name}: the line is down" for name in crossed(site.network, path, moment.down)]
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
-        found += _absent(state, (flow.host, flow.target))
+        found += _absent(state, (flow.machine, site.network.machine(flow.target)))
     if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)):
         slow = [why for flow in known.flows if (why := why_held(flow, state.reported, site.network))]
         found += slow or ["the plan has less for it than was promised"]
@@ -91,12 +91,12 @@ def _in_the_way(moment: Moment, known: Reservation) -> tuple[str, ...]:
         purchases = [p for p in bought if p.state is not PurchaseState.DROPPED]
         states = ", ".join(f"{p.state} {p.reason}".strip() for p in purchases) or "not bought"
         return (f"{', '.join(names)}: {states}",)
-    name, own = flow_name(known), state.desired.plan.of_host(known.a_end)
+    name, own = flow_name(known), state.desired.plan.of_host(network.machine(known.a_end))
     enough = [e.flow.path for e in own if carries(e, name, known.rate_bps, network, down)]
     dead = crossed(network, path, down)
     if dead and not enough:
         return (f"{', '.join(dead)}: the line is down", *_at_ports(site, state, path))
-    between_hosts = {known.a_end, known.z_end} <= state.reported.hosts.keys()
+    between_hosts = {known.a_end, known.z_end} <= network.host_names
     current = between_hosts and not enough and moment.is_current
     less = ("the plan has less for it than it is promised",) if current else ()
     return (*_at_ports(site, state, enough[0] if dead else path), *less)

@@ -127,7 +127,7 @@ def plan_input(
         for tail, head, link in site.network.circuit_links
         if link.circuit and link.circuit in wished.purchases
     }
-    flows = tuple(_as_known(f, reported, absent) if f.standby_bps or f.host in absent else f for f in demand.flows)
+    flows = tuple(_as_known(f, reported, absent) if f.standby_bps or f.machine in absent else f for f in demand.flows)
     if site.hold_to_receivers:
         flows = held(
             flows,
@@ -141,9 +141,9 @@ def plan_input(
 
 def _as_known(flow: Flow, reported: Reported, absent: frozenset[str]) -> Flow:
     """Return a flow as it is planned while its host is absent, or while it has nothing to send."""
-    if flow.host in absent:
+    if flow.machine in absent:
         return away(flow)
-    return standing_by(flow) if reported.hosts[flow.host].waits(flow) else flow
+    return standing_by(flow) if reported.agent_of(flow).waits(flow) else flow
 
 
 def left_bytes(wished: Wished) -> dict[FlowId, int]:

@@ -5,6 +5,7 @@ from controller.plan.paths import candidates, circuits
 from controller.plan.plan import Entry, Flow, Plan, Selector, Standby
 from controller.plan.reservations import NO_CONSTRAINTS
 from controller.site import Site
+from topology.addresses import Prefix
 from topology.protocol import Allocation, Allocations
 from topology.wire import Layer, converted_bps
 
@@ -38,13 +39,15 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
     if planned is not None and _allocation(site, planned, planned.flow.path) == held:
         return planned
     hosts = site.network.hosts
+    own = (h for h in hosts if h.machine == host and not {*h.prefixes}.isdisjoint(held.sources))
+    sender = next(own, site.network.host(host))
     target = next((h.name for h in hosts if any(held.dest.overlaps(prefix) for prefix in h.prefixes)), None)
     if target is None:
         return None
     if planned is not None and planned.flow.target == target:
         path = planned.flow.path
     else:
-        ways = candidates(site.network, host, target, NO_CONSTRAINTS)
+        ways = candidates(site.network, sender.name, target, NO_CONSTRAINTS)
         told = (way for way in ways if set(circuits(site.network, way)) <= {*held.circuits})
         path = next(told, ways[0] if ways else ())
     if not path:
@@ -52,7 +55,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
     flow = Flow(
         FlowId(held.name),
         held.flow_class,
-        host,
+        sender.name,
         target,
         held.dest,
         path,
@@ -60,6 +63,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
         selector=Selector(held.dest_port, held.local_port, held.own_dscp),
         mark=held.dscp,
         also=held.also,
+        interface_of=sender.interface_of,
     )
     framing = site.network.framing_of(path)
 
@@ -72,6 +76,12 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
     return Entry(flow, frame_bps(held.rate_bps), held.rate_bps, held.window_segments, standby)
 
 
+def _sources(site: Site, flow: Flow) -> tuple[Prefix, ...]:
+    """Return the addresses of the interface that a flow is sent by, if its host has several."""
+    sender = site.network.host(flow.host)
+    return sender.prefixes if sender.interface else ()
+
+
 def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
     names = *circuits(site.network, entry.flow.path), *circuits(site.network, led)
     flow = entry.flow
@@ -81,6 +91,7 @@ def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
         flow_class=entry.flow.flow_class,
         dest=entry.flow.dest,
         also=entry.flow.also,
+        sources=_sources(site, flow),
         rate_bps=entry.payload_bps,
         window_segments=entry.window_segments,
         dest_port=flow.selector.dest_port,

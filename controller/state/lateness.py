@@ -43,11 +43,11 @@ def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, La
     ways = {flow.name: flow.path for known in announcements.values() for flow in known.flows}
     waiting = frozenset(
         name
-        for host in {flow.host for known in announcements.values() for flow in known.flows}
+        for host in {flow.machine for known in announcements.values() for flow in known.flows}
         for e in plan.of_host(host)
         for name in e.flow.names
         if e.flow.path == ways.get(name)
-        and state.reported.hosts[e.flow.host].waits(e.flow)
+        and state.reported.agent_of(e.flow).waits(e.flow)
         and not in_the_way(site.network, e.flow.path, state.installed.faults)
     )
     found = late(announcements.values(), plan, site.network.framing, now.calendar_us, waiting)
@@ -72,10 +72,10 @@ def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:
 
 def _lacks(state: SiteState, known: Announcement) -> str:
     """Return how much of an announcement has arrived, and what is in the way of the rest, by sender."""
-    own = (e.flow for flow in known.flows for e in state.desired.plan.of_host(flow.host))
+    own = (e.flow for flow in known.flows for e in state.desired.plan.of_host(flow.machine))
     entries = {name: flow.name for flow in own for name in flow.names}
     hindrances = (
-        (flow.host, state.reported.hosts[flow.host].delivers(entries.get(flow.name, flow.name), 0).hindrance)
+        (flow.host, state.reported.agent_of(flow).delivers(entries.get(flow.name, flow.name), 0).hindrance)
         for flow in known.flows
     )
     ways = ", ".join(f"{host}: {why}" for host, why in hindrances if why is not None)
@@ -85,7 +85,7 @@ def _lacks(state: SiteState, known: Announcement) -> str:
 
 def _why(site: Site, state: SiteState, name: str, now: Instant) -> str:
     flows, absent = state.wished.ledger.announcements[name].flows, hosts_absent(site, state.reported, now.elapsed_us)
-    gone = [f"{flow.host}: its agent is not connected" for flow in flows if flow.host in absent]
+    gone = [f"{flow.host}: its agent is not connected" for flow in flows if flow.machine in absent]
     faults = [why for flow in flows for why in in_the_way(site.network, flow.path, state.installed.faults)]
     slow = [why for flow in flows if (why := why_held(flow, state.reported, site.network))]
     return "; ".join(dict.fromkeys((*gone, *faults, *slow))) or "what is left of the circuits has less room"

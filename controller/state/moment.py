@@ -53,7 +53,7 @@ class Moment:
 
     def way_of(self, host: str, name: FlowId) -> Path | None:
         """Return the path that the desired plan has for a host's flow; None if it has none."""
-        own = self.state.desired.plan.of_host(host)
+        own = self.state.desired.plan.of_host(self.site.network.machine(host))
         return next((e.flow.path for e in own if name in e.flow.names), None)
 
     @cached_property

@@ -100,6 +100,7 @@ def _changed(site: Site, state: SiteState, now: Instant) -> tuple[ChangedFlow, .
 def _sending(site: Site, plan: Plan, host: str, flow: str, told: StoreTelemetry | None) -> Iterable[str]:
     """Yield the names of the flows that a receiver may hold."""
     for e in plan.entries:
-        is_of_store = told is not None and e.flow.target == host and is_kept_in(e.flow, told, site.network)
+        is_there = site.network.machine(e.flow.target) == host
+        is_of_store = told is not None and is_there and is_kept_in(e.flow, told, site.network)
         if e.flow.name == flow or (is_of_store and can_be_held(e.flow)):
             yield e.flow.name

@@ -127,14 +127,15 @@ def capacity_of(
     reported: Reported, network: Network, ends: TransferEnds, selector: Selector, framing: Framing
 ) -> StoreCapacity | None:
     """Return the store that what is sent is put in, if it is known what that takes; None: all, or nobody knows."""
-    host = reported.hosts.get(ends.target)  # a site that is not ours has no agent that could tell
+    machine = network.machine(ends.target)
+    host = reported.hosts.get(machine)  # a site that is not ours has no agent that could tell
     for name, store in host.stores.items() if host is not None and host.connected else ():
         if all(is_put_there(sender, selector, store.told, network) for sender in ends.senders):
             if store.intake.drain_bps is None:
                 return None
             payload, wire = framing.segment_bytes(Layer.PAYLOAD), framing.segment_bytes(Layer.WIRE)
             drain_bps = converted_bps(store.intake.drain_bps, Layer.PAYLOAD, Layer.WIRE, framing)
-            return StoreCapacity(StorePlace(ends.target, name), drain_bps, 8 * store.told.room_bytes * wire // payload)
+            return StoreCapacity(StorePlace(machine, name), drain_bps, 8 * store.told.room_bytes * wire // payload)
     return None
 
 
@@ -151,8 +152,12 @@ def receivers(
 ) -> Iterator[Intaking]:
     """Yield the receivers that some flows are held by; what a store's host has told lapses once it is absent."""
     holding = reported.hosts.holding
-    concerned = [f for f in flows if f.host in holding or f.target in holding] if holding else []
-    sending = [f for f in concerned if can_be_held(f) and not f.is_away and not reported.hosts[f.host].waits(f)]
+
+    def concerns(flow: Flow) -> bool:
+        return flow.machine in holding or network.machine(flow.target) in holding
+
+    concerned = [f for f in flows if concerns(f)] if holding else []
+    sending = [f for f in concerned if can_be_held(f) and not f.is_away and not reported.agent_of(f).waits(f)]
     for flow in sending:
         intake = intake_of(flow, reported)
         if intake is not None:
@@ -161,7 +166,7 @@ def receivers(
         host = reported.hosts[name]
         if name in absent or not host.stores:
             continue
-        to_it, taken = [flow for flow in sending if flow.target == name], set[str]()
+        to_it, taken = [f for f in sending if network.machine(f.target) == name], set[str]()
         for store in host.stores.values():
             kept = [f.name for f in to_it if f.name not in taken and is_kept_in(f, store.told, network)]
             taken.update(kept)
@@ -171,7 +176,7 @@ def receivers(
 
 def intake_of(flow: Flow, reported: Reported) -> Intake | None:
     """Return what the receiver of a flow takes; None if that is all, or nobody knows: its sender has to be there."""
-    host = reported.hosts[flow.host]
+    host = reported.agent_of(flow)
     intake = host.intakes.get(flow.name) if host.connected else None
     return None if intake is None or intake.drain_bps is None else intake
 
@@ -179,7 +184,7 @@ def intake_of(flow: Flow, reported: Reported) -> Intake | None:
 def why_held(flow: Flow, reported: Reported, network: Network) -> str:
     """Return in words what holds a flow to less than it could be sent; empty if nothing does."""
     own = intake_of(flow, reported)
-    there = reported.hosts.get(flow.target)  # of a site that is not ours nobody tells
+    there = reported.hosts.get(network.machine(flow.target))  # of a site that is not ours nobody tells
     told = there.stores.values() if there is not None else ()
     stores = (s.intake for s in told if is_kept_in(flow, s.told, network))
     intake = own or next((one for one in stores if one.drain_bps is not None), None)

@@ -162,6 +162,9 @@ def _with(names: frozenset[str], name: str, *, is_in: bool) -> frozenset[str]:
     return names if (name in names) is is_in else names ^ {name}
 
 
+NO_AGENT = HostState()
+
+
 @dataclass(frozen=True, slots=True)
 class PlaceAlarm:
     """What an audit has found and cannot repair, or why it could not look.
@@ -217,6 +220,10 @@ class Reported:
     store_error: str = ""
     calendar_off_us: int = 0
     providers: Mapping[str, ProviderTrouble] = field(default_factory=dict)
+
+    def agent_of(self, flow: Flow) -> HostState:
+        """Return the agent that holds a flow; one that is never there if its host has none."""
+        return self.hosts.get(flow.machine, NO_AGENT)
 
     @property
     def connected(self) -> frozenset[str]:

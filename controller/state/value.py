@@ -44,7 +44,7 @@ def first_state(site: Site, now: Instant, term: int) -> SiteState:
     wished = Wished(site.ledger(), purchases={circuit: {} for circuit in site.lead_us})
     # What it acts on may be what an earlier controller granted.
     unknown = HostState(away_us=now.elapsed_us, unknown_until_us=now.elapsed_us + site.lease_ms * 1000)
-    hosts = Hosts({h.name: unknown for h in site.network.hosts if h.has_agent})
+    hosts = Hosts(dict.fromkeys(site.network.agents, unknown))
     reported = Reported(hosts, lines=Lines(site.return_after_us))
     plan = desired_plan(site, Installed(), 2 * term, demand_now(site, wished, reported, now))
     made_of = basis(site, wished, reported, Installed(), now)
@@ -77,7 +77,7 @@ def replanned(site: Site, state: SiteState, now: Instant) -> SiteState:
     running = (known.reservation_id for known in wished.ledger.carried())
     firsts = {name: desired.first_epochs.get(name, desired.plan.epoch) for name in running}
     after = replace(state, desired=replace(desired, basis=made_of, first_epochs=firsts))
-    watched = reported.with_watched((e.flow.host, e.flow.name) for e in plan.entries if e.standby)
+    watched = reported.with_watched((e.flow.machine, e.flow.name) for e in plan.entries if e.standby)
     if watched is reported:
         return after
     return replanned(site, replace(after, reported=replace(watched, demands=watched.demands + 1)), now)

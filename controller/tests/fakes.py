@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import wait
+from dataclasses import replace
 
 from controller.audit.drift import Compared
 from controller.audit.runner import AuditRunner
@@ -152,7 +153,10 @@ class FakeSite:
         **more,
     ):
         self.clock = clock or Clock()
-        site = Site(network or chile_illinois(), DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
+        network = network or chile_illinois()
+        there = (flow for flow in standing if {flow.host, flow.target} <= network.host_names)
+        standing = tuple(replace(flow, path=network.path(flow.host, flow.target)) for flow in there)
+        site = Site(network, DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
         self.store = Store(store, save_within_s=30)
         self.store.open()
         self.state = GuardedState(site, self.clock.instant, self.store.term)

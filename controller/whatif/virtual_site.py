@@ -202,7 +202,10 @@ class VirtualSite:
 
     def wants(self, host: str, name: str, *, more: bool) -> None:
         """Take in that a flow has something to send; or that it has not, and keeps to its standby rate."""
-        known = self.state.reported.hosts[host]
+        host = self.site.network.machine(host)
+        known = self.state.reported.hosts.get(host)
+        if known is None:  # no agent is there that could step down
+            return
         leases = known.leases if more else known.leases.stepped_down(known.sent_epoch, name)
         self._put_host(host, replace(known, leases=leases, wants={**known.wants, name: more}))
         if not more:
@@ -375,10 +378,10 @@ class VirtualSite:
 
     def _forget(self, known: Announcement) -> None:
         """Forget what the flows of an announcement wanted."""
-        for flow in known.flows:
-            host = self.state.reported.hosts[flow.host]
+        for flow in (flow for flow in known.flows if flow.machine in self.state.reported.hosts):
+            host = self.state.reported.agent_of(flow)
             wants = {name: does for name, does in host.wants.items() if name != flow.name}
-            self._put_host(flow.host, replace(host, wants=wants))
+            self._put_host(flow.machine, replace(host, wants=wants))
 
     def _put_host(self, name: str, host: HostState) -> None:
         self.state = replace(self.state, reported=self.state.reported.with_host(name, host))

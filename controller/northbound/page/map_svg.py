@@ -96,6 +96,8 @@ def drawn(network: Network, where: Mapping[str, Spot], look: Look) -> str:
 
 def _circuit(network: Network, where: Mapping[str, Spot], look: Look, circuit: Circuit) -> Iterator[str]:
     sites = network.edge_sites
+    if sites[circuit.a_end] == sites[circuit.z_end]:  # between two switches of one site, which are one sign
+        return
     a, z = where[sites[circuit.a_end]], where[sites[circuit.z_end]]
     beside = [
         c.name
@@ -160,25 +162,27 @@ def _counted(network: Network, look: Look, site: str) -> Counter[bool]:
 
 def _badges(network: Network, look: Look, site: str) -> list[str]:
     """Return what a site needs somebody for."""
-    switch = next((s for s in network.switches if s.site == site), None)
-    missing = 0 if switch is None else _counted(network, look, site)[False]
-    badges = [] if switch is None or switch.dpid in look.connected else ["✕ switch gone"]
+    switches = [s for s in network.switches if s.site == site]
+    gone = [s for s in switches if s.dpid not in look.connected]
+    missing = _counted(network, look, site)[False] if switches else 0
+    badges = [f"✕ switch gone{f': {gone[0].name}' if len(switches) > 1 else ''}"] if gone else []
     return badges + ([f"! {missing} agent{'' if missing == 1 else 's'} missing"] if missing else [])
 
 
 def _site(network: Network, place: Spot, look: Look, site: str, folded: Folded) -> Iterator[str]:
-    switch = next((s for s in network.switches if s.site == site), None)
-    if switch is None:
+    switches = [s for s in network.switches if s.site == site]
+    if not switches:
         about = f"{site}: not ours, what is sent from there is not planned"
         yield f"<g id={quoteattr(f'map-site-{site}')} aria-label={quoteattr(about)}><title>{escape(about)}</title>"
         yield from _sign(place, (site, "not ours"), "site far")
         yield "</g>"
         return
     hosts, badges = _counted(network, look, site).total(), _badges(network, look, site)
+    gone = [s for s in switches if s.dpid not in look.connected]
     said = f"{hosts} host{'' if hosts == 1 else 's'}"
     named = not (folded.needy if badges else folded.well)
     about = ", ".join((site, said, *badges))
-    yield _linked(f"/switches/{quote(switch.name)}", f"map-site-{site}", about)
+    yield _linked(f"/switches/{quote((gone or switches)[0].name)}", f"map-site-{site}", about)
     state = "site" if not badges else "site needs"
     if not named:
         yield f'<circle class="{state}" cx="{place.x:.1f}" cy="{place.y:.1f}" r="6"/>'

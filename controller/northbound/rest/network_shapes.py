@@ -45,7 +45,11 @@ class NodeOut(TypedDict):
     site: Annotated[str, Field(description="Where it stands.")]
     ip: Annotated[str, Field(description="Its first address on the data network.")]
     ours: Annotated[
-        bool, Field(description="Whether it has an agent; of a site that is not ours, what it sends cannot be planned.")
+        bool, Field(description="Whether it is at a site of ours; what one that is not sends cannot be planned.")
+    ]
+    agent: Annotated[
+        str | None,
+        Field(description="The host whose agent holds its plan: another for a further interface; null if it has none."),
     ]
     addresses: Annotated[list[str], Field(description="All of them, with the prefixes of what is behind it.")]
 

@@ -213,7 +213,8 @@ def topology(network: Network) -> TopologyOut:
                 "site": h.site,
                 "ip": str(h.ip),
                 "addresses": list(map(shown, h.prefixes)),
-                "ours": h.has_agent,
+                "ours": network.is_ours(h.name),
+                "agent": h.machine if h.has_agent else None,
             }
             for h in network.hosts
         ],

@@ -12,7 +12,7 @@ from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
 from controller.plan.plan import Plan
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.tests.factories import DATABASE, RAW_IMAGES
+from controller.plan.tests.factories import flow
 from controller.site import Site
 from controller.state.desired import basis, demand_now, desired_plan
 from controller.state.installed import Installed
@@ -22,7 +22,12 @@ from controller.tests.fakes import image as image_request
 from mininet_tests.testing.networks import chile_illinois_2
 from topology.protocol import FlowClass, Telemetry
 
-SITE = Site(chile_illinois_2(), DEFAULT_POLICY, (DATABASE, RAW_IMAGES), 300)
+NETWORK = chile_illinois_2()
+STANDING = tuple(
+    flow(flow_class, host, network=NETWORK)
+    for flow_class, host in ((FlowClass.PREDICTABLE, "base22"), (FlowClass.BACKGROUND, "base23"))
+)
+SITE = Site(NETWORK, DEFAULT_POLICY, STANDING, 300)
 HOSTS = [host.name for host in SITE.network.hosts]
 NORTH_PORT = (1, 8)
 HOUR_US = 3_600_000_000
