@@ -150,8 +150,8 @@ def certified(network: Network, folder: Path) -> Path:
     now = pki_files.now()
     pki_files.init(folder, network.name, now, pki.AUTHORITY_DAYS, force=True)
     pki_files.make(folder, Kind.CONTROLLER, (CONTROLLER_ADDRESS,), now, pki.CERTIFICATE_DAYS, force=True)
-    for host in network.hosts:
-        pki_files.make(folder, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS, force=True)
+    for host in network.agents:
+        pki_files.make(folder, Kind.AGENT, (host,), now, pki.CERTIFICATE_DAYS, force=True)
     return folder
 
 
@@ -205,7 +205,7 @@ def emulation(
         _start(site, "controller", {**controller_config(network, flows), **own, **more.controller}, None)
         eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
         call_controller(realised)
-        for host in (h.name for h in network.hosts if h.has_agent and h.name not in without_agent):
+        for host in (name for name in network.agents if name not in without_agent):
             _start(site, "agent", {**agent_config(host, folder), **more.agents.get(host, {})}, host)
         eventually(lambda: _all_up(site, without_agent), within_s=UP_WITHIN_S, what="switches and agents hold the plan")
         parts.callback(_keep_logs, ovs, directory)

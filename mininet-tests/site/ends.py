@@ -10,7 +10,7 @@ from topology.relinking import relinked
 def with_far_ports(network: Network) -> Network:
     """Return the network with a name for each port of a site that is not ours, which its file does not know."""
     far = {edge.name for edge in network.far_edges}
-    beyond = {host.name for host in network.hosts if not host.has_agent}
+    beyond = {edge.site for edge in network.far_edges}
     hops = [Hop(tail, head) for tail, head, _ in network.links() if tail in far]
     names = {hop: f"x{number}" for number, hop in enumerate(hops)}
     names |= {Hop(host, edge): f"{host}-eth0" for edge, host in hops if host in beyond}

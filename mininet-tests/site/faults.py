@@ -66,7 +66,7 @@ class Traffic:
         """Return a host."""
         realised = self.site.realised
         known = realised.network.host(host)
-        return ReachableHost(realised.net[host].pid, address_of(known, 4), address_of(known, 6))
+        return ReachableHost(realised.node(host).pid, address_of(known, 4), address_of(known, 6))
 
     def open(self, name: str, sender: str, receiver: str, port: int, *, ipv6: bool = False) -> TcpStream:
         """Return a new connection that nobody uses yet."""

@@ -147,6 +147,8 @@ def opened(
 ) -> list[TcpStream]:
     """Return new connections from a sender to a receiver, their ends not blocking; the listener has ``port``.
 
+    They are from the address that the connecting host is known by: of several interfaces, from that one.
+
     Raises:
         TimeoutError: one was not established within many round trips.
     """
@@ -158,6 +160,7 @@ def opened(
     listener.settimeout(CONNECT_WITHIN_S)
     for end in connected:
         end.setblocking(False)
+        end.bind((connecting.address6 if ipv6 else connecting.address, 0))
         end.connect_ex((address, port))
     accepted: dict[int, socket.socket] = {}
     for _ in range(count):

@@ -21,7 +21,8 @@ from mininet.net import Mininet
 from mininet.node import Node, OVSBridge, OVSSwitch
 
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
-from mininet_tests.site.ends import address_of, addresses_of, with_far_ports
+from mininet_tests.site.ends import address_of, with_far_ports
+from mininet_tests.site.interfaces import settings_of
 from mininet_tests.site.qdiscs import htb_rates_bps, seeded
 from topology.network import Hop, Host, Line, Link, Network
 from topology.protocol import FlowClass
@@ -52,6 +53,10 @@ class Realised:
     net: Mininet
     network: Network
     wires: dict[str, Node]
+
+    def node(self, name: str) -> Node:
+        """Return the node that a switch is, or a host, or the host that an interface is of."""
+        return _node_of(self.net, self.network, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def realise(network: Network, packets: PacketModel) -> Realised:
         )
     for number, edge in enumerate(network.far_edges, start=1):  # a site that is not ours: a plain bridge
         net.addSwitch(edge.name, OVSBridge, dpid=f"{0xFFFF - number:016x}")
-    for host in network.hosts:
+    for host in (host for host in network.hosts if not host.interface_of):
         ipv4 = address_of(host, 4)
         net.addHost(host.name, ip=f"{ipv4}/24" if ipv4 else None, mac=host.mac)
     wires = {circuit.name: net.addHost(f"w{i}", ip=None) for i, circuit in enumerate(network.circuits)}
@@ -127,11 +132,16 @@ def _join(net: Mininet, network: Network, wires: dict[str, Node]) -> None:
             net.addLink(net[tail], wires[link.circuit], **near, intfName2=wire_port(link))
         elif isinstance(_node(network, tail), Host):
             back = network.link(head, tail)
-            net.addLink(net[tail], net[head], **near, port2=back.port_no or None, intfName2=back.port_name)
+            node = _node_of(net, network, tail)
+            net.addLink(node, net[head], **near, port2=back.port_no or None, intfName2=back.port_name)
 
 
 def _node(network: Network, name: str) -> object:
     return network.graph.nodes[name]["node"]
+
+
+def _node_of(net: Mininet, network: Network, name: str) -> Node:
+    return net[network.host(name).machine if name in network.host_names else name]
 
 
 def wire_port(link: Link) -> str:
@@ -142,7 +152,7 @@ def wire_port(link: Link) -> str:
 def _add_management(net: Mininet, network: Network) -> None:
     """Add a plain switch that joins every host to the controller's machine."""
     bridge = net.addSwitch("mgmt", OVSBridge, dpid=f"{0xFFFF:016x}")
-    for host in network.hosts:
+    for host in (host for host in network.hosts if not host.interface_of):
         net.addLink(net[host.name], bridge, intfName1=f"{host.name}-m", intfName2=f"m-{host.name}")
 
 
@@ -156,7 +166,7 @@ def _quieten(realised: Realised) -> None:
     _run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
     _run("ip", "address", "replace", f"{CONTROLLER_ADDRESS}/24", "dev", "mgmt")
     _run("ip", "link", "set", "mgmt", "up")
-    for host in realised.network.hosts:
+    for host in (host for host in realised.network.hosts if not host.interface_of):
         node = realised.net[host.name]
         _in(node, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
         _in(
@@ -171,20 +181,11 @@ def _quieten(realised: Realised) -> None:
         _in(node, "ip", "link", "set", f"{host.name}-m", "up")
         # Everybody is one hop away, as neighbours that are known for good, whatever subnets the addresses are of.
         _in(node, "ip", "route", "replace", "default", "dev", node.intfNames()[0])
-        _address(node, host)
+        for number, interface in enumerate(h for h in realised.network.hosts if h.machine == host.name):
+            for command in settings_of(realised.network, interface, number):
+                _in(node, *command)
         if not host.has_agent:  # no agent opens its windows: it has been told to, as docs/network.md says
             _in(node, "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 {FAR_BUFFER_BYTES} {FAR_BUFFER_BYTES}")
-
-
-def _address(node: Node, host: Host) -> None:
-    """Give a host its other addresses; those of IPv6 find their neighbours by themselves."""
-    device, others = node.intfNames()[0], [str(one) for one in addresses_of(host) if str(one) != address_of(host, 4)]
-    if any(":" in one for one in others):
-        quiet = {"disable_ipv6": 0, "accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "accept_dad": 0}
-        _in(node, "sysctl", "-qw", *(f"net.ipv6.conf.{device}.{name}={value}" for name, value in quiet.items()))
-        _in(node, "ip", "-6", "route", "replace", "default", "dev", device)
-    for one in others:
-        _in(node, "ip", "address", "replace", one, "dev", device, *(["nodad"] if ":" in one else []))
 
 
 def _shape(realised: Realised, packets: PacketModel) -> None:
@@ -236,7 +237,7 @@ def _shape(realised: Realised, packets: PacketModel) -> None:
         elif isinstance(_node(network, tail), Host) and link.buffer_bytes:
             latency_us = link.buffer_bytes * 8_000_000 // link.rate_bps
             _in(
-                realised.net[tail],
+                realised.node(tail),
                 "tc",
                 "qdisc",
                 "add",
@@ -272,7 +273,7 @@ def _limit(link: Link) -> int:
 
 def _set_mtu(realised: Realised, tail: str, link: Link) -> None:
     mtu = str(realised.network.framing.mtu_bytes)
-    _in(realised.net[tail], "ip", "link", "set", link.port_name, "mtu", mtu)
+    _in(realised.node(tail), "ip", "link", "set", link.port_name, "mtu", mtu)
     if link.circuit:
         _in(realised.wires[link.circuit], "ip", "link", "set", wire_port(link), "mtu", mtu)
 

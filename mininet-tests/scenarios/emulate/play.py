@@ -73,7 +73,7 @@ def made_up(network: Network) -> Play:
         ValueError: all hosts are at one site.
     """
     by_site: dict[str, list[str]] = {}
-    for host in (host for host in network.hosts if host.has_agent):
+    for host in (host for host in network.hosts if host.has_agent and not host.interface_of):
         by_site.setdefault(host.site, []).append(host.name)
     if not any(host.site != site for host in network.hosts for site in by_site):
         raise ValueError("all hosts are at one site: nothing crosses a circuit")

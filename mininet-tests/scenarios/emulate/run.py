@@ -201,7 +201,8 @@ def run(network: Network, play: Play, packets: PacketModel, seed: int, directory
         AssertionError: something did not come about in time.
         RuntimeError: a promise was refused, or a program has ended with an error.
     """
-    idle_hosts = frozenset(host.name for host in network.hosts) - play.hosts
+    busy = frozenset(network.host(name).machine for name in play.hosts)
+    idle_hosts = frozenset(host.machine for host in network.hosts) - busy
     tell(0.0, "the site comes up")
     with emulation(network, list(play.flows), directory, packets=packets, without_agent=idle_hosts) as site:
         seed_lines(site.realised, seed)

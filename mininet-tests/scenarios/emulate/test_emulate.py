@@ -27,7 +27,7 @@ def test_over_ipv6_and_to_a_site_that_is_not_ours_what_is_planned_arrives(tmp_pa
     subprocess.run(commands.module("scenarios.emulate.demo", *files, "--lab", "--out", str(tmp_path)), check=True)
     seen = json.loads((tmp_path / "report.json").read_text())
     assert seen["falls_short"] == [], seen["aims"]
-    assert {f"{name}: delivered of what was planned" for name in ("replica", "mirror", "image", "back")} <= {
+    assert {f"{name}: delivered of what was planned" for name in ("replica", "archive", "mirror", "image", "back")} <= {
         *seen["aims"]
     }
 
