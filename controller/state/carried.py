@@ -62,7 +62,13 @@ def reservation_obstacles(moment: Moment, known: Reservation) -> tuple[str, ...]
         return None
     site, state = moment.site, moment.state
     path, found = moment.path_of(known) or known.path, _in_the_way(moment, known)
-    return _each_once((*found, *_unable(site, state, path), *_absent(state, (site.network.machine(known.a_end), site.network.machine(known.z_end)))))
+    return _each_once(
+        (
+            *found,
+            *_unable(site, state, path),
+            *_absent(state, (site.network.machine(known.a_end), site.network.machine(known.z_end))),
+        )
+    )
 
 
 def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ...]:
