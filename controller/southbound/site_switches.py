@@ -95,9 +95,10 @@ class SiteSwitches:
             return self._lanes
 
     def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
-        """Bring the queues of circuit ports that are not closed to the plan, by database; return what failed."""
+        """Bring the queues of our circuit ports that are not closed to the plan, by database; return what failed."""
         network = self._site.network
-        return self._put_queues(plan, [Hop(t, h) for t, h, _ in network.circuit_links if Hop(t, h) not in shut.ports])
+        hops = (Hop(tail, head) for tail, head, _ in network.circuit_links if network.is_ours(tail))
+        return self._put_queues(plan, [hop for hop in hops if hop not in shut.ports])
 
     def _put_queues(self, plan: Plan, hops: Collection[Hop]) -> tuple[PlaceFault, ...]:
         by_writer: dict[QueueWriter, dict[str, PortQueues]] = {}

@@ -124,7 +124,7 @@ def test_a_plan_that_looks_at_each_flow_where_it_goes_is_the_one_that_looks_at_a
     plan = planned(2, network, DEFAULT_POLICY, demand)
     assert plan == flow_by_flow(2, network, DEFAULT_POLICY, demand)
     for host in network.hosts:
-        assert plan.of_host(host.name) == tuple(e for e in plan.entries if e.flow.host == host.name)
+        assert plan.of_host(host.name) == tuple(e for e in plan.entries if e.flow.machine == host.name)
 
 
 def by_halves(total, floors, caps):
