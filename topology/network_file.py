@@ -13,7 +13,7 @@ from topology import file_values as value
 from topology.addresses import Address, Prefix, families, prefix_of
 from topology.file_keys import FileKeys
 from topology.network import FarEdge, Host, Line, Link, Network, Node, Switch
-from topology.network_found import EndPort, EndToEnd, Found, check
+from topology.network_found import EndPort, EndToEnd, SaidNetwork, check
 from topology.problems import Problems
 from topology.wire import Framing
 
@@ -34,7 +34,7 @@ def network_of(values: object, problems: Problems) -> Network | None:
     keys = FileKeys(values, problems)
     name = keys.need("name", value.name, "two-sites")
     mtu_bytes = keys.take("mtu", value.mtu_bytes, 1500)
-    found = Found({}, [], [])
+    found = SaidNetwork({}, [], [])
     for site, inside in keys.below("sites").items():
         _read_site(site, inside, problems.at("sites", site), found)
     for circuit, inside in keys.below("circuits").items():
@@ -46,7 +46,7 @@ def network_of(values: object, problems: Problems) -> Network | None:
     return _built(name, mtu_bytes, found)
 
 
-def _read_site(site: str, values: object, problems: Problems, found: Found) -> None:
+def _read_site(site: str, values: object, problems: Problems, found: SaidNetwork) -> None:
     if isinstance(values, Mapping) and "prefixes" in values:
         _read_far_site(site, values, problems, found)
         return
@@ -76,7 +76,7 @@ def _interface(name: str, problems: Problems) -> str | None:
 
 
 def _read_switch(
-    keys: FileKeys, problems: Problems, where: tuple[str, str | None], found: Found, here: list[str]
+    keys: FileKeys, problems: Problems, where: tuple[str, str | None], found: SaidNetwork, here: list[str]
 ) -> None:
     site, name = where
     dpid = keys.need("dpid", value.dpid, '"0000000000000001"')
@@ -90,7 +90,7 @@ def _read_switch(
         found.switches[name] = Switch(name, site, dpid), problems
 
 
-def _read_far_site(site: str, values: object, problems: Problems, found: Found) -> None:
+def _read_far_site(site: str, values: object, problems: Problems, found: SaidNetwork) -> None:
     """Read a site that is not ours: all that is known of it is who can be reached there."""
     keys = FileKeys(values, problems)
     known = keys.take("prefixes", value.prefixes)
@@ -102,7 +102,9 @@ def _read_far_site(site: str, values: object, problems: Problems, found: Found) 
     found.far[site] = FarEdge(f"{site}-edge", site), host, problems
 
 
-def _read_host(name: str, values: object, problems: Problems, where: tuple[str, tuple[str, ...]], found: Found) -> None:
+def _read_host(
+    name: str, values: object, problems: Problems, where: tuple[str, tuple[str, ...]], found: SaidNetwork
+) -> None:
     keys, (site, _) = FileKeys(values, problems), where
     has_agent = keys.take("agent", value.is_so, True)
     several = keys.below("interfaces")
@@ -129,7 +131,7 @@ def _read_host(name: str, values: object, problems: Problems, where: tuple[str, 
 
 
 def _read_interface(
-    host: Host, keys: FileKeys, problems: Problems, where: tuple[str, tuple[str, ...]], found: Found
+    host: Host, keys: FileKeys, problems: Problems, where: tuple[str, tuple[str, ...]], found: SaidNetwork
 ) -> None:
     """Read where an interface is and what it is reached by; what is known of its host is in ``host``."""
     found_addresses = _read_addresses(keys, problems)
@@ -182,7 +184,7 @@ def _read_port(keys: FileKeys, rate_bps: int | None, delay_us: int | None, circu
     return Link(rate_bps, delay_us, buffer_bytes, number, port, circuit, vlan_vid)
 
 
-def _read_circuit(name: str, values: object, problems: Problems, found: Found) -> None:
+def _read_circuit(name: str, values: object, problems: Problems, found: SaidNetwork) -> None:
     keys = FileKeys(values, problems)
     rate_bps = keys.take("rate", value.rate_bps)
     delay_us = keys.need("delay", value.delay_us, "90 ms")
@@ -217,7 +219,7 @@ def _far_link(rate_bps: int | None, delay_us: int | None, circuit: str | None) -
     return Link(rate_bps, delay_us, rate_bps * PORT_BUFFER_US // 8_000_000, 0, "", circuit)
 
 
-def _built(name: str, mtu_bytes: int, found: Found) -> Network:
+def _built(name: str, mtu_bytes: int, found: SaidNetwork) -> Network:
     """Return the network. A circuit that has another beside it is a node of its own."""
     beside = Counter(_pair(circuit) for circuit in found.circuits)
     lines = {circuit.name: Line(circuit.name) for circuit in found.circuits if beside[_pair(circuit)] > 1}

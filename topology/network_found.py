@@ -31,7 +31,7 @@ class EndToEnd:
 
 
 @dataclass(slots=True)
-class Found:
+class SaidNetwork:
     """What has been read so far; things with problems of their own are not in it."""
 
     switches: dict[str, tuple[Switch, Problems]]
@@ -46,7 +46,7 @@ class Found:
         return {*self.switches, *(edge.name for edge, _, _ in self.far.values())}
 
 
-def check(found: Found, framing: Framing, problems: Problems) -> None:
+def check(found: SaidNetwork, framing: Framing, problems: Problems) -> None:
     """Add a problem for whatever does not fit together in what was read."""
     ports = [port for _, port, _ in found.hosts] + [end for circuit in found.circuits for end in circuit.ends]
     if not found.switches and found.far:
@@ -81,7 +81,7 @@ def _check_once(keys: Iterable[tuple[Hashable, Problems]], what: str, *, shown: 
         seen.setdefault(key, problems)
 
 
-def _check_addresses(found: Found) -> None:
+def _check_addresses(found: SaidNetwork) -> None:
     """Add a problem for each address that stands twice, and for a host that none of another site can send to."""
     known_hosts = [(host, _at_addresses(host, at)) for host, _, at in found.hosts]
     known_hosts += [(host, at.at("prefixes")) for _, host, at in found.far.values()]
@@ -113,7 +113,7 @@ def _at_addresses(host: Host, problems: Problems) -> Problems:
     return problems.at("addresses" if host.others or isinstance(host.ip, Prefix) else "address")
 
 
-def _check_names(found: Found) -> None:
+def _check_names(found: SaidNetwork) -> None:
     """Add a problem for each name that means two things: nodes and sites are asked for by name alone."""
     sites = {switch.site for switch, _ in found.switches.values()}
     named = [("switch", name, at) for name, (_, at) in found.switches.items()]
@@ -130,7 +130,7 @@ def _check_names(found: Found) -> None:
         seen.setdefault(name, kind)
 
 
-def _check_circuit(circuit: EndToEnd, found: Found, framing: Framing) -> None:
+def _check_circuit(circuit: EndToEnd, found: SaidNetwork, framing: Framing) -> None:
     far = {edge.name: edge.site for edge, _, _ in found.far.values()}
     for end in circuit.ends:
         if end.switch in found.edges or not found.is_whole:
@@ -157,7 +157,7 @@ def _check_circuit(circuit: EndToEnd, found: Found, framing: Framing) -> None:
             )
 
 
-def _check_reach(found: Found, problems: Problems) -> None:
+def _check_reach(found: SaidNetwork, problems: Problems) -> None:
     """Add a problem for each site that no circuit joins to the first."""
     if not found.circuits:
         problems.at("circuits").add("there is none: a circuit joins two sites, and is what is planned")
