@@ -175,7 +175,7 @@ def _at(
         "after": {"asked": len(after.times_ms), "p99_ms": p99(after.times_ms), "resident_bytes": after.resident_bytes},
         "tracebacks": log.count("Traceback"),
         "traceback": log[first:][:3_000] if "Traceback" in log else "",
-        "log_lines": log.count("\n") - lines,
+        "log_lines": log.count("\n") - lines - log.count("event=reservation."),
         "said": dict(Counter(re.findall(r"event=(\S+)", log.split("\n", lines)[-1])).most_common(8)),
     }
 
