@@ -169,14 +169,15 @@ def _at(
     quiet_ms = [each for one in found.values() for each in one.pop("quiet_ms")]
     log = site.log.read_text(errors="replace")
     first = max(0, log.find("Traceback") - 300)
+    meanwhile = log.split("\n", lines)[-1]
     return {
         "alone": {"asked": len(quiet_ms), "p99_ms": p99(quiet_ms), "resident_bytes": before_bytes},
         "attacks": found,
         "after": {"asked": len(after.times_ms), "p99_ms": p99(after.times_ms), "resident_bytes": after.resident_bytes},
         "tracebacks": log.count("Traceback"),
         "traceback": log[first:][:3_000] if "Traceback" in log else "",
-        "log_lines": log.count("\n") - lines - log.count("event=reservation."),
-        "said": dict(Counter(re.findall(r"event=(\S+)", log.split("\n", lines)[-1])).most_common(8)),
+        "log_lines": meanwhile.count("\n") - meanwhile.count("event=reservation."),
+        "said": dict(Counter(re.findall(r"event=(\S+)", meanwhile)).most_common(8)),
     }
 
 
