@@ -246,7 +246,11 @@ FREEMON = {
     "night": {"late": 0, "background_share_of_leftover": 0.995},
 }
 AGENT = {"cpu_over_cubic": {"1": 0.94, "100": 0.94}, "push_ms": {"p99_200": 16.2}}
-RESERVATIONS = {"decision_us": {"p99_at_30000": 159}, "rest_pairs_per_s": {"sqlite": 830}}
+RESERVATIONS = {
+    "decision_us": {"p99_at_30000": 159},
+    "p99_over_p50_at_30000": 1.6,
+    "pairs_over_bare_commits": {"sqlite": 0.9},
+}
 
 VIDS = {"albuquerque-los-alamos": 301, "pop-livermore": 302, "los-alamos-pop": 303}
 ALL = {
