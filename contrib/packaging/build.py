@@ -41,6 +41,7 @@ AGENTS_OWN = (
         "topology/addresses.py",
         "topology/certificates.py",
         "topology/handshake.py",
+        "topology/printable.py",
         "topology/protocol.py",
     ),
     *("topology/units.py", "topology/wire.py", "topology/yaml_text.py", "apps/__init__.py", "apps/agent.py"),

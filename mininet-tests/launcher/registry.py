@@ -303,12 +303,18 @@ PARTS = frozenset(
         "bench.agent_ack",
         "bench.agent_cpu",
         "bench.agent_push",
+        "bench.bare_commits",
         "bench.fuzz_ports",
         "bench.fuzz_targets",
         "bench.fuzz_texts",
+        "bench.growth_before",
         "bench.growth_change",
+        "bench.growth_figure",
+        "bench.growth_network",
+        "bench.hostile_report",
         "bench.providers_child",
         "bench.smuggled",
+        "bench.strangers",
     }
 )
 """Modules that are run by another one."""

@@ -33,7 +33,7 @@ def test_all_that_is_in_a_network_is_in_its_tree_with_its_port(section):
     network = network_of(section, Problems())
     lines = "\n".join(tree(network)).splitlines()
     for host in network.hosts:
-        if not host.has_agent:
+        if not network.is_ours(host.name):
             assert f"{host.name}: not ours ({' '.join(map(shown, host.prefixes))})" in lines
             continue
         (line,) = [each for each in lines if f"  {host.name}  " in each]
@@ -46,7 +46,7 @@ def test_all_that_is_in_a_network_is_in_its_tree_with_its_port(section):
 
 @settings(max_examples=30)
 @given(sections())
-def test_a_picture_has_a_box_for_each_site_and_none_covers_another(section):
+def test_a_picture_has_a_box_for_each_switch_and_far_site_and_none_covers_another(section):
     network = network_of(section, Problems())
     picture = ET.fromstring(drawn(network))  # noqa: S314 it is ours
     left, top, width, height = map(float, picture.get("viewBox").split())
@@ -55,7 +55,7 @@ def test_a_picture_has_a_box_for_each_site_and_none_covers_another(section):
         for box in picture.iter(f"{SVG}rect")
         if box.get("class") == "box"
     ]
-    assert len(boxes) == len(network.sites)
+    assert len(boxes) == len(network.switches) + len(network.far_edges)
     for x, y, w, h in boxes:
         assert left <= x <= x + w <= left + width
         assert top <= y <= y + h <= top + height
