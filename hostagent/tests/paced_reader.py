@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from hostagent.tests.rig import MBIT, NamespaceHost, connected
+from hostagent.tests.rig import MBIT, NamespaceHost, connected, end_both
 
 READ_BYTES = 16_384
 
@@ -41,10 +41,4 @@ class PacedReader:
 
     def close(self) -> None:
         """End both ends."""
-        for end in (self.sender, self.receiver):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
-        self.sender.close()
-        self.receiver.close()
+        end_both(self.sender, self.receiver, self._threads)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent import futures
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -118,6 +118,17 @@ def connected(
     return end, accepted
 
 
+def end_both(sender: socket.socket, receiver: socket.socket, threads: Iterable[threading.Thread]) -> None:
+    """End a connection, wait for the threads that use it, and close both ends."""
+    for end in (sender, receiver):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+    for thread in threads:
+        thread.join()
+    sender.close()
+    receiver.close()
+
+
 class Bulk:
     """One connection that sends as fast as it may: from ``source`` to ``sink``; the connecting side is chosen.
 
@@ -199,13 +210,7 @@ class Bulk:
         return TcpInfo(unacked, words[0], words[3], pacing, acked)
 
     def close(self) -> None:
-        for end in (self.sender, self.receiver):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
-        self.sender.close()
-        self.receiver.close()
+        end_both(self.sender, self.receiver, self._threads)
 
 
 class RunningAgent:
