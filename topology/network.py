@@ -7,42 +7,17 @@ join the same two switches each is a :class:`Line` between them, so that a path 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain, pairwise
-from typing import NamedTuple
 
 import networkx as nx
 
 from topology.addresses import families
+from topology.hops import Hop, hops
 from topology.nodes import Circuit, FarEdge, Host, Line, Link, Switch
+from topology.shortest_paths import ShortestPaths
 from topology.wire import Framing
 
 __all__ = ["Circuit", "FarEdge", "Hop", "Host", "Line", "Link", "Network", "Node", "Switch", "UnknownNode", "hops"]
-
-
-class Hop(NamedTuple):
-    """One direction between two neighbours, by their names; as text, an arrow between them.
-
-    >>> str(Hop("ls1", "ch1"))
-    'ls1->ch1'
-    """
-
-    tail: str
-    head: str
-
-    def __str__(self) -> str:
-        """Return it as people and JSON have it."""
-        return f"{self.tail}->{self.head}"
-
-
-@lru_cache(maxsize=100_000)  # a network has few paths, and each is asked for at every plan
-def hops(path: tuple[str, ...]) -> tuple[Hop, ...]:
-    """Return the hops of a path, by its nodes.
-
-    >>> [str(hop) for hop in hops(("base20", "ls1", "ch1"))]
-    ['base20->ls1', 'ls1->ch1']
-    """
-    return tuple(map(Hop, path, path[1:]))
 
 
 Node = Host | Switch | Line | FarEdge
@@ -115,11 +90,9 @@ class Network:
 
     def _forget(self) -> None:
         """Begin to find things, or forget what was found while the network had other links."""
-        self._paths: dict[tuple[str, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self._framings: dict[tuple[str, ...], Framing] = {}
         self._rtts_us: dict[tuple[str, ...], int] = {}
-        self._joined: dict[str, str] | None = None
-        self._between: nx.DiGraph[str] | None = None
+        self._shortest: ShortestPaths | None = None
         self._circuit_hops_known: dict[str, list[Hop]] | None = None
         self._circuit_links_known: tuple[tuple[str, str, Link], ...] | None = None
         self._inner_hops: tuple[Hop, ...] = ()
@@ -267,50 +240,16 @@ class Network:
         Raises:
             networkx.NetworkXNoPath: there is none.
         """
-        if source == target:
-            return (source,)
-        first, last = self.joint(source), self.joint(target)
-        middle = self._from(first, down).get(last)
-        if middle is None:
-            raise nx.NetworkXNoPath(f"there is no path from {source} to {target}")
-        return (source,) * (first != source) + middle + (target,) * (last != target)
+        return self._ways().path(source, target, down)
 
     def joint(self, name: str) -> str:
         """Return where paths from and to a node part: at its only neighbour for a host that has one, else there."""
-        return self._joints().get(name, name)
+        return self._ways().joint(name)
 
-    def _joints(self) -> dict[str, str]:
-        """Return, by host, its only neighbour: a node that is no host, by links that are no circuit."""
-        if self._joined is None:
-            hosts, found = {host.name for host in self.hosts}, dict[str, str]()
-            for host in hosts & set(self.graph):
-                beside = {*self.graph.successors(host), *self.graph.predecessors(host)} - hosts
-                if len(beside) == 1 == self.graph.in_degree(host) == self.graph.out_degree(host):
-                    (only,) = beside
-                    if self.link(host, only).circuit is None is self.link(only, host).circuit:
-                        found[host] = only
-            self._joined = found
-        return self._joined
-
-    def _from(self, source: str, down: frozenset[str]) -> dict[str, tuple[str, ...]]:
-        """Return the paths from a node to all others that can be in between, by their ends: one Dijkstra for all."""
-        if (source, down) not in self._paths:
-            closed = self._far_names - {source}
-
-            def weight(tail: str, _head: str, edge: dict[str, Link]) -> int | None:
-                link = edge["link"]
-                return None if tail in closed or link.circuit in down else link.delay_us + 1
-
-            if self._between is None:  # hosts that are joined to one node are on no way but their own
-                self._between = nx.DiGraph(self.graph)
-                self._between.remove_nodes_from(self._joints())
-            before, nearest_first = nx.dijkstra_predecessor_and_distance(self._between, source, weight=weight)
-            found: dict[str, tuple[str, ...]] = {source: (source,)}
-            for name in nearest_first:
-                if name != source:
-                    found[name] = min((*found[tail], name) for tail in before[name])
-            self._paths[source, down] = found
-        return self._paths[source, down]
+    def _ways(self) -> ShortestPaths:
+        if self._shortest is None:
+            self._shortest = ShortestPaths(self.graph, self.host_names, self._far_names)
+        return self._shortest
 
     def path_rtt_us(self, path: tuple[str, ...]) -> int:
         """Return the round-trip time there along a path and back by the same nodes, without queueing, microseconds."""

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topology.addresses
+import topology.hops
+import topology.network
 import topology.units
 import topology.wire
 from topology.wire import Framing, Layer, converted_bps, cwnd_segments, transfer_us
@@ -14,7 +16,7 @@ from topology.wire import Framing, Layer, converted_bps, cwnd_segments, transfer
 rates = st.integers(1, 10**12)
 
 
-@pytest.mark.parametrize("module", [topology.wire, topology.units, topology.addresses])
+@pytest.mark.parametrize("module", [topology.wire, topology.units, topology.addresses, topology.hops, topology.network])
 def test_examples_in_the_docstrings_are_true(module):
     assert doctest.testmod(module).failed == 0
 
