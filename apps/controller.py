@@ -36,6 +36,7 @@ from controller.security.token_file import TokenFile
 from controller.security.tokens import Tokens
 from controller.southbound.agents.hosts import HostSessions
 from controller.southbound.openflow import osken_hub
+from controller.southbound.openflow.listener import Address
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.writer import QueueWriter
@@ -92,9 +93,9 @@ def _serve(
         parts.enter_context(working(partial(webhook.run, stop.wait), "webhook", state, stop))
 
 
-def _switches_address(settings: ControllerSettings) -> osken_hub.Address:
+def _switches_address(settings: ControllerSettings) -> Address:
     """Return where switches connect, and how."""
-    return osken_hub.Address(settings.openflow.host, settings.openflow.port, settings.switches_tls)
+    return Address(settings.openflow.host, settings.openflow.port, settings.switches_tls)
 
 
 def _queue_writers(settings: ControllerSettings, term: int) -> dict[str, QueueWriter]:

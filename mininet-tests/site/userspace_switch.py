@@ -15,6 +15,7 @@ from apps.openflow import OpenFlowApp
 from controller.security.tls import ServerTls
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.foreign import Ignored
+from controller.southbound.openflow.listener import Address
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
 from mininet_tests.site.openvswitch import Directories, PrivateOvs, network_namespace
@@ -79,7 +80,7 @@ def private_ovs(directory: Path, veths: Mapping[str, str]) -> Iterator[PrivateOv
 def listening(sessions: SwitchSessions, tls: ServerTls | None = None) -> osken_hub.Framework:
     """Return the OpenFlow side of the controller, listening inside the namespace."""
     with in_switch_namespace():  # a socket stays in the namespace it was made in
-        return osken_hub.start(OpenFlowApp, osken_hub.Address(port=0, tls=tls), listener=sessions)
+        return osken_hub.start(OpenFlowApp, Address(port=0, tls=tls), listener=sessions)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.openflow import osken_hub
 from controller.southbound.openflow.desired import switch_state
+from controller.southbound.openflow.listener import Address
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import DropMeter, SwitchState
 from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_term
@@ -194,7 +195,7 @@ def sites(folder: Path) -> Iterator[Callable[..., Any]]:
         parts.enter_context(PrivateOvs(Directories.standard()))
         sessions = SwitchSessions(RecordedSwitches(), new_term())
         parts.callback(sessions.close)
-        hub = osken_hub.start(OpenFlowApp, osken_hub.Address(port=OPENFLOW_PORT), listener=sessions)
+        hub = osken_hub.start(OpenFlowApp, Address(port=OPENFLOW_PORT), listener=sessions)
         parts.callback(hub.stop)
         queues = parts.enter_context(QueueWriter("unix:/run/openvswitch/db.sock"))
         yield partial(_site, sessions, queues, folder)

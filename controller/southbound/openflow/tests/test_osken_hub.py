@@ -18,8 +18,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.southbound.errors import FrameworkUnknown
-from controller.southbound.openflow import osken_hub, visitors
-from controller.southbound.openflow.osken_hub import LockedTls
+from controller.southbound.openflow import listener as listener_module
+from controller.southbound.openflow import osken_datapath, osken_hub, visitors
+from controller.southbound.openflow.listener import Address, Listener
+from controller.southbound.openflow.osken_datapath import LockedTls
 from mininet_tests.testing.eventually import eventually
 
 _PREAMBLE = """
@@ -31,6 +33,8 @@ from os_ken.controller import controller, event, handler, ofp_handler
 from os_ken import cfg
 from os_ken.lib import hub
 from controller.southbound.openflow import osken_hub, visitors
+from controller.southbound.openflow.listener import Address
+from controller.southbound.openflow.osken_datapath import Datapath
 repaired = sys.argv[1] == "repaired"
 if repaired:
     osken_hub.repair()
@@ -151,7 +155,7 @@ def test_repair_4_a_connection_that_the_switch_closed_ends_at_once():
         server = socket.create_server(("127.0.0.1", 0))
         switch = socket.create_connection(server.getsockname())
         ours, _ = server.accept()
-        datapath = (osken_hub.Datapath if repaired else controller.Datapath)(ours, "test")
+        datapath = (Datapath if repaired else controller.Datapath)(ours, "test")
         serving = threading.Thread(target=datapath.serve)
         serving.start()
         switch.recv(8)
@@ -178,11 +182,11 @@ class Interrupting:
             self.datapath.set_xid(self.other)
 
 
-@pytest.mark.parametrize(("kind", "agree"), [("controller", False), ("osken_hub", True)])
+@pytest.mark.parametrize(("kind", "agree"), [("controller", False), ("osken_datapath", True)])
 def test_repair_5_the_number_returned_is_the_number_of_the_message(kind, agree):
     ours, switch = socket.create_server(("127.0.0.1", 0)), socket.socket()
     switch.connect(ours.getsockname())
-    module = osken_hub if kind == "osken_hub" else osken_hub.controller
+    module = osken_datapath if kind == "osken_datapath" else osken_datapath.controller
     datapath = module.Datapath(ours.accept()[0], "test")
     message = Interrupting(datapath, Interrupting(datapath, None))
     assert (datapath.set_xid(message) == message.xid) is agree
@@ -204,7 +208,7 @@ def test_repair_7_a_port_in_use_is_an_error_at_once():
         port = taken.getsockname()[1]
         try:
             if repaired:
-                osken_hub.start(OSKenApp, osken_hub.Address(port=port))
+                osken_hub.start(OSKenApp, Address(port=port))
             else:
                 cfg.CONF.set_override("ofp_listen_host", "127.0.0.1")
                 cfg.CONF.set_override("ofp_tcp_listen_port", port)
@@ -219,10 +223,10 @@ def test_repair_7_a_port_in_use_is_an_error_at_once():
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[tuple[osken_hub.Listener, list[Any]]]:
+def listening() -> Iterator[tuple[Listener, list[Any]]]:
     """A listener that serves, and what it logs."""
     with capture_logs() as logs:
-        listener = osken_hub.Listener(osken_hub.Address(port=0))
+        listener = Listener(Address(port=0))
         serving = threading.Thread(target=listener, daemon=True)
         serving.start()
         try:
@@ -242,7 +246,7 @@ def is_ended(one: socket.socket) -> bool:
     return True
 
 
-def stranger(listener: osken_hub.Listener, source: str = "127.0.0.1") -> socket.socket:
+def stranger(listener: Listener, source: str = "127.0.0.1") -> socket.socket:
     """A connection."""
     return socket.create_connection(("127.0.0.1", listener.port), source_address=(source, 0))
 
@@ -267,7 +271,7 @@ def test_bytes_that_are_no_openflow_end_their_connection_and_not_its_thread():
 
 def test_who_says_nothing_or_not_all_of_it_costs_no_thread_for_long_and_is_cut_off(monkeypatch):
     monkeypatch.setattr(visitors, "SWITCH_WITHIN_S", 0.5)
-    monkeypatch.setattr(osken_hub, "SWITCH_WITHIN_S", 0.5)
+    monkeypatch.setattr(listener_module, "SWITCH_WITHIN_S", 0.5)
     with listening() as (listener, _), stranger(listener) as silent, stranger(listener) as half:
         half.sendall(HELLO)
         eventually(lambda: len(listener._visitors.served()) == 1, within_s=10, what="the half one is served")
@@ -308,7 +312,7 @@ def test_a_full_send_queue_is_no_obstacle_to_the_end():
         server = socket.create_server(("127.0.0.1", 0))
         switch = socket.create_connection(server.getsockname())
         ours, _ = server.accept()
-        datapath = osken_hub.Datapath(ours, "test")
+        datapath = Datapath(ours, "test")
         serving = threading.Thread(target=datapath.serve, daemon=True)
         serving.start()
         def flood():
@@ -328,7 +332,7 @@ def test_stopping_frees_the_port_and_starting_again_works():
     script = """
         class App(OSKenApp): pass
         for _ in range(2):
-            running = osken_hub.start(App, osken_hub.Address(port=0))
+            running = osken_hub.start(App, Address(port=0))
             port = running.port
             socket.create_connection(("127.0.0.1", port)).close()
             running.stop()
@@ -344,7 +348,7 @@ def test_an_application_that_does_not_start_leaves_no_port_open():
             def __init__(self): raise ValueError("a bug")
         port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
         try:
-            osken_hub.start(App, osken_hub.Address(port=port))
+            osken_hub.start(App, Address(port=port))
         except ValueError:
             socket.create_server(("127.0.0.1", port)).close()
             print("free", flush=True)
