@@ -7,8 +7,10 @@ again, to the microsecond. A year of nights costs as much as its disturbances.
 
 from dataclasses import dataclass, field, replace
 
+from controller.plan.plan import Plan
 from controller.whatif.outcomes import CircuitUse, TransferOutcome
 from controller.whatif.sendings import Sending
+from controller.whatif.supposed import WorkItem
 
 Piece = tuple[int, int, dict[str, int]]  # from, until, rates on the wire by direction
 
@@ -54,12 +56,37 @@ class Course:
                 one.since_us = begun_us + since_us
 
 
+@dataclass(frozen=True, slots=True)
+class QuietStart:
+    """All that the course of an item follows from where it begins in quiet.
+
+    Attributes:
+        item: what begins.
+        dead: the circuits that are dead.
+        plan: the plan in force.
+    """
+
+    item: WorkItem
+    dead: frozenset[str]
+    plan: Plan
+
+    def is_as(self, other: "QuietStart") -> bool:
+        """Return whether all is as in another.
+
+        A plan that is made anew keeps the parts that are as before; comparing parts of thousands would cost more than
+        to work a course out.
+        """
+        mine, others = self.plan, other.plan
+        is_same_plan = mine.links is others.links and mine.entries is others.entries
+        return is_same_plan and (self.item, self.dead) == (other.item, other.dead)
+
+
 @dataclass
 class Recording:
     """A course while it is under way.
 
     Attributes:
-        key: where it began.
+        start: where it began.
         begun_us: when, Unix time.
         foreseen: the number of the last event that was foreseen before it: none of these belongs to it.
         worked: how many events had been worked off.
@@ -68,7 +95,7 @@ class Recording:
         pieces: what circuits have carried since.
     """
 
-    key: tuple[object, ...]
+    start: QuietStart
     begun_us: int
     foreseen: int
     worked: int
@@ -101,3 +128,41 @@ class Recording:
             for one, before in zip(standing, self.sent, strict=True)
         )
         return Course(now_us - begun_us, relative, pieces, sent, worked - self.worked)
+
+
+class Courses:
+    """The courses that are known, the newest of each item and of each set of dead circuits; and the one under way."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[WorkItem, frozenset[str]], tuple[QuietStart, Course]] = {}
+        self._under_way: Recording | None = None
+
+    def known(self, start: QuietStart) -> Course | None:
+        """Return what follows from such a beginning; None if it is not known."""
+        kept = self._known.get((start.item, start.dead))
+        return kept[1] if kept is not None and kept[0].is_as(start) else None
+
+    def begin(self, recording: Recording | None) -> None:
+        """Record a course instead of the one under way; None records nothing."""
+        self._under_way = recording
+
+    def worked_off(self, number: int) -> None:
+        """Record no more if an event was foreseen before the course began: something else has come in between."""
+        if self._under_way is not None and number <= self._under_way.foreseen:
+            self._under_way = None
+
+    def went_on(self, piece: Piece) -> None:
+        """Record what circuits have carried."""
+        if self._under_way is not None:
+            self._under_way.pieces.append(piece)
+
+    @property
+    def under_way(self) -> Recording | None:
+        """The course that is recorded."""
+        return self._under_way
+
+    def end(self, start: QuietStart | None, course: Course | None) -> None:
+        """Record no more, and keep a course if all is as it was when it began."""
+        recorded, self._under_way = self._under_way, None
+        if recorded is not None and start is not None and course is not None and recorded.start.is_as(start):
+            self._known[start.item, start.dead] = start, course

@@ -13,9 +13,8 @@ from itertools import count
 from controller.checks import AnnouncementRequest
 from controller.plan.admission import Refused, Request
 from controller.plan.keys import FlowId, flow_id
-from controller.plan.plan import Plan
 from controller.whatif.continued import continued
-from controller.whatif.courses import Course, Recording
+from controller.whatif.courses import Courses, QuietStart, Recording
 from controller.whatif.deaths import drawn_deaths
 from controller.whatif.movers import Mover
 from controller.whatif.outcomes import CircuitUse, RunOutcome, TransferOutcome
@@ -74,8 +73,7 @@ class Simulation:
         self._use = CircuitUse(supposed.from_us, slice_us, {str(hop): [0] * SLICES for hop in self._circuit_hops})
         self._receivers = Receivers(supposed.stores)
         self._rating = Rating(self._network, self._receivers)
-        self._courses: dict[object, tuple[Course, Plan]] = {}  # with the plan, whose parts the key names
-        self._recording: Recording | None = None
+        self._courses = Courses()
         self._standing: dict[FlowId, Sending] = {}
         for flow in supposed.site.standing:
             one = Sending(flow.name, flow.host, flow.target, None, _NO_PAUSE, since_us=self.now_us)
@@ -118,8 +116,7 @@ class Simulation:
         return self._outcome()
 
     def _work(self, number: int, what: Callable[[], None]) -> None:
-        if self._recording is not None and number <= self._recording.foreseen:
-            self._recording = None  # something else has come in between
+        self._courses.worked_off(number)
         what()
         self._worked += 1
 
@@ -133,8 +130,7 @@ class Simulation:
             for known in self._transfers.values():
                 known.goes_on(self._looked_us, at_us)
             self._use.add(self._uses_bps, self._looked_us, at_us)
-            if self._recording is not None:
-                self._recording.pieces.append((self._looked_us, at_us, self._uses_bps))
+            self._courses.went_on((self._looked_us, at_us, self._uses_bps))
         self._looked_us = self.now_us = self.virtual.now_us = at_us
 
     def _follow(self) -> None:
@@ -143,8 +139,8 @@ class Simulation:
             self._foresee(awaited.at_us, partial(self._happens, awaited))
         self._rate()
         self._ticks_us = self.virtual.due_us
-        if self._recording is not None:
-            self._end_recording(self._recording)
+        if self._courses.under_way is not None:
+            self._end_recording(self._courses.under_way)
 
     def _happens(self, awaited: Awaited) -> None:
         self.virtual.happens(awaited)
@@ -234,12 +230,10 @@ class Simulation:
     def _begins(self, item: WorkItem, number: int) -> None:
         if item.every_us:
             self._foresee_next(item, number + 1, self.now_us + 1)
-        self._recording = None
-        if item.every_us and self.replays and (key := self._quiet_key(item)) is not None:
-            if self._goes_again(key, number):
-                return
-            sent = tuple(one.sent for one in self._standing.values())
-            self._recording = Recording(key, self.now_us, self._foreseen, self._worked, len(self._outcomes), sent)
+        start = self._quiet_start(item) if item.every_us and self.replays else None
+        if start is not None and self._goes_again(start, number):
+            return
+        self._courses.begin(None if start is None else self._recording(start))
         names = (f"{item.name}+{k}" if k else item.name for k in count())
         name = next(n for n in names if n not in self._transfers)
         if item.rate_bps:
@@ -306,39 +300,39 @@ class Simulation:
 
     # Courses that come again.
 
-    def _quiet_key(self, item: WorkItem) -> tuple[object, ...] | None:
+    def _quiet_start(self, item: WorkItem) -> QuietStart | None:
         """Return all that the course of an item follows from where all is quiet; None where it is not."""
         plan = self.virtual.quiet_plan
         if plan is None or self._transfers or self.supposed.stores or self.observe is not None:
             return None
-        return item, id(plan.links), id(plan.entries), frozenset(self._dead)
+        return QuietStart(item, frozenset(self._dead), plan)
 
-    def _goes_again(self, key: tuple[object, ...], number: int) -> bool:
+    def _goes_again(self, start: QuietStart, number: int) -> bool:
         """Do again what was done from such a beginning, if nothing else happens before that is over."""
-        if key not in self._courses:
+        course = self._courses.known(start)
+        if course is None:
             return False
-        course, _ = self._courses[key]
         end_us = self.now_us + course.lasts_us
         if end_us > self.supposed.until_us or (self._events and self._events[0][0] <= end_us):
             return False
+        self._courses.begin(None)
         course.add_to(self._use, list(self._standing.values()), self.now_us)
         self._outcomes += [(one.begun_us, one.item, one) for one in course.shifted(self.now_us, number)]
         self._worked += course.events
         self._looked_us = self.now_us = self.virtual.now_us = end_us
         return True
 
+    def _recording(self, start: QuietStart) -> Recording:
+        sent = tuple(one.sent for one in self._standing.values())
+        return Recording(start, self.now_us, self._foreseen, self._worked, len(self._outcomes), sent)
+
     def _end_recording(self, recording: Recording) -> None:
         """Keep what was recorded once all is quiet again, and as it was."""
-        item, *_ = recording.key
-        plan = self.virtual.quiet_plan
-        if self._transfers or not isinstance(item, WorkItem) or plan is None:
+        if self._transfers or self.virtual.quiet_plan is None:
             return
-        self._recording = None
-        if recording.key == self._quiet_key(item):
-            outcomes = [one for _, _, one in self._outcomes[recording.outcomes :]]
-            course = recording.ended(self.now_us, self._worked, outcomes, list(self._standing.values()))
-            if course is not None:
-                self._courses[recording.key] = course, plan
+        outcomes = [one for _, _, one in self._outcomes[recording.outcomes :]]
+        course = recording.ended(self.now_us, self._worked, outcomes, list(self._standing.values()))
+        self._courses.end(self._quiet_start(recording.start.item), course)
 
     # The circuits.
 
