@@ -3,11 +3,12 @@
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from fastapi import APIRouter, Response
+from pydantic.json_schema import models_json_schema
 from pydantic_core import to_json
 
 from controller.northbound.rest import render_promises
@@ -71,6 +72,7 @@ OPERATION_IDS = {
     "GET /metrics": "get_metrics",
 }
 
+_SCHEMA = "#/components/schemas/{model}"
 _RETRY = {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}
 
 
@@ -144,21 +146,20 @@ def add(routes: APIRouter, operation: str, handler: Callable[..., Any], good: Go
 def _documented(good: Good, *statuses: int) -> dict[int | str, dict[str, Any]]:
     found: dict[int | str, dict[str, Any]] = {status: dict(response) for status, response in good.items()}
     for status in (*statuses, 401, 403, 405, 500):
-        model = Refusal | Problem if status == 409 else Problem
+        models = (Refusal, Problem) if status == 409 else (Problem,)
+        # Named, not given as a model: FastAPI would compile one for each status of each route, at each start.
+        shapes = [{"$ref": _SCHEMA.format(model=model.__name__)} for model in models]
         found[status] = {
-            "model": model,
             "description": _DESCRIBED[status],
             "headers": _RETRY if status in {429, 503} else {},
+            "content": {PROBLEM: {"schema": {"anyOf": shapes} if len(shapes) > 1 else shapes[0]}},
         }
     return found
 
 
 def with_problem_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return an OpenAPI schema whose errors have the media type of problems; FastAPI documents all alike."""
-    operations: Iterable[Any] = (operation for path in schema["paths"].values() for operation in path.values())
-    for operation in operations:
-        for status, response in operation["responses"].items():
-            content = response.get("content", {})
-            if status >= "400" and JSON in content and "Problem" in str(content[JSON]):
-                response["content"] = {PROBLEM: content[JSON]}
+    """Return an OpenAPI schema that has the shapes of problems too, to which its operations refer."""
+    _, shapes = models_json_schema([(Problem, "serialization"), (Refusal, "serialization")], ref_template=_SCHEMA)
+    components = schema.setdefault("components", {})
+    components["schemas"] = dict(sorted((shapes["$defs"] | components.get("schemas", {})).items()))
     return schema
