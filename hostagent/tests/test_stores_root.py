@@ -1,6 +1,7 @@
 """What a receiving host's agent tells of a slow reader and of a fast one: real sockets of unwitting programs."""
 
 import os
+import socket
 import statistics
 
 import pytest
@@ -13,6 +14,7 @@ from topology.protocol import StoreBrake, Telemetry
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
 READS_MBPS = 20
+SO_MAX_PACING_RATE = 47  # linux/asm-generic/socket.h; Python has no name for it
 
 
 def told_for(agent, seconds):
@@ -45,6 +47,7 @@ def test_a_slow_reader_is_told_with_its_rate_and_what_waits_for_it(hosts, receiv
 
 def test_a_fast_reader_is_never_said_to_be_waited_for(hosts, receiving, cleanup):
     reader = PacedReader(*hosts, None)
+    reader.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 10 * READS_MBPS * MBIT // 8)  # as a line would
     cleanup.callback(reader.close)
     told_for(receiving, 2)
     seen = told_for(receiving, 4)
