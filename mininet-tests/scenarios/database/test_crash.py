@@ -6,6 +6,8 @@ from mininet_tests.scenarios.database.crashes import problems, survived
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import running
 
+DISK_BYTES = 1 << 30  # in memory: a controller dies here, no machine
+
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 
 
@@ -15,7 +17,7 @@ def store(request, tmp_path):
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/headway.db"
         return
-    with PrivatePostgres() as postgres:
+    with PrivatePostgres(disk_bytes=DISK_BYTES) as postgres:
         yield postgres.url
 
 

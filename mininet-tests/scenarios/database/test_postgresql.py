@@ -26,12 +26,13 @@ pytestmark = [
 ]
 
 THREADS = 16
+DISK_BYTES = 2 << 30  # in memory: how long others keep this machine's disk busy is not the question
 
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PrivatePostgres]:
     """A server."""
-    with PrivatePostgres() as server:
+    with PrivatePostgres(disk_bytes=DISK_BYTES) as server:
         yield server
 
 
@@ -89,7 +90,7 @@ def opened(url: str) -> Store:
 @pytest.fixture
 def mortal() -> Iterator[PrivatePostgres]:
     """A server to be killed; a fresh one, for at its next start it looks after each of its files."""
-    with PrivatePostgres() as server:
+    with PrivatePostgres(disk_bytes=DISK_BYTES) as server:
         yield server
 
 
