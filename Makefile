@@ -5,11 +5,12 @@
 # clean. Every experiment and bench is mininet-tests/run NAME; without a name it lists them.
 
 PYTHON  := .venv/bin/python
-# Files side by side, more than there are cores: QEMU uses one, one lab does not change another's figures, and many tests wait.
-MANY := -n 3 --dist loadfile
-# Longest first, as their timeouts say. Root tests come after the labs: they measure rates by this machine's clock, and three
-# guests beside them have made 86 of 100 Mbit/s.
-LONGEST_FIRST := $(MANY) --no-loadscope-reorder
+# Files side by side, more than there are cores: many tests wait.
+MANY := -n 4 --dist loadfile
+# Labs and root tests side by side, longest first, as their timeouts say; three labs at a time, which give way to the others.
+LONGEST_FIRST := -n 6 --dist loadfile --no-loadscope-reorder --durations 20
+# Where they are, so that not each process collects all others.
+ROOT_AND_LAB := hostagent mininet-tests
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
 TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap umoci runc python3-simgrid
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools uftp \
@@ -25,41 +26,33 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test test-all check paper paper-quick receiver install bpf packages clean
+.PHONY: demo test test-all check paper paper-quick install bpf packages clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
 	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
 
-test: check  ## what CI runs: some 17 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
+test: check  ## what CI runs: some 15 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -v -m "lab and not long" $(LONGEST_FIRST) --durations 10
-	$(PYTHON) -m pytest -v -m "root and not lab and not long" $(LONGEST_FIRST) --durations 20
+	$(PYTHON) -m pytest -v -m "(root or lab) and not long" $(LONGEST_FIRST) $(ROOT_AND_LAB)
 
 test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
-	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -q controller/northbound/tests/test_schema.py \
-	    controller/northbound/tests/test_schema_roles.py
-	$(PYTHON) -m pytest -q -m "long and not root and not lab"
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -v -m "lab" $(LONGEST_FIRST) --durations 20
-	$(PYTHON) -m pytest -v -m "root and not lab" $(LONGEST_FIRST) --durations 20
+	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -v -m "root or lab or long" $(LONGEST_FIRST) controller/northbound/tests $(ROOT_AND_LAB)
 
-check: install  ## no root
+check: install  ## no root; types beside the tests, since they take one core for as long
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON) -m pytest -q $(MANY)
+	.venv/bin/mypy >.venv/mypy.txt 2>&1 & types=$$!; \
+	    $(PYTHON) -m pytest -q $(MANY); tests=$$?; \
+	    wait $$types; types=$$?; cat .venv/mypy.txt; exit $$((tests | types))
 
 paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/results.md; ARGS="--only REGEX", "--list"
 	$(call installed,$(RIVALS))
-	mininet-tests/run freemon --out out/paper $(ARGS)
+	mininet-tests/run $(or $(RUN),freemon --out out/paper) $(ARGS)  # RUN=receiver: another paper, beside the same rivals
 
 paper-quick: install  ## a part of it, in less than a quarter of an hour: out/paper-quick
 	mininet-tests/run freemon --quick --out out/paper-quick $(ARGS)
-
-receiver: install  ## a disk that is slower than the line, beside rivals: out/receiver; an hour, resumed where it was stopped
-	$(call installed,$(RIVALS))
-	mininet-tests/run receiver $(ARGS)
 
 install: .venv/.installed
 

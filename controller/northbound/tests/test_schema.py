@@ -1,6 +1,6 @@
 """The API does what its description says, whatever is sent to it: requests drawn from the description, good and bad.
 
-Some for each operation in the ordinary run; ``make schema`` sends over six thousand, over HTTP.
+Some for each operation in the ordinary run; the long tier sends over six thousand, over HTTP.
 """
 
 import os
@@ -27,6 +27,7 @@ from topology.units import shown_time
 
 IN_PROCESS = 15
 EXAMPLES = int(os.environ.get("HEADWAY_SCHEMA_EXAMPLES", str(IN_PROCESS)))
+pytestmark = [pytest.mark.long] if EXAMPLES > IN_PROCESS else []
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -25,7 +25,9 @@ MADE = {role.value: new_token(role.value, role, NOW, NOW + timedelta(days=1)) fo
 OTHER = new_token("other", Role.RESERVE, NOW, NOW + timedelta(days=1), ("theirs",))
 RULES = AccessRules(lambda: Tokens((OTHER[1], *(kept for _, kept in MADE.values()))), lambda: NOW)
 ASKERS = ("nobody", *(role.value for role in Role))
-EXAMPLES = max(3, int(os.environ.get("HEADWAY_SCHEMA_EXAMPLES", "15")) // 5)
+ORDINARY = 3
+EXAMPLES = max(ORDINARY, int(os.environ.get("HEADWAY_SCHEMA_EXAMPLES", "15")) // 5)
+pytestmark = [pytest.mark.long] if EXAMPLES > ORDINARY else []
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 ENDLESS = "GET /v1/events"
 
