@@ -21,16 +21,15 @@ from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, Reservatio
 from controller.plan.plan import Flow, PlanInput, answers
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, Reservation
-from controller.plan.resources import capacities, need, of_circuit
+from controller.plan.resources import capacities, need
 from controller.plan.routes import Route, TransferEnds, routes
-from controller.plan.steps import Steps
+from controller.plan.schedules import Schedules
 from controller.plan.told_apart import Booked, reserved_bps, told_apart
 from controller.plan.unsaved import Unsaved, with_saved
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 
 HOLD_US = 60_000_000
-GUARD_US = 5_000_000  # the plan shrinks this long before a circuit does: a lease, and the steps of a transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,7 @@ class Ledger:
         self.moves = 0  # grows whenever :meth:`demand` may have changed
         self._running: dict[str, Reservation] = {}
         self._by_key: dict[str, str] = {}
-        self._wire = {Hop(t, h): Steps(link.rate_bps) for t, h, link in network.circuit_links}
-        self._changing: dict[Hop, Steps] = {}  # of those, the ones with a schedule
+        self._schedules = Schedules(network, policy, self.calendar)
         self._due = Due()
         self._sequence = 0
         self._unsaved: Unsaved[str, Reservation] = Unsaved()
@@ -241,18 +239,12 @@ class Ledger:
 
     def scheduled(self, hop: Hop, start_us: int, end_us: int) -> tuple[tuple[int, int, int], ...]:
         """Return what a circuit's link carries over a time, piece by piece: (from, until, bit/s on the wire)."""
-        return tuple(self._wire[hop].pieces(start_us, end_us))
+        return self._schedules.pieces(hop, start_us, end_us)
 
     def set_schedule(self, hop: Hop, periods: Iterable[tuple[int, int, int]]) -> None:
         """Let a circuit's link carry another rate, (from, until, bit/s on the wire), whatever it was to carry then."""
-        for start_us, end_us, rate_bps in periods:
-            self._changing[hop] = self._wire[hop]
-            for begin_us, until_us, before_bps in self.scheduled(hop, start_us, end_us):
-                self._wire[hop].add(begin_us, until_us, rate_bps - before_bps)
-                before = of_circuit(hop, before_bps, self.policy)
-                for resource, bps in of_circuit(hop, rate_bps, self.policy).items():
-                    self.calendar.change_capacity(resource, begin_us, until_us, bps - before[resource])
-            for at_us in (start_us - GUARD_US, start_us, end_us):
+        for period in periods:
+            for at_us in self._schedules.change(hop, *period):
                 self._due.add(at_us, "")
 
     def overbooked(self, now_us: int) -> Iterator[Reservation]:
@@ -299,8 +291,7 @@ class Ledger:
         ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
         answering = (flow for flow in planned if (flow.host, flow.target) in ends)
         reserved = reserved_bps(booked, answers(answering, self.policy))
-        capacity = {hop: steps.least(now_us, now_us + GUARD_US) for hop, steps in self._changing.items()}
-        return PlanInput(planned, capacity, reserved)
+        return PlanInput(planned, self._schedules.least_bps(now_us), reserved)
 
     # Keeping.
 
