@@ -31,6 +31,7 @@ class AnnouncementRequest:
         is_named: whether the client has named it; else the name was made up.
         owner: in whose name; empty for the client's own.
         is_stored_by: whether the deadline is for all to be stored, and not only across.
+        lanes: over how many circuits at once, at most: each from an interface of the sending host of its own.
     """
 
     announcement_id: str
@@ -44,6 +45,7 @@ class AnnouncementRequest:
     is_named: bool = True
     owner: str = ""
     is_stored_by: bool = False
+    lanes: int = 1
 
     @property
     def fingerprint(self) -> str:
@@ -59,6 +61,7 @@ class AnnouncementRequest:
             self.selector,
             *((self.owner,) if self.owner else ()),
             *(("stored",) if self.is_stored_by else ()),
+            *((f"{self.lanes} lanes",) if self.lanes > 1 else ()),
         )
         return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 
@@ -159,3 +162,17 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
         raise NotAllowed("from", "need at least one host, each once")
     for sender in asked.senders:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
+    if asked.lanes > 1:
+        _check_lanes(site.network, asked.senders)
+
+
+def _check_lanes(network: Network, senders: tuple[str, ...]) -> None:
+    """Refuse lanes of several hosts, or of a host that has one interface: a lane is told by the sender's address."""
+    if len(senders) > 1:
+        raise NotAllowed("lanes", f"need one sending host, got {len(senders)}: announce each by itself")
+    machine = network.machine(senders[0])
+    if sum(host.machine == machine for host in network.hosts) < 2:
+        why = (
+            f"{machine} has one interface in {network.name}, and each lane goes by one of its own: see docs/network.md"
+        )
+        raise NotAllowed("lanes", why)

@@ -18,7 +18,7 @@ def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
     """
     network = state.site.network
     framing = network.framing_between(asked.senders, asked.target)
-    ends = TransferEnds(asked.senders, asked.target)
+    ends = TransferEnds(asked.senders, asked.target, asked.lanes)
     store = capacity_of(state.reported, network, ends, asked.selector, framing)
     if asked.is_stored_by and store is None:
         why = f"nobody knows what {asked.target} stores: say stores: with a rate in its agent's configuration"
@@ -36,4 +36,5 @@ def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
         present_asker().who,
         store,
         asked.is_stored_by,
+        asked.lanes,
     )

@@ -58,6 +58,7 @@ AnnouncementIn = TypedDict(
         "to": str,
         "deadline_s": NotRequired[float | None],
         "deadline_for": NotRequired[Literal["across", "stored"]],
+        "lanes": NotRequired[int],
         "connections": NotRequired[ConnectionsIn | None],
         "owner": NotRequired[str | None],
     },
@@ -75,7 +76,7 @@ Hindrance = Literal[
     "not-known",
 ]
 
-# What one sender has delivered.
+# What one sender has delivered, or one lane.
 DeliveredOut = TypedDict(
     "DeliveredOut",
     {
@@ -136,6 +137,17 @@ RateStep = TypedDict(
     },
 )
 
+# One of several circuits that are used at once: what goes by it.
+LaneOut = TypedDict(
+    "LaneOut",
+    {
+        "host": str,
+        "path": list[str],
+        "bytes": int,
+        "rates": list[RateStep],
+    },
+)
+
 # Bytes that are coming, and the promise.
 AnnouncementOut = TypedDict(
     "AnnouncementOut",
@@ -152,6 +164,7 @@ AnnouncementOut = TypedDict(
         "stored": str | None,
         "stored_in_s": float | None,
         "rates": list[RateStep],
+        "lanes": list[LaneOut],
         "connections": ConnectionsOut,
         "drawn_on": str | None,
         "state": AnnouncementState,

@@ -31,6 +31,10 @@ def announce(
     deadline_for: Annotated[
         str, typer.Option("--deadline-for", help="across the network, or also stored by its receiver.")
     ] = "across",
+    lanes: Annotated[
+        int,
+        typer.Option(min=1, max=16, help="Over how many circuits at once, at most: the host needs as many interfaces."),
+    ] = 1,
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
@@ -59,6 +63,8 @@ def announce(
         base.stop(f'--deadline-for: "{deadline_for}" is neither across nor stored', base.EXIT_USAGE)
     if deadline_for == "stored":
         body["deadline_for"] = deadline_for
+    if lanes > 1:
+        body["lanes"] = lanes
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
@@ -71,6 +77,11 @@ def announce(
     said = f"{promise['id']}: promised in {promise['promised_in_s']:.3f} s, by {promise['promised']}"
     if promise["stored_in_s"] is not None:
         said += f"; on the store {promise['store']} of {promise['to']} in {promise['stored_in_s']:.3f} s"
+    if promise["lanes"]:
+        shares = (f"{units.shown_size(one['bytes'])} from {one['host']}" for one in promise["lanes"])
+        said += f"; over {len(promise['lanes'])} circuits at once: {', '.join(shares)}"
+    elif lanes > 1:
+        said += "; over one circuit: no other is there now"
     typer.echo(json.dumps(promise) if as_json else said)
     base.end_carried(promise)
 

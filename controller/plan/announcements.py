@@ -5,13 +5,14 @@ a later announcement nor a reservation that begins meanwhile breaks it. Where a 
 class, its announcements draw on that; otherwise on what is free.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.keys import StorePlace
+from controller.plan.lanes import LanePart, arriving, free_together, parts, split, together
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
@@ -23,7 +24,7 @@ from controller.plan.storing import (
     soonest_stored,
     thriftiest_stored,
 )
-from controller.plan.volume import ConstantRate, Volume, earliest_finish, lowest_constant_rate
+from controller.plan.volume import ConstantRate, Piece, Volume, earliest_finish, lowest_constant_rate
 from topology.network import Network
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer
@@ -56,6 +57,7 @@ class Wish:
         creator: the principal that asks.
         store: where it is put, if it is known what that takes.
         is_stored_by: whether the deadline is for all to be stored, and not only across.
+        lanes: over how many circuits at once, at most.
     """
 
     announcement_id: str
@@ -70,6 +72,7 @@ class Wish:
     creator: str = ""
     store: StoreCapacity | None = None
     is_stored_by: bool = False
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ class Announcement:
     Attributes:
         announcement_id: names it in the API.
         size_bytes: payload, all parts together.
-        flows: one per sending host.
+        flows: one per sending host; or, of one host over several circuits, one per lane.
         need: what one bit/s of each sender takes.
-        rates: what each sender is promised, when; on the wire.
+        rates: what each sender is promised, when; on the wire, by all its lanes.
         pool: the reservation it draws on; empty for none.
         announced_us: when, Unix time.
         promised_us: when the last byte will be confirmed at the latest, Unix time.
@@ -94,6 +97,7 @@ class Announcement:
         creator: as in :class:`Wish`; empty if it was not noted.
         store: where it is put; None if nobody knows what that takes.
         drains: what that is promised to write of it, when.
+        lanes: what each of its flows is promised, if they are lanes; empty if each has the rates.
     """
 
     announcement_id: str
@@ -113,6 +117,7 @@ class Announcement:
     creator: str = ""
     store: StorePlace | None = None
     drains: tuple[ConstantRate, ...] = ()
+    lanes: tuple[LanePart, ...] = ()
 
     @property
     def stored_us(self) -> int | None:
@@ -133,7 +138,9 @@ class Announcement:
 
     def bookings(self) -> tuple[tuple[str, Booking], ...]:
         """Return what it books, by name."""
-        booked = [(str(k), self.need, part) for k, part in enumerate(self.rates)]
+        booked = [(str(k), self.need, part) for k, part in enumerate(self.rates if not self.lanes else ())]
+        for number, lane in enumerate(self.lanes if self.rates else ()):
+            booked += [(f"lane{number}/{k}", lane.need, part) for k, part in enumerate(lane.rates)]
         if self.store is not None and self.rates:
             of_store = Need(((self.store, PPM),))
             booked += [(f"store/{k}", of_store, part) for k, part in enumerate(self.drains)]
@@ -142,9 +149,22 @@ class Announcement:
             for name, need, part in booked
         )
 
+    @property
+    def sizes_bytes(self) -> tuple[int, ...]:
+        """What each of its flows is to deliver, payload."""
+        if self.lanes:
+            return tuple(lane.size_bytes for lane in self.lanes)
+        return (-(-self.size_bytes // len(self.flows)),) * len(self.flows)
+
     def floor_bps(self, now_us: int) -> int:
         """Return what each sender is promised at an instant, on the wire."""
         return next((part.rate_bps for part in self.rates if part.start_us <= now_us < part.end_us), 0)
+
+    def floors_bps(self, now_us: int) -> tuple[int, ...]:
+        """Return what each of its flows is promised at an instant, on the wire."""
+        if self.lanes and self.rates:
+            return tuple(lane.floor_bps(now_us) for lane in self.lanes)
+        return (self.floor_bps(now_us),) * len(self.flows)
 
 
 def promised(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: int) -> Announcement | None:
@@ -163,23 +183,43 @@ def promises(wish: Wish, routes: Iterable[Route], calendar: Calendar, now_us: in
     return [answer for answer in answers if answer is not None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What a wish's bytes may go by.
+
+    Attributes:
+        senders: how many send, each at the same rate.
+        start_us: when the first may, Unix time.
+        tail_us: from the last byte until it is confirmed.
+        free: what each sender may have until a time.
+    """
+
+    senders: int
+    start_us: int
+    tail_us: int
+    free: Callable[[int], tuple[Piece, ...]]
+
+
 def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announcement | None:
     start_us, tail_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, TAIL_RTTS * route.rtt_us
-    volume = Volume(part_bits(wish, len(route.flows)), LEAST_BPS, 2**62)
-    rates: tuple[ConstantRate, ...] | None = None
-    stored = None if wish.store is None else _stored(wish, wish.store, route, calendar, now_us)
-    if wish.store is not None:
-        rates = None if stored is None else stored.rates
-    elif wish.deadline_us is None:
-        for search_us in SEARCHES_US:
-            rates = rates or earliest_finish(calendar.rates(route.need, start_us, start_us + search_us), volume)
-    elif now_us + wish.deadline_us - tail_us > start_us:
-        pieces = tuple(calendar.rates(route.need, start_us, now_us + wish.deadline_us - tail_us))
-        constant = lowest_constant_rate(pieces, volume)
-        rates = earliest_finish(pieces, volume) if constant is None else (constant,)
+    lanes = [(lane.need, WARM_UP_RTTS * lane.rtt_us + HANDOVER_US, TAIL_RTTS * lane.rtt_us) for lane in route.lanes]
+
+    def free(until_us: int) -> tuple[Piece, ...]:
+        return tuple(calendar.rates(route.need, start_us, until_us))
+
+    def free_of_lanes(until_us: int) -> tuple[Piece, ...]:
+        return arriving(free_together(calendar, lanes, now_us, until_us))
+
+    way = _Way(1, now_us, 0, free_of_lanes) if lanes else _Way(len(route.flows), start_us, tail_us, free)
+    stored = None if wish.store is None else _stored(wish, wish.store, way, calendar, now_us)
+    rates = _rates(wish, way, now_us) if wish.store is None else None if stored is None else stored.rates
     if rates is None:
         return None
-    promised_us = rates[-1].end_us + tail_us
+    promised_us, by_lane = rates[-1].end_us + way.tail_us, tuple[LanePart, ...]()
+    if lanes:
+        apart = split(free_together(calendar, lanes, now_us, rates[-1].end_us), rates)
+        by_lane = parts([need for need, _, _ in lanes], apart, wish.size_bytes)
+        rates = together(by_lane)
     flows = tuple(replace(flow, selector=wish.selector) for flow in route.flows)
     return Announcement(
         wish.announcement_id,
@@ -196,30 +236,43 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
         creator=wish.creator,
         store=None if wish.store is None else wish.store.place,
         drains=() if stored is None else stored.drains,
+        lanes=by_lane,
     )
 
 
-def _stored(wish: Wish, store: StoreCapacity, route: Route, calendar: Calendar, now_us: int) -> StoredVolume | None:
-    """Return how a wish's bytes get onto the disk of their receiver along a route; None if not in time.
+def _rates(wish: Wish, way: _Way, now_us: int) -> tuple[ConstantRate, ...] | None:
+    """Return the rates by which a wish's bytes get across along a way; None if they do not, or not in time."""
+    volume = Volume(part_bits(wish, way.senders), LEAST_BPS, 2**62)
+    if wish.deadline_us is None:
+        found = (earliest_finish(way.free(way.start_us + search_us), volume) for search_us in SEARCHES_US)
+        return next((rates for rates in found if rates is not None), None)
+    until_us = now_us + wish.deadline_us - way.tail_us
+    if until_us <= way.start_us:
+        return None
+    pieces = way.free(until_us)
+    constant = lowest_constant_rate(pieces, volume)
+    return earliest_finish(pieces, volume) if constant is None else (constant,)
+
+
+def _stored(wish: Wish, store: StoreCapacity, way: _Way, calendar: Calendar, now_us: int) -> StoredVolume | None:
+    """Return how a wish's bytes get onto the disk of their receiver along a way; None if not in time.
 
     With a deadline for being across, by the lowest rate that meets it. Else as soon as the disk has it: by the lowest
     rate that has its room full when the last byte arrives, for a higher one would only wait there.
     """
-    start_us, tail_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, TAIL_RTTS * route.rtt_us
-    senders, part = len(route.flows), Volume(part_bits(wish, len(route.flows)), LEAST_BPS, 2**62)
+    part = Volume(part_bits(wish, way.senders), LEAST_BPS, 2**62)
     make_known(calendar, store)
     for search_us in SEARCHES_US:
-        until_us = start_us + search_us
-        network = tuple(calendar.rates(route.need, start_us, until_us))
-        disk = tuple(calendar.rates(store.need, start_us, until_us))
-        soonest = soonest_stored(network, disk, part, senders, store.room_bits)
+        network = way.free(way.start_us + search_us)
+        disk = tuple(calendar.rates(store.need, way.start_us, way.start_us + search_us))
+        soonest = soonest_stored(network, disk, part, way.senders, store.room_bits)
         if soonest is None:
             continue
         ends_us = None if wish.deadline_us is None else now_us + wish.deadline_us
         if wish.is_stored_by and ends_us is not None and soonest.stored_us > ends_us:
             return None
-        by_us = soonest.across_us if ends_us is None or wish.is_stored_by else ends_us - tail_us
-        return thriftiest_stored(network, disk, part, senders, store.room_bits, by_us)
+        by_us = soonest.across_us if ends_us is None or wish.is_stored_by else ends_us - way.tail_us
+        return thriftiest_stored(network, disk, part, way.senders, store.room_bits, by_us)
     return None
 
 
@@ -235,16 +288,14 @@ def led_by(network: Network, announcement: Announcement, known: Reservation) -> 
     return replace(announcement, flows=flows, need=route.need)
 
 
-def announced_flow(announcement: Announcement, flow: Flow, floor_bps: int, network: Network, policy: Policy) -> Flow:
-    """Return one sender's flow: what it is promised now, and what it keeps while it has nothing to send."""
-    senders = len(announcement.flows)
-    least_bps = min(network.link(*hop).rate_bps for hop in flow.links if network.link(*hop).circuit)
-    return replace(
-        flow,
-        floor_bps=floor_bps,
-        standby_bps=least_bps * policy.standby_ppm // (PPM * senders),
-        size_bytes=-(-announcement.size_bytes // senders),
-    )
+def announced_flows(announcement: Announcement, now_us: int, network: Network, policy: Policy) -> Iterator[Flow]:
+    """Yield each sender's flow, or each lane's: what it is promised now, and what it keeps while it sends nothing."""
+    senders = 1 if announcement.lanes else len(announcement.flows)
+    floors_bps = announcement.floors_bps(now_us)
+    for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
+        least_bps = min(network.link(*hop).rate_bps for hop in flow.links if network.link(*hop).circuit)
+        standby_bps = least_bps * policy.standby_ppm // (PPM * senders)
+        yield replace(flow, floor_bps=floor_bps, standby_bps=standby_bps, size_bytes=size_bytes)
 
 
 def part_bits(wish: Wish, senders: int) -> int:
@@ -264,12 +315,13 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
         now_us: Unix time.
         below: a class in which it would be granted, if there is one.
     """
+    asked, routes = routes, tuple(one.lanes[0] if one.lanes else one for one in routes)
     route, senders = routes[0], len(routes[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
     overhead_us = (WARM_UP_RTTS + TAIL_RTTS) * route.rtt_us + HANDOVER_US
     begin_us, sending_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, deadline_us - overhead_us
-    offers = tuple(_soonest(wish, routes, calendar, now_us))
-    if wish.store is not None and promises(replace(wish, store=None), routes, calendar, now_us):
+    offers = tuple(_soonest(wish, asked, calendar, now_us))
+    if wish.store is not None and promises(replace(wish, store=None), asked, calendar, now_us):
         room_bits = 0 if wish.is_stored_by else wish.store.room_bits
         asked_bits = max(0, part_bits(wish, senders) * senders - room_bits)
         asked_bps = -(-asked_bits * 1_000_000 // deadline_us)

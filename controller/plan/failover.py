@@ -1,6 +1,6 @@
 """What the plan becomes when a circuit dies: which way its flows take, and what they keep of a promise. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -175,14 +175,25 @@ def late(
             planned_bps |= planned_parts_bps(e.flow, 0 if e.flow.is_away else e.frame_bps)
     for known in announcements:
         promised_bps = converted_bps(known.floor_bps(now_us), Layer.WIRE, Layer.FRAME, framing)
-        sending = [flow.name for flow in known.flows if flow.name not in waiting]
-        least_bps = min((planned_bps.get(name, 0) for name in sending), default=promised_bps)
+        floors_bps = [converted_bps(bps, Layer.WIRE, Layer.FRAME, framing) for bps in known.floors_bps(now_us)]
+        least_bps = _least_bps(known, planned_bps, waiting, floors_bps)
         if least_bps > promised_bps - METER_STEP_BPS:
             continue
         parts = [(max(now_us, part.start_us), part.end_us, part.rate_bps) for part in known.rates]
         left = sum(max(0, end_us - start_us) * bps for start_us, end_us, bps in parts)
         wire_bps = least_bps * framing.segment_bytes(Layer.WIRE) // framing.segment_bytes(Layer.FRAME)
         yield known.announcement_id, known.promised_us, now_us + left // wire_bps if wire_bps else None
+
+
+def _least_bps(
+    known: Announcement, planned_bps: Mapping[FlowId, int], waiting: frozenset[str], floors_bps: Sequence[int]
+) -> int:
+    """Return what each sender of an announcement has at least, by all its lanes; one that waits has its floor."""
+    has_bps = [
+        floor_bps if flow.name in waiting else planned_bps.get(flow.name, 0)
+        for flow, floor_bps in zip(known.flows, floors_bps, strict=True)
+    ]
+    return sum(has_bps) if known.lanes else min(has_bps)
 
 
 def carries(entry: Entry, name: FlowId, rate_bps: int, network: Network, down: frozenset[str]) -> bool:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
 from controller.plan.announcement_states import Ending
-from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flow, led_by, promises, refused
+from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises, refused
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
 from controller.plan.calendar import Booking, Calendar
@@ -176,7 +176,7 @@ class Ledger:
             routes(
                 self.network,
                 (wish.announcement_id, wish.flow_class),
-                TransferEnds(senders, target),
+                TransferEnds(senders, target, wish.lanes),
                 self.in_plan(),
                 leased,
             )
@@ -281,12 +281,11 @@ class Ledger:
                 flows.append(flow)
             booked.append(Booked((known.a_end, known.z_end), self._booking(known).need, known.paths, known.rate_bps))
         for announcement in with_saved(self.announcements, self._unsaved_announcements).values():
-            floor_bps = announcement.floor_bps(now_us)
-            for flow in announcement.flows:
-                flows.append(announced_flow(announcement, flow, floor_bps, self.network, self.policy))
+            for flow in announced_flows(announcement, now_us, self.network, self.policy):
+                flows.append(flow)
                 if not announcement.pool:
                     one = need(self.network, (flow.path,), flow.flow_class)
-                    booked.append(Booked((flow.host, flow.target), one, (flow.path,), floor_bps))
+                    booked.append(Booked((flow.host, flow.target), one, (flow.path,), flow.floor_bps))
         planned = told_apart(flows, self.policy)
         ends = {way for one in booked for way in (one.ends, one.ends[::-1])}
         answering = (flow for flow in planned if (flow.host, flow.target) in ends)
@@ -379,7 +378,7 @@ class Ledger:
         self._admission.announces(announcement)
         self.ended.entered(announcement)
         self.moves += 1
-        times = {part.start_us for part in announcement.rates} | {part.end_us for part in announcement.rates}
+        times = {at for _, booked in announcement.bookings() for at in (booked.start_us, booked.end_us)}
         for at_us in (*sorted(times), announcement.lapses_us):
             self._due.add(at_us, announcement.announcement_id)
 

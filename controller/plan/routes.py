@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.plan.calendar import Need
 from controller.plan.flows import flow_on
 from controller.plan.keys import Pool, flow_id
-from controller.plan.paths import circuits, default_path
+from controller.plan.paths import circuits, default_path, way_round
 from controller.plan.plan import Flow
 from controller.plan.reservations import Reservation
 from controller.plan.resources import joint, need
@@ -17,10 +17,11 @@ from topology.wire import PPM
 
 @dataclass(frozen=True, slots=True)
 class TransferEnds:
-    """Who sends, each an equal part, and to whom."""
+    """Who sends, each an equal part, and to whom; and by how many circuits at most, if it is one that sends."""
 
     senders: tuple[str, ...]
     target: str
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Route:
         rtt_us: the longest round trip of them.
         pool: the reservation whose bandwidth it draws on; empty for none.
         circuits: those that any of its flows crosses.
+        lanes: its parts, if it is over several circuits at once; the need is then that of the first.
     """
 
     need: Need
@@ -40,6 +42,7 @@ class Route:
     rtt_us: int
     pool: str = ""
     circuits: tuple[str, ...] = ()
+    lanes: tuple["Route", ...] = ()
 
 
 def routes(
@@ -63,9 +66,29 @@ def routes(
             paths = [(sender, *known.path, ends.target) for sender in ends.senders]
             yield route_along(network, named, paths, known.reservation_id)
     gone = frozenset(circuit.name for circuit in network.circuits) - leased
+    lanes = tuple(_lanes(network, named, ends, gone)) if ends.lanes > 1 else ()
+    if len(lanes) > 1:
+        flows = tuple(flow for lane in lanes for flow in lane.flows)
+        crossed = tuple(circuit for lane in lanes for circuit in lane.circuits)
+        yield Route(lanes[0].need, flows, max(lane.rtt_us for lane in lanes), circuits=crossed, lanes=lanes)
+        return
     paths = [default_path(network, sender, ends.target, gone) for sender in ends.senders]
     if all(circuit in leased for path in paths for circuit in circuits(network, path)):
         yield route_along(network, named, paths)
+
+
+def _lanes(network: Network, named: tuple[str, FlowClass], ends: TransferEnds, gone: frozenset[str]) -> Iterator[Route]:
+    """Yield a route from each interface of the sender, the asked one first, by circuits that no other lane uses."""
+    (sender,) = ends.senders
+    machine = network.host(sender).machine
+    others = (host.name for host in network.hosts if host.machine == machine and host.name != sender)
+    left, used = ends.lanes, gone
+    for interface in (sender, *others):
+        path = way_round(network, interface, ends.target, used)
+        crossed = () if path is None else circuits(network, path)
+        if path is not None and crossed and left:
+            yield route_along(network, named, [path])
+            left, used = left - 1, used.union(crossed)
 
 
 def _serves(network: Network, known: Reservation, ends: TransferEnds) -> bool:

@@ -145,6 +145,7 @@ def _announcement(known: Announcement | None) -> dict[str, Any] | None:
         "target": first.target,
         "selector": first.selector,
         "rates": known.rates,
+        "lanes": [{"rates": lane.rates, "bytes": lane.size_bytes} for lane in known.lanes],
         "pool": known.pool,
         "promised_us": known.promised_us,
         "owner": known.owner,

@@ -182,7 +182,7 @@ class FakeSite:
 
     def attach_all(self):
         """Let every agent of the network say hello."""
-        self.attach(*(h.name for h in self.state.site.network.hosts if h.has_agent))
+        self.attach(*self.state.site.network.agents)
 
     def ports(self, dpid):
         """Return the ports of a switch as they should be."""

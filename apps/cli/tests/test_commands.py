@@ -340,3 +340,9 @@ def test_a_promise_says_when_it_is_on_the_receivers_disk_and_a_refusal_names_it(
     cli.run(*asked, "--deadline", "30s", "--deadline-for", "stored")
     _, wrong = cli.run(*asked, "--deadline-for", "soon", exit_code=2)
     assert 'headway: --deadline-for: "soon" is neither across nor stored' in wrong
+
+
+def test_lanes_need_a_host_with_several_interfaces(cli):
+    asked = ("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB")
+    assert "base20 has one interface" in cli.run(*asked, "--lanes", "2", exit_code=2)[1]
+    assert cli.json(*asked, "--lanes", "1")["lanes"] == []

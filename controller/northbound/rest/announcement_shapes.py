@@ -32,7 +32,7 @@ _AnnouncementEnds = TypedDict(
 
 @with_config(WHOLE)
 class DeliveredOut(TypedDict):
-    """What one sender has delivered."""
+    """What one sender has delivered, or one lane."""
 
     host: Annotated[str, Field(description="The sending host.", examples=["base20"])]
     delivered_bytes: Annotated[int, Field(description="Payload that the receiver has confirmed.")]
@@ -41,6 +41,16 @@ class DeliveredOut(TypedDict):
         Field(description="What is in the way of more; null if it has what is planned, or the announcement has ended."),
     ]
     since: Annotated[Time | None, Field(description="Since when that is so; null if the announcement has ended.")]
+
+
+@with_config(WHOLE)
+class LaneOut(TypedDict):
+    """One of several circuits that are used at once: what goes by it."""
+
+    host: Annotated[str, Field(description="The sending interface.", examples=["base20.eth1"])]
+    path: Annotated[list[str], Field(description="The nodes it crosses.")]
+    bytes: Annotated[int, Field(description="Payload that is planned to go by it.")]
+    rates: Annotated[list[RateStep], Field(description="What it is promised.")]
 
 
 @with_config(WHOLE)
@@ -57,7 +67,10 @@ class AnnouncementOut(_AnnouncementEnds):
         Time | None, Field(description="When all of it will be stored at the latest; null if that is not known.")
     ]
     stored_in_s: Annotated[float | None, Field(description="From the announcement to that, seconds.")]
-    rates: Annotated[list[RateStep], Field(description="What each sender is promised.")]
+    rates: Annotated[list[RateStep], Field(description="What each sender is promised, by all its lanes.")]
+    lanes: Annotated[
+        list[LaneOut], Field(description="The circuits that are used at once; empty if it is not over several.")
+    ]
     connections: Annotated[ConnectionsOut, Field(description="Which connections of each sender to the target.")]
     drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]
     state: Annotated[AnnouncementState, Field(description="How it stands; the last three have ended.")]

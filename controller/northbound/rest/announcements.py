@@ -70,6 +70,7 @@ class Announcements:
             is_named=body.id is not None,
             owner=body.owner or "",
             is_stored_by=body.deadline_for == "stored",
+            lanes=body.lanes,
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)

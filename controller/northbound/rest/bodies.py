@@ -257,6 +257,12 @@ class AnnouncementIn(Body):
     deadline_for: Literal["across", "stored"] = Field(
         default="across", description="By then all is to be across the network, or also stored by its receiver."
     )
+    lanes: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        description="Over how many circuits at once, at most: from as many interfaces of the one sender.",
+    )
     connections: Connections
     owner: Owner | None = Field(
         default=None, description="Whose it is: `group:NAME` of a group of yours; yours if absent."

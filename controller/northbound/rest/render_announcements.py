@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from controller.announced import Known, state_at
-from controller.northbound.rest.announcement_shapes import AnnouncementOut, DeliveredOut
+from controller.northbound.rest.announcement_shapes import AnnouncementOut, DeliveredOut, LaneOut
 from controller.northbound.rest.render_promises import Obstacles, connections, rate_step
 from controller.plan.announcements import Announcement
 from controller.plan.deliveries import total_bytes
@@ -30,7 +30,7 @@ def announcement(
         "id": known.announcement_id,
         "class": known.flows[0].flow_class,
         "bytes": known.size_bytes,
-        "from": [f.host for f in known.flows],
+        "from": [f.host for f in (known.flows[:1] if known.lanes else known.flows)],
         "to": known.flows[0].target,
         "connections": connections(known.flows[0].selector),
         "announced": shown_time(known.announced_us),
@@ -40,6 +40,7 @@ def announcement(
         "stored": None if known.stored_us is None else shown_time(known.stored_us),
         "stored_in_s": None if known.stored_us is None else (known.stored_us - known.announced_us) / 1e6,
         "rates": [rate_step(rate) for rate in known.rates],
+        "lanes": _lanes(known),
         "drawn_on": known.pool or None,
         "state": state_at(value, now_us),
         "delivered_bytes": total_bytes(known.delivered),
@@ -54,6 +55,18 @@ def announcement(
         "carried": None if obstacles is None else not obstacles,
         "reasons": list(obstacles or ()),
     }
+
+
+def _lanes(known: Announcement) -> list[LaneOut]:
+    return [
+        {
+            "host": flow.host,
+            "path": list(flow.path),
+            "bytes": lane.size_bytes,
+            "rates": [rate_step(rate) for rate in lane.rates],
+        }
+        for flow, lane in zip(known.flows, known.lanes, strict=False)  # none, or one a flow
+    ]
 
 
 def _senders(known: Announcement, progress: Mapping[FlowId, EntryProgress]) -> list[DeliveredOut]:

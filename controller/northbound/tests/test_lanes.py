@@ -1,0 +1,119 @@
+"""An announcement over several circuits at once: in the API, in the plan, in the database, and when a circuit dies."""
+
+import json
+
+import pytest
+from fastapi.testclient import TestClient
+
+from controller.northbound.tests.site import api_of
+from controller.plan.flows import flow_on
+from controller.plan.invariant import violations
+from controller.promise_watch import PromiseWatch
+from controller.store.announcements import announcement_of, announcement_text
+from controller.tests.fakes import FakeSite
+from mininet_tests.testing.networks import FILES, loaded
+from topology.protocol import FlowClass
+
+NETWORK = loaded(FILES["two-lanes"])
+IMAGE = {"id": "image", "bytes": 2_688_000_000, "from": ["base20"], "to": "arch", "lanes": 2}
+NORTH_AT_LS1 = (1, 8)
+
+
+@pytest.fixture
+def site():
+    """A site whose plan is in force."""
+    standing = flow_on(NETWORK, "raw", FlowClass.BACKGROUND, NETWORK.path("base21", "arch"))
+    site = FakeSite(NETWORK, (standing,))
+    site.attach_all()
+    site.converge()
+    return site
+
+
+@pytest.fixture
+def client(site):
+    return TestClient(api_of(site))
+
+
+def entries(site):
+    """The plan's entries of the image, by interface."""
+    return {
+        e.flow.host: e
+        for e in site.reports.view().desired.entries
+        if e.flow.target == "arch" and "image" in e.flow.name
+    }
+
+
+def under_way(site):
+    """Let the host send by both lanes, two seconds later, and say so."""
+    site.converge()
+    site.clock.now_us += 2_000_000
+    site.use_cases.tick()
+    site.demand("base20")
+    site.converge()
+
+
+def test_a_promise_over_two_circuits_says_what_goes_by_each(client):
+    one = client.post("/v1/announcements", json={**IMAGE, "id": "one", "lanes": 1}).json()
+    client.delete("/v1/announcements/one")
+    answer = client.post("/v1/announcements", json=IMAGE)
+    assert answer.status_code == 201, answer.text
+    made = answer.json()
+    assert made["from"] == ["base20"]
+    assert [lane["host"] for lane in made["lanes"]] == ["base20", "base20.eth1"]
+    assert ["north" in lane["path"] for lane in made["lanes"]] == [True, False]
+    assert sum(lane["bytes"] for lane in made["lanes"]) == IMAGE["bytes"]
+    assert made["promised_in_s"] < 0.68 * one["promised_in_s"]
+    assert (one["lanes"], made["carried"]) == ([], True)
+    assert client.post("/v1/announcements", json=IMAGE).status_code == 200
+    assert client.post("/v1/announcements", json={**IMAGE, "lanes": 3}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"from": ["base21"]}, "base21 has one interface"), ({"from": ["base20", "base21"]}, "need one sending host")],
+)
+def test_lanes_that_cannot_be_are_refused_with_what_is_needed(client, change, said):
+    answer = client.post("/v1/announcements", json=IMAGE | change)
+    assert (answer.status_code, answer.json()["field"]) == (422, "lanes")
+    assert said in answer.json()["detail"]
+
+
+def test_each_lane_has_its_own_rate_window_and_rule_and_one_agent_holds_both(client, site):
+    made = client.post("/v1/announcements", json=IMAGE).json()
+    under_way(site)
+    planned = entries(site)
+    assert {e.flow.machine for e in planned.values()} == {"base20"}
+    assert [planned[lane["host"]].flow.path for lane in made["lanes"]] == [
+        tuple(lane["path"]) for lane in made["lanes"]
+    ]
+    north, south = planned["base20"], planned["base20.eth1"]
+    assert [e.flow.floor_bps for e in (north, south)] == [lane["rates"][0]["rate_bps"] for lane in made["lanes"]]
+    assert north.flow.floor_bps == 2 * south.flow.floor_bps > 900_000_000
+    assert north.window_segments > south.window_segments > 0
+    assert not violations(site.reports.view().layers)
+
+
+def test_a_lane_whose_circuit_dies_goes_on_by_the_other_and_the_promise_is_late_at_once(client, site):
+    made = client.post("/v1/announcements", json=IMAGE).json()
+    under_way(site)
+    site.port_said(*NORTH_AT_LS1, is_live=False)
+    site.converge()
+    planned = entries(site)
+    assert all("south" in e.flow.path for e in planned.values())
+    assert len(planned) == 2
+    site.use_cases.tick()
+    PromiseWatch(site.state).look()
+    (late,) = [e for e in site.state.events.since(0).events if e.name == "announcement.late"]
+    fields = dict(late.fields)
+    assert fields["announcement"] == made["id"]
+    assert fields["promised"] == made["promised"] < fields["expected"]
+    assert client.get("/v1/announcements/image").json()["carried"] is False
+
+
+def test_lanes_are_the_same_once_they_were_kept(client, site):
+    client.post("/v1/announcements", json=IMAGE)
+    (known,) = site.value.wished.ledger.announcements.values()
+    text = announcement_text(known)
+    assert announcement_of(text) == known
+    older = {name: value for name, value in json.loads(text).items() if name != "lanes"}
+    assert announcement_of(json.dumps(older)).lanes == ()
