@@ -112,7 +112,7 @@ def slow_disk(path: Path, rate_bps: int, size_bytes: int, room_bytes: int) -> It
         options = ["-q", "-F", "-m", "0", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard"]
         subprocess.run(["mkfs.ext4", *options, str(DEVICE)], check=True)
         path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-o", "noatime", str(DEVICE), str(path)], check=True)
+        subprocess.run(["mount", "-o", "noatime,noinit_itable", str(DEVICE), str(path)], check=True)
         _page_cache(room_bytes)
         yield SlowDisk(path, process)
     finally:

@@ -60,13 +60,18 @@ def transfer(who: str, size_mb: int) -> Cell:
 
 def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -> Iterator[Batch]:
     """Yield boots for cells: those of one boot are measured one after another on the same site, or on the bare line."""
-    like: dict[tuple[str, str, int], list[Cell]] = {}
+    like: dict[tuple[bool, str, int], list[Cell]] = {}
     for cell in missing:
-        like.setdefault((cell["experiment"], _beside(cell["who"]), dilation(cell)), []).append(cell)
+        like.setdefault((is_endless(cell), _beside(cell["who"]), dilation(cell)), []).append(cell)
     for some in like.values():
         for first in range(0, len(some), CELLS_A_BOOT):
             yield Batch(site if some[0]["who"] in OURS else line, tuple(some[first : first + CELLS_A_BOOT]),
                         dilation(some[0]), units=units)  # fmt: skip
+
+
+def is_endless(cell: Cell) -> bool:
+    """Return whether a cell has a flow that never ends, to a disk of which nobody has said what it takes."""
+    return cell["experiment"] in ("slows", "killed")
 
 
 def _beside(who: str) -> str:

@@ -29,6 +29,7 @@ from mininet_tests.papers.eckart.cells import (
     ROOM_BYTES,
     RTT_MS,
     SLOWED_BPS,
+    is_endless,
 )
 from mininet_tests.papers.freemon.guest import surroundings
 from mininet_tests.probes.arrivals import Arrivals
@@ -96,18 +97,18 @@ class DiskSite:
 def disk_site(cell: Cell, folder: Path) -> Iterator[DiskSite]:
     """Give the site of a cell, and of those like it: its disk measured first, as an operator does."""
     network = chile_illinois(rate_bps=RATE_BPS, delay_us=RTT_MS * 500)
-    holds, endless = cell["who"] == HELD, cell["experiment"] in ("slows", "killed")
+    holds, endless = cell["who"] == HELD, is_endless(cell)
     with slow_disk(folder / "disk", DISK_BPS, DISK_BYTES, ROOM_BYTES) as disk:
         command = [str(HEADWAY), "agent", "check", "--store", str(disk.path), "--rate", "1Gbps", "--json"]
         said = subprocess.run([*command, "--bytes", MEASURED_BYTES], capture_output=True, text=True, check=True)
         measured = json.loads(said.stdout)
         senders = [str(network.host(host).ip) + "/32" for host in SENDERS if host != BACKGROUND]
         store: dict[str, Any] = {"path": str(disk.path), "name": STORE, "from": senders}
-        if cell["experiment"] != "slows":  # what nobody has typed in is learnt
+        if not endless:  # what nobody has typed in is learnt
             store["rate"] = f"{measured['drain_bps']} bit/s"
         agents = {RECEIVER: {"stores": [store]}} if holds else {}
         flows = [one for one in FLOWS if one["from"] == BACKGROUND] + ([ARCHIVE] if endless else [])
-        used = {RECEIVER, BACKGROUND, *IMAGE_HOSTS, *(SENDERS if cell["experiment"] == "several" else ())}
+        used = {RECEIVER, BACKGROUND, *IMAGE_HOSTS, *(() if endless else SENDERS)}
         idle_hosts = frozenset(h.name for h in network.hosts) - used
         with emulation(
             network, flows, folder, packets=PacketModel(single=False), without_agent=idle_hosts,
