@@ -9,21 +9,25 @@ import time
 from pathlib import Path
 
 BLOCK_BYTES = 1 << 18
+LONG_S = 0.02  # a write into the page cache is no longer than that unless the kernel holds it up
 
 
 def written(listener: socket.socket, path: Path, size_bytes: int) -> dict[str, float]:
     """Write what comes by one connection to a file.
 
     Returns:
-        When the first of it was read, all of it was, and all of it was on the disk (CLOCK_MONOTONIC, seconds); and the
-        CPU time that it took.
+        When the first of it was read, all of it was, and all of it was on the disk (CLOCK_MONOTONIC, seconds); the CPU
+        time that it took; and how long the kernel held up a write at the longest, and all those of 20 ms and more.
     """
     end, _ = listener.accept()
     block, first_s, left = bytearray(BLOCK_BYTES), 0.0, size_bytes
+    writes_s = [0.0]
     with path.open("wb", buffering=0) as file:
         while left and (got := end.recv_into(block)):
             first_s = first_s or time.monotonic()
+            began_s = time.monotonic()
             file.write(memoryview(block)[:got])
+            writes_s.append(time.monotonic() - began_s)
             left -= got
         read_s = time.monotonic()
         os.fsync(file.fileno())
@@ -31,7 +35,14 @@ def written(listener: socket.socket, path: Path, size_bytes: int) -> dict[str, f
     used = resource.getrusage(resource.RUSAGE_SELF)
     if left:
         raise SystemExit(f"{left:,} bytes are missing")
-    return {"first_s": first_s, "read_s": read_s, "stored_s": stored_s, "cpu_s": used.ru_utime + used.ru_stime}
+    return {
+        "first_s": first_s,
+        "read_s": read_s,
+        "stored_s": stored_s,
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "longest_write_s": max(writes_s),
+        "held_up_s": sum(one for one in writes_s if one >= LONG_S),
+    }
 
 
 def main() -> None:

@@ -166,6 +166,8 @@ class Sent:
             "across_s": self.across_s - self.began_s,
             "stored_s": told["stored_s"] - self.began_s,
             "cpu_s": told["cpu_s"],
+            "longest_write_s": told["longest_write_s"],
+            "held_up_s": told["held_up_s"],
             "again_segments": self._resent,
             "promised_s": self.promise["promised_in_s"],
             "promised_stored_s": self.promise["stored_in_s"],

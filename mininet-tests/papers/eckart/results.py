@@ -52,6 +52,22 @@ def transferred(cell: Cell) -> dict[str, Any]:
     }
 
 
+COLUMNS = "across, s", "stored, s", "others got, of the rest", "segments sent again", "CPU of the receiver, s a Gbit"
+
+
+def columns(found: dict[str, Any]) -> dict[str, Any]:
+    """Return tables 1 and 2 of a report as columns, a table for each contestant: what is published of them."""
+    rows = sorted(found["transfers"].values(), key=lambda row: (row["who"], row["size_mb"]))
+    tables: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        of_it = tables.setdefault(f"files by {row['who']}", {})
+        of_it[f"{row['size_mb']:g} MB"] = [
+            round(row["across_s"], 3), round(row["stored_s"], 3), round(row["background_of_the_rest"], 3),
+            row["again_segments"], round(row["cpu_s_per_gbit"], 3),
+        ]  # fmt: skip
+    return {"columns": COLUMNS, **tables}
+
+
 def of_the_rest(cell: Cell, size_bits: int) -> float:
     """Return what background got until all was stored, of what the line could carry beside the files."""
     return float(cell["background_bytes"] * 8 / (LINE_BPS * cell["seconds_seen"] - size_bits))

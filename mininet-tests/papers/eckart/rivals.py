@@ -122,7 +122,8 @@ class BareLine:
         file.unlink()
         told = json.loads(log.read_text().splitlines()[-1])
         return {"began_s": began_s, "across_s": across_s - began_s, "stored_s": told["stored_s"] - began_s,
-                "cpu_s": told["cpu_s"], "again_segments": again}  # fmt: skip
+                "cpu_s": told["cpu_s"], "longest_write_s": told["longest_write_s"], "held_up_s": told["held_up_s"],
+                "again_segments": again}  # fmt: skip
 
     def _by_program(self, cell: Cell, folder: Path) -> Cell:
         """Return one file by a program."""

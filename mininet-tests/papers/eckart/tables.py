@@ -16,7 +16,7 @@ from mininet_tests.lab.cells import EXIT_OK, Kept, measured
 from mininet_tests.lab.commit import commit
 from mininet_tests.papers.eckart import chart
 from mininet_tests.papers.eckart.cells import batches, cells
-from mininet_tests.papers.eckart.results import aims, report
+from mininet_tests.papers.eckart.results import aims, columns, report
 from mininet_tests.testing.aims import stated
 
 SITE, LINE = (tuple(commands.module(f"papers.eckart.{name}")) for name in ("held_site", "rivals"))
@@ -50,7 +50,8 @@ def main(argv: list[str]) -> int:
     if not seen:
         return code
     found = report(seen, asked)
-    (args.out / "report.json").write_text(json.dumps(found | stated(aims(found)), indent=1) + "\n")
+    found["commit"] = ", ".join(found["commits"])
+    (args.out / "report.json").write_text(json.dumps(found | columns(found) | stated(aims(found)), indent=1) + "\n")
     chart.drawn(seen, args.out / PICTURE)
     if args.publish:
         shutil.copyfile(args.out / PICTURE, commands.ROOT / "docs" / PICTURE)

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
+from mininet_tests.launcher import published
 from mininet_tests.papers.eckart import results
-from mininet_tests.papers.eckart.cells import FREE, HELD, OURS, RIVALS, SIZES_MB, batches, cells, transfer
+from mininet_tests.papers.eckart.cells import FREE, HELD, OURS, RIVALS, SIZES_MB, batches, cells, is_endless, transfer
 from mininet_tests.papers.eckart.results import LINE_BPS, aims, report
 from mininet_tests.site import slow_disk
 from mininet_tests.site.disk_writer import written
@@ -32,11 +33,16 @@ def test_every_contestant_has_every_size_once_and_a_cell_is_the_same_after_it_wa
 
 def test_cells_of_one_boot_can_be_measured_on_one_site():
     boots = list(batches(cells(quick=False), ("line",), ("site",)))
+    assert sorted(one["name"] for boot in boots for one in boot.cells) == sorted(c["name"] for c in cells(quick=False))
     for boot in boots:
         who = {one["who"] for one in boot.cells}
         assert who <= set(OURS) or not who & set(OURS)
         assert len(who) == 1 or not who & {HELD, FREE, "bbr"}, "its background flow is another"
         assert boot.command == (("site",) if who <= set(OURS) else ("line",))
+        assert len({is_endless(one) for one in boot.cells}) == 1, "its flows and what is known of its disk are others"
+    kinds = [{one["experiment"] for one in boot.cells} for boot in boots]
+    assert {"slows", "killed"} in kinds
+    assert any({"several", "overrun"} <= kind for kind in kinds)
 
 
 def seen(who, size_mb, stored_s, background_of_the_rest=0.97, **more):
@@ -78,6 +84,15 @@ def test_what_is_as_it_should_be_misses_no_aim():
 )  # fmt: skip
 def test_each_aim_can_be_missed(measured, missed):
     assert falls_short(*measured) == [missed]
+
+
+def test_what_is_published_has_a_table_for_each_contestant_short_enough_to_be_kept():
+    measured = [seen(who, size_mb, 17.1234) for who in (HELD, "gridftp-udt") for size_mb in SIZES_MB]
+    tables = results.columns(report(measured, []))
+    assert tables["files by headway, held"]["500 MB"] == [12.5, 17.123, 0.97, 0, 0.25]
+    assert list(tables["files by gridftp-udt"]) == [f"{size_mb} MB" for size_mb in SIZES_MB]
+    kept = published.record(report(measured, []) | tables | {"aims": {}, "falls_short": []}, "c0ffee", "today", [])
+    assert kept["figures"].items() >= tables.items()
 
 
 def test_what_was_not_measured_is_said():
@@ -134,6 +149,8 @@ def test_what_a_connection_brings_is_in_the_file_when_it_is_said_to_be(tmp_path)
         sender.close()
     assert (tmp_path / "file").read_bytes() == data
     assert told["first_s"] <= told["read_s"] <= told["stored_s"]
+    assert 0 < told["longest_write_s"] <= told["read_s"] - told["first_s"]
+    assert 0 <= told["held_up_s"] <= told["read_s"] - told["first_s"]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         socket.create_connection(listener.getsockname()).close()
         with pytest.raises(SystemExit, match="5 bytes are missing"):
