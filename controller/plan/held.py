@@ -2,6 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from math import inf
+from types import MappingProxyType
 
 from controller.plan.intake import Intake
 from controller.plan.keys import FlowId
@@ -13,6 +16,8 @@ from topology.protocol import FlowClass
 from topology.wire import PPM, Layer, converted_bps
 
 KEPT = 7, 8  # of what is promised: who takes that much is promised it, for rooms are measured while they fill
+
+NOTHING: Mapping[FlowId, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +47,23 @@ class Where:
 
 
 def held(
-    flows: Iterable[Flow], receivers: Iterable[Intaking], left_bytes: Mapping[FlowId, int], where: Where
+    flows: Iterable[Flow],
+    receivers: Iterable[Intaking],
+    left_bytes: Mapping[FlowId, int],
+    where: Where,
+    stored_us: Mapping[FlowId, int] = NOTHING,
 ) -> tuple[Flow, ...]:
     """Return flows as they are planned while their receivers take less than they could be sent.
 
     A receiver is given as a circuit is: guarantees first, then what is promised, then by the priority of the classes.
+    In a class what is promised to be stored first comes first, alone: a disk that is shared is late for all but one.
 
     Args:
         flows: who wants to send.
         receivers: those that are held.
         left_bytes: what a flow has yet to send, where that was announced.
         where: the network and its policy.
+        stored_us: when what a flow sends is promised to be stored, where that was promised.
     """
     classes = where.policy.classes
     flows, receivers = tuple(flows), tuple(receivers)
@@ -69,14 +80,29 @@ def held(
             (flow_class, [flow for flow in sending if flow.flow_class is flow_class])
             for flow_class in sorted({flow.flow_class for flow in sending}, key=lambda c: classes[c].priority)
         ]
-        turns = [
-            Turn([Incoming(_most_bps(f, where), left_bytes.get(f.name)) for f in members], kept_bps)
-            for (_, members), kept_bps in zip(by_class, _kept_bps(bucket.drain_bps, by_class, where), strict=True)
+        all_kept_bps = _kept_bps(bucket.drain_bps, by_class, where)
+        in_turn = [
+            (group, 0 if number else kept_bps)
+            for (_, members), kept_bps in zip(by_class, all_kept_bps, strict=True)
+            for number, group in enumerate(_by_promise(members, stored_us))
         ]
-        for (_, members), rates_bps in zip(by_class, ceilings_in_turn_bps(bucket, turns), strict=True):
-            for flow, most_bps in zip(members, rates_bps, strict=True):
+        turns = [
+            Turn([Incoming(_most_bps(f, where), left_bytes.get(f.name)) for f in group], kept_bps)
+            for group, kept_bps in in_turn
+        ]
+        for (group, _), rates_bps in zip(in_turn, ceilings_in_turn_bps(bucket, turns), strict=True):
+            for flow, most_bps in zip(group, rates_bps, strict=True):
                 found[flow.name] = _down_to(flow, most_bps, where.network)
     return tuple(found.values())
+
+
+def _by_promise(members: Iterable[Flow], stored_us: Mapping[FlowId, int]) -> list[list[Flow]]:
+    """Return the flows of a class in turn: by when they are promised to be stored, and those that are not, last."""
+
+    def when_us(flow: Flow) -> float:
+        return stored_us.get(flow.name, inf)
+
+    return [list(group) for _, group in groupby(sorted(members, key=when_us), key=when_us)]
 
 
 def _kept_bps(drain_bps: int, by_class: Iterable[tuple[FlowClass, Sequence[Flow]]], where: Where) -> list[int]:

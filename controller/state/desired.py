@@ -134,6 +134,7 @@ def plan_input(
             receivers(flows, reported, site.network, absent),
             left_bytes(wished),
             Where(site.network, site.policy),
+            stored_us(wished),
         )
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
@@ -156,6 +157,16 @@ def left_bytes(wished: Wished) -> dict[FlowId, int]:
             if one.payload_bytes < part_bytes:
                 found[one.flow] = part_bytes - one.payload_bytes
     return found
+
+
+def stored_us(wished: Wished) -> dict[FlowId, int]:
+    """Return when what each announced flow sends is promised to be stored, Unix time; of one without that nothing."""
+    return {
+        flow.name: promised_us
+        for known in wished.ledger.announcements.values()
+        if (promised_us := known.stored_us) is not None
+        for flow in known.flows
+    }
 
 
 def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> tuple[str, ...]:

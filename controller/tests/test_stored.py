@@ -123,3 +123,21 @@ def test_a_promise_that_knew_the_disk_is_not_held_to_less_while_its_room_fills(s
     assert wire_bps >= promise.rates[0].rate_bps - 2_000
     late = late_promises(site.state.site, site.value, site.clock.instant())
     assert late == {}
+
+
+def test_of_two_promises_to_one_disk_the_first_is_sent_alone_and_then_the_second(site):
+    announced(site, "one")
+    announced(site, "two", senders=("base21",))
+    site.converge()
+    site.demand("base20")
+    site.demand("base21")
+    tells(site, store(280, rate_bps=280 * MB, room_bytes=74 * MB))
+
+    def planned_mbit(name):
+        return next(e.payload_bps / MB for e in site.value.desired.plan.entries if e.flow.name == name)
+
+    assert planned_mbit("one/base20") > 280
+    assert planned_mbit("two/base21") < 30, "it stands by: the disk is the first's until that is across"
+    site.use_cases.forget("one").saved.result()
+    site.use_cases.tick()
+    assert planned_mbit("two/base21") > 280

@@ -13,6 +13,7 @@ from controller.plan.keys import FlowId
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, RAW_IMAGES, plan_of
 from topology.protocol import FlowClass
+from topology.wire import Layer, converted_bps
 
 MBIT = 10**6
 WHERE = Where(GIGABIT, DEFAULT_POLICY)
@@ -102,3 +103,32 @@ def test_held_flows_are_never_given_more_than_their_receivers_take(drains, floor
     for one in receivers:
         (name,) = one.flows
         assert payload_mbit(plan, name)[0] <= max(one.intake.ceiling_bps * 8 / 7, MBIT) / MBIT
+
+
+def on_the_wire(payload_bps):
+    return converted_bps(round(payload_bps), Layer.PAYLOAD, Layer.WIRE, GIGABIT.framing)
+
+
+def test_a_disk_is_first_for_what_is_promised_to_be_on_it_first_and_then_for_the_next():
+    first, second, rest = image("base20"), image("base21", floor_bps=160 * MBIT), image("base22")
+    receiver = [slow(280, first, second, rest, room_bytes=75_000_000)]
+    left, stored_us = (
+        {first.name: 200_000_000, second.name: 200_000_000},
+        {first.name: 6_000_000, second.name: 12_000_000},
+    )
+    rates_bps = {f.name: f.wanted_bps for f in held([second, first, rest], receiver, left, WHERE, stored_us)}
+    alone_bps = 280 * MBIT * 17 / 16 * 200 / (200 - 75)
+    assert rates_bps[first.name] == pytest.approx(on_the_wire(alone_bps), rel=0.001)
+    assert rates_bps[second.name] == second.standby_bps
+    assert rates_bps[rest.name] == rest.standby_bps
+    after = held([second, rest], [slow(280, second, rest)], {second.name: 200_000_000}, WHERE, stored_us)
+    assert after[0].wanted_bps == pytest.approx(on_the_wire(280 * MBIT * 17 / 16), rel=0.001)
+    assert after[1].wanted_bps == rest.standby_bps
+
+
+def test_senders_of_one_promise_share_the_disk():
+    parts = [image(host) for host in ("base20", "base21")]
+    left, stored_us = {one.name: 200_000_000 for one in parts}, {one.name: 6_000_000 for one in parts}
+    rates_bps = {f.wanted_bps for f in held(parts, [slow(280, *parts)], left, WHERE, stored_us)}
+    assert max(rates_bps) - min(rates_bps) <= 1_000
+    assert sum(2 * [min(rates_bps)]) == pytest.approx(on_the_wire(280 * MBIT * 17 / 16), rel=0.001)
