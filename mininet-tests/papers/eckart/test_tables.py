@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from mininet_tests.launcher import published
 from mininet_tests.papers.eckart import results
 from mininet_tests.papers.eckart.cells import FREE, HELD, OURS, RIVALS, SIZES_MB, batches, cells, is_endless, transfer
 from mininet_tests.papers.eckart.results import LINE_BPS, aims, report
@@ -16,6 +15,7 @@ from mininet_tests.site.disk_writer import written
 from mininet_tests.site.slow_disk import DISC, READ, REPLY, REQUEST, WRITE, BlockServer
 
 MB = 1_000_000
+PUBLISHED = 600  # characters: the launcher leaves out what is longer
 
 
 def test_examples_in_the_docstrings_are_true():
@@ -45,12 +45,13 @@ def test_cells_of_one_boot_can_be_measured_on_one_site():
     assert any({"several", "overrun"} <= kind for kind in kinds)
 
 
-def seen(who, size_mb, stored_s, background_of_the_rest=0.97, **more):
+def seen(who, size_mb, stored_s, background_of_the_rest=0.97, promised_s=None, **more):
     """A cell that has been measured: the file came at 320 Mbit/s throughout."""
     across_s = size_mb * 8 / 320
     rest_bits = LINE_BPS * stored_s - size_mb * 8 * MB
     steps = [(across_s * n / 100, size_mb * MB * n / 100, 0) for n in range(101)]
     file = {"across_s": across_s, "stored_s": stored_s, "cpu_s": 1.0, "again_segments": 0}
+    file["promised_stored_s"] = promised_s
     return transfer(who, size_mb) | {
         "files": [file], "background_bytes": rest_bits * background_of_the_rest / 8, "seconds_seen": stored_s,
         "store": {"room_bytes": 62_500_000, "drains_bps": 280 * MB}, "arrived": steps, "idle_share": 0.5,
@@ -75,8 +76,9 @@ def test_what_is_as_it_should_be_misses_no_aim():
 @pytest.mark.parametrize(
     ("measured", "missed"),
     [
-        ([seen(HELD, 500, 15), seen("cubic", 500, 14)], "500 MB: on the disk, of the first of all others"),
+        ([seen(HELD, 500, 15), seen("cubic", 500, 14.97)], "500 MB: on the disk later than the first of all others, s"),
         ([seen(HELD, 500, 15, 0.94)], "500 MB: others got, of the rest"),
+        ([seen(HELD, 500, 15, promised_s=14.9)], "headway-held-500: on the disk, of what was promised"),
         ([seen(HELD, 500, 15, idle_share=0.01)], "CPU full"),
         ([seen(HELD, 500, 15, store={"room_bytes": 80 * MB, "drains_bps": 280 * MB})],
          "table 3, 500 MB: of the prediction"),
@@ -91,8 +93,7 @@ def test_what_is_published_has_a_table_for_each_contestant_short_enough_to_be_ke
     tables = results.columns(report(measured, []))
     assert tables["files by headway, held"]["500 MB"] == [12.5, 17.123, 0.97, 0, 0.25]
     assert list(tables["files by gridftp-udt"]) == [f"{size_mb} MB" for size_mb in SIZES_MB]
-    kept = published.record(report(measured, []) | tables | {"aims": {}, "falls_short": []}, "c0ffee", "today", [])
-    assert kept["figures"].items() >= tables.items()
+    assert all(len(json.dumps(one)) <= PUBLISHED for one in tables.values())
 
 
 def test_what_was_not_measured_is_said():
