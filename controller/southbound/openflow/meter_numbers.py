@@ -13,11 +13,15 @@ SENDER_METER_IDS = range(FIRST_SENDER_METER_ID, METER_IDS.stop)
 
 
 class SenderKey(NamedTuple):
-    """What has a meter of its own: a host here, in a class, by the circuit that begins with a node."""
+    """What has a meter of its own: a host here, in a class, by the circuit that begins with a node.
+
+    To one host beyond, or to any of them if ``target`` is "".
+    """
 
     host: str
     flow_class: FlowClass
     head: str
+    target: str = ""
 
 
 _NONE: Mapping[SenderKey, int] = {}

@@ -71,7 +71,7 @@ KNOWN_PRIORITY = 400
 OWN_NAME_PRIORITY, NAMED_PRIORITY = 420, 410  # who names a host's address where it is, and who else does
 SEEKING_PRIORITY = 410  # neighbour discovery, which may be for the host's own address like any IPv6 packet
 LED_PRIORITY, CLASS_PRIORITY = 400, 200
-SENDER_PRIORITY = 300
+SENDER_PRIORITY, PAIR_PRIORITY = 300, 310
 MOST_READY = 20_000  # hosts times circuits of a switch; some 1 kB of rules each are kept for a death
 ANYBODY_PRIORITY = 100
 _TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
@@ -217,18 +217,23 @@ def _passed_to(is_here: bool, priority: int, fields: Fields, towards: Bits, port
 
 
 def sender_rules(network: Network, switch: Switch, known: Iterable[PolicedSender]) -> Iterator[Rule]:
-    """Yield the rules by which all that is planned from a host in a class by a circuit has one meter."""
+    """Yield the rules by which what is planned from a host in a class by a circuit meets its meter.
+
+    That of two hosts goes before that of all: while the one replaces the other both are there.
+    """
     numbers = metadata.host_numbers(network)
     for sender in known:
-        host, flow_class, head = sender.key
-        bits = (
+        host, flow_class, head, target = sender.key
+        bits = [
             metadata.came_by(metadata.HERE),
             metadata.source(numbers[host]),
             metadata.of_class(flow_class),
             metadata.leaves_by(network.link(switch.name, head).port_no),
-        )
+        ]
+        bits += [metadata.target(numbers[target])] if target else []
         fields: Fields = {"metadata": metadata.joined(*bits)}
-        yield goes_on(SENDER_TABLE, SENDER_PRIORITY, fields, meter_id=sender.meter_id)
+        priority = PAIR_PRIORITY if target else SENDER_PRIORITY
+        yield goes_on(SENDER_TABLE, priority, fields, meter_id=sender.meter_id)
 
 
 def crossing_rules(

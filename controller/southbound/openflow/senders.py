@@ -1,7 +1,8 @@
 """What a host may send in a class by a circuit, as the switch that it hangs on polices it. Pure.
 
 A class's meter protects the other classes; a sender's own meter protects the others of its class from a host that sends
-more than it may.
+more than it may. A host that sends to few others has a meter for each of them: then it does not slow down, by what it
+floods one with, the data that it answers to another.
 """
 
 from collections.abc import Mapping
@@ -12,20 +13,23 @@ from controller.plan.keys import ClassShare
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports
-from controller.southbound.openflow.lanes import is_local
+from controller.southbound.openflow.lanes import is_local, remote_hosts
 from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
-from controller.southbound.openflow.plan_lanes import LaneWays, plan_lanes
+from controller.southbound.openflow.plan_lanes import LaneKey, LaneWays, plan_lanes
 from topology.network import Network, Switch
+
+MOST_PAIR_METERS = 1_000
+"""How many meters a switch may have for pairs, beside which those of its senders are few."""
 
 
 class PolicedSender(NamedTuple):
-    """All that is planned from a host here in a class by a circuit.
+    """What is planned from a host here in a class by a circuit: to one host, or all of it.
 
     Attributes:
-        key: the host, the class, and the node that the circuit begins with.
+        key: the host, the class, the node that the circuit begins with, and the host that it is for, "" for any.
         meter_id: its meter.
         frame_bps: what that lets through, bit/s of frames, whole kbit/s.
-        is_alone: whether no other host here sends in that class by that circuit.
+        is_alone: whether nothing else from here in that class by that circuit has a meter.
     """
 
     key: SenderKey
@@ -44,12 +48,13 @@ def senders(
     """
     begun = plan_lanes(network, plan, policy).begun.get(switch.name, {})
     meter_ids = sender_meter_ids(network, switch, begun, numbers)
-    found = (sender for share, ways in begun.items() for sender in senders_of_share(plan, share, ways, meter_ids))
+    most = targets_apart(network, switch)
+    found = (sender for share, ways in begun.items() for sender in senders_of_share(plan, share, ways, meter_ids, most))
     return tuple(sorted(found))
 
 
 def senders_of_share(
-    plan: Plan, share: ClassShare, ways: LaneWays, meter_ids: Mapping[SenderKey, int]
+    plan: Plan, share: ClassShare, ways: LaneWays, meter_ids: Mapping[SenderKey, int], most_targets: int
 ) -> tuple[PolicedSender, ...]:
     """Return the senders of a class by a circuit.
 
@@ -57,18 +62,38 @@ def senders_of_share(
     a class do not need of the class's meter, each gets an equal part of; so one that is only to answer has plenty.
     Rounded up to what a meter can be told, so that no host's allocations exceed its meter; the class's own meter, which
     counts after it, keeps the sum.
+
+    Args:
+        plan: who may send what.
+        share: the class and the circuit.
+        ways: the lanes of that class that enter the circuit.
+        meter_ids: the senders' meters.
+        most_targets: to how many a host may send with a meter for each of them.
     """
     meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
-    needs_bps: dict[str, int] = {}
-    for (near, _, _), way in ways.items():
-        needs_bps[near] = needs_bps.get(near, 0) + way.needs_bps
+    needs_bps: dict[SenderKey, int] = {}
+    for lane, key in _keys(share, ways, most_targets).items():
+        needs_bps[key] = needs_bps.get(key, 0) + ways[lane].needs_bps
     spare_bps = max(0, meter_bps - sum(needs_bps.values())) // max(1, len(needs_bps))
     found = []
-    for near, needed_bps in needs_bps.items():
-        key = SenderKey(near, share.flow_class, share.hop.head)
+    for key, needed_bps in needs_bps.items():
         own_bps = -(-(needed_bps + spare_bps) // 1000) * 1000
         found.append(PolicedSender(key, meter_ids[key], own_bps, len(needs_bps) == 1))
     return tuple(found)
+
+
+def _keys(share: ClassShare, ways: LaneWays, most_targets: int) -> dict[LaneKey, SenderKey]:
+    """Return by which meter each lane of a class that enters a circuit is policed.
+
+    That of its two hosts, if the sender has few targets: then what it floods one with harms no other, whose data its
+    answers keep going. Else all that the sender has there have one.
+    """
+    targets: dict[str, set[str]] = {}
+    for near, far, _ in ways:
+        targets.setdefault(near, set()).add(far)
+    apart = {near for near, beyond in targets.items() if len(beyond) <= most_targets}
+    flow_class, head = share.flow_class, share.hop.head
+    return {lane: SenderKey(lane[0], flow_class, head, lane[1] if lane[0] in apart else "") for lane in ways}
 
 
 def sender_meter_ids(
@@ -79,24 +104,40 @@ def sender_meter_ids(
     Raises:
         MetersExhausted: there are more senders than meters.
     """
-    hosts, heads = _places(network, switch)
-    keys = {SenderKey(near, c, hop.head) for (hop, c), ways in begun.items() for near, _, _ in ways}
+    hosts, beyond, heads = _places(network, switch)
+    most = targets_apart(network, switch)
+    keys = {key for share, ways in begun.items() for key in _keys(share, ways, most).values()}
 
     def home(key: SenderKey) -> int:
-        return (hosts[key.host] * len(heads) + heads[key.head]) * len(QUEUE_ID) + QUEUE_ID[key.flow_class]
+        of_sender = (hosts[key.host] * len(heads) + heads[key.head]) * len(QUEUE_ID) + QUEUE_ID[key.flow_class]
+        if not key.target:
+            return of_sender
+        return (len(hosts) * len(heads) * len(QUEUE_ID)) + of_sender * len(beyond) + beyond[key.target]
 
     return numbers.of(switch.name, keys, home)
 
 
 @lru_cache(maxsize=1024)
-def _places(network: Network, switch: Switch) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return the places of the hosts of a switch among themselves, and of the circuits that leave it."""
+def _places(network: Network, switch: Switch) -> tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int]]:
+    """Return the places of the hosts of a switch among themselves, of those beyond, and of the circuits that leave."""
     here = [host.name for host in network.hosts if is_local(network, switch, host.name)]
+    beyond = [host.name for host in remote_hosts(network, switch)]
     heads = [head for head, _ in circuit_ports(network, switch.name)]
-    return {name: n for n, name in enumerate(here)}, {head: n for n, head in enumerate(heads)}
+    one, other, third = ({name: n for n, name in enumerate(names)} for names in (here, beyond, heads))
+    return one, other, third
 
 
 def most_senders(network: Network, switch: Switch) -> int:
     """Return how many senders a switch has if each host there sends in each class by each circuit."""
-    hosts, heads = _places(network, switch)
+    hosts, _, heads = _places(network, switch)
     return len(hosts) * len(heads) * (len(QUEUE_ID) - 1)
+
+
+def targets_apart(network: Network, switch: Switch) -> int:
+    """Return to how many others a host may send in a class by a circuit and have a meter for each of them.
+
+    It follows from the network alone, so that the plan of others changes nobody's meter; none where there are so many
+    senders that two for each would be more than a switch is to spend on it.
+    """
+    most = MOST_PAIR_METERS // max(1, most_senders(network, switch))
+    return most if most > 1 else 0

@@ -24,7 +24,7 @@ from controller.southbound.openflow.rules import (
     standing_rules,
     used_heads,
 )
-from controller.southbound.openflow.senders import sender_meter_ids, senders_of_share
+from controller.southbound.openflow.senders import sender_meter_ids, senders_of_share, targets_apart
 from controller.southbound.openflow.shared import NOTHING, Pair, Treatment
 from controller.southbound.openflow.state import DropMeter, Rule, SwitchState
 from topology.network import Hop, Network, Switch
@@ -133,7 +133,8 @@ class SwitchBook:
             if not ways:
                 self._shares.pop(share, None)
                 continue
-            senders = senders_of_share(plan, share, ways, self._meter_ids)
+            most = targets_apart(network, self._switch)
+            senders = senders_of_share(plan, share, ways, self._meter_ids, most)
             rules = frozenset(sender_rules(network, self._switch, senders))
             same = known.rules if rules == known.rules else rules
             self._shares[share] = _OfShare(ways, meter_bps, frozenset(sender_meters(senders)), same)

@@ -55,9 +55,10 @@ def packets(network, flow):
                 yield {"eth_type": IP if source.version == 4 else IPV6, "ip_dscp": flow.mark or 0, **ends}
 
 
-def sender_of(flow):
-    """What the own meter of a flow is known by."""
-    return SenderKey(flow.host, flow.flow_class, flow.path[2])
+def key_of(flow, known):
+    """What the own meter of a flow is known by, among those that there are: its pair's, or its sender's."""
+    of_pair = SenderKey(flow.host, flow.flow_class, flow.path[2], flow.target)
+    return of_pair if of_pair in known else of_pair._replace(target="")
 
 
 class PlannedSwitches:
@@ -122,7 +123,7 @@ def test_what_is_planned_goes_its_way_under_its_own_meter_and_its_classs_in_its_
         assert [hop for hop, _, _ in crossed] == [hop for hop in flow.links if hop in circuits]
         assert {queue_id for _, _, queue_id in crossed} == {QUEUE_ID[flow.flow_class]}
         (first, meters, _), *others = crossed
-        switch, own = switches.own_meter[sender_of(flow)]
+        switch, own = switches.own_meter[key_of(flow, switches.own_meter)]
         assert (first.tail, meters) == (switch, (own, meter_id(switches.network, first, flow.flow_class)))
         assert {meter_ids for _, meter_ids, _ in others} <= {()}
 
@@ -133,7 +134,7 @@ def test_hosts_meters_queues_and_circuit_hold_each_other_on_any_networks_switche
     network, plan = switches.network, switches.plan
     sent_bps = Counter()
     for entry in plan.entries:
-        sent_bps[sender_of(entry.flow)] += entry.frame_bps
+        sent_bps[key_of(entry.flow, switches.own_meter)] += entry.frame_bps
     assert all(bps <= switches.rate_bps(*switches.own_meter[key]) for key, bps in sent_bps.items())
     for switch in network.switches:
         by_port = port_queues(network, switch, plan)

@@ -95,7 +95,7 @@ def test_sixty_hosts_that_send_to_sixty_take_a_rule_and_sixty_meters():
 
 
 def test_one_pair_more_among_many_that_send_alike_is_a_rule_or_two():
-    network, plan = all_to_all(8)
+    network, plan = all_to_all(20)
     path = network.path("here3", "there4")
     more = flow_on(network, "more", FlowClass.BACKGROUND, path)
     flows = tuple(e.flow for e in plan.entries if (e.flow.host, e.flow.target) != ("here3", "there4"))
@@ -106,13 +106,13 @@ def test_one_pair_more_among_many_that_send_alike_is_a_rule_or_two():
 
 
 def test_a_host_that_sends_to_many_has_one_meter_and_its_class_s_after_it():
-    network, plan = all_to_all(8)
+    network, plan = all_to_all(20)
     switch = network.switches[0]
     state = switch_state(network, switch, plan, DEFAULT_POLICY)
     fake = FakeSwitch(state.rules, state.meters)
     known = {s.key.host: s for s in senders(network, switch, plan, DEFAULT_POLICY, MeterNumbers())}
     addresses = {h.name: str(h.ip) for h in network.hosts}
-    for target in ("there0", "there7"):
+    for target in ("there0", "there19"):
         fields = {"in_port": 13, "eth_type": 0x0800, "ipv4_src": addresses["here3"], "ipv4_dst": addresses[target]}
         own, of_class = fake.fate(fields | {"ip_dscp": 0}).meter_ids
         assert (own, of_class) == (known["here3"].meter_id, meter_id(network, ("s0", "s1"), FlowClass.URGENT))

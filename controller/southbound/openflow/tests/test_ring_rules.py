@@ -101,7 +101,8 @@ def test_a_flow_its_meter_and_its_answers_keep_to_its_way_and_its_class(pair, wa
     for ends, path in ((pair, wanted.path), (pair[::-1], wanted.path[::-1])):
         hops = ring.crossed(*ends)
         assert [hop.link for hop in hops] == circuits_of(path)
-        assert hops[0].meter_ids == (ring.own_meter[ends[0], URGENT, path[2]], meter_id(RING, path[1:3], URGENT))
+        own = ring.own_meter[ends[0], URGENT, path[2], ends[1]]
+        assert hops[0].meter_ids == (own, meter_id(RING, path[1:3], URGENT))
         assert {hop.meter_ids for hop in hops[1:]} <= {()}
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[URGENT]}
 
@@ -121,7 +122,8 @@ def test_every_planned_packet_goes_by_its_flows_way_under_its_meter_and_every_ot
             path, flow_class = RING.path(*pair), UNPLANNED
         hops = ring.crossed(*pair)
         assert [hop.link for hop in hops] == circuits_of(path), pair
-        own_meter = () if flow_class is UNPLANNED else (ring.own_meter[SenderKey(pair[0], flow_class, path[2])],)
+        key = SenderKey(pair[0], flow_class, path[2], pair[1])
+        own_meter = () if flow_class is UNPLANNED else (ring.own_meter[key],)
         assert hops[0].meter_ids == (*own_meter, meter_id(RING, path[1:3], flow_class))
         assert {hop.queue_id for hop in hops} == {QUEUE_ID[flow_class]}
 

@@ -20,8 +20,10 @@ from controller.southbound.openflow.desired import lowered, switch_state
 from controller.southbound.openflow.messages import messages
 from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers, SenderKey, numbered
 from controller.southbound.openflow.rule_parts import FLOW_TABLE, SENDER_TABLE
-from controller.southbound.openflow.senders import senders
+from controller.southbound.openflow.senders import senders, targets_apart
 from controller.southbound.openflow.state import METER_IDS, SwitchState
+from controller.southbound.openflow.tests.fake_switch import FakeSwitch
+from controller.southbound.openflow.tests.test_desired import many
 from mininet_tests.testing.networks import chile_illinois
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -51,15 +53,52 @@ def test_each_of_two_senders_in_a_class_has_a_meter_of_its_allocation_and_no_mor
         assert entry.frame_bps <= found[entry.flow.host, FlowClass.URGENT].frame_bps < entry.frame_bps + 1000
 
 
-def test_what_a_host_sends_to_several_in_a_class_has_one_meter():
-    path = RING.path("albu10", "live10")
-    beside = flow_on(RING, "beside", FlowClass.URGENT, (*path[:-1], "live20"))
-    plan = planned(2, RING, DEFAULT_POLICY, PlanInput((flow_on(RING, "one", FlowClass.URGENT, path), beside)))
-    found = senders(RING, RING.edge_switch("albuquerque"), plan, DEFAULT_POLICY, MeterNumbers())
-    assert len(plan.entries) == 2
-    (sender,) = found
-    assert sum(e.frame_bps for e in plan.entries) <= sender.frame_bps
-    assert sender.is_alone
+def test_what_a_host_sends_to_few_in_a_class_has_a_meter_for_each_and_to_many_one():
+    network = many(100)
+    (here, _), hosts = network.switches, [host.name for host in network.hosts if host.site == "there"]
+    assert targets_apart(network, here) == 3
+    for count, names in ((2, hosts[:2]), (3, hosts[:3]), (4, [""])):
+        paths = [network.path("here0", target) for target in hosts[:count]]
+        flows = [flow_on(network, f"to-{n}", FlowClass.URGENT, path) for n, path in enumerate(paths)]
+        plan = planned(2, network, DEFAULT_POLICY, PlanInput(tuple(flows)))
+        found = senders(network, here, plan, DEFAULT_POLICY, MeterNumbers())
+        assert {sender.key.target for sender in found} == set(names)
+        assert sum(entry.frame_bps for entry in plan.entries) <= sum(sender.frame_bps for sender in found)
+        assert {sender.is_alone for sender in found} == {len(names) == 1}
+
+
+def test_what_a_host_floods_one_with_meets_no_meter_of_what_it_answers_another():
+    state = switch_state(NETWORK, ILLINOIS, plan_of(*IMAGE), DEFAULT_POLICY)
+    switch, addresses = FakeSwitch(state.rules, state.meters), {host.name: str(host.ip) for host in NETWORK.hosts}
+    fields = {"in_port": NETWORK.link(ILLINOIS.name, "arch").port_no, "eth_type": 0x0800, "ip_dscp": 46}
+    ends = [{"ipv4_src": addresses["arch"], "ipv4_dst": addresses[name]} for name in ("base20", "base21")]
+    (own, of_class), (others, same_class) = (switch.fate(fields | of_pair).meter_ids for of_pair in ends)
+    assert own != others
+    assert of_class == same_class
+    kbps = {meter.meter_id: meter.rate_kbps for meter in state.meters}
+    assert kbps[own] + kbps[others] <= kbps[of_class] + 2
+
+
+@pytest.mark.parametrize("counts", [(3, 4), (4, 3)])
+def test_a_host_that_comes_to_send_to_many_or_to_few_has_room_for_all_it_sends_at_every_instant(counts):
+    network, numbers, states, plans = many(100), MeterNumbers(), [], []
+    (here, _), targets = network.switches, [host.name for host in network.hosts if host.site == "there"]
+    for count in counts:
+        paths = [network.path("here0", target) for target in targets[:count]]
+        flows = [flow_on(network, f"to-{n}", FlowClass.URGENT, path) for n, path in enumerate(paths)]
+        plans.append(planned(2, network, DEFAULT_POLICY, PlanInput(tuple(flows))))
+        states.append(switch_state(network, here, plans[-1], DEFAULT_POLICY, numbers))
+    switch, addresses = FakeSwitch(states[0].rules, states[0].meters), {h.name: str(h.ip) for h in network.hosts}
+    fields = {"in_port": network.link(here.name, "here0").port_no, "eth_type": 0x0800, "ip_dscp": 0}
+    least_bps = {t: min(e.frame_bps for p in plans for e in p.entries if e.flow.target == t) for t in targets[:3]}
+    for message in messages(states[1], states[0]):
+        switch.apply(message)
+        for target, bps in least_bps.items():
+            packet = fields | {"ipv4_src": addresses["here0"], "ipv4_dst": addresses[target]}
+            own, of_class = switch.fate(packet).meter_ids
+            assert of_class < SENDER_METER_IDS.start <= own
+            assert switch.meters[own].rate_kbps * 1000 >= bps, str(message)
+    assert switch.ours() == states[1]
 
 
 def test_hosts_that_only_answer_share_what_their_class_has_on_the_way_back():
@@ -164,16 +203,16 @@ def test_an_announcement_changes_no_rule_but_its_own():
 
 
 def needs_bps(plan):
-    """What each host's data and answers take of each class, on the circuit where they enter it."""
+    """What each two hosts' data and answers take of each class, on the circuit where they enter it."""
     needs, ppm = defaultdict(int), answers_ppm(RING.framing)
     lanes = {(e.flow.host, e.flow.target): e.flow for e in plan.entries}
     for e in plan.entries:
         flow = e.flow
-        needs[flow.host, flow.flow_class, flow.path[2]] += e.frame_bps
+        needs[flow.host, flow.flow_class, flow.path[2], flow.target] += e.frame_bps
         back = lanes.get((flow.target, flow.host))
         path = flow.path[::-1] if back is None else back.path
         flow_class = flow.flow_class if back is None else back.flow_class
-        needs[flow.target, flow_class, path[2]] += -(-e.frame_bps * ppm // 1_000_000)
+        needs[flow.target, flow_class, path[2], flow.host] += -(-e.frame_bps * ppm // 1_000_000)
     return needs
 
 
@@ -187,8 +226,8 @@ def test_each_sender_has_what_it_needs_and_an_equal_part_of_what_those_of_its_cl
         assert len({sender.meter_id for sender in known}) == len(known)
         for sender in known:
             seen.add(sender.key)
-            _, flow_class, head = sender.key
-            beside = [one for one in known if one.key[1:] == sender.key[1:]]
+            _, flow_class, head, _ = sender.key
+            beside = [one for one in known if one.key[1:3] == sender.key[1:3]]
             class_bps = plan.links[Hop(switch.name, head)].classes[flow_class].meter_bps
             sum_bps = sum(needed_bps[one.key] for one in beside)
             rate_bps = needed_bps[sender.key] + max(0, class_bps - sum_bps) // len(beside)

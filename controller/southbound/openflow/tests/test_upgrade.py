@@ -71,7 +71,8 @@ def test_at_no_instant_of_an_upgrade_is_a_packet_treated_otherwise_or_held_by_le
                 assert all(switch.meters[n].rate_kbps >= planned_kbps[source + target] for n in own), str(message)
         sent_kbps = Counter()
         for entry in PLAN.entries:
-            sent_kbps[entry.flow.host, entry.flow.flow_class, entry.flow.path[2]] += entry.frame_bps // 1000
+            flow_ = entry.flow
+            sent_kbps[flow_.host, flow_.flow_class, flow_.path[2], flow_.target] += entry.frame_bps // 1000
         for key, number in ((sender.key, sender.meter_id) for sender in known_senders):
             assert switch.meters[number].rate_kbps >= sent_kbps[key]
     assert switch.ours() == after
