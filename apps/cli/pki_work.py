@@ -44,7 +44,11 @@ def init(folder: Path, site: str, days: int, *, force: bool) -> None:
 def controller(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
     """Make a certificate for a controller."""
     with _said():
-        _echo(pki_files.make(folder, Kind.CONTROLLER, names, now(), days, force=force))
+        made = pki_files.make(folder, Kind.CONTROLLER, names, now(), days, force=force)
+        _echo(made)
+    named = f"certificate: {made.certificate.name}, key: {made.key.name}"
+    typer.echo("on the controller  /etc/headway/: both, ca.pem and crl.pem; the key: owner headway-controller, 600")
+    typer.echo(f"controller.yaml    tls: {{authority: ca.pem, {named}, revoked: crl.pem}}")
 
 
 def known_network(config: Path | None, network: Path | None) -> Network:
@@ -76,6 +80,9 @@ def agents(
             _echo(pki_files.make(folder, Kind.AGENT, (host,), now(), days, force=force))
     if not hosts:
         typer.echo("every host has a certificate already")
+        return
+    typer.echo("on each host       /etc/headway/: its two files and ca.pem; the key: root:headway, mode 640")
+    typer.echo("agent.yaml         tls: {authority: ca.pem, certificate: HOST.pem, key: HOST.key}")
 
 
 def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *, force: bool) -> None:
@@ -91,6 +98,8 @@ def switches(folder: Path, names: tuple[str, ...], known: Network, days: int, *,
             _echo(pki_files.make(folder, Kind.SWITCH, (name, switch_uri(dpids[name])), now(), days, force=force))
     if not chosen:
         typer.echo("every switch has a certificate already")
+        return
+    typer.echo("on each switch     /etc/openvswitch/: its two files and ca.pem of headway pki ovsdb, which says more")
 
 
 def rest(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> None:
@@ -110,6 +119,8 @@ def clients(folder: Path, names: tuple[str, ...], days: int, *, force: bool) -> 
     with _said():
         for name in names:
             _echo(pki_files.make(folder, Kind.CLIENT, (name, f"{CLIENT_URI}{name}"), now(), days, force=force))
+    typer.echo("who asks           ~/.config/headway/client.pem and client.key; or HEADWAY_CERTIFICATE=FILE.pem")
+    typer.echo("on the controller  listen: {tls: {..., clients: ca.pem, revoked: crl.pem}}")
 
 
 def ovsdb(folder: Path, name: str, days: int, *, force: bool) -> None:
