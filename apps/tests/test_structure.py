@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MOST_LINES, MOST_TERMS = 400, 40
 DOCUMENTS = ("docs/architecture.md", "CONTRIBUTING.md")
-FOLDERS = ("apps", "controller", "docs", "hostagent", "mininet-tests", "topology")
+FOLDERS = ("apps", "controller", "docs", "hostagent", "mininet-tests", "topology", "contrib")
 
 
 def tracked(*patterns):
