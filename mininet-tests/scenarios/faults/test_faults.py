@@ -113,6 +113,7 @@ def test_a_promise_of_a_pair_that_drops_out_of_the_plan_falls_short(changed, mis
 def report(tmp_path_factory):
     """What a few of the cases have shown in one run."""
     folder, chosen = tmp_path_factory.mktemp("faults"), (word for c in (*CASES, "pair") for word in ("--case", c))
+    chosen = (*chosen, "--layers-every", "0.3")  # at the run's own ten times a second the looks fill the CPU
     return played("scenarios.faults.run", folder, *chosen, dilation=2, timeout_s=2100, report="report.json")
 
 

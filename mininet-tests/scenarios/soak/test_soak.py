@@ -102,7 +102,7 @@ class TestShortSoak:
 def later_report(tmp_path_factory):
     """What later events have shown."""
     folder, sequence = tmp_path_factory.mktemp("later"), ("--seed", str(SEED), "--first", str(COUNT))
-    more = "--count", str(LATER_COUNT), "--spacing", "2"
+    more = "--count", str(LATER_COUNT), "--spacing", "2", "--layers-every", "0.5"
     return played("scenarios.soak.run", folder, *sequence, *more, dilation=2, timeout_s=2100, report="report.json")
 
 
