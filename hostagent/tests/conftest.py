@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hostagent.tests.rig import NamespaceHost, RunningAgent, two_hosts
-from mininet_tests.testing.precedence import precedence
 
 
 @pytest.fixture
@@ -19,8 +18,7 @@ def cleanup() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def hosts(cleanup: ExitStack) -> tuple[NamespaceHost, NamespaceHost]:
-    """Two network namespaces joined by a cable, to measure between them as on a machine that does nothing else."""
-    cleanup.enter_context(precedence())
+    """Two network namespaces joined by a cable."""
     left, right = two_hosts()
     cleanup.callback(left.remove)
     cleanup.callback(right.remove)

@@ -17,7 +17,6 @@ from mininet_tests.lab import commands
 from mininet_tests.site.userspace_switch import DPID, NAMESPACE, NEEDS_OVS, UserspaceSwitch, connected_switch
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
-from mininet_tests.testing.precedence import precedence
 from topology.network import Hop
 from topology.protocol import FlowClass
 
@@ -42,8 +41,8 @@ def run(*command: str) -> str:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[UserspaceSwitch]:
-    """A connected switch, which forwards at once whatever else the machine does."""
-    with precedence(), connected_switch(tmp_path) as switch:
+    """A connected switch."""
+    with connected_switch(tmp_path) as switch:
         yield switch
 
 
