@@ -17,6 +17,7 @@ from topology.network_found import EndPort, EndToEnd, SaidNetwork, check
 from topology.problems import Problems
 from topology.wire import Framing
 
+USUAL_MTU_BYTES = 1500
 PORT_BUFFER_US = 50_000  # of its rate, which is what a usual edge switch port can hold
 
 
@@ -33,15 +34,16 @@ def network_of(values: object, problems: Problems) -> Network | None:
     before = len(problems.found)
     keys = FileKeys(values, problems)
     name = keys.need("name", value.name, "two-sites")
-    mtu_bytes = keys.take("mtu", value.mtu_bytes, 1500)
+    said_bytes = keys.take("mtu", value.mtu_bytes, 0)
     found = SaidNetwork({}, [], [])
     for site, inside in keys.below("sites").items():
         _read_site(site, inside, problems.at("sites", site), found)
     for circuit, inside in keys.below("circuits").items():
         _read_circuit(circuit, inside, problems.at("circuits", circuit), found)
     keys.close()
-    check(found, Framing(mtu_bytes or 1500), problems)
-    if len(problems.found) > before or name is None or mtu_bytes is None:
+    mtu_bytes = said_bytes or min((each for each, _ in found.mtus), default=USUAL_MTU_BYTES)
+    check(found, Framing(mtu_bytes), problems)
+    if len(problems.found) > before or name is None:
         return None
     return _built(name, mtu_bytes, found)
 
@@ -136,6 +138,7 @@ def _read_interface(
     """Read where an interface is and what it is reached by; what is known of its host is in ``host``."""
     found_addresses = _read_addresses(keys, problems)
     rate_bps = keys.need("rate", value.rate_bps, "10 Gbit/s")
+    _read_mtu(keys, problems, found)
     switch = _read_place(keys, problems, where)
     link = _read_port(keys, rate_bps, 0, None)
     if found_addresses and link is not None and switch is not None:
@@ -184,10 +187,18 @@ def _read_port(keys: FileKeys, rate_bps: int | None, delay_us: int | None, circu
     return Link(rate_bps, delay_us, buffer_bytes, number, port, circuit, vlan_vid)
 
 
+def _read_mtu(keys: FileKeys, problems: Problems, found: SaidNetwork) -> None:
+    """Read the largest IP packet that an interface or a circuit carries, if that is said."""
+    mtu_bytes = keys.take("mtu", value.mtu_bytes, 0)
+    if mtu_bytes:
+        found.mtus.append((mtu_bytes, problems.at("mtu")))
+
+
 def _read_circuit(name: str, values: object, problems: Problems, found: SaidNetwork) -> None:
     keys = FileKeys(values, problems)
     rate_bps = keys.take("rate", value.rate_bps)
     delay_us = keys.need("delay", value.delay_us, "90 ms")
+    _read_mtu(keys, problems, found)
     sides = ((keys.within(side, "{switch: br0, port: eth1}"), problems.at(side)) for side in ("a", "z"))
     ends = [_read_end(side, at, (rate_bps, delay_us), name) for side, at in sides if side is not None]
     keys.close()

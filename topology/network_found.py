@@ -38,6 +38,7 @@ class SaidNetwork:
     hosts: list[tuple[Host, EndPort, Problems]]
     circuits: list[EndToEnd]
     far: dict[str, tuple[FarEdge, Host, Problems]] = field(default_factory=dict)
+    mtus: list[tuple[int, Problems]] = field(default_factory=list)
     is_whole: bool = True
 
     @property
@@ -65,6 +66,12 @@ def check(found: SaidNetwork, framing: Framing, problems: Problems) -> None:
         shown=False,
     )
     _check_names(found)
+    for mtu_bytes, at in found.mtus:
+        if mtu_bytes < framing.mtu_bytes:
+            at.add(
+                f"packets of {framing.mtu_bytes} bytes, the network's `mtu`, do not pass {mtu_bytes}: write "
+                f"`mtu: {mtu_bytes}` for the network, or raise it here and where this is set"
+            )
     for circuit in found.circuits:
         _check_circuit(circuit, found, framing)
     if found.is_whole and not problems.found:

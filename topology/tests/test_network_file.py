@@ -126,6 +126,14 @@ def with_cern(cern=None, circuit=None, **more):
         (with_change("name", to=None), "the file: `name` is missing"),
         (with_change("nmae", to=1), "nmae: there is no such key; there are name, mtu, sites, circuits"),
         (with_change("mtu", to="big"), "mtu: big is not a whole number from 576 to 9216"),
+        (
+            with_change(*CIRCUIT, "mtu", to=1400),
+            "circuits.chile-illinois.mtu: packets of 1500 bytes, the network's `mtu`, do not pass 1400: write",
+        ),
+        (
+            with_change(*HOSTS, "base20", "mtu", to=1280),
+            "base20.mtu: packets of 1500 bytes, the network's `mtu`, do not",
+        ),
         (with_change("sites", to=[]), "sites: must be `name: ...` pairs"),
         (with_change("sites", "la-serena", to="x"), "sites.la-serena: must be `key: value` pairs"),
         (with_change("sites", "la-serena", "switch", to=None), "sites.la-serena: `switch` is missing"),
@@ -244,6 +252,17 @@ def test_what_is_wrong_is_said_with_its_place_and_the_cure(section, problem):
     problems = Problems(values=section)
     assert network_of(section, problems) is None
     assert any(problem in found for found in problems.found), problems.found
+
+
+@pytest.mark.parametrize(
+    ("of_all", "of_circuit", "of_host", "counted"),
+    [(None, 4000, 9000, 4000), (None, None, 1400, 1400), (1500, 9000, 9000, 1500), (None, None, None, 1500)],
+)
+def test_windows_count_with_the_largest_packet_that_passes_everywhere(of_all, of_circuit, of_host, counted):
+    section = with_change("mtu", to=of_all)
+    section["circuits"]["chile-illinois"] |= {"mtu": of_circuit} if of_circuit else {}
+    section["sites"]["la-serena"]["hosts"]["base20"] |= {"mtu": of_host} if of_host else {}
+    assert network_in(section).framing.mtu_bytes == counted
 
 
 def test_every_problem_is_said_at_once_each_with_its_line():
