@@ -11,7 +11,7 @@ from topology.relinking import relinked
 from topology.yaml_text import read
 
 FOLDER = Path(__file__).resolve().parents[1] / "networks"
-NAMES = ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines", "three-sites", "two-lanes")
+NAMES = ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines", "three-sites", "two-lanes", "two-switches")
 FILES = {name: FOLDER / f"{name}.yaml" for name in NAMES}
 
 

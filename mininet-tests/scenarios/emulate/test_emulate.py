@@ -32,6 +32,15 @@ def test_over_ipv6_and_to_a_site_that_is_not_ours_what_is_planned_arrives(tmp_pa
     }
 
 
+def test_over_several_switches_of_a_site_and_beside_a_host_without_an_agent_what_is_planned_arrives(tmp_path):
+    files = "--network", str(FILES["two-switches"]), "--play", str(FOLDER / "two-switches-play.yaml")
+    subprocess.run(commands.module("scenarios.emulate.demo", *files, "--lab", "--out", str(tmp_path)), check=True)
+    seen = json.loads((tmp_path / "report.json").read_text())
+    assert seen["falls_short"] == [], seen["aims"]
+    assert {f"{name}: delivered of what was planned" for name in ("near", "across")} <= {*seen["aims"]}
+    assert seen["transfers"]["stranger"]["received_bytes"] > 0
+
+
 def test_nothing_falls_short(report):
     assert report["falls_short"] == [], report["aims"]
 
