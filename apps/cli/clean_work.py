@@ -1,6 +1,8 @@
 """What of a bridge is Headway's, as Open vSwitch's own tools show it, and how they take it out."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
@@ -62,7 +64,9 @@ def tool(*command: str) -> str:
     except OSError as error:
         raise NotCleaned(f"{command[0]}: {error.strerror}: this is done on the switch's machine") from error
     if done.returncode:
-        raise NotCleaned(done.stderr.strip().partition("\n")[0] or f"{command[0]} ended with {done.returncode}")
+        why = done.stderr.strip().partition("\n")[0] or f"{command[0]} ended with {done.returncode}"
+        cure = ": its socket is root's: do it by sudo" if os.strerror(errno.EACCES) in done.stderr else ""
+        raise NotCleaned(why + cure)
     return done.stdout
 
 

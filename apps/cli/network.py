@@ -10,11 +10,12 @@ import typer
 from apps.cli import base, options
 
 if TYPE_CHECKING:
+    from controller.security.tls import ServerTls
     from topology.network import Network
 
 _CONTROLLER = re.compile(r"(tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
 
-_DATABASE = re.compile(r"tcp:(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}|unix:/.+", re.ASCII)
+_DATABASE = re.compile(r"(?:tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}|unix:/.+", re.ASCII)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,18 +83,28 @@ def ovs(
 @app.command()
 def draft(
     databases: Annotated[
-        list[str], typer.Argument(metavar="OVSDB...", help="Switches' databases, as in tcp:192.0.2.11:6640 or unix:...")
+        list[str],
+        typer.Argument(metavar="OVSDB...", help="Switches' databases: tcp:192.0.2.11:6640, ssl:... or unix:..."),
     ],
     bridge: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Of this bridge alone; again for another.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it here; a file is not replaced.")] = None,
+    shown: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="PEM", help="For ssl:, what switches are shown; its key too."),
+    ] = None,
+    authority: Annotated[
+        Path | None, typer.Option("--authority", metavar="PEM", help="For ssl:, who signs the switches' certificates.")
+    ] = None,
 ) -> None:
     """Begin a network's file: ask the switches' databases what there is. Nothing is changed in them.
 
     What they cannot say (addresses, delays) is TODO in it; what was guessed is said beside it.
 
     headway network draft tcp:192.0.2.11:6640 tcp:192.0.2.12:6640 --out network.yaml
+
+    headway network draft ssl:192.0.2.11:6640 --certificate ctl.pem --authority ca.pem
     """
     from apps.cli.network_asked import NotAsked, bridges
     from apps.cli.network_draft import TODO, drafted
@@ -101,8 +112,9 @@ def draft(
     wrong = [each for each in databases if not _DATABASE.fullmatch(each)]
     if wrong:
         base.stop(f'"{wrong[0]}" is not a database, try "tcp:192.0.2.11:6640"', base.EXIT_USAGE)
+    tls = _tls(shown, authority, is_needed=any(each.startswith("ssl:") for each in databases))
     try:
-        found = [each for remote in databases for each in bridges(remote)]
+        found = [each for one in databases for each in bridges(one, tls if one.startswith("ssl:") else None)]
     except NotAsked as error:
         base.stop(str(error), base.EXIT_FAILED)
     missing = sorted({*(bridge or ())} - {each.name for each in found})
@@ -119,6 +131,19 @@ def draft(
     except OSError as error:
         base.stop(f"{out}: {error.strerror}", base.EXIT_FAILED)
     typer.echo(f"{out}: {text.count(TODO) - 1} places to complete, each {TODO}")
+
+
+def _tls(shown: Path | None, authority: Path | None, *, is_needed: bool) -> "ServerTls | None":
+    """Return the files by which databases are asked by TLS; the key stands beside the certificate, as NAME.key."""
+    if shown is not None and authority is not None:
+        from controller.security.tls import ServerTls
+
+        return ServerTls(str(shown.with_suffix(".key")), str(shown), str(authority))
+    if is_needed or shown is not None or authority is not None:
+        base.stop(
+            "ssl: needs --certificate NAME.pem, made by headway pki ovsdb, and --authority ca.pem", base.EXIT_USAGE
+        )
+    return None
 
 
 def _network(file: Path) -> "Network":

@@ -1,11 +1,15 @@
 """What a switch's database says of its bridges: one question of OVSDB (RFC 7047), nothing is changed."""
 
+import errno
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.security.tls import ServerTls
 from controller.southbound.ovsdb.replica import ovs_package
+from controller.southbound.ovsdb.secured import SecuredRemote, registered
 
 WITHIN_S = 5.0
 OTHERS_KINDS = ("internal", "patch")  # of a bridge itself, and between two bridges of a machine: nothing is at them
@@ -19,6 +23,19 @@ _ASKED = {
 
 class NotAsked(Exception):
     """A database did not answer, or not as one of Open vSwitch does."""
+
+
+class AskedByTls(SecuredRemote):
+    """A database that is asked by TLS; it must have the certificate of a switch, of whichever."""
+
+    def __init__(self, remote: str, tls: ServerTls) -> None:
+        """Read the files; raise OSError if one cannot be read, or does not fit the others."""
+        super().__init__(remote, tls, None)
+        self.why = ""
+
+    def refused(self, why: str) -> None:
+        """Keep why the database was not believed, or did not believe us."""
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +74,18 @@ class FoundBridge:
     ports: tuple[FoundPort, ...]
 
 
-def bridges(remote: str, within_s: float = WITHIN_S) -> tuple[FoundBridge, ...]:
+def bridges(remote: str, tls: ServerTls | None = None, within_s: float = WITHIN_S) -> tuple[FoundBridge, ...]:
     """Return the bridges that a database has, in the order of their names.
 
     Args:
-        remote: its address, as ``tcp:192.0.2.11:6640`` or ``unix:/var/run/openvswitch/db.sock``.
+        remote: its address, as ``tcp:192.0.2.11:6640``, ``ssl:...`` or ``unix:/var/run/openvswitch/db.sock``.
+        tls: what it is shown, and who signs what it shows, where it is asked by TLS.
         within_s: how long it may take.
 
     Raises:
-        NotAsked: it does not answer, or not as one of Open vSwitch does.
+        NotAsked: it does not answer, or not as one of Open vSwitch does; or a file of TLS cannot be used.
     """
-    rows = dict(zip(_ASKED, _selected(remote, within_s), strict=True))
+    rows = dict(zip(_ASKED, _asked(remote, tls, within_s), strict=True))
     machine = next((_map(row["external_ids"]).get("hostname", "") for row in rows["Open_vSwitch"]), "")
     ports, interfaces = ({_uuids(row["_uuid"])[0]: row for row in rows[table]} for table in ("Port", "Interface"))
     found = []
@@ -90,13 +108,26 @@ def _port(row: Mapping[str, Any], interfaces: Mapping[str, Mapping[str, Any]]) -
         yield FoundPort(str(first["name"]), port_no, rate_bps, mtu_bytes, len(its))
 
 
-def _selected(remote: str, within_s: float) -> list[list[dict[str, Any]]]:
+def _asked(remote: str, tls: ServerTls | None, within_s: float) -> list[list[dict[str, Any]]]:
     """Return the rows of each table that is asked for."""
     ovs = ovs_package()
+    if tls is None:
+        return _selected(ovs, remote, remote, within_s)
+    try:
+        secured = AskedByTls(remote, tls)
+    except OSError as error:
+        raise NotAsked(str(error)) from error
+    try:
+        return _selected(ovs, remote, f"{registered(ovs, secured)}:{remote.partition(':')[2]}", within_s)
+    except NotAsked as error:
+        raise (NotAsked(f"{remote}: {secured.why}") if secured.why else error) from error
+
+
+def _selected(ovs: Any, remote: str, dialled: str, within_s: float) -> list[list[dict[str, Any]]]:
     deadline_s = time.monotonic() + within_s
-    error, stream = ovs.stream.Stream.open_block(ovs.stream.Stream.open(remote), timeout=round(within_s * 1000))
+    error, stream = ovs.stream.Stream.open_block(ovs.stream.Stream.open(dialled), timeout=round(within_s * 1000))
     if error:
-        raise NotAsked(f"{remote}: {_said(error)}: is it there that ovs-vsctl set-manager lets one ask?")
+        raise NotAsked(f"{remote}: {_said(error)}: {_cure(error)}")
     connection = ovs.jsonrpc.Connection(stream)
     try:
         selects = [{"op": "select", "table": t, "where": [], "columns": list(columns)} for t, columns in _ASKED.items()]
@@ -134,9 +165,13 @@ def _rows(remote: str, answer: Any) -> list[list[dict[str, Any]]]:
     return [one["rows"] for one in results]
 
 
-def _said(error: int) -> str:
-    import os
+def _cure(error: int) -> str:
+    if error in {errno.EACCES, errno.EPERM}:
+        return "its socket is root's: do it by sudo"
+    return "is it there that ovs-vsctl set-manager lets one ask?"
 
+
+def _said(error: int) -> str:
     return "no answer" if error < 0 else os.strerror(error)
 
 

@@ -23,13 +23,14 @@ _log = structlog.get_logger()
 class SecuredRemote:
     """An OVSDB server that is dialled by TLS. Of one thread at a time."""
 
-    def __init__(self, remote: str, tls: ServerTls, dpids: frozenset[int]) -> None:
+    def __init__(self, remote: str, tls: ServerTls, dpids: frozenset[int] | None) -> None:
         """Read the files.
 
         Args:
             remote: ``ssl:HOST:PORT``.
             tls: what we show, and who signs what we are shown.
-            dpids: of the switches whose queues are there; the server must have the certificate of one of them.
+            dpids: of the switches whose queues are there; the server must have the certificate of one of them. None: of
+                any switch.
 
         Raises:
             OSError: a file cannot be read, or does not fit the others.
@@ -60,10 +61,10 @@ class SecuredRemote:
         """Return why a server is not believed, from its certificate; empty if it is."""
         self._serial = shown_serial(shown)
         dpid = shown_dpid(shown)
-        if dpid in self._dpids:
-            return ""
         if dpid is None:
             return "its certificate is not that of a switch; make it by: headway pki switch"
+        if self._dpids is None or dpid in self._dpids:
+            return ""
         return f"its certificate is that of the switch {dpid:016x}, whose queues are not there"
 
     def refused(self, why: str) -> None:

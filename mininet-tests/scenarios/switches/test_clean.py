@@ -1,5 +1,6 @@
 """``headway clean`` on a bridge that has other people's rules, meters, groups and queues beside ours."""
 
+import os
 import subprocess
 
 import pytest
@@ -125,3 +126,13 @@ def test_no_such_bridge_is_one_line(ovs):
     said = clean(ovs, "nowhere", code=1)
     assert "nowhere" in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_a_socket_that_is_roots_is_said_with_what_to_do(ovs):
+    somebody = {"user": 65_534, "group": 65_534, "extra_groups": []}
+    command = [HEADWAY, "clean", BRIDGE]
+    done = subprocess.run(command, env=ovs.environment, capture_output=True, text=True, check=False, **somebody)
+    assert done.returncode == 1
+    assert "Permission denied" in done.stderr
+    assert done.stderr.endswith("do it by sudo\n")

@@ -20,6 +20,7 @@ from controller.southbound.openflow.tests.recorder import RecordedSwitches, new_
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
 from mininet_tests.site.openvswitch import PrivateOvs
+from mininet_tests.site.running import HEADWAY
 from mininet_tests.site.userspace_switch import DPID, bridge_settings, in_switch_namespace, listening, private_ovs
 from mininet_tests.testing.eventually import eventually
 from topology.certificates import OVSDB_URI, Kind, switch_uri
@@ -172,6 +173,28 @@ def serves_its_database(ovs: PrivateOvs, authority: Path, dpid: int = DPID) -> N
     trusted = authority / pki_files.TO_SWITCHES / "ca.pem"
     use(ovs, ServerTls(str(made.key), str(made.certificate), str(trusted)), "ptcp:0:127.0.0.1")
     ovs.vsctl("set-manager", f"pssl:{OVSDB_PORT}:127.0.0.1")
+
+
+def drafted(ovs: PrivateOvs, tls: ServerTls, authority: str) -> subprocess.CompletedProcess[str]:
+    """What headway network draft says of the switch's database; the namespace is that of who connects."""
+    files = "--certificate", tls.certificate, "--authority", authority
+    command = [HEADWAY, "network", "draft", f"ssl:127.0.0.1:{OVSDB_PORT}", *files]
+    return subprocess.run(command, env=ovs.environment, capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_a_network_is_drafted_by_tls_and_each_end_must_know_the_other(ovs, authority):
+    serves_its_database(ovs, authority)
+    ours = shown_to_switches(authority)
+    with in_switch_namespace():
+        done = drafted(ovs, ours, ours.authority)
+        assert f'switch: {{name: s1, dpid: "{DPID:016x}"}}' in done.stdout, done.stderr
+        wrong = str(authority / pki_files.TO_SWITCHES / "ca.pem")
+        unknown = drafted(ovs, ours, wrong)
+        stranger = drafted(ovs, made_by(authority, Kind.SWITCH, "s9", switch_uri(9)), ours.authority)
+    assert (unknown.returncode, stranger.returncode) == (1, 1)
+    assert f"ssl:127.0.0.1:{OVSDB_PORT}: " in unknown.stderr
+    assert "authority" in unknown.stderr, unknown.stderr
+    assert f"ssl:127.0.0.1:{OVSDB_PORT}: " in stranger.stderr, stranger.stderr
 
 
 def queue_writer(tls: ServerTls) -> QueueWriter:
