@@ -7,7 +7,7 @@
 PYTHON  := .venv/bin/python
 # Files side by side, more than there are cores: many tests wait.
 MANY := -n 4 --dist loadfile
-# Labs and root tests side by side, longest first, as their timeouts say; three labs at a time, which give way to the others.
+# Labs and root tests side by side, longest first, as their timeouts say; three labs at a time, before which root tests go.
 LONGEST_FIRST := -n 6 --dist loadfile --no-loadscope-reorder --durations 20
 # Where they are, so that not each process collects all others.
 ROOT_AND_LAB := hostagent mininet-tests

@@ -11,9 +11,6 @@ import pytest
 
 from mininet_tests.lab import commands
 
-BEHIND_OTHERS = ("nice", "-n", "10")
-"""A guest's clock stands still while it waits for the processor; the tests beside it go by this machine's."""
-
 
 def relayed(name: str, command: Sequence[str]) -> int:
     """Run a program, show each line of it on standard error behind ``name``, and return its exit code.
@@ -21,7 +18,7 @@ def relayed(name: str, command: Sequence[str]) -> int:
     Tests of the lab run side by side; where pytest distributes them, standard output leads nowhere.
     """
     with subprocess.Popen(
-        [*BEHIND_OTHERS, *commands.DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [*commands.DIES_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None  # noqa: S101 it is a pipe
         try:
