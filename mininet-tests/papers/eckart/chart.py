@@ -19,23 +19,26 @@ def drawn(seen: Sequence[Cell], path: Path) -> None:
 
     transfers = [one for one in seen if one["experiment"] == "transfer" and "failed" not in one]
     courses = [
-        max((one for one in transfers if one["who"] == who), key=lambda one: one["size_bytes"], default=None)
+        max(of, key=lambda one: one["size_bytes"])
         for who in OURS
+        if (of := [one for one in transfers if one["who"] == who])
     ]
-    figure, grid = plt.subplots(1, 3, figsize=(14, 4), dpi=110)
-    for axes, who, one in zip(grid, OURS, courses, strict=False):
-        axes.set(title=who, xlabel="s since it began", ylabel="payload received, Mbit/s", ylim=(0, 1000))
+    figure, grid = plt.subplots(1, len(courses) + 1, figsize=(5 * len(courses) + 4, 4), dpi=110, squeeze=False)
+    *left, right = grid[0]
+    for axes, one in zip(left, courses, strict=True):
+        title = f"{one['who']}, {one['size_bytes'] / 1e6:g} MB"
+        axes.set(title=title, xlabel="s since it began", ylabel="payload received, Mbit/s", ylim=(0, 1000))
         for column, (label, colour) in enumerate((("the file", "tab:red"), ("background", "tab:blue")), start=1):
-            rates = _rates(one["arrived"], column) if one is not None else []
+            rates = _rates(one["arrived"], column)
             axes.plot([at for at, _ in rates], [mbps for _, mbps in rates], color=colour, label=label)
         axes.legend(fontsize=8, frameon=False)
     rows = [transferred(one) for one in transfers]
     names = sorted({row["who"] for row in rows})
     for name in names:
         of = sorted((row for row in rows if row["who"] == name), key=lambda row: row["size_mb"])
-        grid[2].plot([r["size_mb"] for r in of], [100 * r["background_of_the_rest"] for r in of], "o-", label=name)
-    grid[2].set(title="what others got of the rest", xlabel="file, MB", ylabel="%", ylim=(0, 105))
-    grid[2].legend(fontsize=7, frameon=False)
+        right.plot([r["size_mb"] for r in of], [100 * r["background_of_the_rest"] for r in of], "o-", label=name)
+    right.set(title="what others got of the rest", xlabel="file, MB", ylabel="%", ylim=(0, 105))
+    right.legend(fontsize=7, frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)
