@@ -191,6 +191,14 @@ EXPERIMENTS = (
         publishes=True,
     ),
     Experiment(
+        "tail",
+        Group.PAPER,
+        "small objects when packets are lost, repetitions at the end sent twice or once; --only REGEX, --list, resumed",
+        "papers.freemon.tail",
+        Place.ITSELF,
+        40,
+    ),
+    Experiment(
         "antony",
         Group.PAPER,
         "bursts in small buffers at starts: Antony 2003, Freemon 2013; fig2, fig4, freemon, --quick",

@@ -9,6 +9,7 @@ import pytest
 from mininet_tests.bench import agent, reservations
 from mininet_tests.papers.antony import aims as antony
 from mininet_tests.papers.freemon import aims as freemon
+from mininet_tests.papers.freemon import tail
 from mininet_tests.scenarios.drift import aims as drift
 from mininet_tests.scenarios.failover import aims as failover
 from mininet_tests.scenarios.faults import aims as faults
@@ -252,6 +253,17 @@ RESERVATIONS = {
     "pairs_over_bare_commits": {"sqlite": 0.9},
 }
 
+TAIL = {
+    "paths": {
+        "new, 30 MB, 800 ms, 1%": {
+            "twice": {"median_rtts": 1.2, "worst_rtts": 2.9},
+            "once": {"median_rtts": 2.6, "worst_rtts": 5.1},
+        }
+    },
+    "saturated": [],
+    "on_fallback": 0,
+}
+
 VIDS = {"albuquerque-los-alamos": 301, "pop-livermore": 302, "los-alamos-pop": 303}
 ALL = {
     "figure2": (figure2.aims, FIGURE2),
@@ -266,6 +278,7 @@ ALL = {
     "longpath": (longpath.aims, LONGPATH),
     "antony": (antony.aims, ANTONY),
     "freemon": (freemon.aims, FREEMON),
+    "tail": (tail.aims, TAIL),
     "agent": (agent.aims, AGENT),
     "reservations": (reservations.aims, RESERVATIONS),
 }

@@ -48,8 +48,12 @@ class Measuring:
         way = way_of(cell)
         largest_rtt_ms = max(LARGEST_RTT_MS * 10**9 // way.rate_bps, cell["rtt_ms"])
         single = cell.get("single_packets", False)
+        settings = {"tail_copies": cell["tail_copies"]} if "tail_copies" in cell else {}
         self._site = LongLineSite(
-            folder, largest_rtt_ms, way.payload_bps, single_packets=single, mtu_bytes=way.mtu_bytes
+            *(folder, largest_rtt_ms, way.payload_bps),
+            single_packets=single,
+            mtu_bytes=way.mtu_bytes,
+            settings=settings,
         )
         self._line = Lossy(self._site)
         self._next_port = FIRST_PORT

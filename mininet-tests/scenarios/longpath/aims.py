@@ -14,6 +14,7 @@ TOTAL = 0.01  # of the plan, over a second and more
 MOST_WINDOWS = 2  # in flight, while a queue alone makes the path longer
 LEAST_QUEUE_MS = 20  # or there was no queue
 ENOUGH_RTTS = 2  # that losses may cost the end of a transfer
+MOST_RTTS = 4  # that losses may cost a transfer in a thousand
 SHARING = (
     "1 sends",
     "4 send",
@@ -101,6 +102,7 @@ def _one_percent(saw: dict[str, Any]) -> dict[str, Aim]:
         "transfers": at_least(saw["transfers"], 1_000),
         "share sent again": within(saw["retransmitted_segments"] / saw["sent_segments"], 0.008, 0.02),
         "transfers that fell off the plan": none_of(len(saw["fell"])),
+        "round trips more, the latest": at_most(max(max(one["seen"]) for one in saw["more_rtts"]), MOST_RTTS),
         "fallbacks logged": none_of(saw["fallbacks"]),
     }
 

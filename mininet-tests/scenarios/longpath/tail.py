@@ -64,16 +64,32 @@ def _run(folder: Path, settings: dict[str, object]) -> dict[str, Any]:
 
 
 def _took_s(site: LongLineSite, streams: list[TcpStream], rtt_ms: float) -> list[float]:
-    """Return how long one transfer on each took until its last byte was confirmed, side by side.
+    """Return how long one transfer on each took until its last byte was confirmed, side by side."""
+    took_s = confirmed_s(site, streams, TRANSFER_BYTES, TRANSFER_BYTES * 8 / RATE_BPS, rtt_ms)
+    threading.Event().wait(QUIET_S + rtt_ms / 1000)
+    return took_s
+
+
+def confirmed_s(
+    site: LongLineSite, streams: list[TcpStream], size_bytes: int, least_s: float, rtt_ms: float
+) -> list[float]:
+    """Return how long it took on each until the last of its bytes was confirmed, all written at once.
+
+    Args:
+        site: the line.
+        streams: what is written to, side by side.
+        size_bytes: of each.
+        least_s: none can be confirmed before.
+        rtt_ms: of the line.
 
     Raises:
         AssertionError: one was not confirmed for a very long time.
     """
     began_s = time.monotonic()
-    site.feeder.feed(streams, TRANSFER_BYTES)
+    site.feeder.feed(streams, size_bytes)
     took_s: dict[int, float] = {}
     pause = threading.Event()
-    pause.wait(TRANSFER_BYTES * 8 / RATE_BPS)
+    pause.wait(least_s)
     while len(took_s) < len(streams):
         pause.wait(rtt_ms / 1000 / LOOKS_PER_RTT)
         now_s = time.monotonic() - began_s
@@ -82,5 +98,4 @@ def _took_s(site: LongLineSite, streams: list[TcpStream], rtt_ms: float) -> list
         for number, stream in enumerate(streams):
             if number not in took_s and not stream.unconfirmed_bytes:
                 took_s[number] = now_s
-    pause.wait(QUIET_S + rtt_ms / 1000)
     return [took_s[number] for number in range(len(streams))]

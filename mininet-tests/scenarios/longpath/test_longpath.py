@@ -9,7 +9,7 @@ import pytest
 from mininet_tests.lab import commands
 from mininet_tests.lab.played import relayed
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
-from mininet_tests.scenarios.longpath.aims import MOST_WINDOWS, SHARING, TOTAL
+from mininet_tests.scenarios.longpath.aims import MOST_RTTS, MOST_WINDOWS, SHARING, TOTAL
 
 BOOT_LIMIT_S = 1200  # a quiet machine needs 200 to 300 s
 SHORT = ("sharing", "demand", "faults")
@@ -266,6 +266,12 @@ def test_none_of_a_thousand_transfers_at_one_percent_falls_off_the_plan(seen):
     sent_again = saw["retransmitted_segments"] / saw["sent_segments"]
     assert 0.008 < sent_again < 0.02, f"{sent_again:.4f} sent again: is the loss what was asked for?"
     assert (saw["fell"], saw["fallbacks"]) == ([], 0)
+
+
+@pytest.mark.long
+def test_none_of_a_thousand_transfers_at_one_percent_is_more_than_four_round_trips_late(seen):
+    more = {(one["rtt_ms"], one["new"]): sorted(one["seen"]) for one in seen("one-percent")["more_rtts"]}
+    assert {path: latest[-3:] for path, latest in more.items() if latest[-1] > MOST_RTTS} == {}
 
 
 @pytest.mark.parametrize("fault", ["killed", "stopped", "cut off"])
