@@ -90,10 +90,31 @@ def section_of(data: object, shape: type[T], problems: Problems) -> T | None:
 
 def _shown(problem: Any, data: object) -> str:
     """Return one of pydantic's problems as ``line 7: flows[2].class: what is wrong``."""
-    return placed(data, tuple(problem["loc"]), _message(problem))
+    steps = tuple(problem["loc"])
+    return placed(data, steps[:-1] if steps[-1:] == ("[key]",) else steps, _message(problem))
+
+
+_PLAIN = {
+    "extra_forbidden": "there is no such key",
+    "missing": "is missing",
+    "dict_type": "must be `key: value` pairs",
+    "model_type": "must be `key: value` pairs",
+    "dataclass_type": "must be `key: value` pairs",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "bool_parsing": "is neither yes nor no",
+    "bool_type": "is neither yes nor no",
+    "int_parsing": "is not a whole number",
+    "int_type": "is not a whole number",
+    "int_from_float": "is not a whole number",
+    "string_type": "must be text: put it in quotes",
+}
+"""What pydantic finds, by its name for that, as an operator is told it."""
 
 
 def _message(problem: Any) -> str:
-    if problem["type"] == "extra_forbidden":
-        return "there is no such key"
+    if problem["type"] in _PLAIN:
+        return _PLAIN[problem["type"]]
+    if problem["type"] in {"enum", "literal_error"}:
+        return f'"{str(problem["input"])[:80]}" is none of {problem["ctx"]["expected"]}'
     return str(problem["msg"]).removeprefix("Value error, ")
