@@ -50,15 +50,15 @@ def controller(
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
     from apps.configuration import load
+    from apps.start_check import hindrances, store_hindrances
     from controller.errors import ConfigError
 
     try:
         settings = load(config)
     except ConfigError as error:
-        raise _failed(str(error), EXIT_CONFIG) from error
+        also = store_hindrances(config) if check else ()
+        raise _failed("\n".join((str(error), *(f"{config}: {each}" for each in also))), EXIT_CONFIG) from error
     if check:
-        from apps.start_check import hindrances
-
         if found := hindrances(settings):
             raise _failed("\n".join(f"{config}: {each}" for each in found), EXIT_FAILED)
         from apps.cli.network_text import not_ours

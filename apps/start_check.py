@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from apps.configuration import ControllerSettings
+from controller.errors import ConfigError
+from controller.settings.file import part_of
 from controller.settings.listen import ListenAddress, UnixSocket
 from controller.store import Store, StoreError
+from controller.store.errors import UrlNotUsable
+from controller.store.settings import StorePart
 
 
 def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
@@ -23,6 +27,15 @@ def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
     found = [(f"listen.{name}", why) for name, address in addresses.items() for why in _not_free(address)]
     found += [("store", why) for why in _not_usable(settings.store.url)]
     return tuple(f"{path}: {why}" for path, why in found)
+
+
+def store_hindrances(path: Path) -> tuple[str, ...]:
+    """Return what would keep a controller from its database, of a file in which something else is wrong."""
+    try:
+        url = part_of(path, StorePart)[0].store.url
+        return tuple(f"store: {why}" for why in _not_usable(url))
+    except (ConfigError, UrlNotUsable):  # that has been said
+        return ()
 
 
 def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:

@@ -68,6 +68,19 @@ def test_a_configuration_is_not_right_while_the_start_would_fail(config, tmp_pat
     assert f"there is no folder {tmp_path}/none: make it first" in store
 
 
+def test_a_check_looks_at_the_database_though_something_else_in_the_file_is_wrong(config, tmp_path):
+    wrong = config.read_text().replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none") + "lease: soon\n"
+    config.write_text(wrong)
+    code, said = headway("controller", "--config", str(config), "--check")
+    assert code == 2
+    lease, store = said.splitlines()
+    assert "lease: " in lease
+    assert f"there is no folder {tmp_path}/none: make it first" in store
+    config.write_text(wrong.replace("sqlite://", "mysql://"))
+    code, said = headway("controller", "--config", str(config), "--check")
+    assert (code, said.count("store")) == (2, 1), "the URL is said to be wrong once"
+
+
 def test_a_check_finds_the_database_in_use_and_leaves_nothing_behind(config, tmp_path):
     assert headway("controller", "--config", str(config), "--check") == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == [config.name]
