@@ -57,6 +57,8 @@ class Allocation:
             another. When they change the host does not wait for the answers to what is in flight.
         also: the destination's other prefixes; what goes to any of them shares the rate.
         sources: the host's own addresses that its connections are from, where it has several interfaces; none: any.
+        lanes: the announcement of which this is one of several lanes; the host deals them the connections to their
+            destination that bind no address of its own. Empty: it is no lane.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.
@@ -76,6 +78,7 @@ class Allocation:
     circuits: tuple[str, ...] = ()
     also: tuple[Prefix, ...] = ()
     sources: tuple[Prefix, ...] = ()
+    lanes: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a standby above the rate."""

@@ -295,7 +295,13 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
     for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
         least_bps = min(network.link(*hop).rate_bps for hop in flow.links if network.link(*hop).circuit)
         standby_bps = least_bps * policy.standby_ppm // (PPM * senders)
-        yield replace(flow, floor_bps=floor_bps, standby_bps=standby_bps, size_bytes=size_bytes)
+        yield replace(
+            flow,
+            floor_bps=floor_bps,
+            standby_bps=standby_bps,
+            size_bytes=size_bytes,
+            lanes_of=announcement.announcement_id if announcement.lanes else "",
+        )
 
 
 def part_bits(wish: Wish, senders: int) -> int:

@@ -67,6 +67,7 @@ class Flow:
         mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
         also: the receiver's other addresses, of the families that the sender has too.
         interface_of: whose further interface the sending host is; empty for a host. Its agent holds the flow.
+        lanes_of: the announcement of which it is one of several lanes; empty if it is none.
         is_away: its host is absent; it keeps a standby rate, and its class what nobody else wants.
         carries: what it stands for, itself included, where several promises are for the same connections; empty for
             itself alone.
@@ -88,6 +89,7 @@ class Flow:
     is_away: bool = False
     also: tuple[Prefix, ...] = ()
     interface_of: str = ""
+    lanes_of: str = ""
 
     @property
     def machine(self) -> str:

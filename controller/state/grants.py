@@ -64,6 +64,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
         mark=held.dscp,
         also=held.also,
         interface_of=sender.interface_of,
+        lanes_of=held.lanes,
     )
     framing = site.network.framing_of(path)
 
@@ -92,6 +93,7 @@ def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
         dest=entry.flow.dest,
         also=entry.flow.also,
         sources=_sources(site, flow),
+        lanes=flow.lanes_of,
         rate_bps=entry.payload_bps,
         window_segments=entry.window_segments,
         dest_port=flow.selector.dest_port,

@@ -21,6 +21,7 @@
 #include "tail.h"
 #include "window.h"
 #include "handover.h"
+#include "deal.h"
 
 /* Has the allocation that the socket leaves count all of what was done for it. */
 static __noinline int settle(const struct tcp_sock *tp, struct conn *conn, __u64 now_ns)

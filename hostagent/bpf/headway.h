@@ -4,6 +4,7 @@
 #define HEADWAY_H
 
 #define HEADWAY_MAX_ENTRIES 1024
+#define HEADWAY_MAX_TURNS 4096
 #define HEADWAY_NAME_BYTES 16 /* TCP_CA_NAME_MAX */
 #define HEADWAY_NO_DSCP 255
 #define HEADWAY_EVENTS_BYTES 16384
@@ -38,6 +39,20 @@ struct match {
 struct matched {
 	__u32 slot;        /* index into entries and counters */
 	__u32 prefix_bits; /* of the 128 */
+};
+
+/* One turn of the connections to a destination with lanes; turn 0 counts them. */
+struct turn {
+	__u8 addr[16];     /* of the destination, IPv4 as ::ffff:a.b.c.d */
+	__be16 dest_port;  /* 0: any */
+	__u16 padding;
+	__u32 number;
+};
+
+struct dealt {
+	__u8 local_addr[16]; /* that a connection is from whose turn it is; as the destination's */
+	__u32 turns;         /* in a round */
+	__u32 connections;   /* dealt so far; counted by the kernel part, in turn 0 */
 };
 
 /* One for the whole plan. Written last, so that a new generation is seen only when its keys and entries are there. */

@@ -92,6 +92,7 @@ struct tcp_congestion_ops {
 #define TCP_CA_Loss 4
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
+#define AF_INET 2
 #define AF_INET6 10
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86DD

@@ -19,6 +19,7 @@ from hostagent.lease_clock import lease_now_ns
 from hostagent.log import log
 from topology.protocol import Fault
 
+PROGRAMS = ("headway_established", "headway_deal4", "headway_deal6")  # at the cgroup
 LAPSE_MARGIN_NS = 50_000_000  # a lease with less left counts as over: sockets may fall back while we renew it
 DEFAULT_ALGORITHM = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
@@ -78,6 +79,7 @@ class Kernel:
             self._entries = self._object.map("hw_entries")
             self._counters = self._object.map("hw_counters")
             self._demand = self._object.map("hw_demand")
+            self._turns = self._object.map("hw_deal")
             self.flips = RingBuffer(lib, self._object.map("hw_events"))
             undo.callback(self.flips.close)
             self.descriptors = {
@@ -102,14 +104,14 @@ class Kernel:
 
     def _attach(self, cgroup_dir: Path | None) -> None:
         self._cgroup_dir = cgroup_dir
-        self._established = self._attached_program()
+        self._hooks = {program: self._attached_program(program) for program in PROGRAMS}
         self._open_sockets = self._object.attach_iterator("headway_open")
 
-    def _attached_program(self) -> int:
-        """Attach the program that takes new connections; return its link's descriptor."""
+    def _attached_program(self, program: str) -> int:
+        """Attach a program that looks at new connections; return its link's descriptor."""
         cgroup_fd = cgroup.opened_cgroup(self._cgroup_dir)
         try:
-            return self._object.attach_cgroup("headway_established", cgroup_fd)
+            return self._object.attach_cgroup(program, cgroup_fd)
         finally:
             os.close(cgroup_fd)
 
@@ -139,6 +141,7 @@ class Kernel:
             self._plan.put(self._layout.match_bytes(match), self._layout.matched_bytes(match, slot))
         for match in change.deletes:
             self._plan.delete(self._layout.match_bytes(match))
+        self._deal(change)
         self._generation += change.rescan
         lapsed = self._expires_ns < lease_now_ns() + LAPSE_MARGIN_NS
         self._held, self._epoch = change.plan, epoch
@@ -150,6 +153,17 @@ class Kernel:
             if self._demanded(slot).wants:
                 self._grants[slot] = epoch
                 self._write(slot, watched[slot])
+
+    def _deal(self, change: MapChange) -> None:
+        """Deal new connections to other lanes; turns of a round before go first, so that none of them is left over."""
+        for destination, count in change.undealt:
+            for number in range(count):
+                self._turns.delete(self._layout.turn_bytes(destination, number))
+        for destination, lanes in change.deals:
+            for number, lane in reversed(list(enumerate(lanes))):  # the first one counts: all others are there then
+                self._turns.put(
+                    self._layout.turn_bytes(destination, number), self._layout.dealt_bytes(lane, len(lanes))
+                )
 
     def demand(self) -> dict[str, tuple[bool, bool]]:
         """Return by name of each watched entry whether it wants its rate, and whether it stands by under this epoch.
@@ -195,8 +209,8 @@ class Kernel:
                 maps[one.where].delete(one.key)
             else:
                 maps[one.where].put(one.key, one.value)
-        if not self._object.is_attached(self._established):
-            self._established = self._attached_program()
+        for program in [name for name, link_fd in self._hooks.items() if not self._object.is_attached(link_fd)]:
+            self._hooks[program] = self._attached_program(program)
             differ += (Difference("hook", b"", None, Fault.MISSING, ""),)
         if any(one.where != "entries" for one in differ):
             self._generation += 1

@@ -7,8 +7,10 @@ import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import IPv6Address
 
 from hostagent.kernel.btf import Btf, MapDefinition, Record
+from hostagent.kernel.deals import Destination
 from hostagent.kernel.plan import KernelEntry, Match, Tuning
 
 NO_DSCP = 255  # HEADWAY_NO_DSCP
@@ -77,6 +79,7 @@ class Layout:
         self._match, self._matched = maps["hw_plan"].key, maps["hw_plan"].value
         self._control, self._entry = maps["hw_control"].value, maps["hw_entries"].value
         self._counters, self._demand = maps["hw_counters"].value, maps["hw_demand"].value
+        self._turn, self._dealt = maps["hw_deal"].key, maps["hw_deal"].value
         self.zero_counters, self.zero_demand = bytes(self._counters.size_bytes), bytes(self._demand.size_bytes)
 
     def host_bytes(self, netns_cookie: int, algorithm: str, fallback_algorithm: str, tuning: Tuning) -> bytes:
@@ -112,6 +115,15 @@ class Layout:
     def matched_bytes(self, match: Match, slot: int) -> bytes:
         """Return ``struct matched``."""
         return self._matched.packed({"slot": slot, "prefix_bits": match.dest.prefixlen})
+
+    def turn_bytes(self, destination: Destination, number: int) -> bytes:
+        """Return ``struct turn``."""
+        address, port = destination.address.packed, socket.htons(destination.port)
+        return self._turn.packed({"addr": address, "dest_port": port, "number": number})
+
+    def dealt_bytes(self, lane: IPv6Address, turns: int) -> bytes:
+        """Return ``struct dealt`` of a turn of a lane, in a round of so many, before the first connection."""
+        return self._dealt.packed({"local_addr": lane.packed, "turns": turns, "connections": 0})
 
     def control_bytes(self, generation: int, expires_ns: int) -> bytes:
         """Return ``struct control``; ``expires_ns`` by CLOCK_BOOTTIME."""

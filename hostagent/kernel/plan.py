@@ -10,6 +10,7 @@ from ipaddress import IPv6Address, IPv6Network
 from zlib import crc32
 
 from hostagent.errors import NotEncodable
+from hostagent.kernel.deals import Deals, Destination, deals_of
 from topology.addresses import Prefix
 from topology.protocol import Allocation
 
@@ -82,9 +83,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class KernelPlan:
-    """All allocations in the kernel, by name."""
+    """All allocations in the kernel, by name; and to which lanes new connections are dealt."""
 
     held: dict[str, Held] = field(default_factory=dict)
+    deals: Deals = field(default_factory=dict)
 
     @property
     def watched(self) -> dict[int, KernelEntry]:
@@ -102,6 +104,8 @@ class MapChange:
         entries: entries to write, those that shrink before those that grow.
         puts: matches to write.
         deletes: matches to remove; after the puts, so that no socket is without its entry meanwhile.
+        deals: destinations whose connections are dealt to lanes otherwise than before.
+        undealt: destinations without lanes from now on, with the turns they had.
         rescan: open sockets must be walked: which ones match, or their DSCP, has changed.
     """
 
@@ -110,6 +114,8 @@ class MapChange:
     entries: tuple[tuple[int, KernelEntry], ...] = ()
     puts: tuple[tuple[Match, int], ...] = ()
     deletes: tuple[Match, ...] = ()
+    deals: tuple[tuple[Destination, tuple[IPv6Address, ...]], ...] = ()
+    undealt: tuple[tuple[Destination, int], ...] = ()
     rescan: bool = False
 
 
@@ -182,7 +188,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> MapChange:
         if slot is None:
             raise NotEncodable((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
         held[allocation.name] = Held(slot, matches_of(allocation), entry_of(allocation))
-    return _difference(old, KernelPlan(held))
+    return _difference(old, KernelPlan(held, deals_of(wanted)))
 
 
 def _check(allocations: tuple[Allocation, ...]) -> None:
@@ -225,5 +231,7 @@ def _difference(old: KernelPlan, new: KernelPlan) -> MapChange:
         entries=tuple(changed),
         puts=puts,
         deletes=deletes,
+        deals=tuple(dealt for dealt in new.deals.items() if old.deals.get(dealt[0]) != dealt[1]),
+        undealt=tuple((to, len(turns)) for to, turns in old.deals.items() if new.deals.get(to) != turns),
         rescan=bool(puts or deletes or marked_anew),
     )

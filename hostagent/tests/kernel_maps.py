@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hostagent.kernel.kernel import PROGRAMS
 from hostagent.kernel.loader import BpfMap, Libbpf, MapInfo
 
 CGROUP_LINK = "link_type:\tcgroup"
@@ -36,10 +37,18 @@ def agents_map(pid: int, name: str) -> Iterator[BpfMap]:
     raise LookupError(name)
 
 
-def detach_hook(pid: int) -> None:
-    """Detach the agent's program from its cgroup, as ``bpftool link detach`` does."""
+def detach_hooks(pid: int) -> None:
+    """Detach the agent's programs from its cgroup, as ``bpftool link detach`` does."""
     lib = Libbpf()
-    (link_id,) = _ids(pid, "link_id", CGROUP_LINK)
-    fd = lib.number("bpf_link_get_fd_by_id", link_id, doing="opening a link")
-    lib.number("bpf_link_detach", fd, doing="detaching")
-    os.close(fd)
+    link_ids = [*_ids(pid, "link_id", CGROUP_LINK)]
+    assert len(link_ids) == len(PROGRAMS)
+    for link_id in link_ids:
+        fd = lib.number("bpf_link_get_fd_by_id", link_id, doing="opening a link")
+        lib.number("bpf_link_detach", fd, doing="detaching")
+        os.close(fd)
+
+
+def children(pid: int) -> list[str]:
+    """The process itself if it has replaced the command that started it."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return found or [str(pid)]

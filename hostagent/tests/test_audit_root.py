@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from hostagent.kernel.image import object_image
 from hostagent.kernel.layout import SLOT, layout_of
 from hostagent.kernel.loader import Libbpf
 from hostagent.kernel.plan import matches_of
-from hostagent.tests.kernel_maps import agents_map, detach_hook
+from hostagent.tests.kernel_maps import agents_map, children, detach_hooks
 from hostagent.tests.rig import MBIT, Bulk, RunningAgent, allocation, measured_bps
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations, Fault, Repaired
@@ -64,7 +63,7 @@ def without_end(pid: int) -> None:
         (with_a_match_too_many, Repaired(1, "", Fault.EXCESS, "matches")),
         (with_another_rate, Repaired(1, DEST, Fault.MISCONFIGURED, "entries")),
         (without_the_entry, Repaired(1, DEST, Fault.MISSING, "entries")),
-        (detach_hook, Repaired(1, "", Fault.MISSING, "hook")),
+        (detach_hooks, Repaired(1, "", Fault.MISSING, "hook")),
     ],
     ids=["match missing", "match too many", "rate", "entry missing", "hook"],
 )
@@ -102,9 +101,3 @@ def test_an_agent_whose_congestion_control_was_taken_away_ends_so_that_the_next_
     assert agent.process.wait(timeout=10) == 1
     agent.restart()
     agent.obey(Allocations(2, LEASE_MS, (PLAN,)))
-
-
-def children(pid: int) -> list[str]:
-    """The process itself if it has replaced the command that started it."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return found or [str(pid)]

@@ -25,7 +25,7 @@ MAPS = TYPES.maps()
 LAYOUT = layout_of(object_image())
 ENTRY = KernelEntry(1, 2, 3, 4, 5, 7)
 MATCH = Match(IPv6Network("::ffff:10.1.2.0/120"), dest_port=443, local_port=1)
-SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters")
+SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters", "turn", "dealt")
 ADOPTED = {"hw_conns_6": "9c71"}  # the map that a new agent takes over from a dead one, and its struct's digest
 
 

@@ -90,6 +90,12 @@ def test_each_lane_has_its_own_rate_window_and_rule_and_one_agent_holds_both(cli
     assert [e.flow.floor_bps for e in (north, south)] == [lane["rates"][0]["rate_bps"] for lane in made["lanes"]]
     assert north.flow.floor_bps == 2 * south.flow.floor_bps > 900_000_000
     assert north.window_segments > south.window_segments > 0
+    told = [told for host, told in site.hosts.sent if host == "base20"][-1]
+    dealt = {one.name: (one.lanes, [str(own) for own in one.sources]) for one in told.entries}
+    assert dealt == {
+        "image/base20": ("image", ["10.20.20.20/32"]),
+        "image/base20.eth1": ("image", ["10.20.20.120/32"]),
+    }
     assert not violations(site.reports.view().layers)
 
 

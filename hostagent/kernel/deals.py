@@ -1,0 +1,91 @@
+"""Which lane a new connection goes by: turns, laid out so that any few in a row are in proportion. Pure.
+
+Connections are few (a mover has four or eight), so they are dealt: a hash would give 8 connections to 2 lanes as 4 : 4
+in a quarter of all cases. An application that binds an address itself has chosen its lane.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
+
+from topology.addresses import Prefix
+from topology.protocol import Allocation
+
+MOST_TURNS = 60  # of one destination: 2 and 3 lanes of usual proportions go into it without a rest
+V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a connection goes: an address (IPv4 as ::ffff:a.b.c.d), and a port, 0 for any."""
+
+    address: IPv6Address
+    port: int
+
+
+Deals = Mapping[Destination, tuple[IPv6Address, ...]]  # the host's own addresses, in turn
+
+
+def deals_of(allocations: Iterable[Allocation]) -> Deals:
+    """Return from which addresses the next connections are that are bound to none, by where they go.
+
+    Lanes are in proportion to what each is to move. One that is for a port of this host, or for what an application has
+    marked, is not dealt to: neither is known when a connection is made.
+
+    >>> from ipaddress import ip_network
+    >>> from topology.protocol import FlowClass
+    >>> def lane(number, size_bytes):
+    ...     name, own = f"image/{number}", (ip_network(f"10.0.0.{number}/32"),)
+    ...     to = ip_network("10.0.0.9/32")
+    ...     return Allocation(name, FlowClass.URGENT, to, 800, 9, size_bytes=size_bytes, sources=own, lanes="image")
+    >>> two = lane(1, 200), lane(2, 100)
+    >>> [str(address.ipv4_mapped) for address in deals_of(two)[Destination(IPv6Address("::ffff:10.0.0.9"), 0)]]
+    ['10.0.0.1', '10.0.0.2', '10.0.0.1']
+    """
+    lanes: dict[tuple[str, Destination], dict[IPv6Address, int]] = {}
+    for one in allocations:
+        if not one.lanes or one.local_port or one.own_dscp is not None:
+            continue
+        for dest in dict.fromkeys((one.dest, *one.also)):
+            source = next((own for own in one.sources if _is_address(own) and own.version == dest.version), None)
+            if source is not None and _is_address(dest):
+                to = one.lanes, Destination(_as_ipv6(dest), one.dest_port)
+                lanes.setdefault(to, {})[_as_ipv6(source)] = max(1, one.size_bytes)
+    dealt: dict[Destination, tuple[IPv6Address, ...]] = {}
+    for (_, destination), of_lanes in lanes.items():
+        if len(of_lanes) > 1:
+            dealt.setdefault(destination, turns(of_lanes))
+    return dealt
+
+
+def turns(weights: Mapping[IPv6Address, int]) -> tuple[IPv6Address, ...]:
+    """Return lanes in turn, each as often as its weight says; the smallest round that is right to a sixtieth.
+
+    Smooth weighted round robin: the next turn is of whoever is furthest behind his part.
+    """
+    total = sum(weights.values())
+    count = min(range(len(weights), MOST_TURNS + 1), key=lambda n: (_off(list(weights.values()), n), n))
+    has = dict.fromkeys(weights, 0)
+    order = []
+    for _ in range(count):
+        has = {lane: behind + weights[lane] for lane, behind in has.items()}
+        lane = max(has, key=lambda one: has[one])
+        has[lane] -= total
+        order.append(lane)
+    return tuple(order)
+
+
+def _off(weights: Sequence[int], count: int) -> int:
+    """Return how far a round of so many turns is from the proportion, in sixtieths of a turn of it."""
+    total = sum(weights)
+    return max(abs(round(w * count / total) * total - w * count) * MOST_TURNS // (total * count) for w in weights)
+
+
+def _is_address(prefix: Prefix) -> bool:
+    return prefix.num_addresses == 1
+
+
+def _as_ipv6(prefix: Prefix) -> IPv6Address:
+    if isinstance(prefix, IPv6Network):
+        return prefix.network_address
+    return IPv6Address(V4_MAPPED + int(prefix.network_address))

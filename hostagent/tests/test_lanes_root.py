@@ -1,0 +1,102 @@
+"""The kernel part deals the connections of programs that know nothing of it, on this machine's kernel."""
+
+import os
+import socket
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+
+from hostagent.tests.kernel_maps import children, detach_hooks
+from hostagent.tests.rig import NamespaceHost, allocation
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import Allocations
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+LEASE_MS = 30_000
+FIRST, SECOND, TO = ("10.77.0.1", "fd77::1"), ("10.77.0.3", "fd77::3"), ("10.77.0.2", "fd77::2")
+
+
+def lanes(*sizes_bytes, dest_port=0):
+    """Two lanes to the receiver, from the sender's two addresses."""
+    for own, size_bytes in zip((FIRST, SECOND), sizes_bytes, strict=True):
+        sources = tuple(map(ip_network, own))
+        known = allocation(f"{TO[0]}/32", 100, also=(ip_network(TO[1]),), sources=sources, dest_port=dest_port)
+        yield replace(known, name=f"image/{own[0]}", size_bytes=size_bytes, lanes="image")
+
+
+@pytest.fixture
+def two_addresses(hosts, cleanup: ExitStack) -> tuple[NamespaceHost, NamespaceHost]:
+    """The sender with a second address of each family."""
+    sender, receiver = hosts
+    sender.ip("address", "add", f"{SECOND[0]}/24", "dev", sender.interface)
+    sender.ip("address", "add", f"{SECOND[1]}/64", "dev", sender.interface, "nodad")
+    eventually(lambda: sender.inside(lambda: connected(sender, receiver, 0, "")) or True, within_s=5, what="it is up")
+    return sender, receiver
+
+
+def connected(sender, receiver, family, bind, count=1, to=None):
+    """Return from which addresses some connections are, one after the other."""
+    version = socket.AF_INET if not family else socket.AF_INET6
+    listener = receiver.inside(lambda: socket.create_server((to or TO[family], 0), family=version, backlog=64))
+    port, found = listener.getsockname()[1], []
+    with listener:
+        for _ in range(count):
+            connection = sender.inside(lambda: socket.socket(version))
+            with connection:
+                if bind:
+                    connection.bind((bind, 0))
+                connection.connect((TO[family], port))
+                found.append(connection.getsockname()[0])
+    return found
+
+
+@pytest.mark.parametrize("family", [0, 1], ids=["IPv4", "IPv6"])
+def test_connections_are_dealt_in_proportion_and_in_turn(two_addresses, agent, family):
+    sender, receiver = two_addresses
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(2_000, 1_000))))
+    found = connected(sender, receiver, family, "", count=9)
+    assert Counter(found) == {FIRST[family]: 6, SECOND[family]: 3}
+    assert found == found[:3] * 3
+    agent.obey(Allocations(2, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    assert Counter(connected(sender, receiver, family, "", count=8)) == {FIRST[family]: 4, SECOND[family]: 4}
+
+
+def test_a_program_that_binds_an_address_has_chosen_its_lane(two_addresses, agent):
+    sender, receiver = two_addresses
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    assert connected(sender, receiver, 0, SECOND[0], count=3) == [SECOND[0]] * 3
+    assert connected(sender, receiver, 1, SECOND[1], count=3) == [SECOND[1]] * 3
+
+
+def test_when_lanes_are_over_or_are_for_another_port_nothing_is_dealt(two_addresses, agent):
+    sender, receiver = two_addresses
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000, dest_port=9))))
+    assert set(connected(sender, receiver, 0, "", count=4)) == {FIRST[0]}
+    agent.obey(Allocations(2, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    assert len(set(connected(sender, receiver, 0, "", count=4))) == 2
+    agent.obey(Allocations(3, LEASE_MS, ()))
+    assert set(connected(sender, receiver, 0, "", count=4)) == {FIRST[0]}
+
+
+def test_connections_are_dealt_again_after_somebody_has_detached_the_programs(two_addresses, agent):
+    sender, receiver = two_addresses
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    (pid,) = (int(child) for child in children(agent.process.pid))
+    detach_hooks(pid)
+    dealt = {FIRST[0], SECOND[0]}
+    eventually(
+        lambda: set(connected(sender, receiver, 0, "", count=2)) == dealt, within_s=5, what="they are attached again"
+    )
+
+
+def test_another_host_of_the_same_kernel_is_not_dealt_to(two_addresses, agent):
+    sender, receiver = two_addresses
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    receiver.ip("address", "add", "10.77.0.4/24", "dev", receiver.interface)
+    found = connected(receiver, receiver, 0, "", count=4)
+    assert set(found) == {TO[0]}
+    assert len(set(connected(sender, receiver, 0, "", count=2))) == 2
