@@ -163,10 +163,10 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
     for sender in asked.senders:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
     if asked.lanes > 1:
-        _check_lanes(site.network, asked.senders)
+        check_lanes(site.network, asked.senders)
 
 
-def _check_lanes(network: Network, senders: tuple[str, ...]) -> None:
+def check_lanes(network: Network, senders: tuple[str, ...]) -> None:
     """Refuse lanes of several hosts, or of a host that has one interface: a lane is told by the sender's address."""
     if len(senders) > 1:
         raise NotAllowed("lanes", f"need one sending host, got {len(senders)}: announce each by itself")

@@ -37,7 +37,9 @@ def _announced(known: Announcement, number: int, left_bytes: Mapping[FlowId, int
     senders = tuple(flow.host for flow in known.flows)
     item = WorkItem(ANNOUNCED, first.flow_class, senders, first.target, known.size_bytes, known.announced_us)
     sendings = tuple(
-        Sending(flow.name, flow.host, flow.target, left_bytes[flow.name] * 8 * US, Mover(), owner=name, path=flow.path)
+        Sending(
+            flow.name, flow.machine, flow.target, left_bytes[flow.name] * 8 * US, Mover(), owner=name, path=flow.path
+        )
         for flow in known.flows
         if flow.name in left_bytes
     )

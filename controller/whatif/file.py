@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from controller.errors import ConfigError, HeadwayError
+from controller.checks import check_lanes
+from controller.errors import ConfigError, HeadwayError, NotAllowed
 from controller.plan.keys import flow_id
 from controller.plan.purchases import Period
 from controller.settings.file import read_file, sections_of
@@ -223,6 +224,8 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
         problems.add("a reservation has a rate and for: how long; what is announced has neither")
     if section.rate is not None and len(senders) > 1:
         problems.at("from").add("a reservation is from one host")
+    if section.rate is not None and section.lanes > 1:
+        problems.at("lanes").add("a reservation is over one path; what is announced may go over several")
     if section.between is not None and not section.every:
         problems.at("between").add("is of what comes again: say every")
     if section.flow_class is FlowClass.UNPLANNED or (
@@ -233,6 +236,11 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
         try:
             flow_between(network, flow_id(section.name, sender), section.flow_class, (sender, section.target))
         except HeadwayError as error:
+            problems.add(error)
+    if section.lanes > 1 and not problems.found[before:]:
+        try:
+            check_lanes(network, senders)
+        except NotAllowed as error:
             problems.add(error)
     if len(problems.found) > before:
         return None
@@ -253,6 +261,7 @@ def _item(section: ItemSection, file: ScenarioSections, network: Network, proble
         section.lasts or 0,
         section.every,
         section.between,
+        section.lanes,
     )
 
 

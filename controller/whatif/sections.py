@@ -61,6 +61,7 @@ class ItemSection(Section):
     deadline: Duration | None = Field(default=None, gt=0)
     within: Duration | None = Field(default=None, gt=0)
     opening: Opening = Opening.WARM
+    lanes: int = Field(default=1, ge=1, le=16)
     mover: MoverSection = MoverSection()
 
 

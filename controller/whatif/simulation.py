@@ -6,7 +6,7 @@ they were foreseen, so that a run is the same each time, whatever order a dictio
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
@@ -76,7 +76,7 @@ class Simulation:
         self._courses = Courses()
         self._standing: dict[FlowId, Sending] = {}
         for flow in supposed.site.standing:
-            one = Sending(flow.name, flow.host, flow.target, None, _NO_PAUSE, since_us=self.now_us)
+            one = Sending(flow.name, flow.machine, flow.target, None, _NO_PAUSE, since_us=self.now_us)
             self._sendings[flow.name] = self._standing[flow.name] = one
         for known in continued(supposed.begun, self.virtual.left_bytes(), self._network):
             self._foresee(known.begun_us, partial(self._goes_on_with, known))
@@ -244,15 +244,16 @@ class Simulation:
 
     def _announces(self, item: WorkItem, number: int, name: str) -> None:
         asked = AnnouncementRequest(name, item.flow_class, item.size_bytes, item.senders, item.target, item.deadline_us)
+        asked = replace(asked, lanes=item.lanes)
         answer = self.virtual.announce(asked)
         if isinstance(answer, Refused):
             self._refused(item, number, answer)
             return
-        part = -(-item.size_bytes // len(item.senders)) * 8 * US
         sendings = []
-        for flow in answer.flows:
+        for flow, size_bytes in zip(answer.flows, answer.sizes_bytes, strict=True):
             waits_us = item.opening.round_trips * self._network.path_rtt_us(flow.path)
-            one = Sending(flow.name, flow.host, flow.target, part, item.mover, item.file_bytes, name, path=flow.path)
+            part, way = size_bytes * 8 * US, flow.path
+            one = Sending(flow.name, flow.machine, flow.target, part, item.mover, item.file_bytes, name, path=way)
             sendings.append(one)
             self._foresee(self.now_us + waits_us, partial(self._opens, one))
         self._transfers[name] = Underway(item, number, name, self.now_us, answer.promised_us, tuple(sendings))

@@ -45,6 +45,7 @@ class WorkItem:
         first_us: when it comes first, Unix time.
         every_us: after which time it comes again; 0 for once.
         between_us: of the day, UTC, when it comes: from, until; the latter may be of the next day. None for always.
+        lanes: over how many circuits at once, at most.
     """
 
     name: str
@@ -61,6 +62,7 @@ class WorkItem:
     for_us: int = 0
     every_us: int = 0
     between_us: tuple[int, int] | None = None
+    lanes: int = 1
 
     def next_us(self, after_us: int) -> int | None:
         """Return when it comes next, not before a time; None if never again.

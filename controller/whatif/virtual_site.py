@@ -125,8 +125,8 @@ class VirtualSite:
         ledger.saved(ledger.changes(decided=True))
         left = left_bytes(state.wished)
         for flow in (flow for known in ledger.announcements.values() for flow in known.flows):
-            host = hosts[flow.host]
-            hosts[flow.host] = replace(host, wants={**host.wants, flow.name: flow.name in left})
+            host = hosts[flow.machine]
+            hosts[flow.machine] = replace(host, wants={**host.wants, flow.name: flow.name in left})
         return replace(state, reported=replace(state.reported, lines=lines, hosts=Hosts(hosts)))
 
     def left_bytes(self) -> dict[FlowId, int]:
@@ -169,6 +169,7 @@ class VirtualSite:
             asked.deadline_us,
             self.site.network.framing,
             asked.selector,
+            lanes=asked.lanes,
         )
         answer = self.state.wished.ledger.announce(wish, asked.senders, asked.target, self.now_us)
         self._decided()

@@ -122,6 +122,8 @@ BACKWARDS = {"circuit": "north", "from": "2026-12-02T00:00:00Z", "until": "2026-
             {"workload": [ITEM | {"every": "1 s", "between": "25:00-3"}]},
             'is not a part of the day (UTC), try "22:00-06:00"',
         ),
+        ({"workload": [ITEM | {"lanes": 2}]}, "workload[0]: lanes: base20 has one interface"),
+        ({"workload": [ITEM | {"lanes": 2, "bytes": None, "rate": "1 Mbit/s", "for": "1 h"}]}, "over one path"),
         ({"workload": BASE["workload"] * 2}, 'workload[1].name: there is already a "image"'),
     ],
 )
