@@ -11,12 +11,14 @@ SECOND_S = 6.0
 IMAGE_SHARE = 0.88  # of the circuit's rate on the wire, as payload of the image
 
 
-def shares(rate_bps: int, image_bytes: int, lead_s: float, tail_s: float) -> tuple[float, ...]:
+def shares(
+    rate_bps: int, image_bytes: int, lead_s: float, tail_s: float, disk_bps: int | None = None
+) -> tuple[float, ...]:
     """Return which part of the time has passed when the boot, the site, the filling, the lead and the image are done.
 
     >>> [round(share, 2) for share in shares(10**9, 672_006_144, 3.0, 3.0)]
     [0.09, 0.56, 0.64, 0.73, 0.91]
     """
-    image_s = image_bytes * 8 / (IMAGE_SHARE * rate_bps)
+    image_s = image_bytes * 8 / min(IMAGE_SHARE * rate_bps, disk_bps or rate_bps)
     spent = [BOOT_S, SITE_S, FILL_S, *(SECOND_S * seconds for seconds in (lead_s, image_s, tail_s))]
     return tuple(done / sum(spent) for done in accumulate(spent[:-1]))

@@ -51,11 +51,23 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--lead", type=float, metavar="S", help=f"seconds before the announcement ({_defaults('lead')})"
     )
     parser.add_argument("--tail", type=float, metavar="S", help=f"seconds after the release ({_defaults('tail')})")
+    parser.add_argument(
+        "--slow-disk",
+        type=_rate,
+        metavar="RATE",
+        help="the image is written to a disk of this rate, in the lab",
+    )
     parser.add_argument("--exact", action="store_true", help="every packet on its own: slower, exact for loss")
     parser.add_argument("--dilation", type=int, help="the lab's; default: what the rate needs, at least 6")
     parser.add_argument("--seed", type=int, default=1, help="of the line's losses (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder (default: %(default)s)")
     args = parser.parse_args(argv)
+    if args.slow_disk is not None:
+        if args.native:
+            parser.error("--slow-disk changes limits of the whole machine: leave --native out to run in the lab")
+        if not 0 < args.slow_disk < args.rate:
+            parser.error(f"--slow-disk is {shown_rate(args.slow_disk)}, need less than --rate {shown_rate(args.rate)}")
+        args.lab = True
     for name, value in (FULL if args.full else SHORT).items():
         setattr(args, name, value if getattr(args, name) is None else getattr(args, name))
     if not 0 < args.lead <= LONGEST_LEAD_S:
@@ -87,7 +99,8 @@ def _scenario(args: argparse.Namespace, out: Path) -> list[str]:
     return commands.module(
         "scenarios.figure2.run", "--rate", f"{args.rate} bit/s",
         "--part-bytes", str(args.part_bytes), "--lead", str(args.lead), "--tail", str(args.tail),
-        "--seed", str(args.seed), *(["--exact"] if args.exact else []), "--out", str(out),
+        "--seed", str(args.seed), *(["--exact"] if args.exact else []),
+        *(["--slow-disk", f"{args.slow_disk} bit/s"] if args.slow_disk else []), "--out", str(out),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from mininet_tests.probes.series import Series, rates_bps
 from mininet_tests.scenarios.figure2.report import PAPER, series
+from mininet_tests.site.lsst import BACKGROUND
 
 PICTURE_BIN_US = 250_000
 COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
@@ -37,7 +38,11 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         style = "--" if host == "base21" else "-"  # the two halves run at the same rate: both are to be seen
         _draw(axes, received, values, span, color=COLOURS[host], label=NAMES[host], linewidth=1.6, linestyle=style)
     _draw(axes, received, received.total(), span, color="black", label="all", linewidth=1.6)
-    for name in ("announced", "confirmed"):
+    if "disk" in report:
+        _draw_freed(axes, received, report["disk"], marks)
+    for name in ("announced", "confirmed", "stored"):
+        if f"{name}_us" not in marks:
+            continue
         at_s = (marks[f"{name}_us"] - start_us) / 1e6
         axes.axvline(at_s, color="grey", linewidth=0.8, linestyle="--")
         axes.text(at_s, limit * 1.06, f" image {name}", fontsize=8, color="grey")
@@ -58,6 +63,20 @@ def _draw(axes: Any, received: Series, values: list[int], span: tuple[int, int],
     """Draw one curve: the mean rate in each bin, at the bin's middle."""
     rates = rates_bps(received.at_us, values, span, PICTURE_BIN_US)
     axes.plot([(i + 0.5) * PICTURE_BIN_US / 1e6 for i in range(len(rates))], [r / 8e6 for r in rates], **how)
+
+
+def _draw_freed(axes: Any, received: Series, disk: dict[str, Any], marks: dict[str, int]) -> None:
+    """Draw what the disk takes, and hatch what background has beyond its guarantee while the image comes."""
+    axes.axhline(disk["drain_bps"] / 8e6, color="tab:red", linewidth=0.8, linestyle=":", label="what the disk takes")
+    span = marks["announced_us"], marks["confirmed_us"]
+    rates = rates_bps(received.at_us, received.hosts[BACKGROUND], span, PICTURE_BIN_US)
+    begins_s = (span[0] - marks["steady_us"]) / 1e6
+    at_s = [begins_s + (i + 0.5) * PICTURE_BIN_US / 1e6 for i in range(len(rates))]
+    low = disk["background_guaranteed_bps"] / 8e6
+    axes.fill_between(
+        at_s, low, [max(low, bps / 8e6) for bps in rates], facecolor="none", edgecolor=COLOURS[BACKGROUND],
+        hatch="//", linewidth=0, alpha=0.5, label="freed by the disk, used by raw images",
+    )  # fmt: skip
 
 
 def _draw_plan(axes: Any, run: dict[str, Any], start_us: int) -> None:
@@ -96,6 +115,14 @@ def printed(report: dict[str, Any]) -> None:
             f"{report['cpu']['needed_idle_share']:.0%}",
         ),
     )
-    for row in rows:
+    for row in (*rows, *(_disk_rows(report["disk"]) if "disk" in report else ())):
         table.add_row(*row)
     Console().print(table)
+
+
+def _disk_rows(disk: dict[str, Any]) -> tuple[tuple[str, str, str, str], ...]:
+    """Return what the table says of a slow disk."""
+    return (
+        ("image, announced to stored", f"{disk['stored_s']:.3f} s", "", f"{disk['least_s']:.3f} s"),
+        ("raw images, of what the disk leaves", f"{disk['background_of_the_rest']:.2%}", "", "95%"),
+    )

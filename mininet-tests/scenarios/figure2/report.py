@@ -5,9 +5,10 @@ from statistics import mean
 from typing import Any
 
 from controller.plan.invariant import Layers, violations
+from controller.plan.policy import DEFAULT_POLICY
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE, verdict
 from mininet_tests.probes.series import GAP_BELOW, LEAST_BIN_US, Series, at, longest_gap_ms, rates_bps
-from mininet_tests.site.lsst import DATABASE, IMAGE_HOSTS
+from mininet_tests.site.lsst import BACKGROUND, DATABASE, IMAGE_HOSTS
 from topology.network import Hop
 from topology.protocol import FlowClass
 from topology.wire import Framing, Layer, converted_bps, transfer_us
@@ -16,6 +17,8 @@ BIN_PACKETS = 20  # fewer a bin, and chance alone would take it below GAP_BELOW
 SUPER_PACKET_BITS = 65_536 * 8
 AROUND_US = 3_000_000  # how far from a change a gap is looked for
 HEADERS_BYTES = 52
+DATABASE_PPM = DEFAULT_POLICY.classes[FlowClass.PREDICTABLE].cap_ppm
+GUARANTEED_PPM = DEFAULT_POLICY.classes[FlowClass.BACKGROUND].guarantee_ppm
 LOSS_CONFIDENCE = 0.99
 # Freemon 2013: 24.5 s for the image (sections IV.C and V.B), 99.6% of the theoretical maximum (IV.C), gaps of seconds
 # (figure 2), 230 of 2.046 million packets sent again (IV.C).
@@ -88,16 +91,14 @@ def report(run: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
         "edge_drops_packets": run["drops_packets"]["edge"],
         "cpu": {"least_idle_share": cpu.least_idle_share, "needed_idle_share": LEAST_IDLE_SHARE},
         "valid": not cpu.saturated,
+        **_stored(run, received, payload_bps),
     }
 
 
 def _urgent(run: dict[str, Any], rtt_ms: float) -> dict[str, Any]:
     """Return the image's size and time, and the least time that its share of the plan allows."""
     scenario, marks = run["scenario"], run["marks"]
-    share_bps = max(
-        sum(a["payload_bps"] for a in plan["desired"]["allocations"] if a["class"] == "urgent")
-        for _, plan in run["plan"]
-    )
+    share_bps = image_bps(run)
     size_bytes = 2 * scenario["part_bytes"]
     return {
         "bytes": size_bytes,
@@ -105,6 +106,43 @@ def _urgent(run: dict[str, Any], rtt_ms: float) -> dict[str, Any]:
         "limit_seconds": transfer_us(size_bytes, share_bps, round(rtt_ms * 1000)) / 1e6,
         "share_payload_bps": share_bps,
     }
+
+
+def _stored(run: dict[str, Any], received: Series, payload_bps: int) -> dict[str, Any]:
+    """Return when the image was on the disk, and what the background had of what the disk leaves; nothing without one.
+
+    Beside an image that nothing slows, background has no more than its guarantee.
+    """
+    disk, marks = run.get("disk"), run["marks"]
+    if disk is None:
+        return {}
+    begin, end = _flowing(received, marks)
+    had_bps, *image_had_bps = (
+        (at(received.at_us, values, end) - at(received.at_us, values, begin)) * 8e6 / (end - begin)
+        for values in (received.hosts[host] for host in (BACKGROUND, *IMAGE_HOSTS))
+    )
+    database_bps = payload_bps * DATABASE_PPM / 1e6
+    guaranteed_bps = payload_bps * GUARANTEED_PPM / 1e6
+    return {
+        "disk": {
+            **disk,
+            "stored_s": (marks["stored_us"] - marks["announced_us"]) / 1e6,
+            "promised_stored_s": (marks["promised_stored_us"] - marks["announced_us"]) / 1e6,
+            "least_s": 16 * run["scenario"]["part_bytes"] / disk["drain_bps"],
+            "background_bps": had_bps,
+            "background_guaranteed_bps": guaranteed_bps,
+            "background_of_the_rest": had_bps / (payload_bps - database_bps - sum(image_had_bps)),
+        }
+    }
+
+
+def image_bps(run: dict[str, Any]) -> int:
+    """Return what the image was planned for at the most, all senders together, bit/s of payload."""
+    most_bps: int = max(
+        sum(a["payload_bps"] for a in plan["desired"]["allocations"] if a["class"] == "urgent")
+        for _, plan in run["plan"]
+    )
+    return most_bps
 
 
 def _flowing(received: Series, marks: dict[str, int]) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.measure import Sampler, Samples
 from mininet_tests.probes.sockets import ALL_CONFIRMED_STATES, TcpConnection
 from mininet_tests.scenarios.figure2.course import LOSS_PPM, PART_BYTES, shares
+from mininet_tests.scenarios.figure2.disk import ReceivingDisk, receiving_disk
 from mininet_tests.site.emulation import Emulation, emulation, now_us
 from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, RECEIVER, SENDERS
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops, read_back, seed_lines
@@ -49,6 +50,7 @@ class Scenario:
         tail_s: how long they run after the release.
         single_packets: see :class:`topos.PacketModel`.
         seed: of the line's losses.
+        disk_bps: what the receiver's disk takes of the image; None: it is thrown away.
     """
 
     rate_bps: int
@@ -57,6 +59,7 @@ class Scenario:
     tail_s: float
     single_packets: bool
     seed: int
+    disk_bps: int | None = None
 
 
 def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
@@ -71,12 +74,16 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
     tell(course[0], "the site comes up")
     say("starting Open vSwitch, the network, the controller and five agents")
     packets = PacketModel(scenario.single_packets, LOSS_PPM)
-    with emulation(network, FLOWS, directory, packets=packets) as site:
+    addresses = [f"{network.host(host).ip}/32" for host in IMAGE_PORTS]
+    with (
+        receiving_disk(scenario.disk_bps, 2 * scenario.part_bytes, addresses, directory) as disk,
+        emulation(network, FLOWS, directory, packets=packets, settings=disk.settings) as site,
+    ):
         seed = seed_lines(site.realised, scenario.seed)
         read: list[tuple[int, Any]] = []
         with Sampler(site, SENDERS, tuple(IMAGE_PORTS), RECEIVER) as sampler:
             tell(course[1], "background and database fill the circuit")
-            feeds = _prepared(site, sampler)
+            feeds = _prepared(site, sampler, disk)
             tell(course[2], "background and database alone")
             with IdleMeter() as idle:
                 marks = _play(site, sampler, scenario, feeds, lambda: read.append((now_us(), read_back(site.realised))))
@@ -92,16 +99,17 @@ def run(scenario: Scenario, directory: Path) -> dict[str, Any]:
         "transitions": steps,
         "cpu_idle_shares": idle.shares,
         "read_back": read,
+        "disk": disk.figures,
         **_plain(sampler),
     }
 
 
-def _prepared(site: Emulation, sampler: Sampler) -> dict[str, int]:
+def _prepared(site: Emulation, sampler: Sampler, disk: ReceivingDisk) -> dict[str, int]:
     """Start every server and the standing flows, and the movers; return what the image's bytes go into, by host."""
     for host, port in STANDING_PORTS.items():
         site.spawn(f"iperf3-server-{host}", ["iperf3", "--server", "--port", str(port)], host=RECEIVER)
     for host, port in IMAGE_PORTS.items():
-        site.spawn(f"nuttcp-server-{host}", ["nuttcp", "-1", "-P", str(port - 1)], host=RECEIVER)
+        site.spawn(f"nuttcp-server-{host}", disk.server(port), host=RECEIVER)
     address = str(site.realised.network.host(RECEIVER).ip)
     for host, port in STANDING_PORTS.items():
         command = ["iperf3", "--client", address, "--port", str(port), "--time", "3600", "--json"]
@@ -132,7 +140,9 @@ def _play(
     read()
     marks["announced_us"] = now_us()
     promise = site.announce("image", 2 * scenario.part_bytes, tuple(IMAGE_PORTS), RECEIVER)
-    marks["promised_us"] = marks["announced_us"] + round(promise["promised_in_s"] * 1e6)
+    for name, key in (("promised_us", "promised_in_s"), ("promised_stored_us", "stored_in_s")):
+        if promise[key] is not None:
+            marks[name] = marks["announced_us"] + round(promise[key] * 1e6)
     _fed(feeds, scenario.part_bytes)
     say(f"image announced: promised in {promise['promised_in_s']:.2f} s")
     _watch(site, 1.0, "image under way")
@@ -141,6 +151,9 @@ def _play(
     site.release("image")
     marks["released_us"] = now_us()
     say(f"image confirmed after {(marks['confirmed_us'] - marks['announced_us']) / 1e6:.2f} s, released")
+    if scenario.disk_bps:
+        marks["stored_us"] = _stored_us(site)
+        say(f"image on the disk after {(marks['stored_us'] - marks['announced_us']) / 1e6:.2f} s")
     tell(_course(scenario)[4], "background and database alone again")
     _watch(site, scenario.tail_s, "standing flows alone again")
     read()
@@ -223,6 +236,20 @@ def _confirmed_us(site: Emulation, sampler: Sampler, scenario: Scenario, announc
     return max(confirmed.values())
 
 
+def _stored_us(site: Emulation) -> int:
+    """Wait until both movers have put their part on the disk, which is when they end; return the time.
+
+    Raises:
+        RuntimeError: one ended with an error.
+    """
+    movers = [site.processes[f"nuttcp-server-{host}"] for host in IMAGE_PORTS]
+    eventually(lambda: all(one.poll() is not None for one in movers), within_s=CONFIRMED_WITHIN_S, what="it is stored")
+    stored_us = now_us()
+    if ended := [text for text in site.ended() if "nuttcp" in text]:
+        raise RuntimeError("; ".join(ended))
+    return stored_us
+
+
 def _is_confirmed(connections: list[TcpConnection], port: int, part_bytes: int) -> bool:
     """Return whether a part has been confirmed whole: by count (the SYN is one of it), or by an end in good order."""
     to_port = [c for c in connections if c.remote_port == port]
@@ -257,7 +284,7 @@ def _say_progress(sampler: Sampler, scenario: Scenario) -> None:
 
 def _course(scenario: Scenario) -> tuple[float, ...]:
     """Return which part of the time has passed at each change of what is done."""
-    return shares(scenario.rate_bps, 2 * scenario.part_bytes, scenario.lead_s, scenario.tail_s)
+    return shares(scenario.rate_bps, 2 * scenario.part_bytes, scenario.lead_s, scenario.tail_s, scenario.disk_bps)
 
 
 def _sometimes() -> bool:
@@ -321,9 +348,10 @@ def main() -> int:
     parser.add_argument("--tail", type=float, default=5.0, metavar="S", help="seconds after the release")
     parser.add_argument("--exact", action="store_true", help="every packet on its own")
     parser.add_argument("--seed", type=int, default=1, help="of the line's losses")
+    parser.add_argument("--slow-disk", type=rate_bps, help="write the image to a disk of this rate")
     parser.add_argument("--out", type=Path, required=True, help="folder for run.json and logs")
     args = parser.parse_args()
-    scenario = Scenario(args.rate, args.part_bytes, args.lead, args.tail, args.exact, args.seed)
+    scenario = Scenario(args.rate, args.part_bytes, args.lead, args.tail, args.exact, args.seed, args.slow_disk)
 
     def play(folder: Path) -> None:
         (folder / "run.json").write_text(json.dumps(run(scenario, folder)))

@@ -27,6 +27,8 @@ def test_the_full_scenario_is_the_papers_and_the_short_one_differs_in_size_and_l
         (["--lead", "60"], "at most 25"),
         (["--part-bytes", "0"], "must be above 0"),
         (["--lab", "--native"], "not allowed with"),
+        (["--native", "--slow-disk", "280 Mbps"], "leave --native out"),
+        (["--slow-disk", "2 Gbit/s"], "need less than --rate 1 Gbit/s"),
         (["--fast"], "unrecognized arguments"),
     ],
 )
@@ -35,6 +37,11 @@ def test_a_wrong_command_line_says_what_is_wrong_and_exits_2(arguments, said, ca
         demo.arguments(arguments)
     assert left.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_to_a_slow_disk_it_is_played_in_the_lab():
+    args = demo.arguments(["--slow-disk", "280Mbps"])
+    assert (args.slow_disk, args.lab, args.part_bytes) == (280_000_000, True, demo.SHORT["part_bytes"])
 
 
 def test_native_where_it_cannot_be_says_why_and_fails(monkeypatch, capsys):
@@ -53,6 +60,7 @@ def test_what_is_asked_for_reaches_the_scenario(monkeypatch, tmp_path):
     monkeypatch.setattr(subprocess, "run", run)
     asked = [
         ("--rate", "100000000 bit/s"),
+        ("--slow-disk", "28000000 bit/s"),
         ("--part-bytes", "7"),
         ("--lead", "2.0"),
         ("--tail", "1.0"),

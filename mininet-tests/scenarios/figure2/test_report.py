@@ -6,6 +6,7 @@ import pytest
 
 from mininet_tests.probes.series import longest_gap_ms, rates_bps
 from mininet_tests.scenarios.figure2 import report
+from mininet_tests.scenarios.figure2.aims import aims
 from mininet_tests.scenarios.figure2.report import poisson_interval
 from topology.protocol import FlowClass
 
@@ -156,3 +157,29 @@ def test_the_poisson_interval_holds_its_count_as_often_as_it_says(expected):
         inside += term if low <= k <= high else 0
         term *= expected / (k + 1)
     assert 0.99 <= inside < 0.9995
+
+
+def to_a_disk(stored_us=CONFIRMED_US + 1_000_000):
+    """Such a run to a disk that takes 44% of the circuit: half of the freed share is background's."""
+    run = made_up(share_of={"base20": 0.22, "base21": 0.22, "base23": 0.508})
+    run["disk"] = {"drain_bps": 410_000_000, "room_bytes": 75_000_000}
+    run["marks"] |= {"stored_us": stored_us, "promised_stored_us": stored_us}
+    image = {"name": "image/base20", "class": "urgent", "from": "base20", "payload_bps": round(0.44 * LIMIT_BPS)}
+    run["plan"][0][1]["desired"] = {"allocations": [image]}
+    return report.report(run, FACTS)
+
+
+def test_what_a_disk_frees_is_used_and_the_time_on_it_is_told():
+    found = to_a_disk()
+    assert found["disk"]["background_of_the_rest"] == pytest.approx(0.508 / 0.51, abs=0.01)
+    assert found["disk"]["stored_s"] == 5.0
+    assert found["disk"]["background_guaranteed_bps"] == pytest.approx(LIMIT_BPS / 100)
+    missed = {name for name, one in aims(found).items() if not one.ok}
+    assert not missed & {"background, of what the disk leaves"}
+    assert "disk" not in reported()
+
+
+def test_an_image_that_is_late_on_the_disk_misses_its_aim():
+    name = "image on the disk, of the least time for it"
+    assert aims(to_a_disk(ANNOUNCED_US + 8_600_000))[name].ok
+    assert not aims(to_a_disk(ANNOUNCED_US + 9_100_000))[name].ok
