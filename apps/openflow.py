@@ -15,7 +15,9 @@ _ANSWERS = [
     ofp_event.EventOFPFlowStatsReply,
     ofp_event.EventOFPGroupDescStatsReply,
     ofp_event.EventOFPMeterConfigStatsReply,
+    ofp_event.EventOFPMeterFeaturesStatsReply,
     ofp_event.EventOFPRoleReply,
+    ofp_event.EventOFPTableFeaturesStatsReply,
 ]
 
 

@@ -5,6 +5,7 @@ SouthboundError
 │   ├── SwitchGone          it is not connected, or the connection broke before the answer
 │   ├── SwitchTimeout       it is connected and did not answer in time
 │   ├── SwitchRefused       it answered with OFPErrorMsg
+│   ├── SwitchTooSmall      it has no room for what is planned there, by its own word
 │   └── RuleTaken           somebody else's rule stands where ours should
 ├── NotSettable             a desired state that asks for what is not ours, or contradicts itself
 ├── MetersExhausted         a switch would need more meters than there are numbers for
@@ -86,6 +87,28 @@ class SwitchRefused(SwitchError):
         """Return what happened, for people."""
         more = f" (and {self.refusals - 1} more)" if self.refusals > 1 else ""
         return f"switch {self.dpid:#018x} refused [{self.message}]{more}: {self.error_name}"
+
+
+@dataclass(eq=False)
+class SwitchTooSmall(SwitchError):
+    """The switch has said that it does not hold so much; nothing was sent.
+
+    Attributes:
+        dpid: the switch.
+        what: of which it has too few.
+        needed: how many are needed.
+        most: how many it holds.
+    """
+
+    dpid: int
+    what: str
+    needed: int
+    most: int
+
+    def __str__(self) -> str:
+        """Return what is wrong and what cures it, for people."""
+        short = f"switch {self.dpid:#018x} holds {self.most:,} {self.what} and {self.needed:,} are needed"
+        return f"{short}: spread its hosts over several switches, or take one that holds more"
 
 
 @dataclass(eq=False)

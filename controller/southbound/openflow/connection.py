@@ -15,6 +15,7 @@ import structlog
 
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
+from controller.southbound.openflow.limits import AskedLimits
 from controller.southbound.openflow.messages import Message, PutRule
 from controller.southbound.openflow.state import Rule, SwitchState, is_ours
 
@@ -92,6 +93,7 @@ class SwitchConnection:
         ports: its ports by number, as it has shown them; the sessions keep them.
         role_xid: of our wish to be its master; None before that.
         echo_xid: of our question whether it is there; None before that.
+        limits: what it holds, as far as it was asked and has said.
     """
 
     def __init__(self, datapath: Any) -> None:
@@ -102,12 +104,15 @@ class SwitchConnection:
         self.ports = wire.seen_ports(datapath)
         self.role_xid: int | None = None
         self.echo_xid: int | None = None
+        self.limits = AskedLimits(datapath)
         self._lock = threading.Lock()  # guards these
         self._batch: _Batch | None = None
         self._gone = False
 
     def answered(self, msg: Any) -> bool:
-        """Take in an answer; return whether somebody waits for it."""
+        """Take in an answer; return whether it was asked for."""
+        if self.limits.takes(msg):
+            return True
         with self._lock:
             return self._batch is not None and self._batch.answered(msg)
 

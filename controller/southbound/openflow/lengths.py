@@ -11,7 +11,10 @@ HELLO, FLOW_REMOVED, MULTIPART_REPLY = 0, 11, 19
 TAKEN = frozenset({HELLO, 1, 2, 3, 4, 6, 8, 10, FLOW_REMOVED, 12, MULTIPART_REPLY, 21, 25})
 """What a switch says: hello, error, echo, experimenter, features, configuration, packet-in, flow-removed, port-status,
 multipart, barrier, role; a controller's own requests are not among them."""
-FLOWS, COUNTS, GROUPS, METERS, PORTS = 1, 2, 7, 10, 13  # kinds of multipart replies: those that we ask for
+FLOWS, COUNTS, GROUPS, METERS, METER_ROOM, TABLE_ROOM, PORTS = 1, 2, 7, 10, 11, 12, 13
+"""Kinds of multipart replies: those that we ask for."""
+_SIZES = {COUNTS: 24, METER_ROOM: 16}  # bytes of those that have no parts
+TABLE_SIZE = 64  # ofp_table_features without its properties
 _WITH_ACTIONS = frozenset({3, 4, 5})  # OFPIT_WRITE_ACTIONS, OFPIT_APPLY_ACTIONS, OFPIT_CLEAR_ACTIONS
 
 
@@ -40,14 +43,16 @@ def _check_multipart(message: bytes) -> None:
     if len(message) < 16:
         raise Malformed("a multipart reply without a head")
     kind = _u16(message, 8)
-    if kind not in {FLOWS, COUNTS, GROUPS, METERS, PORTS}:
+    if kind not in {FLOWS, COUNTS, GROUPS, METERS, METER_ROOM, TABLE_ROOM, PORTS}:
         raise Malformed(f"a multipart reply of type {kind}, which nobody asked for")
     if kind == FLOWS:
         for at, end in _parts(message, 16, len(message), length_at=0, least=56):
             _check_flow(message, at, end)
-    elif kind == COUNTS:
-        if len(message) != 16 + 24:
-            raise Malformed(f"a count of flows of {len(message) - 16} bytes")
+    elif kind in _SIZES:
+        if len(message) != 16 + _SIZES[kind]:
+            raise Malformed(f"a multipart reply of type {kind} of {len(message) - 16} bytes")
+    elif kind == TABLE_ROOM:
+        _all(_parts(message, 16, len(message), length_at=0, least=TABLE_SIZE))
     elif kind == METERS:
         for at, end in _parts(message, 16, len(message), length_at=0, least=8):
             _all(_parts(message, at + 8, end, length_at=2, least=12))
@@ -55,6 +60,20 @@ def _check_multipart(message: bytes) -> None:
         for at, end in _parts(message, 16, len(message), length_at=0, least=8):
             for bucket, bucket_end in _parts(message, at + 8, end, length_at=0, least=16):
                 _all(_parts(message, bucket + 16, bucket_end, length_at=2, least=8))
+
+
+def without_properties(message: bytes) -> bytes:
+    """Return a checked message, and of what tables can do no more than how many entries they hold.
+
+    Open vSwitch describes each of its 254 tables in full; os-ken builds an object for each property of each of them.
+    """
+    if message[1] != MULTIPART_REPLY or _u16(message, 8) != TABLE_ROOM:
+        return message
+    heads = [
+        message[at : at + TABLE_SIZE] for at, _ in _parts(message, 16, len(message), length_at=0, least=TABLE_SIZE)
+    ]
+    body = b"".join(TABLE_SIZE.to_bytes(2, "big") + head[2:] for head in heads)
+    return message[:2] + (16 + len(body)).to_bytes(2, "big") + message[4:16] + body
 
 
 def _check_flow(message: bytes, at: int, end: int) -> None:
@@ -111,5 +130,7 @@ class Checked:
         Raises:
             Malformed: it is none that a switch sends.
         """
-        check_message(bytes(buf[:size]))
-        return self._parsed(datapath, version, kind, size, xid, buf)
+        whole = bytes(buf[:size])
+        check_message(whole)
+        short = without_properties(whole)
+        return self._parsed(datapath, version, kind, len(short), xid, buf if short is whole else short)

@@ -170,6 +170,7 @@ class SwitchSessions:
             ports = dict(connection.ports)
             self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
+        connection.limits.ask()
         self._changes.put(partial(self._listener.switch_up, datapath.id, _address(datapath), ports))
 
     def _let_go(self, connection: SwitchConnection) -> None:
@@ -271,6 +272,7 @@ class SwitchSessions:
             SwitchRefused: it refused a message. No later phase was sent; the next call reads back what it has.
             SwitchGone: it is not connected, or went away before it had confirmed.
             SwitchTimeout: it did not confirm in time.
+            SwitchTooSmall: it has said that it does not hold so much; nothing was sent.
             RuleTaken: a rule that is not ours stands where one of ours should; nothing was sent.
             NotSettable: the state is not ours to set.
         """
@@ -280,6 +282,7 @@ class SwitchSessions:
             if shown is None:
                 shown = connection.read(deadline, wire.our_flows_request(connection.datapath)).ours
                 connection.confirmed = shown
+            connection.limits.known.check(dpid, desired)
             spared = shown.rules - without_ignored(desired, shown, self._ignored).rules if self._ignored else None
             difference = messages(desired, replace(shown, rules=shown.rules - spared) if spared else shown)
             connection.check_free(shown, difference, deadline)

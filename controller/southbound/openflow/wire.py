@@ -112,6 +112,16 @@ def meters_request(datapath: Any) -> Any:
     return datapath.ofproto_parser.OFPMeterConfigStatsRequest(datapath, 0, datapath.ofproto.OFPM_ALL)
 
 
+def meter_features_request(datapath: Any) -> Any:
+    """Return the question how many meters there may be."""
+    return datapath.ofproto_parser.OFPMeterFeaturesStatsRequest(datapath, 0)
+
+
+def table_features_request(datapath: Any) -> Any:
+    """Return the question how many entries each table may have; without a body it changes nothing."""
+    return datapath.ofproto_parser.OFPTableFeaturesStatsRequest(datapath, 0, [])
+
+
 def groups_request(datapath: Any) -> Any:
     """Return the question for the description of all groups."""
     return datapath.ofproto_parser.OFPGroupDescStatsRequest(datapath, 0)

@@ -13,7 +13,7 @@ from controller.plan.flows import flow_on
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused
+from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTooSmall
 from controller.southbound.openflow.circuit_ports import QUEUE_ID
 from controller.southbound.openflow.connection import FEW
 from controller.southbound.openflow.desired import switch_state
@@ -84,6 +84,21 @@ def desired() -> SwitchState:
             {FailoverGroup(1000, (Bucket(8), Bucket(9))), FailoverGroup(1001, (Bucket(9, vlan_vid=6), Bucket(8)))}
         ),
     )
+
+
+def test_a_plan_that_a_table_of_the_switch_has_no_room_for_is_refused_before_anything_is_sent(rig):
+    small = ["--id=@small", "create", "Flow_Table", "flow_limit=1", "overflow_policy=refuse"]
+    rig.ovs.vsctl("--", *small, "--", "set", "bridge", "s1", "flow_tables:1=@small")
+    remote = rig.ovs.vsctl("get-controller", "s1").strip()
+    rig.ovs.vsctl("del-controller", "s1")
+    eventually(lambda: not rig.sessions.dpids(), within_s=10, what="the switch has gone")
+    rig.ovs.vsctl("set-controller", "s1", remote)
+    eventually(lambda: rig.sessions.dpids() == {DPID}, within_s=10, what="the switch is back")
+    rules = [Rule(1, number, match({"in_port": number}), cookie(1), output_port=5) for number in (1, 2)]
+    with pytest.raises(SwitchTooSmall, match="holds 1 rules in table 1 and 2 are needed"):
+        rig.sessions.apply(DPID, SwitchState(frozenset(rules)), timeout_s=5)
+    assert rig.sessions.installed(DPID) == SwitchState()
+    rig.sessions.apply(DPID, SwitchState(frozenset(rules[:1])), timeout_s=5)
 
 
 def test_what_is_read_back_is_what_was_desired(rig):

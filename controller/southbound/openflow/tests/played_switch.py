@@ -36,6 +36,7 @@ class PlayedDatapath:
     generation: int | None = None  # that came with that wish
     certified_dpid: int | None = None
     is_there: bool = True  # answers an echo
+    room: tuple[int, dict[int, int]] | None = None  # for how many meters, and rules by table; None: it does not say
 
     def close(self) -> None:
         """End the connection."""
@@ -57,6 +58,9 @@ class PlayedDatapath:
             if self.is_there and not self.is_closed:
                 self.say(parser.OFPEchoReply(self), msg.xid)
             return not self.is_closed
+        if isinstance(msg, parser.OFPMeterFeaturesStatsRequest | parser.OFPTableFeaturesStatsRequest):
+            self.answer_room(msg)
+            return True
         self.sent.append(msg)
         answer = {
             parser.OFPBarrierRequest: parser.OFPBarrierReply,
@@ -85,6 +89,19 @@ class PlayedDatapath:
         elif self.role:
             error_type, code = self.role
             self.say(parser.OFPErrorMsg(self, type_=error_type, code=code, data=b""), msg.xid)
+
+    def answer_room(self, msg: Any) -> None:
+        """Say how much it holds, the tables one by one; or that it does not know the question."""
+        parser = self.ofproto_parser
+        if self.room is None:
+            self.say(parser.OFPErrorMsg(self, type_=1, code=2, data=b""), msg.xid)  # OFPBRC_BAD_MULTIPART
+        elif isinstance(msg, parser.OFPMeterFeaturesStatsRequest):
+            body = [parser.OFPMeterFeaturesStats(self.room[0], 2, 0, 1, 0)]
+            self.say(parser.OFPMeterFeaturesStatsReply(self, body=body, flags=0), msg.xid)
+        else:
+            tables = [parser.OFPTableFeaturesStats(table_id=n, max_entries=m) for n, m in self.room[1].items()]
+            for left, table in reversed([*enumerate(reversed(tables))]):
+                self.say(parser.OFPTableFeaturesStatsReply(self, body=[table], flags=int(left > 0)), msg.xid)
 
     def say(self, reply: Any, xid: int) -> None:
         """Say something to the controller."""

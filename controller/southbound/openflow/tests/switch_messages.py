@@ -8,7 +8,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 
 def messages_of_switches(datapath: Any) -> tuple[bytes, ...]:
-    """Return an error, flows, flows, meters, groups, a rule and a port that changed, a barrier, a role."""
+    """Return an error, flows twice, meters, groups, a rule and a port that changed, a barrier, a role, its room."""
     match = parser.OFPMatch(eth_type=0x0800, ipv4_dst=("10.0.0.0", "255.255.255.0"), vlan_vid=0x1005)
     actions = [parser.OFPActionSetQueue(1), parser.OFPActionSetField(ip_dscp=46), parser.OFPActionOutput(3)]
     steps = [parser.OFPInstructionMeter(1000), parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
@@ -42,4 +42,6 @@ def messages_of_switches(datapath: Any) -> tuple[bytes, ...]:
         framed(ofp.OFPT_BARRIER_REPLY, b""),
         framed(ofp.OFPT_ROLE_REPLY, bytes(16)),
         multipart(ofp.OFPMP_AGGREGATE, bytes(24)),
+        multipart(ofp.OFPMP_METER_FEATURES, bytes(16)),
+        multipart(ofp.OFPMP_TABLE_FEATURES, b"\0\x48" + bytes(70) + b"\0\x40" + bytes(62)),
     )
