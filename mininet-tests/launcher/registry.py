@@ -259,7 +259,7 @@ EXPERIMENTS = (
     Experiment(
         "fuzz",
         Group.BENCH,
-        "every parser that a stranger reaches, a million inputs: nothing hangs, grows, or raises what is not declared",
+        "every parser a stranger reaches, a million inputs in all: none hangs, grows, or raises what is not declared",
         "bench.fuzz",
         Place.HERE,
         12,
