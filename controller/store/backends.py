@@ -13,7 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from controller.store.errors import StoreBusy, UrlNotUsable
+from controller.store.errors import StoreBusy, StoreTaken, UrlNotUsable
+from controller.store.leader_row import LEADER_TABLE
 
 Upsert = sqlite.Insert | postgresql.Insert
 
@@ -30,6 +31,12 @@ _HOLDER = text("""
     FROM pg_locks l JOIN pg_stat_activity a USING (pid) JOIN pg_database d ON d.oid = l.database
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
     AND d.datname = current_database()
+""")
+_LEADS = text(f"SELECT term FROM {LEADER_TABLE}")  # noqa: S608 (a name of ours)
+_THROWN_OUT = text("""
+    SELECT pg_terminate_backend(l.pid, 1000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
+    AND d.datname = current_database() AND l.pid <> pg_backend_pid()
 """)
 _SESSION = text("""
     SELECT set_config('lock_timeout', :busy_ms, false), set_config('statement_timeout', :statement_ms, false),
@@ -48,11 +55,15 @@ class Backend(Protocol):
 
     shown: str
 
-    def connect(self) -> Connection:
+    def connect(self, term: int = 0) -> Connection:
         """Return a connection to a database that no other controller has.
+
+        Args:
+            term: if given, we lead a pair under it: who has the database is thrown out.
 
         Raises:
             StoreBusy: another one has it.
+            StoreTaken: another one leads the pair.
         """
 
     def snapshot(self) -> Connection:
@@ -131,8 +142,10 @@ class Sqlite:
         event.listen(self._engine, "connect", _prepare_sqlite)
         event.listen(self._engine, "begin", _begin_sqlite)
 
-    def connect(self) -> Connection:
-        """See :meth:`Backend.connect`."""
+    def connect(self, term: int = 0) -> Connection:
+        """See :meth:`Backend.connect`. A pair has no file."""
+        if term:
+            raise UrlNotUsable("a pair of controllers needs PostgreSQL")
         if self._path is not None and self._lock is None:
             self._lock = self._locked(self._path.with_name(self._path.name + ".lock"))
             open(self._path, "ab", opener=_private).close()
@@ -217,12 +230,14 @@ class Postgresql:
             hide_parameters=True,
         )
 
-    def connect(self) -> Connection:
+    def connect(self, term: int = 0) -> Connection:
         """See :meth:`Backend.connect`."""
         connection = self._engine.connect()
         try:
             with connection.begin():
                 connection.execute(_SESSION, _LIMITS)
+            if term:
+                self._throw_out(connection, term)
             self._take_lock(connection)
         except BaseException:
             self.drop(connection)
@@ -250,6 +265,20 @@ class Postgresql:
         """See :meth:`Backend.upsert`."""
         new = postgresql.insert(table)
         return new.on_conflict_do_update(index_elements=table.primary_key, set_=_replaced(table, new))
+
+    def _throw_out(self, connection: Connection, term: int) -> None:
+        """End the session that has the lock: its controller led before us, and may hang in the midst of writing.
+
+        Only who leads by the row does that. A predecessor that wakes up must not throw out its successor.
+
+        Raises:
+            StoreTaken: another one leads by the row.
+        """
+        with connection.begin():
+            found = connection.execute(_LEADS).scalar()
+            if found != term:
+                raise StoreTaken(self.shown, term, found or 0)
+            connection.execute(_THROWN_OUT, {"first": LOCK[0], "second": LOCK[1]})
 
     def _take_lock(self, connection: Connection) -> None:
         """Take the lock for as long as the connection lasts; it is not the transaction's."""

@@ -1,15 +1,16 @@
 """A database that is ours alone, over one connection. Not for several threads at once."""
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
 import structlog
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, Transaction, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from controller.plan.lifecycle import ENDED
@@ -22,6 +23,7 @@ from controller.store.clock import SavedTime, time_of, time_text
 from controller.store.ended import ended_row, used_keys
 from controller.store.errors import StoreTaken
 from controller.store.history import HIGHEST, EndedKind, forget, highest
+from controller.store.leader_row import SAVES
 from controller.store.rows import (
     Row,
     RowBatch,
@@ -31,7 +33,7 @@ from controller.store.rows import (
     reservation_of,
     reservation_row,
 )
-from controller.store.schema import WRITTEN_BY, migrate
+from controller.store.schema import WRITTEN_BY, migrate, revision
 from controller.store.tables import (
     ANNOUNCEMENTS,
     CHANGES,
@@ -51,6 +53,7 @@ log = structlog.get_logger()
 TIME, PROOF, MAINTENANCE = "time", "proof", "maintenance"
 _MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
 _APPEND = insert(CHANGES)
+_FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
 
@@ -68,14 +71,27 @@ class Database:
         self._backend = backend(url)
         self.shown = self._backend.shown
         self._connection: Connection | None = None
+        self.is_made = False  # whether there was a schema when it was opened to read
         self.term = 0  # under which we lead; 0 before we do
+        self._claimed = 0  # the term of the leader's row, if we lead a pair; every transaction is fenced by it then
+        self.saves = 0  # how many transactions leaders of a pair have written
         self._number = 0  # of what has ended last
         self._chain = BEGINNING  # where it ends
         tables = (RESERVATIONS, ENDED_RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
         self._upserts = {table: self._backend.upsert(table) for table in tables}
 
-    def open(self) -> None:
+    def open_to_read(self) -> None:
+        """Connect, or connect again, only to read, whoever has the database; nothing is changed."""
+        self._disconnect()
+        self._connection = self._backend.snapshot()
+        with self._connection.begin():
+            self.is_made = revision(self._connection) is not None
+
+    def open(self, claimed: int = 0) -> None:
         """Connect, or connect again; be alone; bring the schema up to date; lead under a new term, or still ours.
+
+        Args:
+            claimed: the term under which we have taken the leader's row of a pair, at the first time.
 
         Raises:
             StoreBusy: another controller has it.
@@ -83,7 +99,8 @@ class Database:
             StoreNewer: a newer Headway has written it.
         """
         self._disconnect()
-        connection = self._connection = self._backend.connect()
+        self._claimed = claimed or self._claimed
+        connection = self._connection = self._backend.connect(self._claimed)
         if change := migrate(connection, self.shown):
             log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
         with connection.begin():
@@ -93,6 +110,7 @@ class Database:
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
             self._lead(connection)
+            self.saves = int(connection.execute(select(META.c.value).where(META.c.key == SAVES)).scalar() or 0)
             self._number = max(self._number, highest(connection).number)
             self._chain = next_end(connection)
 
@@ -106,8 +124,10 @@ class Database:
         found = None if text is None else int(text)
         if self.term and found != self.term:
             raise StoreTaken(self.shown, self.term, found or 0)
+        if self._claimed and (found or 0) > self._claimed:
+            raise StoreTaken(self.shown, self._claimed, found or 0)
         if not self.term:
-            term = next_term(found, time.time_ns() // 1_000_000)
+            term = self._claimed or next_term(found, time.time_ns() // 1_000_000)
             self._put(META, [{"key": TERM, "value": str(term)}])
             self.term = term
 
@@ -141,7 +161,7 @@ class Database:
 
     def forget(self, kind: EndedKind, before_us: int, limit: int) -> int:
         """Forget what has ended before a time; return how many they were, at most ``limit``."""
-        with self._connected().begin() as transaction:
+        with self._writing() as transaction:
             used = highest(transaction.connection)
             count = forget(transaction.connection, kind, before_us, limit)
             if count:  # the highest numbers may be among what is gone
@@ -153,7 +173,7 @@ class Database:
 
         Where they ended is written down, so that the rest can be verified.
         """
-        with self._connected().begin() as transaction:
+        with self._writing() as transaction:
             end = forgettable(transaction.connection, before_us, limit)
             if end is None:
                 return 0
@@ -162,7 +182,7 @@ class Database:
 
     def prove(self) -> None:
         """Write something that needs room, so that nobody takes a database for whole that is read-only or full."""
-        with self._connected().begin():
+        with self._writing():
             self._put(META, [{"key": PROOF, "value": os.urandom(PROOF_BYTES).hex()}])
 
     def time(self) -> SavedTime | None:
@@ -176,7 +196,7 @@ class Database:
         bodies = {name: body for name, body in batch.announcements.items() if body is not None}
         bought = [purchase for purchase in batch.purchases.values() if purchase is not None]
         changes = chained(self._chain, (row for record in batch.records for row in remembered(record)))
-        with self._connected().begin():
+        with self._writing():
             over = [r for r in batch.reservations.values() if r.state in ENDED]
             self._forget(RESERVATIONS, [r.reservation_id for r in over])
             self._put(RESERVATIONS, [reservation_row(r) for r in batch.reservations.values() if r.state not in ENDED])
@@ -190,6 +210,26 @@ class Database:
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])
             self._forget(PURCHASES, [name for name, purchase in batch.purchases.items() if purchase is None])
         self._chain = changes[-1].end if changes else self._chain
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        """Hold a transaction that changes something; of a pair's leader, one that is refused after a later term.
+
+        Its lock on the row of the term is shared, and whoever leads next waits for it: what is written is written
+        before that one reads, or not at all.
+
+        Raises:
+            StoreTaken: another one leads; nothing is changed.
+        """
+        with self._connected().begin() as transaction:
+            if self._claimed:
+                found = transaction.connection.execute(_FENCE).scalar()
+                if found != str(self._claimed):
+                    raise StoreTaken(self.shown, self._claimed, int(found or 0))
+            yield transaction
+            if self._claimed:
+                transaction.connection.execute(self._upserts[META], {"key": SAVES, "value": str(self.saves + 1)})
+                self.saves += 1
 
     def _append(self, changes: Sequence[ChainRow]) -> None:
         if changes:

@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import structlog
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError, StatementError
+from sqlalchemy.exc import SQLAlchemyError
 
 from controller.store.backends import backend
 from controller.store.clock import SavedTime
 from controller.store.database import Database
-from controller.store.errors import StoreBusy, StoreError, StoreFailed, StoreNewer, StoreTaken
+from controller.store.errors import StoreError, StoreFailed, StoreTaken
 from controller.store.history import EndedKind
 from controller.store.questions import Questions
+from controller.store.reasons import why_of
 from controller.store.rows import Changes, StoredRows, merged
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ SAVE_WITHIN_S = 1.5  # a client is told within 2 s that nothing is certain
 READ_WITHIN_S = 1.5  # so long somebody waits who asks for what has ended
 CLOSE_WITHIN_S = 5.0  # a database that hangs does not keep the process from ending
 _NOT_OPEN = "it is not open"
+STANDS_BY = "another controller leads, and this one stands by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Store(Questions):
         self._late = ""  # why nothing is read at the moment; "" if something can be
         self._why = _NOT_OPEN  # saves are refused; "" if they are not
         self._closing = False
+        self._stands_by = False  # we only read
         self._writer: threading.Thread | None = None
 
     def try_out(self) -> None:
@@ -91,28 +93,45 @@ class Store(Questions):
         except StoreError:
             raise
         except Exception as error:
-            raise StoreFailed(self.url, _why(error)) from error
+            raise StoreFailed(self.url, why_of(error)) from error
         finally:
             tried.release()
 
-    def open(self) -> None:
+    def open_to_read(self) -> None:
+        """Connect only to read, beside the controller that leads; until :meth:`open` every save is refused.
+
+        Raises:
+            StoreFailed: it cannot be reached.
+        """
+        with self._using:
+            try:
+                self._database.open_to_read()
+            except Exception as error:
+                raise StoreFailed(self.url, why_of(error)) from error
+        self._stands_by, self._why = True, STANDS_BY
+
+    def open(self, claimed: int = 0) -> None:
         """Connect, be alone with the database, bring its schema up to date, and be ready to save. Once only.
+
+        Args:
+            claimed: the term under which we lead a pair, by its row: who had the database is thrown out.
 
         Raises:
             StoreBusy: another controller has the database.
+            StoreTaken: another one leads the pair.
             StoreNewer: a newer Headway has written it.
             StoreFailed: it cannot be opened.
         """
         with self._using:
             try:
-                self._database.open()
+                self._database.open(claimed)
             except Exception as error:
                 self._database.close()
                 if isinstance(error, StoreError):
                     raise
-                raise StoreFailed(self.url, _why(error)) from error
+                raise StoreFailed(self.url, why_of(error)) from error
             with self._changed:
-                self._why = ""
+                self._why, self._stands_by = "", False
         self._writer = threading.Thread(target=self._run, name="store", daemon=True)
         self._writer.start()
         threading.Thread(target=self._watch, name="store watch", daemon=True).start()
@@ -121,6 +140,11 @@ class Store(Questions):
     def term(self) -> int:
         """The term under which we lead; 0 before ``open``."""
         return self._database.term
+
+    @property
+    def saves(self) -> int:
+        """How many transactions leaders of a pair have written, ours included; known after ``open``."""
+        return self._database.saves
 
     @property
     def unsaved_us(self) -> int:
@@ -136,10 +160,12 @@ class Store(Questions):
             StoreFailed: it cannot be read.
         """
         with self._using:
+            if self._stands_by and not self._database.is_made:
+                return None
             try:
                 return self._database.time()
             except Exception as error:
-                raise StoreFailed(self.url, _why(error)) from error
+                raise StoreFailed(self.url, why_of(error)) from error
 
     def forget(self, kind: EndedKind, before_us: int, limit: int) -> int:
         """Forget what has ended before a time, Unix time; return how many they were, at most ``limit``.
@@ -189,8 +215,8 @@ class Store(Questions):
             raise StoreFailed(self.url, late) from None
         except Exception as error:
             if isinstance(error, SQLAlchemyError | OSError):
-                self._refuse(_why(error))  # the connection may be dead: who connects again is who loads
-            raise StoreFailed(self.url, _why(error)) from error
+                self._refuse(why_of(error))  # the connection may be dead: who connects again is who loads
+            raise StoreFailed(self.url, why_of(error)) from error
 
     def load(self) -> StoredRows:
         """Return what has not ended, with every save made before; after a failure, saves are accepted again.
@@ -200,6 +226,8 @@ class Store(Questions):
             StoreTaken: another controller has had the database since; saves are refused for good.
         """
         with self._using:
+            if self._stands_by:
+                return self._looked_at()
             self._flush()
             with self._changed:
                 why, stopped = self._why, self._closing or self._writer is None
@@ -211,16 +239,32 @@ class Store(Questions):
                     self._database.prove()
                 saved = self._database.read()
             except Exception as error:
-                self._refuse(_why(error))
+                self._refuse(why_of(error))
                 if isinstance(error, StoreTaken):
                     raise
-                raise StoreFailed(self.url, _why(error)) from error
+                raise StoreFailed(self.url, why_of(error)) from error
             with self._changed:
                 self._why = self._why if self._closing else ""
                 self._lost_since_s = None
         if why:
             log.info("store.recovered", database=self.url, reservations=len(saved.reservations))
         return saved
+
+    def _looked_at(self) -> StoredRows:
+        """Return what the leader has written, by a new connection if the old one is broken; under ``_using``.
+
+        Raises:
+            StoreFailed: it cannot be read.
+        """
+        for has_failed in (False, True):
+            try:
+                if has_failed or not self._database.is_made:
+                    self._database.open_to_read()
+                return self._database.read() if self._database.is_made else StoredRows((), {}, ())
+            except Exception as error:
+                if has_failed:
+                    raise StoreFailed(self.url, why_of(error)) from error
+        raise AssertionError("it returns or raises at the second time")
 
     def save(self, changes: Changes) -> Future[None]:
         """Return what is done once the changes outlive a crash of the machine, and everything saved before them.
@@ -264,8 +308,8 @@ class Store(Questions):
                     self._flush()
                 self._answer()
         except Exception as error:  # the top of a thread: those who wait for it must not wait for ever
-            self._stop(f"its writer has stopped: {_why(error)}")
-            log.critical("store.stopped", database=self.url, why=_why(error), exc_info=True)
+            self._stop(f"its writer has stopped: {why_of(error)}")
+            log.critical("store.stopped", database=self.url, why=why_of(error), exc_info=True)
 
     def _work_to_do(self) -> bool:
         """Wait for something to do; return False if there is nothing left before the end."""
@@ -289,11 +333,11 @@ class Store(Questions):
                 self._answers += [(save.future, "") for save in taken]
                 self._changed.notify()
         if given_up:
-            log.warning("store.late", database=self.url, saves=len(taken), why="" if error is None else _why(error))
+            log.warning("store.late", database=self.url, saves=len(taken), why="" if error is None else why_of(error))
         elif error is not None:
-            self._refuse(_why(error), taken)
+            self._refuse(why_of(error), taken)
             unforeseen = None if isinstance(error, SQLAlchemyError) else error
-            log.error("store.failed", database=self.url, why=_why(error), saves=len(taken), exc_info=unforeseen)
+            log.error("store.failed", database=self.url, why=why_of(error), saves=len(taken), exc_info=unforeseen)
 
     def _watch(self) -> None:
         """Fail what has waited for too long, until the end."""
@@ -353,23 +397,3 @@ class Store(Questions):
             self._closing = True
         self._refuse(why)
         self._answer()
-
-
-def _why(error: Exception) -> str:
-    """Return what happened in one line: the database's own words, without our statements and their values."""
-    match error:
-        case StoreBusy():
-            return f"meanwhile it is in use by {error.holder}"
-        case StoreTaken():
-            return f"another controller has had it meanwhile (term {error.found})"
-        case StoreNewer():
-            return f"meanwhile Headway {error.written_by} has written it (schema {error.found})"
-        case StatementError(orig=BaseException() as cause):
-            text = str(cause)
-        case FileNotFoundError():
-            text = f"there is no folder {Path(error.filename).parent}: make it first"
-        case OSError():
-            text = str(error)
-        case _:
-            text = f"{type(error).__name__}: {error}"
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip()) or type(error).__name__

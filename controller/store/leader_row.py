@@ -1,0 +1,212 @@
+"""The row by which one of several controllers leads: in the same PostgreSQL, over a connection of its own.
+
+It stands beside the schema, not in it: a controller must find it before it may bring the schema up to date. Nothing of
+it need outlive a crash of the server, so its commits do not wait for the disk: a renewal that is lost costs at worst a
+change of leaders. All its times are the server's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from controller.store.errors import StoreFailed
+from controller.store.tables import META
+from controller.store.terms import TERM, TERM_STEP, next_term
+
+LEADER_TABLE = "headway_leader"
+SAVES = "saves"  # key in META: how many transactions those who led a pair have written
+_NAMED = "headway pair, "  # by which sessions on this row are known to each other
+_MAKING = 0x4845_4144_5041_4952  # "HEADPAIR": held by who makes the table; two that make one at once would fail
+_SILENT_MS = 1_000  # a server whose machine is silent for so long is dead
+
+_MADE = text(f"""
+    DO $$ BEGIN
+    PERFORM pg_advisory_xact_lock({_MAKING});
+    CREATE TABLE IF NOT EXISTS {LEADER_TABLE} (only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
+        term bigint NOT NULL, holder text NOT NULL, address text NOT NULL,
+        until timestamptz NOT NULL, since timestamptz NOT NULL);
+    INSERT INTO {LEADER_TABLE} (term, holder, address, until, since)
+        VALUES (0, '', '', '-infinity', clock_timestamp()) ON CONFLICT DO NOTHING;
+    END $$
+""")  # noqa: S608 (names of ours)
+_THERE = text(f"SELECT to_regclass('{LEADER_TABLE}') IS NOT NULL, to_regclass('{META.name}') IS NOT NULL")
+_SETTINGS = text("""
+    SELECT set_config('synchronous_commit', 'off', false), set_config('lock_timeout', :lock_ms, false),
+    set_config('statement_timeout', :lock_ms, false)
+""")
+_SEEN = text(f"""
+    SELECT term, holder, address, until <= clock_timestamp() AS is_over,
+    (extract(epoch FROM since) * 1000000)::bigint AS since_us FROM {LEADER_TABLE}
+""")  # noqa: S608 (names of ours)
+_META = text(f"SELECT key, value FROM {META.name} WHERE key IN ('{TERM}', '{SAVES}')")  # noqa: S608
+_TAKEN = text(f"""
+    UPDATE {LEADER_TABLE} SET term = greatest(:least, term + :step), holder = :holder, address = :address,
+    until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
+    WHERE until <= clock_timestamp() RETURNING term
+""")  # noqa: S608
+_RENEWED = text(f"""
+    UPDATE {LEADER_TABLE} SET until = clock_timestamp() + :ttl_us * interval '1 microsecond'
+    WHERE term = :term RETURNING term
+""")  # noqa: S608
+_OTHERS = text("""
+    SELECT application_name FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name LIKE :like AND pid <> pg_backend_pid() ORDER BY 1
+""")
+_LEFT = text(f"UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE term = :term")  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLeader:
+    """What the row says.
+
+    Attributes:
+        term: of who leads, or led last; 0 if nobody ever has.
+        holder: who that is, for people.
+        address: where it answers requests; empty if nobody ever has led.
+        since_us: since when it leads, Unix time by the server's clock.
+        is_over: whether the row may be taken.
+        saves: by how many transactions what is kept has been changed; None if it is not known.
+    """
+
+    term: int
+    holder: str
+    address: str
+    since_us: int
+    is_over: bool
+    saves: int | None = None
+
+
+class LeaderRow:
+    """The row; for one thread.
+
+    Args:
+        url: of the database.
+        holder: who we are, for people.
+        address: where we answer requests.
+    """
+
+    def __init__(self, url: str, holder: str, address: str) -> None:
+        self._holder, self._address = holder, address
+        parsed = make_url(url)
+        self._shown = parsed.set(password=None).render_as_string()
+        wanted = {
+            "application_name": f"{_NAMED}{holder}"[:63],
+            "connect_timeout": "2",
+            "keepalives_idle": "1",
+            "keepalives_interval": "1",
+            "keepalives_count": "1",
+            "tcp_user_timeout": str(_SILENT_MS),
+        }
+        self._engine = create_engine(
+            parsed.set(drivername="postgresql+psycopg", query={**wanted, **parsed.query}),
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+        )
+        self._connection: Connection | None = None
+        self._has_meta = False
+
+    def look(self) -> SeenLeader:
+        """Return what the row says.
+
+        Raises:
+            StoreFailed: the database does not answer.
+        """
+        row = self._asked(_SEEN)
+        return SeenLeader(row.term, row.holder, row.address, row.since_us, row.is_over, self._kept().get(SAVES))
+
+    def take(self, ttl_us: int, clock_ms: int) -> int | None:
+        """Take the row if it is over; return the term under which we lead then, None if it is not.
+
+        Args:
+            ttl_us: how long it holds.
+            clock_ms: our wall clock, Unix time; terms are no less.
+
+        Raises:
+            StoreFailed: the database does not answer; we do not lead, though the row may be ours.
+        """
+        least = next_term(self._kept().get(TERM), clock_ms)
+        values = {"holder": self._holder, "address": self._address, "ttl_us": ttl_us}
+        row = self._asked(_TAKEN, least=least, step=TERM_STEP, **values)
+        return None if row is None else int(row.term)
+
+    def renew(self, term: int, ttl_us: int) -> bool:
+        """Let the row hold for so long from now; return False if another has taken it.
+
+        Raises:
+            StoreFailed: the database does not answer.
+        """
+        return self._asked(_RENEWED, term=term, ttl_us=ttl_us) is not None
+
+    def leave(self, term: int) -> None:
+        """Let others take the row now, if it is ours.
+
+        Raises:
+            StoreFailed: the database does not answer.
+        """
+        self._asked(_LEFT, term=term)
+
+    def others(self) -> tuple[str, ...]:
+        """Return who else has the row open now, for people.
+
+        Raises:
+            StoreFailed: the database does not answer.
+        """
+        try:
+            rows = self._connected().execute(_OTHERS, {"like": f"{_NAMED}%"}).scalars()
+            return tuple(name.removeprefix(_NAMED) for name in rows)
+        except SQLAlchemyError as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        """Let the connection go; the row stays."""
+        self._drop()
+        self._engine.dispose()
+
+    def _kept(self) -> dict[str, int]:
+        """Return what META says of terms and transactions; nothing before there is a META."""
+        if not self._has_meta:
+            self._has_meta = bool(self._asked(_THERE)[1])
+        if not self._has_meta:
+            return {}
+        try:
+            return {row.key: int(row.value) for row in self._connected().execute(_META)}
+        except SQLAlchemyError as error:
+            raise self._failed(error) from error
+
+    def _asked(self, statement: Any, **values: object) -> Any:
+        """Return the first row of an answer; None if there is none."""
+        try:
+            answer = self._connected().execute(statement, values)
+            return answer.first() if answer.returns_rows else None
+        except SQLAlchemyError as error:
+            raise self._failed(error) from error
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            connection = self._engine.connect()
+            try:
+                connection.execute(_SETTINGS, {"lock_ms": str(_SILENT_MS)})
+                if not connection.execute(_THERE).one()[0]:
+                    connection.execute(_MADE)
+            except BaseException:
+                connection.invalidate()
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+    def _failed(self, error: SQLAlchemyError) -> StoreFailed:
+        """Return what happened; the next question connects anew."""
+        self._drop()
+        said = str(getattr(error, "orig", None) or error).strip().splitlines()
+        return StoreFailed(self._shown, said[0] if said else type(error).__name__)

@@ -1,0 +1,138 @@
+"""The thread that keeps the leader's row of a pair, or waits to take it."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from controller.plan.leading import RENEWALS, Leading, PairStanding
+from controller.store import StoreFailed
+from controller.store.leader_row import LeaderRow, SeenLeader
+
+LOOK_S = 0.05  # how often who stands by looks at the row
+OTHERS_S = 1.0  # how often it is looked who stands by
+
+_log = structlog.get_logger()
+
+
+class Leadership:
+    """Whether we lead. Any thread may ask; the row is this thread's alone.
+
+    Attributes:
+        led: set once we have taken the row.
+        seen: what the row has said last; None before the first look.
+        seen_us: when it was looked at or renewed last, elapsed time.
+        may_take: whether the row may be taken: not before all is warm that a leader needs.
+        others: who else has the row open, for people: while we lead, those that stand by.
+    """
+
+    def __init__(self, row: LeaderRow, elapsed_us: Callable[[], int], ttl_us: int) -> None:
+        self._row = row
+        self._elapsed_us = elapsed_us
+        self._ttl_us = ttl_us
+        self._leading = Leading()
+        self._said = ""
+        self._wakes = threading.Event()
+        self._leaves = self._ends = False
+        self._looked_s = 0.0
+        self.may_take = False
+        self.led = threading.Event()
+        self.seen: SeenLeader | None = None
+        self.seen_us = 0
+        self.others: tuple[str, ...] = ()
+
+    @property
+    def term(self) -> int:
+        """Under which we lead or have led; 0 if we never have."""
+        return self._leading.term
+
+    @property
+    def seen_term(self) -> int:
+        """The term of who leads or led last, as we know it; 0 if nobody has."""
+        return self.seen.term if self.seen else 0
+
+    @property
+    def standing(self) -> PairStanding:
+        """How we stand, now."""
+        return self._leading.standing(self._elapsed_us())
+
+    def may_decide(self) -> bool:
+        """Return whether we lead, and nobody else can by now."""
+        return self.standing is PairStanding.LEADER
+
+    def look(self) -> SeenLeader:
+        """Return what the row says, before the thread has begun.
+
+        Raises:
+            StoreFailed: the database does not answer.
+        """
+        asked_us = self._elapsed_us()
+        self.seen = self._row.look()
+        self.seen_us = asked_us
+        return self.seen
+
+    def run(self) -> None:
+        """Work until :meth:`end`, or until another leads."""
+        while not self._ends:
+            begun_s = time.monotonic()
+            try:
+                self.step()
+            except StoreFailed as failure:
+                self._say(failure.why)
+            else:
+                self._say("")
+            if self._leaves or self.standing is PairStanding.DEPOSED:
+                return
+            every_s = self._ttl_us / 1e6 / RENEWALS if self.term else LOOK_S
+            self._wakes.wait(max(0.0, every_s - (time.monotonic() - begun_s)))
+
+    def leave(self) -> None:
+        """Let another take the row at once, by the thread's next act, which is its last."""
+        self._leaves = True
+        self._wakes.set()
+
+    def step(self) -> None:
+        """Renew the row, or look at it and take it if it is over.
+
+        Raises:
+            StoreFailed: the database does not answer.
+        """
+        asked_us = self._elapsed_us()
+        if self._leaves:
+            self._row.leave(self.term)
+        elif self.term:
+            if not self._row.renew(self.term, self._ttl_us):
+                self._leading = self._leading.deposed()
+                _log.error("leader.deposed", term=self.term)
+                return
+            self._leading = self._leading.renewed(asked_us, self._ttl_us)
+            self.seen_us = asked_us
+        elif self.look().is_over and self.may_take:
+            asked_us = self._elapsed_us()
+            term = self._row.take(self._ttl_us, time.time_ns() // 1_000_000)
+            if term is not None:
+                self._leading = self._leading.took(term, asked_us, self._ttl_us)
+                _log.warning("leader.taken", term=term, before=self.seen.holder if self.seen else "")
+                self.seen = self._row.look()
+                self.led.set()
+        if time.monotonic() - self._looked_s > OTHERS_S:
+            self._looked_s = time.monotonic()
+            self.others = self._row.others()
+
+    def stop(self) -> None:
+        """Let the thread end; the row holds until its time is over."""
+        self._ends = True
+        self._wakes.set()
+
+    def close(self) -> None:
+        """Let the connection go, when the thread has ended."""
+        self._row.close()
+
+    def _say(self, why: str) -> None:
+        """Say once that the row cannot be reached, and once that it can again."""
+        if why and not self._said:
+            _log.error("leader.unsure", why=why)
+        elif self._said and not why:
+            _log.info("leader.sure")
+        self._said = why
