@@ -1,0 +1,206 @@
+"""The row of a pair's leader on a real PostgreSQL, and writes that are fenced by its term."""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from controller.plan.leading import TTL_US, PairStanding
+from controller.state.clock import elapsed_us
+from controller.store import Store, StoreFailed, StoreTaken
+from controller.store.leader_row import LeaderRow
+from controller.tests.past_contract import ACK_S, done, of
+from controller.tests.store_child import reservation
+from controller.work.leadership import Leadership
+from mininet_tests.site.postgresql import PrivatePostgres, binaries
+from mininet_tests.testing.eventually import eventually
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or binaries() is None or shutil.which("setpriv") is None,
+        reason="needs root, PostgreSQL 14 or newer as Debian packages it, and setpriv",
+    ),
+]
+LONG_US = 600_000_000
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PrivatePostgres]:
+    """A server."""
+    with PrivatePostgres() as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgres) -> str:
+    """The URL of an empty database."""
+    return postgres.new_database()
+
+
+@pytest.fixture
+def rows(url) -> Iterator[tuple[LeaderRow, LeaderRow]]:
+    """The row, as two controllers see it."""
+    two = LeaderRow(url, "a", "http://a"), LeaderRow(url, "b", "http://b")
+    yield two
+    for row in two:
+        row.close()
+
+
+def ended(url: str) -> None:
+    """Let the time of the row be over."""
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE headway_leader SET until = clock_timestamp()")
+
+
+def test_the_row_is_taken_once_and_again_when_it_is_over_each_time_under_a_later_term(rows, url):
+    a, b = rows
+    term = a.take(LONG_US, clock_ms=1)
+    assert term is not None
+    assert b.take(LONG_US, clock_ms=1) is None
+    seen = b.look()
+    assert (seen.term, seen.holder, seen.address, seen.is_over) == (term, "a", "http://a", False)
+    ended(url)
+    later = b.take(LONG_US, clock_ms=1)
+    assert later is not None
+    assert later > term
+    assert not a.renew(term, LONG_US)
+    assert b.renew(later, LONG_US)
+    assert a.look().holder == "b"
+
+
+def test_of_many_who_want_it_at_once_one_takes_it(url):
+    rows = [LeaderRow(url, str(n), "") for n in range(8)]
+    together, took = threading.Barrier(len(rows)), []
+
+    def take(row: LeaderRow) -> None:
+        together.wait()
+        took.append(row.take(LONG_US, clock_ms=1))
+
+    threads = [threading.Thread(target=take, args=(row,)) for row in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(ACK_S)
+    assert len([term for term in took if term is not None]) == 1
+    assert sorted(rows[0].others()) == [str(n) for n in range(1, 8)]
+    for row in rows:
+        row.close()
+
+
+def test_a_term_is_above_those_of_controllers_that_led_alone(rows, url):
+    store = Store(url)
+    store.open()
+    store.close()
+    term = rows[0].take(LONG_US, clock_ms=1)
+    assert term is not None
+    assert term > store.term
+
+
+def test_who_leaves_the_row_is_followed_at_once(rows):
+    a, b = rows
+    term = a.take(LONG_US, clock_ms=1)
+    assert term is not None
+    a.leave(term)
+    assert b.take(LONG_US, clock_ms=1)
+
+
+def test_a_leader_whose_session_was_cut_goes_on_under_its_term(rows, url):
+    a, _ = rows
+    term = a.take(LONG_US, clock_ms=1)
+    assert term is not None
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'pair, a'")
+    with pytest.raises(StoreFailed):
+        a.renew(term, LONG_US)
+    assert a.renew(term, LONG_US)
+
+
+def led(row: LeaderRow, url: str) -> Store:
+    """A store of who takes the row."""
+    term = row.take(LONG_US, clock_ms=1)
+    assert term is not None
+    store = Store(url, save_within_s=ACK_S)
+    store.open(term)
+    return store
+
+
+def test_a_write_of_an_older_term_changes_nothing_and_decides_nothing_more(rows, url):
+    a, b = rows
+    first = led(a, url)
+    done(first, of(reservation(1)))
+    ended(url)
+    second = led(b, url)  # who throws the first one's session out
+    done(second, of(reservation(2)))
+    with pytest.raises(StoreFailed):
+        done(first, of(reservation(3)))
+    with pytest.raises(StoreTaken):
+        first.load()
+    with pytest.raises(StoreFailed, match="another controller has had it"):
+        done(first, of(reservation(4)))
+    done(second, of(reservation(5)))  # the first has not thrown the second out by trying again
+    assert {one.reservation_id for one in second.load().reservations} == {"r1", "r2", "r5"}
+    assert second.saves == first.saves + 2
+    first.close()
+    second.close()
+
+
+def test_a_write_under_way_in_a_session_that_was_not_cut_is_refused_by_the_term_alone(rows, url):
+    a, _ = rows
+    store = led(a, url)
+    done(store, of(reservation(1)))
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'term'")
+    with pytest.raises(StoreFailed, match="another controller has had it"):
+        done(store, of(reservation(2)))
+    reading = Store(url)
+    reading.open_to_read()
+    assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
+    reading.close()
+    store.close()
+
+
+def test_who_stands_by_reads_what_the_leader_writes_and_saves_nothing(rows, url):
+    reading = Store(url)
+    reading.open_to_read()
+    assert reading.time() is None
+    assert reading.load().reservations == ()  # there is no table yet
+    store = led(rows[0], url)
+    done(store, of(reservation(1)))
+    assert [one.reservation_id for one in reading.load().reservations] == ["r1"]
+    assert rows[1].look().saves == store.saves
+    with pytest.raises(StoreFailed, match="stands by"):
+        done(reading, of(reservation(2)))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND application_name LIKE 'headway, process%' AND pid <> pg_backend_pid()"
+        )
+    assert [one.reservation_id for one in reading.load().reservations] == ["r1"]  # by a new connection
+    reading.close()
+    store.close()
+
+
+def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
+    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, TTL_US) for name in "ab"]
+    for one in two:
+        one.may_take = True
+    threads = [threading.Thread(target=one.run, daemon=True) for one in two]
+    threads[0].start()
+    assert two[0].led.wait(ACK_S)
+    threads[1].start()
+    eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
+    two[0].stop()  # it renews no more, as one that hangs
+    threads[0].join(ACK_S)
+    assert two[1].led.wait(ACK_S)
+    eventually(lambda: two[0].standing is PairStanding.UNSURE, within_s=ACK_S, what="the first one knows nothing")
+    two[0].step()  # it wakes up
+    assert two[0].standing is PairStanding.DEPOSED
+    assert two[1].standing is PairStanding.LEADER
+    two[1].stop()
+    threads[1].join(ACK_S)
+    for one in two:
+        one.close()
