@@ -1,10 +1,11 @@
 """The agent: takes its allocations from a controller, holds them in the kernel, reports.
 
-``serve`` dials and applies, in one thread; ``report`` reads and sends the counters, called once a second by another.
-A lost controller needs no action: the kernel part counts the lease down itself.
+``serve`` dials and applies, in a thread for each controller; ``report`` reads and sends the counters, called once a
+second by another. Of several controllers the one of the highest epochs leads: that one is obeyed, and the others are
+told all that it is, so that each can lead at once. A lost controller needs no action: the kernel part counts the lease
+down itself.
 """
 
-import itertools
 import os
 import random
 import threading
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
+from hostagent.agent.open_streams import OpenStreams
 from hostagent.agent.status import Sight
 from hostagent.agent.stream import Bell, ControllerStream, Received
 from hostagent.doctor import survey
@@ -97,22 +99,46 @@ class Agent:
         self._counting = Counting()
         self._hindrances = Hindrances()
         self._stores = Stores(settings.stores)
-        self._demand_said: dict[str, Demand] = {}  # on this stream
         self._repairs = 0
         self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
+        self._obeying = threading.Lock()  # held while a message is brought into force; before the other one
+        self._flipping = threading.Lock()  # the ring has one reader at a time
         self._stopping = threading.Event()
-        self._stream: ControllerStream | None = None
+        self._streams = OpenStreams()
+        self._obeyed: ControllerStream | None = None  # by whose message the plan came into force
+        self._failure: Exception | None = None
 
     def serve(self) -> None:
-        """Stay attached to one of the controllers until ``stop``.
+        """Stay attached to every controller until ``stop``.
 
         Raises:
             BpfError: the kernel refused something; what is in force runs out with its lease.
         """
+        first, *others = self._settings.controllers
+        threads = [threading.Thread(target=self._staying, args=(one,), name=f"agent at {one}") for one in others]
+        for thread in threads:
+            thread.start()
+        try:
+            self._stay(first)
+        finally:
+            self.stop()
+            for thread in threads:
+                thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _staying(self, controller: str) -> None:
+        """Stay attached in a thread of its own; what goes wrong is raised by the first one's."""
+        try:
+            self._stay(controller)
+        except Exception as error:  # noqa: BLE001 - a thread's top
+            self._failure = error
+            self.stop()
+
+    def _stay(self, controller: str) -> None:
+        """Stay attached to one controller until ``stop``."""
         failures = 0
-        for controller in itertools.cycle(self._settings.controllers):
-            if self._stopping.is_set():
-                return
+        while not self._stopping.is_set():
             served = self._attach(controller)
             failures = 0 if served else failures + 1
             self._note_lapse()
@@ -122,15 +148,13 @@ class Agent:
     def stop(self) -> None:
         """End ``serve``, from another thread."""
         self._stopping.set()
-        stream = self._stream
-        if stream is not None:
-            stream.cancel()
+        self._streams.cancel()
 
     def _attach(self, controller: str) -> bool:
         """Serve one stream until it ends; return whether the controller said something that is not from the past."""
         bell = Bell(self._kernel.flips.fd, self._flipped)
-        self._stream = stream = ControllerStream(controller, self._settings.tls, bell)
-        self._demand_said = {}
+        stream = ControllerStream(controller, self._settings.tls, bell)
+        self._streams.add(stream)
         stream.send(to_bytes(self._hello()))
         if self._stopping.is_set():
             stream.cancel()
@@ -138,7 +162,7 @@ class Agent:
         served = False
         try:
             for heard in stream.messages():
-                answer = self._answer(heard)
+                answer = self._heard(heard, stream)
                 if answer is not None and answer != said:
                     stream.send(to_bytes(answer))
                     said = answer
@@ -152,8 +176,19 @@ class Agent:
         except NotAttached as error:
             self._note_loss(controller, error, served=served)
         finally:
-            self._stream = None
+            self._streams.remove(stream)
         return served
+
+    def _heard(self, heard: Received, stream: ControllerStream) -> Applied | Declined | None:
+        """Bring a controller's message into force; of another plan the other controllers hear what it is."""
+        with self._obeying:
+            before = self._in_force.epoch
+            answer = self._answer(heard)
+            if isinstance(answer, Applied) and answer.epoch:
+                self._obeyed = stream
+                if answer.epoch != before:
+                    self._streams.send(to_bytes(self._hello()), but=stream)
+            return answer
 
     def _hello(self) -> Hello:
         """Return who we are and what we act on; a controller that has just started does not know."""
@@ -174,20 +209,15 @@ class Agent:
 
     def _flipped(self) -> None:
         """An entry has begun or ended to want its rate."""
-        self._kernel.flips.take()
+        with self._flipping:
+            self._kernel.flips.take()
         self._tell_demand()
 
     def _tell_demand(self) -> None:
-        """Tell the controller what it does not know of the watched entries; by the thread that reads."""
-        stream = self._stream
-        if stream is None:
-            return
+        """Tell the controllers what they do not know of the watched entries; by a thread that reads."""
         with self._lock:
             for name, (wants, standing_by) in self._kernel.demand().items():
-                demand = Demand(self._in_force.epoch, name, wants, standing_by)
-                if self._demand_said.get(name) != demand:
-                    self._demand_said[name] = demand
-                    stream.send(to_bytes(demand))
+                self._streams.tell_demand(Demand(self._in_force.epoch, name, wants, standing_by))
 
     def _answer(self, heard: Received) -> Applied | Declined | None:
         """Bring one message into force and return what the controller is told of it, if anything."""
@@ -199,7 +229,7 @@ class Agent:
             return None
         before = self._in_force
         if not told.epoch and not told.entries:  # it has no plan for us yet
-            if before.plan.held and before.lease_left_ms(began_ns):
+            if before.epoch and before.lease_left_ms(began_ns):
                 return None
         elif told.epoch < self._highest_epoch:
             return self._old_epoch(told.epoch)
@@ -219,8 +249,8 @@ class Agent:
             self._kernel.apply(change, expires_ns, told.epoch)
             self._in_force = HeldPlan(change.plan, told.epoch, told.lease_ms, expires_ns, told.entries)
             self._counting.begins(change.plan.held.keys() - before.plan.held.keys(), time.monotonic_ns())
-            if self._ends(before.plan, time.monotonic_ns()) and self._stream is not None:
-                self._stream.send(to_bytes(self._telemetry()))  # at once: it may be what an announcement came to
+            if self._ends(before.plan, time.monotonic_ns()):
+                self._streams.send(to_bytes(self._telemetry()))  # at once: it may be what an announcement came to
         self._highest_epoch = max(self._highest_epoch, told.epoch)
         self._lapse_said = False
         if told.epoch != before.epoch:
@@ -266,23 +296,19 @@ class Agent:
         Raises:
             AgentError: the kernel does not let the counters be read.
         """
-        stream, stores = self._stream, self._stores.told()
+        stores = self._stores.told()
         try:
             with self._lock:  # what is said of demand here must not overtake what is said of it elsewhere
-                self._repair(stream)
+                self._repair()
                 telemetry = replace(self._telemetry(), stores=stores)
-                if stream is not None:
-                    stream.send(to_bytes(telemetry))
+                self._streams.send(to_bytes(telemetry))
         except AgentError:
-            if stream is not None:
-                stream.cancel()
+            self._streams.cancel()
             raise
         now_ns, in_force = time.monotonic_ns(), self._in_force
         self._note_lapse()
-        if stream is not None:
-            tried = now_ns - stream.opened_ns >= REPORT_S * 1e9
-            if tried and in_force.lease_ms and not telemetry.lease_left_ms:
-                stream.cancel()
+        self._give_up_the_silent(telemetry, now_ns)
+        stream = self._shown()
         return Sight(
             at_ns=now_ns,
             telemetry=telemetry,
@@ -295,14 +321,28 @@ class Agent:
             buffers_may_take_bytes=self._buffers.may_take_bytes if self._buffers else 0,
         )
 
-    def _repair(self, stream: ControllerStream | None) -> None:
+    def _give_up_the_silent(self, telemetry: Telemetry, now_ns: int) -> None:
+        """End the streams of controllers that let the lease end; of several, of those that say nothing at all."""
+        in_force, streams = self._in_force, tuple(self._streams)
+        if not in_force.lease_ms or telemetry.lease_left_ms:
+            return
+        for stream in streams:
+            tried = now_ns - stream.opened_ns >= REPORT_S * 1e9
+            if tried and (len(streams) == 1 or stream.silent_s * 1000 >= in_force.lease_ms):
+                stream.cancel()
+
+    def _shown(self) -> ControllerStream | None:
+        """Return the stream of who is obeyed, else of anybody who has told us something, else any, else None."""
+        streams = sorted(self._streams, key=lambda one: (one is not self._obeyed, not one.attached_s))
+        return streams[0] if streams else None
+
+    def _repair(self) -> None:
         """Put right what is not in the kernel as it should be, and say so; under the lock."""
         for one in self._kernel.repaired():
             self._repairs += 1
             repaired = Repaired(self._in_force.epoch, one.name, one.fault, one.where)
             log.warning("agent.repaired", epoch=repaired.epoch, entry=one.name, fault=one.fault.value, what=one.where)
-            if stream is not None:
-                stream.send(to_bytes(repaired))
+            self._streams.send(to_bytes(repaired))
 
     def _telemetry(self) -> Telemetry:
         """Return what the kernel holds and has done; under the lock."""

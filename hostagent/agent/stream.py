@@ -84,6 +84,11 @@ class ControllerStream:
         self._heard_s = self._asked_s = 0.0
         self._empty_ns = 0  # when the socket was last seen empty: what is in it now has come since
 
+    @property
+    def silent_s(self) -> float:
+        """For how long nothing has come, seconds; since it was dialled if nothing ever has."""
+        return time.monotonic() - max(self._heard_s, self.opened_ns / 1e9)
+
     def send(self, message: bytes) -> None:
         """Have a message sent; from any thread, and before the connection is made."""
         self._outbox.append(message)
