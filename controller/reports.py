@@ -12,7 +12,7 @@ from controller.plan.wiring import Claim, SeenPort, SeenPorts, Wiring, is_carrie
 from controller.start_bursts import start_bursts
 from controller.state.desired import circuits_down
 from controller.state.faults import note_back, note_failed, switch_gone
-from controller.state.grants import taken_over
+from controller.state.grants import grant, taken_over
 from controller.state.guard import GuardedState
 from controller.state.health import Trouble, troubles
 from controller.state.installed import StepDone
@@ -108,6 +108,8 @@ class Reports:
             state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}, stores={}))
             plan = state.installed.meters
             state.hosts_changed()
+            if state.value.stands_by:  # whoever leads grants; what the host acts on is asked of it again when we do
+                return grant(state.site, state.desired.plan, name, 0, ())
             if hello.epoch is not None and not host.leases.grants:
                 host = self._taken_over(hello, hello.epoch)
                 if hello.epoch >= state.desired.plan.epoch:  # it will decline ours: another controller is at work

@@ -13,7 +13,7 @@ from controller.state.desired import Desired
 from controller.state.grants import grant
 from controller.state.installed import Installed
 from controller.state.reported import HostState, Reported
-from controller.state.value import SiteState, due_us, first_state, must_replan, replanned, with_lines_noted
+from controller.state.value import SiteState, due_us, first_state, leading, must_replan, replanned, with_lines_noted
 from controller.state.wished import Wished
 from topology.protocol import Allocations
 
@@ -31,12 +31,12 @@ class GuardedState:
     None of its methods blocks. ``site``, the clocks and ``events`` need no lock.
     """
 
-    def __init__(self, site: Site, now: Callable[[], Instant], term: int) -> None:
+    def __init__(self, site: Site, now: Callable[[], Instant], term: int, *, stands_by: bool = False) -> None:
         self.site = site
         self.now = now
         self.events = Events(self.now_us)
         self.changed = threading.Condition()
-        self._value = first_state(site, now(), term)
+        self._value = first_state(site, now(), term, stands_by=stands_by)
 
     def now_us(self) -> int:
         """Return the calendar's time, Unix time."""
@@ -154,6 +154,13 @@ class GuardedState:
     def _tell_of(self, before: Desired) -> None:
         """Wake all threads if another plan is desired than before."""
         if self._value.desired.plan is not before.plan:
+            self.changed.notify_all()
+
+    def lead(self, term: int) -> None:
+        """Lead from now on, under a term; takes the lock itself."""
+        with self.changed:
+            self._value = leading(self.site, self.value, self.now(), term)
+            self.replan()
             self.changed.notify_all()
 
     # The process.

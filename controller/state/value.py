@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from controller.plan.clock import Instant
+from controller.plan.leases import Leases
 from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow
 from controller.plan.reservations import MAX_TIME_US
@@ -25,6 +26,7 @@ class SiteState:
         started_us: when this process began, elapsed time.
         sleeping_until_us: when the clock is looked at next without being woken, elapsed time.
         stopping: whether the threads are to end.
+        stands_by: whether another controller of a pair leads; then nobody is granted anything.
     """
 
     wished: Wished
@@ -34,9 +36,10 @@ class SiteState:
     started_us: int
     sleeping_until_us: int = 0
     stopping: bool = False
+    stands_by: bool = False
 
 
-def first_state(site: Site, now: Instant, term: int) -> SiteState:
+def first_state(site: Site, now: Instant, term: int, *, stands_by: bool = False) -> SiteState:
     """Return the state of a controller that has just begun, under a term, and knows nothing yet.
 
     Its epochs begin at twice the term, above those of every controller before it: agents obey no lower ones.
@@ -48,7 +51,23 @@ def first_state(site: Site, now: Instant, term: int) -> SiteState:
     reported = Reported(hosts, lines=Lines(site.return_after_us))
     plan = desired_plan(site, Installed(), 2 * term, demand_now(site, wished, reported, now))
     made_of = basis(site, wished, reported, Installed(), now)
-    return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us)
+    return SiteState(wished, reported, Installed(), Desired(plan, 0, made_of), now.elapsed_us, stands_by=stands_by)
+
+
+def leading(site: Site, state: SiteState, now: Instant, term: int) -> SiteState:
+    """Return the state of a controller that stood by and leads from now on, under a term.
+
+    It is as one that has just begun, but for what it has read and heard already: no plan is in force that it knows of,
+    and hosts may be acting on what was granted before.
+    """
+    until_us = now.elapsed_us + site.lease_ms * 1000
+    hosts = {
+        name: replace(host, leases=Leases(), confirmed_epoch=0, unknown_until_us=until_us)
+        for name, host in state.reported.hosts.items()
+    }
+    reported = replace(state.reported, hosts=Hosts(hosts), demands=state.reported.demands + 1)
+    desired = state.desired.becomes(replace(state.desired.plan, epoch=2 * term), now.elapsed_us)
+    return replace(state, reported=reported, desired=desired, started_us=now.elapsed_us, stands_by=False)
 
 
 def must_replan(site: Site, state: SiteState, now: Instant) -> bool:

@@ -1,6 +1,7 @@
 """The thread that carries the installed plan towards the desired one, step by confirmed step."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
@@ -47,7 +48,14 @@ class Before:
 class Convergence:
     """Carries out one step after the other; which is the next one follows from the state as it is then."""
 
-    def __init__(self, state: GuardedState, switches: Switches, hosts: HostSender, writing: threading.Lock) -> None:
+    def __init__(
+        self,
+        state: GuardedState,
+        switches: Switches,
+        hosts: HostSender,
+        writing: threading.Lock,
+        may_decide: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Begin with no plan in force.
 
         Args:
@@ -55,7 +63,9 @@ class Convergence:
             switches: where they are carried to.
             hosts: likewise.
             writing: held for each step, from its choice until it is noted; the audit holds it for each of its own.
+            may_decide: looked at before each step; of a pair, whether we lead. While not, what is in force stays so.
         """
+        self._may_decide = may_decide
         self._state = state
         self._writing = writing
         self._switches = switches
@@ -90,6 +100,8 @@ class Convergence:
             with self._writing:  # from the choice until it is noted: an audit between them would find a step half done
                 with self._state.changed:
                     step = None if self._state.stopping else self._next()
+                    if step is not None and not self._may_decide():
+                        return False
                     if step is not None and step.stage is Stage.HOSTS:
                         self._grant(step)
                 if step is None:

@@ -47,7 +47,16 @@ _DROPPED_FOR = 4  # times the provider's longest delay
 class Purchasing:
     """Keeps what is bought for one circuit at what the ledger needs; a leased line needs nothing."""
 
-    def __init__(self, state: GuardedState, use_cases: UseCases, circuit: str, provider: Provider) -> None:
+    def __init__(
+        self,
+        state: GuardedState,
+        use_cases: UseCases,
+        circuit: str,
+        provider: Provider,
+        may_decide: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Begin; ``may_decide`` is looked at before anything is asked for: of a pair, whether we lead."""
+        self._may_decide = may_decide
         self._state = state
         self._use_cases = use_cases
         self._circuit = circuit
@@ -70,6 +79,8 @@ class Purchasing:
 
     def step(self) -> None:
         """Do what is to do now at the provider; what fails is tried again at the next step."""
+        if not self._may_decide():
+            return
         try:
             troubles = (*self._bring_to_plan(), *self._watch())
         except StoreError as trouble:
@@ -102,7 +113,7 @@ class Purchasing:
         return None
 
     def _waits(self, name: str) -> bool:
-        return self._state.now_us() < self._again_us.get(name, (0, 0))[0]
+        return not self._may_decide() or self._state.now_us() < self._again_us.get(name, (0, 0))[0]
 
     def _on(self) -> tuple[Reservation, ...]:
         """Return the reservations that need a circuit, oldest first; under the lock."""

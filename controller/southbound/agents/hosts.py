@@ -10,8 +10,7 @@ import socket
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import structlog
@@ -22,6 +21,7 @@ from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
+from controller.southbound.agents.listening import listening, shown
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
 from topology.certificates import ENDING_DAYS
 from topology.protocol import (
@@ -43,7 +43,6 @@ RENEWALS_PER_LEASE = 3  # so that one lost or late renewal does not end a lease
 EARLIEST_RENEWAL = 0.6  # of the time for one: agents that were told at once are not renewed at once
 HELLO_WITHIN_S = 10.0
 LOOK_S = 1.0  # how often the silent and the revoked are looked for
-BACKLOG = 1024  # agents that call at once
 AT_ONCE = 8  # that are let in before others have their turn
 MOST, MOST_OF_ONE = 512, 128  # that have not said hello
 PER_S, BURST_US = 256, 2_000_000  # connections of an address
@@ -81,11 +80,16 @@ class HostListener(Protocol):
 class _Session:
     """An agent that has said hello: what it was told last, and when that is said again."""
 
-    host: str
+    hello: Hello
     connection: AgentConnection
     epoch: int
     message: bytes
     renewal: asyncio.TimerHandle | None = None
+
+    @property
+    def host(self) -> str:
+        """Which host's it is."""
+        return self.hello.host
 
 
 class HostSessions:
@@ -96,6 +100,7 @@ class HostSessions:
 
     def __init__(self, listener: HostListener, lease_ms: int, tls: ServerTls | None = None) -> None:
         self._listener = listener
+        self._lease_ms = lease_ms
         self._renewal_s = lease_ms / 1000 / RENEWALS_PER_LEASE
         self._tls = tls
         self._credentials: Credentials | None = None
@@ -118,7 +123,7 @@ class HostSessions:
             OSError: the port is taken, the address is not ours, or a file of ``tls`` is wrong.
         """
         try:
-            self._socket = _listening(address)
+            self._socket = listening(address)
         except OSError as error:
             raise OSError(f"cannot listen for agents at {address}: {error.strerror or error}") from error
         if self._tls is not None and self._socket.family != socket.AF_UNIX:
@@ -148,6 +153,20 @@ class HostSessions:
             with contextlib.suppress(RuntimeError):  # the loop is closed: we end
                 self._loop.call_soon_threadsafe(self._deliver)
 
+    def lead(self) -> None:
+        """Greet all agents anew: they have said to one that stood by what they act on, and it leads now.
+
+        Whoever led before may have renewed that until just now.
+        """
+        self._loop.call_soon_threadsafe(self._greet_anew)
+
+    def _greet_anew(self) -> None:
+        for session in tuple(self._sessions.values()):
+            first = self._listener.host_up(replace(session.hello, lease_left_ms=self._lease_ms))
+            if first is not None:
+                session.epoch, session.message = first.epoch, to_bytes(first)
+                self._tell(session)
+
     def _deliver(self) -> None:
         """Send what waits."""
         self._woken = False
@@ -167,24 +186,24 @@ class HostSessions:
         wait_s = self._renewal_s * random.uniform(EARLIEST_RENEWAL, 1)  # noqa: S311 (spreads load, guards nothing)
         session.renewal = self._loop.call_later(wait_s, self._tell, session)
 
-    def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         for _ in range(AT_ONCE):
             try:
-                accepted, address = listening.accept()
+                accepted, address = listener.accept()
             except BlockingIOError:
                 return
             except ConnectionAbortedError:
                 continue  # it is gone already
             except OSError as error:  # out of descriptors, as a rule; who waits is taken when there are some again
                 log.error("host.lost", why=f"nobody can be let in: {error.strerror}")  # noqa: TRY400
-                self._loop.remove_reader(listening)
-                self._loop.call_later(LOOK_S, self._loop.add_reader, listening, self._accept, listening)
+                self._loop.remove_reader(listener)
+                self._loop.call_later(LOOK_S, self._loop.add_reader, listener, self._accept, listener)
                 return
             if isinstance(address, tuple) and self._rates.wait_us(network_of(address[0])):
                 accepted.close()
-                self._say("host.untrusted", _shown(address), "connects too often")
+                self._say("host.untrusted", shown(address), "connects too often")
                 continue
-            connection = AgentConnection(self._loop, accepted, _shown(address), self)
+            connection = AgentConnection(self._loop, accepted, shown(address), self)
             self._connections[connection] = self._loop.time()
             connection.start(self._credentials.context if self._credentials else None)
             self._count(connection, address)
@@ -212,6 +231,8 @@ class HostSessions:
         match self._reaction(connection, event), said:
             case Reaction.GREET, Hello():
                 self._greet(connection, said)
+            case Reaction.KEEP, Hello() if said.host == self._by_connection[connection].host:
+                self._by_connection[connection].hello = said
             case Reaction.TAKE, _:
                 self._report(self._by_connection[connection].host, said)
             case Reaction.CLOSE, _:
@@ -260,7 +281,7 @@ class HostSessions:
             return
         self._guests.went(connection)
         older = self._sessions.get(hello.host)
-        session = _Session(hello.host, connection, first.epoch, to_bytes(first))
+        session = _Session(hello, connection, first.epoch, to_bytes(first))
         self._sessions[hello.host] = self._by_connection[connection] = session
         if older is not None:
             log.warning("host.replaced", host=hello.host, peer=connection.peer, before=older.connection.peer)
@@ -346,48 +367,6 @@ class HostSessions:
             await asyncio.sleep(0.01)
         for connection in tuple(self._connections):
             connection.abort("the controller ends")
-
-
-def _listening(address: str) -> socket.socket:
-    """Return a socket that listens at ``host:port`` or ``unix:/path``; what a dead process left there is replaced.
-
-    Raises:
-        OSError: the port is taken, or the address is not ours.
-    """
-    if address.startswith("unix:"):
-        path = Path(address.removeprefix("unix:"))
-        if path.is_socket() and not _answers(path):
-            path.unlink()
-        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            bound.bind(str(path))
-            path.chmod(0o600)  # nobody is asked who he is here but by this
-            bound.listen(BACKLOG)
-        except OSError:
-            bound.close()
-            raise
-        return bound
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
-
-
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        return asking.connect_ex(str(path)) == 0
-
-
-def _shown(address: Any) -> str:
-    """Return a socket's address for people.
-
-    >>> _shown(("2001:db8::1", 4711, 0, 0)), _shown("")
-    ('[2001:db8::1]:4711', 'unix')
-    """
-    if not isinstance(address, tuple):
-        return "unix"
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _failed(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

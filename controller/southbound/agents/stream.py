@@ -28,6 +28,7 @@ class Reaction(StrEnum):
     TAKE = "hand to the reports"
     CLOSE = "end, and say why"
     ABORT = "end at once"
+    KEEP = "keep it: it says what the host acts on, which a controller that begins to lead must know"
     IGNORE = "nothing"
 
 
@@ -41,7 +42,7 @@ REACTIONS: dict[StreamState, dict[StreamEvent, Reaction]] = {
         StreamEvent.REVOKED: Reaction.IGNORE,  # it is looked at when it says hello
     },
     StreamState.SESSION: {
-        StreamEvent.HELLO: Reaction.IGNORE,
+        StreamEvent.HELLO: Reaction.KEEP,
         StreamEvent.REPORT: Reaction.TAKE,
         StreamEvent.NONSENSE: Reaction.CLOSE,
         StreamEvent.SILENT: Reaction.ABORT,

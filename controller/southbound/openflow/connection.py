@@ -122,6 +122,12 @@ class SwitchConnection:
         self.role_xid = self.datapath.set_xid(request)
         self.datapath.send_msg(request)
 
+    def ask_to_stand_by(self, term: int) -> None:
+        """Ask to be a slave, to whom ports are told and who changes nothing; ``term`` is that of who leads."""
+        request = wire.standby_request(self.datapath, term)
+        self.role_xid = self.datapath.set_xid(request)
+        self.datapath.send_msg(request)
+
     def ask_whether_there(self) -> bool:
         """Send an echo; return whether it could be sent. What it answers is the sessions' to take in."""
         request = wire.echo_request(self.datapath)

@@ -62,16 +62,24 @@ class SwitchSessions:
     another has followed it changes nothing any more. Nothing is written to a switch before it has answered that.
     """
 
-    def __init__(self, listener: SwitchListener, term: int, ignored: tuple[Ignored, ...] = ()) -> None:
+    def __init__(
+        self,
+        listener: SwitchListener,
+        term: int,
+        ignored: tuple[Ignored, ...] = (),
+        others_term: Callable[[], int] | None = None,
+    ) -> None:
         """Start with no switch.
 
         Args:
             listener: who hears of switches.
             term: under which we lead; ``generation_id`` to a switch.
             ignored: the rules that are left alone although they have our cookie.
+            others_term: for one that stands by until :meth:`lead`, the term of who leads: it asks to be a slave.
         """
         self._listener = listener
         self._term = term
+        self._others_term = others_term
         self._ignored = ignored
         self._asked: dict[int, SwitchConnection] = {}  # not yet connections: they have not taken us for their master
         self._connections: dict[int, SwitchConnection] = {}
@@ -115,7 +123,14 @@ class SwitchSessions:
         else:
             if displaced is not None:  # it had not taken us for its master yet
                 displaced.datapath.close()
-            claimant.ask_to_lead(self._term)
+            self._ask_role(claimant)
+
+    def _ask_role(self, connection: SwitchConnection) -> None:
+        """Ask a switch to obey us; while we stand by, to tell us of its ports alone."""
+        if (others_term := self._others_term) is None:
+            connection.ask_to_lead(self._term)
+        else:
+            connection.ask_to_stand_by(others_term())
 
     def _turn_away(self, claimant: SwitchConnection) -> None:
         """End a connection under the datapath id of a switch that is there, and tell of it."""
@@ -142,7 +157,7 @@ class SwitchSessions:
         addresses = {"address": _address(claimant.datapath), "before": _address(first.datapath)}
         _log.warning("switch.replaced", dpid=f"{dpid:#018x}", **addresses)
         first.datapath.close()
-        claimant.ask_to_lead(self._term)
+        self._ask_role(claimant)
 
     def _answered_echo(self, first: SwitchConnection) -> None:
         """Turn away who waits for the place of a switch that is there."""
@@ -244,6 +259,16 @@ class SwitchSessions:
             self._changes.put(partial(self._listener.rule_gone, msg.datapath.id))
 
     # ---- called by the service ----
+
+    def lead(self, term: int) -> None:
+        """Lead from now on, under a term: ask every switch to obey us; until it does it is as one that has gone."""
+        with self._lock:
+            self._term, self._others_term = term, None
+            self._gone_s.update(dict.fromkeys(self._connections, time.monotonic()))
+            self._asked, self._connections = {**self._asked, **self._connections}, {}
+            asked = tuple(self._asked.values())
+        for connection in asked:
+            connection.ask_to_lead(term)
 
     def dpids(self) -> frozenset[int]:
         """Return the switches connected now."""

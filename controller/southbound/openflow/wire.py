@@ -59,6 +59,11 @@ def role_request(datapath: Any, term: int) -> Any:
     return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_MASTER, term)
 
 
+def standby_request(datapath: Any, term: int) -> Any:
+    """Return the wish to be a slave, while somebody else leads under a term; OpenFlow 1.3, section 6.3.6."""
+    return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_SLAVE, term)
+
+
 def echo_request(datapath: Any) -> Any:
     """Return the question whether a switch is there."""
     return datapath.ofproto_parser.OFPEchoRequest(datapath)

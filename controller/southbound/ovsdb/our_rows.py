@@ -23,6 +23,10 @@ class OurRows:
         self._term = term
         self.remote = remote
 
+    def lead(self, term: int) -> None:
+        """Write under a term from now on."""
+        self._term = term
+
     @property
     def top(self) -> Any:
         """The one row of table Open_vSwitch."""

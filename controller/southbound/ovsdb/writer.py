@@ -67,6 +67,11 @@ class QueueWriter:
         self._keeper = threading.Thread(target=self._keep_alive, name="ovsdb-keep-alive", daemon=True)
         self._keeper.start()
 
+    def lead(self, term: int) -> None:
+        """Write under a term from now on; for one that stood by, and has written nothing."""
+        with self._lock:
+            self._rows.lead(term)
+
     def apply(self, wanted: Mapping[str, PortQueues], timeout_s: float) -> int:
         """Bring ports to the queues wanted; return, once ovs-vswitchd has acted on them, how many ports it changed.
 

@@ -3,6 +3,7 @@
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from ipaddress import ip_network
 
 import pytest
@@ -231,3 +232,20 @@ def test_an_agent_that_does_not_read_delays_nobody_and_is_given_up(served):
         for epoch in range(8, 60):
             served[1].send("base20", Allocations(epoch, LEASE_MS, entries))
         eventually(lambda: served[2].down == ["base20"], within_s=5, what="it is given up")
+
+
+def test_who_begins_to_lead_greets_all_agents_anew_with_what_they_said_they_act_on_last(served):
+    address, sessions, listener = served
+    kept = []
+    listener.host_up = lambda hello: kept.append(hello) or Allocations(7 * len(kept), LEASE_MS)
+    with connect(f"ws://{address}{ATTACH_PATH}", compression=None) as stream:
+        stream.send(to_bytes(Hello("base20", "0", "6.12", epoch=0)))
+        assert parsed_allocations(stream.recv(timeout=5, decode=False)).epoch == 7
+        stream.send(to_bytes(Hello("base20", "0", "6.12", epoch=40, lease_left_ms=100)))
+        stream.send(to_bytes(Hello("arch", "0", "6.12", epoch=50)))  # somebody else's is nobody's
+        stream.send(to_bytes(Telemetry(40, 100)))
+        eventually(lambda: listener.telemetry, within_s=5, what="all of it is heard")
+        sessions.lead()
+        told = partial(stream.recv, timeout=5, decode=False)
+        eventually(lambda: parsed_allocations(told()).epoch == 14, within_s=5, what="it is greeted anew")
+    assert [(one.host, one.epoch, one.lease_left_ms) for one in kept] == [("base20", 0, 0), ("base20", 40, LEASE_MS)]

@@ -34,6 +34,7 @@ class PlayedDatapath:
     is_closed: bool = False
     role: Any = None  # what it answers to the wish to be its master: None yes, () nothing, else an error
     generation: int | None = None  # that came with that wish
+    asked_role: int | None = None  # which it was
     certified_dpid: int | None = None
     is_there: bool = True  # answers an echo
     room: tuple[int, dict[int, int]] | None = None  # for how many meters, and rules by table; None: it does not say
@@ -51,7 +52,7 @@ class PlayedDatapath:
         """Keep the message and answer it; the wish to be its master is kept apart."""
         parser = self.ofproto_parser
         if isinstance(msg, parser.OFPRoleRequest):
-            self.generation = msg.generation_id
+            self.generation, self.asked_role = msg.generation_id, msg.role
             self.answer_role(msg)
             return True
         if isinstance(msg, parser.OFPEchoRequest):

@@ -73,3 +73,43 @@ def test_a_port_that_changes_before_the_switch_has_answered_is_shown_as_it_is_no
     assert sessions.ports(DPID) == {}
     sessions.close()
     assert (listener.told, listener.said) == ([DPID], [])
+
+
+@pytest.fixture
+def standing_by(listener) -> Iterator[SwitchSessions]:
+    """Sessions of a controller that stands by, while another leads under TERM."""
+    sessions = SwitchSessions(listener, 0, others_term=lambda: TERM)
+    yield sessions
+    sessions.close()
+
+
+def test_who_stands_by_asks_to_be_a_slave_under_the_leaders_term_and_hears_of_ports(standing_by, listener):
+    datapath = connected(standing_by, ports=at_port(1, "02:00:00:00:00:01"))
+    assert (datapath.asked_role, datapath.generation) == (ofproto_v1_3.OFPCR_ROLE_SLAVE, TERM)
+    assert standing_by.ports(DPID).keys() == {1}
+    standing_by.close()
+    assert listener.told == [DPID]
+
+
+def test_who_begins_to_lead_asks_each_switch_again_and_writes_nothing_before_it_obeys(standing_by, listener):
+    datapath = connected(standing_by)
+    datapath.role = ()  # it does not answer yet
+    standing_by.lead(TERM + 1)
+    assert (datapath.asked_role, datapath.generation) == (ofproto_v1_3.OFPCR_ROLE_MASTER, TERM + 1)
+    with pytest.raises(SwitchGone):
+        standing_by.apply(DPID, SMALL, timeout_s=0.05)
+    datapath.role = None
+    standing_by.lead(TERM + 2)
+    standing_by.apply(DPID, SMALL, timeout_s=1)
+    later = connected(standing_by, id=DPID + 1)
+    standing_by.close()
+    assert (datapath.meter_mods(), later.asked_role) == ([1000], ofproto_v1_3.OFPCR_ROLE_MASTER)
+    assert listener.told == [DPID, DPID, DPID + 1]
+
+
+def test_who_begins_to_lead_where_another_leads_already_is_let_go(standing_by, listener):
+    datapath = connected(standing_by)
+    datapath.role = STALE
+    standing_by.lead(TERM + 1)
+    standing_by.close()
+    assert (datapath.is_closed, listener.lost) == (True, [DPID])

@@ -1,0 +1,49 @@
+"""The socket that agents dial, and how their addresses are shown."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+BACKLOG = 1024  # agents that call at once
+
+
+def listening(address: str) -> socket.socket:
+    """Return a socket that listens at ``host:port`` or ``unix:/path``; what a dead process left there is replaced.
+
+    Raises:
+        OSError: the port is taken, or the address is not ours.
+    """
+    if address.startswith("unix:"):
+        path = Path(address.removeprefix("unix:"))
+        if path.is_socket() and not _answers(path):
+            path.unlink()
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            bound.bind(str(path))
+            path.chmod(0o600)  # nobody is asked who he is here but by this
+            bound.listen(BACKLOG)
+        except OSError:
+            bound.close()
+            raise
+        return bound
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        return asking.connect_ex(str(path)) == 0
+
+
+def shown(address: Any) -> str:
+    """Return a socket's address for people.
+
+    >>> shown(("2001:db8::1", 4711, 0, 0)), shown("")
+    ('[2001:db8::1]:4711', 'unix')
+    """
+    if not isinstance(address, tuple):
+        return "unix"
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
