@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the typed part of the client anew from the API's description, when it is run.
 
-``headway/operations.py`` has a method for each operation, the files of :data:`FILES` a type for each schema, under its
+The files of :data:`CALLS` have a method for each operation, those of :data:`FILES` a type for each schema, under its
 own name. A test makes them again and compares.
 """
 
@@ -27,11 +27,15 @@ FILES = (  # a file of types, what it has, and of which paths: what two have, th
     ),
     (
         "records",
-        "what has ended, what was changed, who asks, maintenance",
-        ("/v1/history", "/v1/changes", "/v1/whoami", "/v1/maintenance"),
+        "what has ended, changes, who asks, who leads, works",
+        ("/v1/history", "/v1/changes", "/v1/whoami", "/v1/leader", "/v1/maintenance"),
     ),
     ("forecasts", "what would be", ("/v1/what-if", "/v1/scenario")),
     ("views", "the network, the plan, how things stand", ("/",)),
+)
+CALLS = (  # a file of methods, its class and what that is made of, what the methods are about, and of which paths
+    ("promise_operations", "PromiseOperations", "Transport", "the operations on promises", FILES[0][2]),
+    ("operations", "Operations", "PromiseOperations", "the other operations", ("/",)),
 )
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 TEXTS = {"text/plain", "text/calendar"}
@@ -208,16 +212,35 @@ def made(api: Mapping[str, Any]) -> dict[str, str]:
         files[f"{file}.py"] = (
             text + "".join(imports(set().union(*(refs(schemas[name]) for name in names)) - names, where)) + body
         )
-    methods = "\n".join(method(verb, path, one) for path, verb, one in operations)
-    asked = set(re.findall(r"\b[A-Z]\w+\b", re.sub(r'""".*?"""', "", methods, flags=re.DOTALL)))
-    text = MADE.format(what="a method for each operation") + "from __future__ import annotations\n\n"
-    text += "from typing import TYPE_CHECKING\n\nfrom headway.transport import Asked, Transport, made_up, segment\n"
-    text += "\nif TYPE_CHECKING:\n    from collections.abc import Iterator, Sequence\n\n"
-    lines = [*imports(asked & where.keys(), where), "from headway.stream import ServerSentEvent\n"]
-    text += textwrap.indent("".join(sorted(lines)), "    ") + "\n"
-    text += 'class Operations(Transport):\n    """The operations of the API, by their names in its description."""\n\n'
-    files["operations.py"] = text + methods
+    left = operations
+    for file, name, base, what, paths in CALLS:
+        those = [(path, verb, one) for path, verb, one in left if path.startswith(paths)]
+        left = [one for one in left if one not in those]
+        methods = "\n".join(method(verb, path, one) for path, verb, one in those)
+        files[f"{file}.py"] = _calls(name, base, what, methods, where)
     return {name: tidy(text) for name, text in files.items()}
+
+
+def _calls(name: str, base: str, what: str, methods: str, where: Mapping[str, str]) -> str:
+    """Return a file of methods: a class, made of another one."""
+    said = re.sub(r'""".*?"""', "", methods, flags=re.DOTALL)
+    types = set(re.findall(r"\b[A-Z]\w+\b", said)) & where.keys()
+    text = MADE.format(what=f"a method for each of {what}") + "from __future__ import annotations\n\n"
+    of_transport = ["Asked", *(one for one in ("Transport", "made_up", "segment") if f"{one}(" in said or one == base)]
+    bases = "" if base == "Transport" else "from headway.promise_operations import PromiseOperations\n"
+    text += "from typing import TYPE_CHECKING\n\n" + bases
+    text += f"from headway.transport import {', '.join(of_transport)}\n"
+    kinds = [one for one in ("Iterator", "Sequence") if f"{one}[" in said]
+    text += "\nif TYPE_CHECKING:\n"
+    text += f"    from collections.abc import {', '.join(kinds)}\n\n" if kinds else ""
+    lines = imports(types, where)
+    lines += ["from headway.stream import ServerSentEvent\n"] if "ServerSentEvent" in said else []
+    text += textwrap.indent("".join(sorted(lines)), "    ") + "\n"
+    return (
+        text
+        + f'class {name}({base}):\n    """Operations of the API, by their names in its description: {what}."""\n\n'
+        + methods
+    )
 
 
 def imports(names: Iterable[str], where: Mapping[str, str]) -> list[str]:

@@ -1,30 +1,26 @@
-"""Made from the API's description by contrib/api_client.py: a method for each operation."""
+"""Made from the API's description by contrib/api_client.py: a method for each of the other operations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway.transport import Asked, Transport, made_up, segment
+from headway.promise_operations import PromiseOperations
+from headway.transport import Asked, segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from headway.forecasts import DeathOut, ScenarioOut
-    from headway.promises import (
-        AnnouncementIn,
-        AnnouncementOut,
-        AnnouncementPage,
-        AnnouncementState,
-        AvailabilityOut,
-        FlowClass,
-        RenewalIn,
-        ReservationChange,
-        ReservationIn,
-        ReservationOut,
-        ReservationPage,
-        ReservationState,
+    from headway.promises import FlowClass
+    from headway.records import (
+        HistoryPage,
+        LeaderOut,
+        MaintenanceIn,
+        MaintenanceOut,
+        PlannedOut,
+        RememberedPage,
+        WhoamiOut,
     )
-    from headway.records import HistoryPage, MaintenanceIn, MaintenanceOut, PlannedOut, RememberedPage, WhoamiOut
     from headway.stream import ServerSentEvent
     from headway.views import (
         BurstOut,
@@ -41,147 +37,8 @@ if TYPE_CHECKING:
     )
 
 
-class Operations(Transport):
-    """The operations of the API, by their names in its description."""
-
-    def hold_reservation(self, body: ReservationIn, *, idempotency_key: str | None = None) -> ReservationOut:
-        """Hold bandwidth, and commit it at once if asked to.
-
-        What is held lapses after `hold_s` unless it is committed. A refusal has the numbers and the nearest
-        offers.
-        """
-        answer: ReservationOut = self.call(
-            Asked(
-                "POST",
-                "/v1/reservations",
-                headers={"Idempotency-Key": made_up(idempotency_key)},
-                body=body,
-                repeatable=True,
-            )
-        )
-        return answer
-
-    def list_reservations(
-        self,
-        *,
-        owner: Sequence[str] | None = None,
-        mine: bool | None = None,
-        class_: Sequence[FlowClass] | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        state: Sequence[ReservationState] | None = None,
-        after: str | None = None,
-        before: str | None = None,
-        description: str | None = None,
-    ) -> ReservationPage:
-        """Return reservations in order of creation, a page at a time.
-
-        A page may have fewer than `limit`, even none, though `next` says that there are more. While the database
-        cannot be read they are those that have not ended (`lacks`).
-        """
-        answer: ReservationPage = self.call(
-            Asked(
-                "GET",
-                "/v1/reservations",
-                query={
-                    "owner": owner,
-                    "mine": mine,
-                    "class": class_,
-                    "from": from_,
-                    "to": to,
-                    "limit": limit,
-                    "cursor": cursor,
-                    "state": state,
-                    "after": after,
-                    "before": before,
-                    "description": description,
-                },
-                repeatable=True,
-            )
-        )
-        return answer
-
-    def commit_reservation(self, id_: str) -> ReservationOut:
-        """Make a hold a promise. One that is a promise already stays so."""
-        answer: ReservationOut = self.call(Asked("POST", f"/v1/reservations/{segment(id_)}/commit", repeatable=True))
-        return answer
-
-    def renew_reservation(self, id_: str, body: RenewalIn | None = None) -> ReservationOut:
-        """Keep a hold for longer, from now."""
-        answer: ReservationOut = self.call(
-            Asked("POST", f"/v1/reservations/{segment(id_)}/renew", body=body, repeatable=True)
-        )
-        return answer
-
-    def get_reservation(self, id_: str) -> ReservationOut:
-        """Return a reservation."""
-        answer: ReservationOut = self.call(Asked("GET", f"/v1/reservations/{segment(id_)}", repeatable=True))
-        return answer
-
-    def change_reservation(self, id_: str, body: ReservationChange, *, if_match: str | None = None) -> ReservationOut:
-        """Change a reservation; its own share counts as free. Refused, nothing has changed."""
-        answer: ReservationOut = self.call(
-            Asked("PATCH", f"/v1/reservations/{segment(id_)}", headers={"If-Match": if_match}, body=body)
-        )
-        return answer
-
-    def release_reservation(self, id_: str, *, if_match: str | None = None) -> ReservationOut:
-        """Give a reservation back. One that is given back already stays so."""
-        answer: ReservationOut = self.call(
-            Asked(
-                "DELETE",
-                f"/v1/reservations/{segment(id_)}",
-                headers={"If-Match": if_match},
-                repeatable=if_match is None,
-            )
-        )
-        return answer
-
-    def get_availability(
-        self,
-        *,
-        rate_bps: int | None = None,
-        rate: str | None = None,
-        from_: str,
-        to: str,
-        class_: FlowClass | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        duration_s: float | None = None,
-        bytes_: int | None = None,
-        rate_min: str | None = None,
-        rate_max: str | None = None,
-        include: Sequence[str] | None = None,
-        exclude: Sequence[str] | None = None,
-        max_rtt_ms: float | None = None,
-    ) -> AvailabilityOut:
-        """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
-        answer: AvailabilityOut = self.call(
-            Asked(
-                "GET",
-                "/v1/availability",
-                query={
-                    "rate_bps": rate_bps,
-                    "rate": rate,
-                    "from": from_,
-                    "to": to,
-                    "class": class_,
-                    "start": start,
-                    "end": end,
-                    "duration_s": duration_s,
-                    "bytes": bytes_,
-                    "rate_min": rate_min,
-                    "rate_max": rate_max,
-                    "include": include,
-                    "exclude": exclude,
-                    "max_rtt_ms": max_rtt_ms,
-                },
-                repeatable=True,
-            )
-        )
-        return answer
+class Operations(PromiseOperations):
+    """Operations of the API, by their names in its description: the other operations."""
 
     def get_calendar(
         self,
@@ -206,60 +63,6 @@ class Operations(Transport):
                 repeatable=True,
             )
         )
-        return answer
-
-    def announce(self, body: AnnouncementIn, *, idempotency_key: str | None = None) -> AnnouncementOut:
-        """Announce bytes that are coming; the answer is a promise, or a refusal with the numbers and offers.
-
-        Asked again with the same `id` or `Idempotency-Key` and the same body, it is the same announcement.
-        """
-        answer: AnnouncementOut = self.call(
-            Asked(
-                "POST",
-                "/v1/announcements",
-                headers={"Idempotency-Key": made_up(idempotency_key)},
-                body=body,
-                repeatable=True,
-            )
-        )
-        return answer
-
-    def list_announcements(
-        self,
-        *,
-        owner: Sequence[str] | None = None,
-        mine: bool | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        state: Sequence[AnnouncementState] | None = None,
-    ) -> AnnouncementPage:
-        """Return announcements in the order they were made, a page at a time; for thirty days those that have
-        ended.
-
-        While the database cannot be read they are those in the plan and those that have ended just now
-        (`lacks`).
-        """
-        answer: AnnouncementPage = self.call(
-            Asked(
-                "GET",
-                "/v1/announcements",
-                query={"owner": owner, "mine": mine, "limit": limit, "cursor": cursor, "state": state},
-                repeatable=True,
-            )
-        )
-        return answer
-
-    def get_announcement(self, id_: str) -> AnnouncementOut:
-        """Return an announcement: the one in the plan, or else the last of this name that has ended."""
-        answer: AnnouncementOut = self.call(Asked("GET", f"/v1/announcements/{segment(id_)}", repeatable=True))
-        return answer
-
-    def release_announcement(self, id_: str) -> AnnouncementOut:
-        """Release an announcement: its bytes have arrived, its share goes back.
-
-        What became of it is kept; the last counts of its senders come within a second.
-        """
-        answer: AnnouncementOut = self.call(Asked("DELETE", f"/v1/announcements/{segment(id_)}"))
         return answer
 
     def list_history(self, *, limit: int | None = None, cursor: str | None = None) -> HistoryPage:
@@ -297,7 +100,10 @@ class Operations(Transport):
         return answer
 
     def get_health(self) -> HealthOut:
-        """Return whether the wanted plan is in force in the switches and all that is promised is carried."""
+        """Return whether the wanted plan is in force in the switches and all that is promised is carried.
+
+        Of a controller that stands by: whether it knows of all that was promised until some seconds ago.
+        """
         answer: HealthOut = self.call(Asked("GET", "/healthz", repeatable=True))
         return answer
 
@@ -378,6 +184,19 @@ class Operations(Transport):
     def what_if(self, circuit: str) -> DeathOut:
         """Return which promises break if a circuit dies now, worked out beside the controller, one at a time."""
         answer: DeathOut = self.call(Asked("GET", f"/v1/what-if/{segment(circuit)}", repeatable=True))
+        return answer
+
+    def get_leader(self) -> LeaderOut:
+        """Return which controller leads, how this one stands, and how old what it knows may be."""
+        answer: LeaderOut = self.call(Asked("GET", "/v1/leader", repeatable=True))
+        return answer
+
+    def move_leader(self) -> LeaderOut:
+        """Let a controller that stands by lead instead of this one, which begins anew and stands by.
+
+        Without one that stands by it is refused.
+        """
+        answer: LeaderOut = self.call(Asked("POST", "/v1/leader/move"))
         return answer
 
     def get_needs(self) -> NeedsOut:

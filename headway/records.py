@@ -1,4 +1,4 @@
-"""Made from the API's description by contrib/api_client.py: what has ended, what was changed, who asks, maintenance."""
+"""Made from the API's description by contrib/api_client.py: what has ended, changes, who asks, who leads, works."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -30,6 +30,21 @@ HistoryPage = TypedDict(
     {
         "ended": list[EndedOut],
         "next": str | None,
+    },
+)
+
+# Which controller leads, as the one that is asked knows it.
+LeaderOut = TypedDict(
+    "LeaderOut",
+    {
+        "leading": bool,
+        "standing": str,
+        "term": int,
+        "leader": str | None,
+        "address": str | None,
+        "since": str | None,
+        "lag_s": float,
+        "standbys": list[str],
     },
 )
 

@@ -26,11 +26,13 @@ from controller.northbound.rest.calendar_feed import CalendarFeed
 from controller.northbound.rest.changes import ChangesMade
 from controller.northbound.rest.drift import Drift
 from controller.northbound.rest.history import History
+from controller.northbound.rest.leader import LeaderRoutes
 from controller.northbound.rest.maintenance import MaintenanceRoutes
 from controller.northbound.rest.reservations import Reservations
 from controller.northbound.rest.views import Views
 from controller.northbound.rest.what_if import WhatIfRoutes
 from controller.northbound.rest.whoami import Whoami
+from controller.northbound.standby import StandBy
 from controller.plan.lifecycle import Illegal
 from controller.store import StoreFailed
 from controller.store.text import without_paths
@@ -81,6 +83,7 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         Whoami(dependencies).routes(),
         MaintenanceRoutes(dependencies).routes(),
         WhatIfRoutes(dependencies).routes(),
+        LeaderRoutes(dependencies).routes(),
         NeedsView(shown.watch).routes(),
         EventStream(dependencies).routes(),
         Metrics(registry).routes(),
@@ -90,6 +93,8 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     for routes in routers:
         app.include_router(routes)
     app.add_middleware(SmallBodies)
+    if dependencies.leader().standing is not None:
+        app.add_middleware(StandBy, leader=dependencies.leader)
     app.add_middleware(Access, rules=rules)
     app.add_middleware(Gate, names=dependencies.names)
     _handle_errors(app, decisions)

@@ -7,6 +7,7 @@ from controller.announced import Announced
 from controller.audit.record import DriftView
 from controller.events import Events
 from controller.northbound.webhooks import Webhook
+from controller.plan.leading import LeaderView
 from controller.reports import Reports
 from controller.reserved import Reserved
 from controller.security.own_certificates import EndingCertificate
@@ -34,6 +35,8 @@ class Dependencies:
         certificates: by connected host, when its agent's certificate ends, Unix time in seconds.
         own_certificates: the controller's and its authority's, with when they end.
         webhooks: who is told of what happens.
+        leader: which controller leads.
+        leave: lets another one lead.
     """
 
     reports: Reports
@@ -50,3 +53,5 @@ class Dependencies:
     certificates: Callable[[], Mapping[str, float]] = dict
     own_certificates: Callable[[], tuple[EndingCertificate, ...]] = tuple
     webhooks: tuple[Webhook, ...] = ()
+    leader: Callable[[], LeaderView] = LeaderView
+    leave: Callable[[], None] = lambda: None

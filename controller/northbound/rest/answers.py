@@ -60,6 +60,8 @@ OPERATION_IDS = {
     "GET /v1/hosts": "list_hosts",
     "GET /v1/switches": "list_switches",
     "GET /v1/drift": "get_drift",
+    "GET /v1/leader": "get_leader",
+    "POST /v1/leader/move": "move_leader",
     "GET /v1/history": "list_history",
     "GET /v1/changes": "list_changes",
     "GET /v1/whoami": "get_whoami",

@@ -24,6 +24,8 @@ from topology.addresses import shown
 from topology.network import Hop, Network, Switch
 from topology.units import shown_time
 
+STANDBY_BEHIND_US = 5_000_000  # so old what who stands by knows may be before that is trouble
+
 
 def plan(value: Plan, network: Network, seen: View | None = None) -> PlanOut:
     """Return a plan; ``seen`` is what is delivered now, if the plan is more than held ready."""
@@ -133,6 +135,21 @@ def health(value: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> Healt
         "hosts_unconfirmed": waiting,
         "calendar_off_us": value.calendar_off_us,
         "unsaved_us": unsaved_us,
+    }
+
+
+def standby_health(value: View, age_us: int) -> HealthOut:
+    """Return whether a controller that stands by knows of what was promised; whoever leads says how the site is."""
+    behind = f"this controller stands by, and what it knows of promises is {age_us / 1e6:.0f} s old"
+    return {
+        "ok": age_us < STANDBY_BEHIND_US,
+        "reasons": [behind] if age_us >= STANDBY_BEHIND_US else [],
+        "epoch": value.desired.epoch,
+        "error": "",
+        "hosts_missing": [name for name, state in value.hosts.items() if not state.connected],
+        "hosts_unconfirmed": [],
+        "calendar_off_us": value.calendar_off_us,
+        "unsaved_us": 0,
     }
 
 

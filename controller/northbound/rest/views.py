@@ -10,6 +10,7 @@ from controller.northbound.rest.answers import add, answer
 from controller.northbound.rest.network_shapes import BurstOut, HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.rest.receiver_shapes import ReceiversOut
 from controller.northbound.rest.shapes import CircuitOut, HealthOut, StepOut, ViewOut
+from controller.plan.leading import PairStanding
 
 
 def _shown(model: Any, status: int = 200, description: str = "As it is now") -> dict[int, dict[str, Any]]:
@@ -24,6 +25,7 @@ class Views:
         self._saves = dependencies.use_cases.saves
         self._network = dependencies.network
         self._connected = dependencies.connected
+        self._leader = dependencies.leader
 
     def routes(self) -> APIRouter:
         """Return the routes."""
@@ -40,7 +42,14 @@ class Views:
         return routes
 
     def healthz(self) -> Response:
-        """Return whether the wanted plan is in force in the switches and all that is promised is carried."""
+        """Return whether the wanted plan is in force in the switches and all that is promised is carried.
+
+        Of a controller that stands by: whether it knows of all that was promised until some seconds ago.
+        """
+        leader = self._leader()
+        if leader.standing is PairStanding.STANDBY:
+            health = render.standby_health(self._reports.view(), leader.age_us)
+            return answer(health, 200 if health["ok"] else 503)
         health = render.health(self._reports.view(), self._reports.troubles(self._connected()), self._saves.unsaved_us)
         return answer(health, 200 if health["ok"] else 503)
 

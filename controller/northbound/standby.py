@@ -1,0 +1,59 @@
+"""What a controller of a pair does with requests while another leads: answer what only reads, pass on the rest."""
+
+from collections.abc import Callable
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from controller.northbound.access import SESSION_PATH
+from controller.northbound.gate import READS
+from controller.northbound.rest.answers import RETRY_AFTER_S, problem
+from controller.plan.leading import LeaderView, PairStanding
+
+
+class StandBy:
+    """Stands behind the question who may, and before the handlers."""
+
+    def __init__(self, app: ASGIApp, leader: Callable[[], LeaderView]) -> None:
+        self._app = app
+        self._leader = leader
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to its handler, or its client to who leads.
+
+        What only reads says by ``Age`` (RFC 9111, section 5.1) how old it may be, in seconds.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        leader = self._leader()
+        if scope["method"] not in READS and scope["path"] != SESSION_PATH and not leader.takes:
+            query = scope["query_string"].decode("ascii")
+            await passed_on(leader, scope["path"] + (f"?{query}" if query else ""))(scope, receive, send)
+            return
+
+        async def aged(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["age"] = str(-(-leader.age_us // 1_000_000))
+            await send(message)
+
+        await self._app(scope, receive, aged if leader.standing is PairStanding.STANDBY else send)
+
+
+def passed_on(leader: LeaderView, path: str) -> Response:
+    """Return the answer to a request that changes something: who takes it, or when to ask again.
+
+    Args:
+        leader: who leads, as we know it; it is not us, or we do not know.
+        path: of the request, with its query.
+    """
+    again = {"Retry-After": str(RETRY_AFTER_S)}
+    if leader.standing is PairStanding.STANDBY and leader.address:
+        where = leader.address.rstrip("/") + path
+        detail = f"this controller stands by: {leader.address} leads, ask there"
+        return problem(307, "stands-by", detail, {"leader": leader.address}, {"Location": where, **again})
+    if leader.standing is PairStanding.UNSURE:
+        detail = "the database does not say that this controller still leads: nothing is decided until it does"
+        return problem(503, "leader-unsure", detail, {}, again)
+    return problem(503, "no-leader", "no controller leads at this moment: one of the pair is about to", {}, again)

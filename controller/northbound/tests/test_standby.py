@@ -1,0 +1,118 @@
+"""The API of a controller of a pair: who takes what changes something, and who leads."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from fastapi.testclient import TestClient
+
+from controller.northbound.access import all_may
+from controller.northbound.api import api
+from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
+from controller.plan.leading import LeaderView, PairStanding
+
+LEADER = "https://ctl-a.example.org:8080"
+STANDS_BY = LeaderView(PairStanding.STANDBY, False, 7, LEADER, "ctl-a", 1_790_000_000_000_000, 2_100_000)
+LEADS = LeaderView(PairStanding.LEADER, True, 7, LEADER, "ctl-a", 1_790_000_000_000_000, 0, ("ctl-b",))
+
+
+class AskedController:
+    """A client of a controller that stands as it is told, and whether that was asked to let another one lead."""
+
+    def __init__(self, site):
+        self.view, self.left = STANDS_BY, 0
+        behind = dependencies_of(site, leader=lambda: self.view, leave=self._leave)
+        self.client = TestClient(api(behind, all_may(lambda: datetime.now(UTC))), follow_redirects=False)
+
+    def _leave(self):
+        self.left += 1
+
+
+@pytest.fixture
+def asked(site):
+    """The client."""
+    return AskedController(site)
+
+
+def test_who_stands_by_passes_on_what_changes_something_with_method_and_path(asked, site):
+    answer = asked.client.post(f"{MANY}?x=%20y", json=NIGHT)
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{LEADER}{MANY}?x=%20y")
+    assert (answer.json()["type"], answer.json()["leader"]) == ("/problems/stands-by", LEADER)
+    assert asked.client.delete(f"{MANY}/a").status_code == 307
+    assert not site.value.wished.ledger.reservations
+
+
+def test_while_nobody_leads_it_is_said_when_to_ask_again(asked):
+    asked.view = replace(STANDS_BY, address="", holder="")
+    answer = asked.client.post(MANY, json=NIGHT)
+    assert (answer.status_code, answer.json()["type"], answer.headers["retry-after"]) == (
+        503,
+        "/problems/no-leader",
+        "1",
+    )
+
+
+def test_a_leader_that_the_database_does_not_answer_decides_nothing(asked, site):
+    asked.view = replace(LEADS, standing=PairStanding.UNSURE, takes=False)
+    assert asked.client.post(MANY, json=NIGHT).json()["type"] == "/problems/leader-unsure"
+    assert asked.client.get(MANY).status_code == 200
+    assert not site.value.wished.ledger.reservations
+
+
+def test_what_only_reads_is_answered_by_who_stands_by_with_its_age(asked):
+    assert asked.client.get(MANY).headers["age"] == "3"
+    asked.view = LEADS
+    assert "age" not in asked.client.get(MANY).headers
+    assert asked.client.post(MANY, json=NIGHT).status_code == 201
+
+
+def test_who_leads_is_said_by_each(asked):
+    assert asked.client.get("/v1/leader").json() == {
+        "leading": False,
+        "standing": "standby",
+        "term": 7,
+        "leader": "ctl-a",
+        "address": LEADER,
+        "since": "2026-09-21T14:13:20Z",
+        "lag_s": 2.1,
+        "standbys": [],
+    }
+    asked.view = LEADS
+    said = asked.client.get("/v1/leader").json()
+    assert (said["leading"], said["standbys"]) == (True, ["ctl-b"])
+
+
+def test_a_leader_lets_another_lead_only_if_one_stands_by(asked):
+    asked.view = LEADS
+    assert (asked.client.post("/v1/leader/move").status_code, asked.left) == (202, 1)
+    asked.view = replace(LEADS, others=())
+    assert (asked.client.post("/v1/leader/move").status_code, asked.left) == (409, 1)
+
+
+def test_one_that_is_alone_leads_and_is_asked_nothing_new(client):
+    said = client.get("/v1/leader").json()
+    assert (said["leading"], said["standing"], said["address"]) == (True, "alone", None)
+    assert "age" not in client.get(MANY).headers
+    assert client.post("/v1/leader/move").json()["detail"] == "this is no pair"
+
+
+def test_who_stands_by_is_well_if_it_knows_what_was_promised_just_now(asked):
+    assert asked.client.get("/healthz").json()["ok"]
+    asked.view = replace(STANDS_BY, age_us=9_000_000)
+    answer = asked.client.get("/healthz")
+    assert (answer.status_code, answer.json()["reasons"]) == (
+        503,
+        ["this controller stands by, and what it knows of promises is 9 s old"],
+    )
+
+
+def test_metrics_of_who_stands_by_tell_nothing_of_the_site(asked):
+    text = asked.client.get("/metrics").text
+    assert "headway_leading 0.0" in text
+    assert "headway_standby_lag_seconds 2.1" in text
+    assert "headway_plan_in_force" not in text
+    asked.view = LEADS
+    text = asked.client.get("/metrics").text
+    assert "headway_leading 1.0" in text
+    assert "headway_standbys 1.0" in text
+    assert "headway_plan_in_force" in text
