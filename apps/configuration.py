@@ -37,7 +37,14 @@ from controller.settings.webhooks import WebhookSection, WebhookSettings, webhoo
 from controller.site import Site
 from controller.southbound.openflow.circuit_ports import too_many_circuits
 from controller.southbound.ovsdb.settings import check_guarantees, servers
-from controller.store.settings import StoreSection, StoreSettings, store_settings
+from controller.store.settings import (
+    PairSection,
+    PairSettings,
+    StoreSection,
+    StoreSettings,
+    pair_settings,
+    store_settings,
+)
 from topology.network import Network
 from topology.problems import Problems
 from topology.protocol import FlowClass
@@ -61,6 +68,7 @@ class _File(Section):
     insecure: bool = False
     access: AccessSection | None = None
     webhooks: tuple[WebhookSection, ...] = ()
+    pair: PairSection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,7 @@ class ControllerSettings:
         names: by which the API may be asked for, beside addresses and localhost.
         access: who may do what by it.
         webhooks: who is told of what happens.
+        pair: how this controller is one of several; None if it is alone.
         files: the SHA-256 of each file that says so, by its path.
     """
 
@@ -105,6 +114,7 @@ class ControllerSettings:
     names: frozenset[str] = frozenset()
     access: AccessSettings = NOBODY
     webhooks: tuple[WebhookSettings, ...] = ()
+    pair: PairSettings | None = None
     files: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -210,6 +220,7 @@ def _built(file: _File, folder: Path, problems: Problems) -> ControllerSettings 
         names=names,
         access=access,
         webhooks=webhooks(file.webhooks, folder, problems.at("webhooks")),
+        pair=pair_settings(file.pair, store, problems.at("pair")),
     )
 
 

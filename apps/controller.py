@@ -5,6 +5,8 @@ import gc
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -12,8 +14,9 @@ import structlog
 
 from apps.configuration import ControllerSettings
 from apps.openflow import OpenFlowApp
+from apps.pair import begin_anew, leadership, opened, stood_by
 from apps.plain_text import plain_ports
-from apps.process import GIVE_BACK_S, Stop, fair, give_back, stop_signal, working
+from apps.process import ALIVE_S, GIVE_BACK_S, Stop, fair, give_back, stop_signal, working
 from apps.web import web
 from apps.web_local import local_socket
 from controller.announced import Announced
@@ -26,6 +29,7 @@ from controller.northbound.known import IssuerTokens
 from controller.northbound.page.pages import Pages
 from controller.northbound.webhooks import Webhook
 from controller.noted import noted_configuration, noted_token
+from controller.plan.leading import LeaderView
 from controller.reports import Reports
 from controller.reserved import Reserved
 from controller.saves import Saves
@@ -41,19 +45,21 @@ from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
+from controller.state.clock import elapsed_us
 from controller.state.guard import GuardedState
 from controller.store import Store
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
+from controller.work.leadership import Leadership
 from controller.work.mending import Mending
+from controller.work.pair import Pair
 from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
 from controller.work.retention import Retention
 from controller.work.timekeeper import Timekeeper
 from hostagent.agent.supervisor import Supervisor
 
-ALIVE_S = 1.0
 UP = "up; what is carried and what is not: /healthz"
 
 log = structlog.get_logger()
@@ -81,7 +87,6 @@ def _serve(
     """Serve REST and the pages until the end, and keep what the pages show."""
     saves = behind.use_cases.saves
     rules = _rules(settings, saves)
-    saves.note(noted_configuration(settings.files))
     pages = Pages(behind, rules)
     app = api(behind, rules, pages)
     local = parts.enter_context(local_socket(settings.rest_socket))
@@ -89,8 +94,6 @@ def _serve(
     parts.callback(state.events.close)
     for work, name in ((pages.watch.run, "page"), (pages.tonight.run, "calendars")):
         parts.enter_context(working(partial(work, stop.wait), name, state, stop))
-    for webhook in behind.webhooks:
-        parts.enter_context(working(partial(webhook.run, stop.wait), "webhook", state, stop))
 
 
 def _switches_address(settings: ControllerSettings) -> Address:
@@ -123,6 +126,87 @@ def _wait(stop: Stop, state: GuardedState, supervisor: Supervisor) -> None:
             gave_back_s = time.monotonic()
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerParts:
+    """The parts of a controller, before any of them is at work."""
+
+    state: GuardedState
+    reports: Reports
+    hosts: HostSessions
+    sessions: SwitchSessions
+    writers: dict[str, QueueWriter]
+    switches: SiteSwitches
+    writing: threading.Lock  # round all that is written to switches: a plan's steps, and an audit's repairs
+    audits: AuditRunner
+    use_cases: UseCases
+    clocks: ClockWatch
+
+
+def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *, trusts_wall: bool) -> ControllerParts:
+    """Return the parts, with what the store has."""
+    clock = machine_clock(store.time(), trusts_wall=trusts_wall)
+    state = GuardedState(settings.site, clock.now, store.term, stands_by=led is not None)
+    reports = Reports(state)
+    hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
+    ignored = settings.audit.ignored
+    sessions = SwitchSessions(reports, store.term, ignored, None if led is None else lambda: led.seen_term)
+    writers = _queue_writers(settings, store.term)
+    by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
+    numbers = MeterNumbers()
+    switches = SiteSwitches(settings.site, sessions, by_switch, numbers)
+    writing = threading.Lock()
+    audit = SwitchAudit(settings.site, sessions, by_switch, ignored, numbers)
+    audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
+    use_cases = UseCases(state, store, settings.access.quotas)
+    clocks = ClockWatch(state, store, clock)
+    return ControllerParts(state, reports, hosts, sessions, writers, switches, writing, audits, use_cases, clocks)
+
+
+def _dependencies(
+    built: ControllerParts, settings: ControllerSettings, store: Store, pair: Pair | None, stop: Stop
+) -> Dependencies:
+    """Return what the API stands on."""
+    state = built.state
+    return Dependencies(
+        built.reports,
+        built.use_cases,
+        Reserved(built.use_cases, store),
+        Announced(state, store),
+        state.events,
+        settings.site.network,
+        state.now_us,
+        built.sessions.dpids,
+        built.audits.view,
+        store.changes,
+        settings.names,
+        built.hosts.certificates,
+        OwnCertificates(settings.tls, settings.rest_tls).found,
+        tuple(Webhook(state.events, one) for one in settings.webhooks),
+        LeaderView if pair is None else pair.view,
+        stop.begin_anew,
+    )
+
+
+def _leading(
+    built: ControllerParts,
+    behind: Dependencies,
+    settings: ControllerSettings,
+    store: Store,
+    stop: Stop,
+    may_decide: Callable[[], bool],
+) -> Iterator[tuple[Callable[[], None], str]]:
+    """Yield what is at work in a controller that leads, each with its name."""
+    state, use_cases = built.state, built.use_cases
+    for webhook in behind.webhooks:
+        yield partial(webhook.run, stop.wait), "webhook"
+    yield Convergence(state, built.switches, built.hosts, built.writing, may_decide).run, "convergence"
+    yield Mending(state, built.switches).run, "mending"
+    yield built.audits.run, "audit"
+    yield Timekeeper(state, use_cases, built.clocks).run, "clock"
+    yield Recovery(state, use_cases.saves).run, "recovery"
+    yield Retention(state, store, settings.store.retention_us).run, "retention"
+
+
 def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code, 1 if a part has failed.
 
@@ -139,63 +223,39 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         log.warning(plain.event, address=plain.address, why=plain.why)
     supervisor = Supervisor.of_this_process(os.environ)
     with contextlib.ExitStack() as parts:
-        store = Store(settings.store.url)
-        parts.callback(store.close)
-        store.open()
-        clock = machine_clock(store.time(), trusts_wall=trusts_wall)
-        state = GuardedState(settings.site, clock.now, store.term)
-        reports = Reports(state)
-        hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
-        ignored = settings.audit.ignored
-        sessions = SwitchSessions(reports, store.term, ignored)
-        writers = _queue_writers(settings, store.term)
-        by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
-        numbers = MeterNumbers()
-        switches = SiteSwitches(settings.site, sessions, by_switch, numbers)
-        writing = threading.Lock()  # round all that is written to switches: a plan's steps, and an audit's repairs
-        audit = SwitchAudit(settings.site, sessions, by_switch, ignored, numbers)
-        audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
-        address = _switches_address(settings)
-        use_cases = UseCases(state, store, settings.access.quotas)
-        clocks = ClockWatch(state, store, clock)
+        led = None if settings.pair is None else leadership(parts, settings.store.url, settings.pair, stop)
+        store = opened(parts, settings.store.url, led)
+        built = _built(settings, store, led, trusts_wall=trusts_wall)
+        state, hosts = built.state, built.hosts
+        pair = None if led is None else Pair(led, state, store, built.use_cases.saves, elapsed_us)
         gc.freeze()  # what is on the books lives long: the collector need not look at it again and again
         providers = {circuit: seller.connected() for circuit, seller in settings.sellers.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
-        network = settings.site.network
-        reserved, announced = Reserved(use_cases, store), Announced(state, store)
-        behind = Dependencies(
-            reports,
-            use_cases,
-            reserved,
-            announced,
-            state.events,
-            network,
-            state.now_us,
-            sessions.dpids,
-            audits.view,
-            store.changes,
-            settings.names,
-            hosts.certificates,
-            OwnCertificates(settings.tls, settings.rest_tls).found,
-            tuple(Webhook(state.events, one) for one in settings.webhooks),
-        )
+        behind = _dependencies(built, settings, store, pair, stop)
         _serve(parts, behind, settings, state, stop)
-        parts.callback(osken_hub.start(OpenFlowApp, address, listener=sessions).stop)
-        parts.enter_context(working(Convergence(state, switches, hosts, writing).run, "convergence", state, stop))
-        parts.enter_context(working(Mending(state, switches).run, "mending", state, stop))
-        parts.enter_context(working(audits.run, "audit", state, stop))
-        parts.enter_context(working(Timekeeper(state, use_cases, clocks).run, "clock", state, stop))
-        parts.enter_context(working(Recovery(state, use_cases.saves).run, "recovery", state, stop))
-        retention = Retention(state, store, settings.store.retention_us)
-        parts.enter_context(working(retention.run, "retention", state, stop))
+        parts.callback(osken_hub.start(OpenFlowApp, _switches_address(settings), listener=built.sessions).stop)
+        if led is not None and pair is not None:
+            parts.enter_context(working(pair.follow, "standby", state, stop))
+            if not stood_by(led, state, supervisor, stop):
+                return int(stop.failed)
+            pair.lead((built.sessions, *built.writers.values()), hosts.lead)
+        built.use_cases.saves.note(noted_configuration(settings.files))
+        may_decide = (lambda: True) if led is None else led.may_decide
+        for work, name in _leading(built, behind, settings, store, stop, may_decide):
+            parts.enter_context(working(work, name, state, stop))
         for circuit, provider in providers.items():
-            buying = Purchasing(state, use_cases, circuit, provider)
+            buying = Purchasing(state, built.use_cases, circuit, provider, may_decide)
             parts.enter_context(working(buying.run, f"provider of {circuit}", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         supervisor.ready(UP)
         _wait(stop, state, supervisor)
         supervisor.stopping()
         log.info("controller.stopping")
+        if led is not None:  # another may lead while we end
+            store.close()
+            led.leave()
     log.info("controller.down", failed=stop.failed)
+    if stop.again:
+        begin_anew()
     return int(stop.failed)

@@ -14,6 +14,7 @@ from controller.state.guard import GuardedState
 log = structlog.get_logger()
 
 
+ALIVE_S = 1.0  # how often the supervisor is told
 SWITCH_S = 0.001  # what a thread may compute while others wait for their turn; Python's own is five times that
 GIVE_BACK_S = 30.0
 M_ARENA_MAX, ARENAS = -8, 2  # mallopt(3); each thread's own keeps what it once had
@@ -33,9 +34,15 @@ def give_back() -> None:
 
 
 class Stop(threading.Event):
-    """Set by SIGTERM and SIGINT, or by a thread that has failed."""
+    """Set by SIGTERM and SIGINT, or by a thread that has failed, or to let another controller lead."""
 
     failed = False
+    again = False  # whether the process begins anew after its end
+
+    def begin_anew(self) -> None:
+        """End, and begin anew."""
+        self.again = True
+        self.set()
 
 
 def stop_signal() -> Stop:

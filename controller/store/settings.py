@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from controller.settings.sections import Section
+from controller.plan.leading import TTL_US
+from controller.settings.sections import Duration, Section
 from controller.store.errors import UrlNotUsable
 from controller.store.store import Store
 from topology import units
@@ -69,3 +71,35 @@ def store_settings(section: StoreSection, problems: Problems) -> StoreSettings:
     except UrlNotUsable as error:
         problems.add(error)
     return StoreSettings(section.url, section.retention)
+
+
+class PairSection(Section):
+    """One of several controllers that share a database: where it takes requests, and how long its row holds."""
+
+    address: str
+    ttl: Duration = Field(default=TTL_US, ge=200_000, le=60_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class PairSettings:
+    """A controller of a pair.
+
+    Attributes:
+        address: where it takes requests, for clients that are passed on.
+        ttl_us: how long the leader's row holds unless it is renewed.
+    """
+
+    address: str
+    ttl_us: int
+
+
+def pair_settings(section: PairSection | None, store: StoreSettings, problems: Problems) -> PairSettings | None:
+    """Return the settings; None if the controller is alone."""
+    if section is None:
+        return None
+    said = urlsplit(section.address)
+    if said.scheme not in {"http", "https"} or not said.hostname or said.path.strip("/") or said.query:
+        problems.at("address").add(f'"{section.address}" is no address, need https://HOST:PORT')
+    if not store.url.startswith("postgresql"):
+        problems.add("several controllers need PostgreSQL: say store: postgresql://USER:PASSWORD@HOST/DATABASE")
+    return PairSettings(section.address.rstrip("/"), section.ttl)

@@ -90,15 +90,15 @@ def running(
         store: the store's URL.
         rate: of the circuit.
         trusts: what is believed of its REST API, which then speaks TLS.
-        more: of its configuration; what is said of ``listen`` is beside what is listened at anyway.
+        more: of its configuration; what ``listen`` does not say is at free ports.
     """
-    ports = {name: f"127.0.0.1:{free_port()}" for name in ("openflow", "rest", "agents")}
-    listen = more.pop("listen", {})
-    assert isinstance(listen, dict)  # noqa: S101 (for mypy)
+    said = more.pop("listen", {})
+    assert isinstance(said, dict)  # noqa: S101 (for mypy)
+    listen = {name: f"127.0.0.1:{free_port()}" for name in ("openflow", "rest", "agents")} | said
     config = directory / "controller.yaml"
     network = section_of(chile_illinois(rate_bps(rate)))
-    config.write_text(yaml.safe_dump({"network": network, "listen": {**ports, **listen}, "store": store, **more}))
-    one = Running(config, f"http{'s' if trusts else ''}://{ports['rest']}", trusts=trusts)
+    config.write_text(yaml.safe_dump({"network": network, "listen": listen, "store": store, **more}))
+    one = Running(config, f"http{'s' if trusts else ''}://{listen['rest']}", trusts=trusts)
     try:
         one.start()
         yield one

@@ -1,0 +1,105 @@
+"""A controller of a pair as a process: it stands by until it leads, and begins anew when another does."""
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from apps.process import ALIVE_S, Stop
+from controller.plan.leading import PairStanding
+from controller.state.clock import elapsed_us
+from controller.state.guard import GuardedState
+from controller.store import Store, StoreFailed
+from controller.store.leader_row import LeaderRow
+from controller.store.settings import PairSettings
+from controller.work.leadership import LOOK_S, Leadership
+from hostagent.agent.supervisor import Supervisor
+
+STANDS_BY = "stands by; another controller leads"
+
+log = structlog.get_logger()
+
+
+def begin_anew() -> None:
+    """Become this very program from its beginning; of what this process was about to do, nothing is done.
+
+    That is how a leader ends that has been followed: no thread of it acts once more, and what it remembers is gone.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 (our own program and arguments)
+
+
+def leadership(
+    parts: contextlib.ExitStack, url: str, pair: PairSettings, stop: Stop, deposed: Callable[[], None] = begin_anew
+) -> Leadership:
+    """Return whether we lead, known by a thread that works until the end, or calls ``deposed``.
+
+    Waits for the database, which must be there before anything can be shown.
+    """
+    row = LeaderRow(url, f"{socket.gethostname()}, process {os.getpid()}", pair.address)
+    found = Leadership(row, elapsed_us, pair.ttl_us)
+    said = ""
+    while not stop.is_set():
+        try:
+            found.look()
+            break
+        except StoreFailed as failure:
+            if failure.why != said:
+                said = failure.why
+                log.error("standby.waits", why=str(failure))  # noqa: TRY400 (the why is all there is)
+            stop.wait(1)
+
+    def work() -> None:
+        found.run()
+        if found.standing is PairStanding.DEPOSED:
+            deposed()
+
+    thread = threading.Thread(target=work, name="leader", daemon=True)
+
+    def end() -> None:
+        found.stop()
+        thread.join(timeout=5)
+        if not thread.is_alive():
+            found.close()
+
+    parts.callback(end)
+    thread.start()
+    return found
+
+
+def opened(parts: contextlib.ExitStack, url: str, led: Leadership | None) -> Store:
+    """Return the store: of a controller that is alone, to lead; of one of a pair, to read.
+
+    Raises:
+        StoreError: it cannot be used.
+    """
+    store = Store(url)
+    parts.callback(store.close)
+    if led is None:
+        store.open()
+    else:
+        store.open_to_read()
+    return store
+
+
+def stood_by(found: Leadership, state: GuardedState, supervisor: Supervisor, stop: Stop) -> bool:
+    """Wait until we lead; return False if the end comes before that."""
+    log.info("standby.up", leader=found.seen.holder if found.seen else "")
+    supervisor.ready(STANDS_BY)
+    found.may_take = True
+    alive_s = time.monotonic()
+    while not stop.is_set():
+        if found.led.wait(LOOK_S):
+            return True
+        if time.monotonic() - alive_s > ALIVE_S:
+            with state.changed:  # as of a leader: nobody keeps the lock
+                pass
+            supervisor.alive(STANDS_BY)
+            alive_s = time.monotonic()
+    return False

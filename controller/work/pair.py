@@ -1,0 +1,124 @@
+"""One controller of a pair: it stands by, and reads what the leader writes, until it leads itself."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from controller.plan.leading import LeaderView, PairStanding
+from controller.saves import Saves
+from controller.state.guard import GuardedState
+from controller.store import Store, StoreError
+from controller.work.leadership import LOOK_S, Leadership
+
+SHARE = 4  # reading the books anew may take one in so many parts of the time of who stands by
+
+_log = structlog.get_logger()
+
+
+class Follower(Protocol):
+    """A part that must know when we begin to lead."""
+
+    def lead(self, term: int) -> None:
+        """Lead from now on, under a term."""
+
+
+class Pair:
+    """The pair as this controller knows it.
+
+    Args:
+        leadership: whether we lead; its thread is another's.
+        state: brought to what the leader has written, until we lead.
+        store: opened to read only until then.
+        saves: between these two.
+        elapsed_us: the clock that nobody can set.
+    """
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        state: GuardedState,
+        store: Store,
+        saves: Saves,
+        elapsed_us: Callable[[], int],
+    ) -> None:
+        self._leadership = leadership
+        self._state = state
+        self._store = store
+        self._saves = saves
+        self._elapsed_us = elapsed_us
+        self._read = -1  # the transactions of the leader's that we have read, by their number
+        self._current_us = elapsed_us()  # when we knew last that we have read all
+        self._reading = threading.Lock()
+        self._takes = False
+
+    def follow(self) -> None:
+        """Read what the leader writes, until we lead or the state says stop."""
+        said = ""
+        while not self._leadership.led.is_set():
+            begun_s = time.monotonic()
+            try:
+                with self._reading:
+                    self._look()
+            except StoreError as failure:
+                if not said:
+                    _log.error("standby.behind", why=str(failure))
+                said = str(failure)
+            else:
+                said = ""
+            wait_s = max(LOOK_S, (time.monotonic() - begun_s) * (SHARE - 1))
+            with self._state.changed:
+                if self._state.stopping:
+                    return
+            self._leadership.led.wait(wait_s)
+
+    def _look(self) -> None:
+        """Read the books anew if the leader has written anything since; under ``_reading``."""
+        seen, at_us = self._leadership.seen, self._leadership.seen_us
+        if seen is None or self._leadership.led.is_set():
+            return
+        if seen.saves != self._read:
+            self._saves.read_anew()
+            self._read = -1 if seen.saves is None else seen.saves
+        if seen.saves is not None:
+            self._current_us = at_us
+
+    def lead(self, followers: tuple[Follower, ...], greet: Callable[[], None]) -> None:
+        """Take over: the store, what was written of which we have not read, the plan under our term, all below.
+
+        Raises:
+            StoreError: it does not work, or another leads already.
+        """
+        term, begun_s = self._leadership.term, time.monotonic()
+        with self._reading:
+            self._store.open(term)
+            if self._store.saves != self._read:
+                self._saves.read_anew()
+        self._state.lead(term)
+        for follower in followers:
+            follower.lead(term)
+        greet()
+        self._takes = True
+        _log.warning("leader.leads", term=term, took_ms=round((time.monotonic() - begun_s) * 1000))
+
+    def view(self) -> LeaderView:
+        """Return who leads."""
+        led, standing = self._leadership, self._leadership.standing
+        seen, now_us = led.seen, self._elapsed_us()
+        leads = self._takes and standing is PairStanding.LEADER
+        if seen is None:
+            return LeaderView(standing, leads)
+        is_known = standing is not PairStanding.STANDBY or not seen.is_over
+        age_us = 0 if self._takes else now_us - self._current_us
+        return LeaderView(
+            standing,
+            leads,
+            seen.term,
+            seen.address if is_known else "",
+            seen.holder if is_known else "",
+            seen.since_us,
+            age_us,
+            led.others if led.term else (),
+        )
