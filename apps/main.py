@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apps.cli import advise, agent, clean, client, login, network, pki, store, token, trust, webhook, what_if
+from apps.cli import advise, agent, clean, client, leader, login, network, pki, store, token, trust, webhook, what_if
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(agent.app, name="agent")
+app.add_typer(leader.app, name="leader")
 app.add_typer(network.app, name="network")
 app.add_typer(pki.app, name="pki")
 app.add_typer(token.app, name="token")

@@ -17,6 +17,7 @@ from controller.northbound.access import all_may
 from controller.northbound.api import api
 from controller.northbound.tests.site import dependencies_of
 from controller.northbound.webhooks import Webhook
+from controller.plan.leading import LeaderView, PairStanding
 from controller.settings.webhooks import ALARMS, WebhookSettings
 from controller.tests.fakes import image, ready_site
 from hostagent.agent.metrics import StatusCollector
@@ -45,7 +46,7 @@ def prometheus():
 
 
 def busy_api():
-    """The API of a site that has something to say under every name: drift, a fallback, promises, a certificate."""
+    """The API of a site that has something to say under every name: drift, a fallback, promises, a pair's leader."""
     site = ready_site()
     lost = Deviation(DriftKind.FLOW, Shape.MISSING, "rule", outcome=Outcome.REPAIRED)
     site.switches.found["ls1"] = [Compared({DriftKind.FLOW: 9}, (lost,))] * 2
@@ -55,7 +56,10 @@ def busy_api():
     counters = EntryTelemetry("image/base20", 1, 1, 5_000, 40, 3, 180_000, "loss")
     site.reports.host_telemetry("base20", Telemetry(site.value.desired.plan.epoch, 250, (counters,)))
     pager = Webhook(site.state.events, WebhookSettings("https://pager.example.org/h", Path("pager.secret"), ALARMS))
-    behind = dependencies_of(site, certificates=lambda: {"base20": 1_790_000_000.0}, webhooks=(pager,))
+    leads = LeaderView(PairStanding.LEADER, takes=True, term=7, holder="ctl-a", others=("ctl-b",))
+    behind = dependencies_of(
+        site, certificates=lambda: {"base20": 1_790_000_000.0}, webhooks=(pager,), leader=lambda: leads
+    )
     app = api(behind, all_may(lambda: datetime.now(UTC)))
     TestClient(app).post(
         "/v1/reservations", json={"from": "la-serena", "to": "champaign", "rate": "1Mbps", "duration_s": 60}

@@ -13,6 +13,7 @@ from controller.northbound.rest import render
 from controller.northbound.rest.answers import add
 from controller.northbound.webhooks import Delivery, Webhook
 from controller.plan.invariant import violations
+from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
 from controller.state.health import Trouble, TroubleKind
@@ -33,6 +34,10 @@ class SiteCollector:
     def collect(self) -> Iterator[Metric]:
         """Yield every gauge and every counter of the hosts' kernels."""
         dependencies = self._dependencies
+        leader = dependencies.leader()
+        yield from _leading(leader)
+        if leader.standing is PairStanding.STANDBY:  # whoever leads tells of the site
+            return
         view, connected = dependencies.reports.view(), dependencies.connected()
         troubles = dependencies.reports.troubles(connected)
         yield from _health(view, troubles, dependencies.use_cases.saves.unsaved_us)
@@ -50,6 +55,20 @@ class SiteCollector:
         for switch in dependencies.network.switches:
             up.add_metric([switch.name], switch.dpid in connected)
         yield up
+
+
+def _leading(leader: LeaderView) -> Iterator[Metric]:
+    """Yield how a controller of a pair stands; of one that is alone nothing."""
+    if leader.standing is None:
+        return
+    about = "1 if this controller leads and takes what changes anything."
+    yield GaugeMetricFamily("headway_leading", about, value=leader.takes)
+    yield GaugeMetricFamily("headway_leader_term", "Under which is led; each change raises it.", value=leader.term)
+    about = "How old what this controller knows of promises may be; 0 of who leads."
+    yield GaugeMetricFamily("headway_standby_lag_seconds", about, value=leader.age_us / 1e6)
+    if leader.takes:
+        about = "Controllers that stand by, as who leads sees it."
+        yield GaugeMetricFamily("headway_standbys", about, value=len(leader.others))
 
 
 def _health(view: View, troubles: tuple[Trouble, ...], unsaved_us: int) -> Iterator[Metric]:
