@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
-from controller.plan.wiring import SeenPort, SeenPorts
+from controller.plan.wiring import SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
 from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection
 from controller.southbound.openflow.foreign import Ignored, without_ignored
 from controller.southbound.openflow.messages import Barrier, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
+from controller.southbound.openflow.switch_listener import SwitchListener
 
 # How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
 # a second after its connection was cut.
@@ -31,28 +32,6 @@ BACK_WITHIN_S = 2.0
 ANSWERS_WITHIN_S = 1.0  # a switch that is there answers an echo (OpenFlow 1.3, section 7.5.3) in milliseconds
 
 _log = structlog.get_logger()
-
-
-class SwitchListener(Protocol):
-    """Who hears of switches: the reports. Called by one thread of ours, and free to call the sessions at once."""
-
-    def switch_up(self, dpid: int, address: str, ports: SeenPorts) -> None:
-        """A switch has connected from an address, with all these ports."""
-
-    def switch_down(self, dpid: int) -> None:
-        """A switch has gone."""
-
-    def rule_gone(self, dpid: int) -> None:
-        """Somebody else has deleted a rule of ours on a switch; said once until that switch is read back."""
-
-    def port_said(self, dpid: int, port_no: int, port: SeenPort | None) -> None:
-        """A port has come or has changed; None: it has gone."""
-
-    def claimed(self, dpid: int, address: str) -> None:
-        """Somebody has called under the datapath id of a switch that is connected, and was turned away."""
-
-    def led_by_another(self, dpid: int, address: str) -> None:
-        """A switch obeys a controller of a later term, and not us; it was let go."""
 
 
 class SwitchSessions:
