@@ -117,7 +117,7 @@ class Reports:
             # Never less than it was sent before: an agent takes an older epoch for an older controller's.
             if plan is not None and plan.epoch == state.installed.hosts_epoch >= host.sent_epoch:
                 return state.grant(name, plan.epoch, plan.of_host(name))
-            return state.grant(name, host.sent_epoch, host.sent)
+            return state.grant(name, max(host.sent_epoch, state.value.own_epoch), host.sent)
 
     def _watched_flows(self) -> Mapping[str, tuple[FlowId, ...]]:
         """Return, by host, its flows that are asked whether they send; under the lock.

@@ -27,6 +27,8 @@ class SiteState:
         sleeping_until_us: when the clock is looked at next without being woken, elapsed time.
         stopping: whether the threads are to end.
         stands_by: whether another controller of a pair leads; then nobody is granted anything.
+        own_epoch: of one that has taken over, what hosts go on with is granted under this number at least, which is
+            above every one of the controllers before: so they hear no more what one of those says; else 0.
     """
 
     wished: Wished
@@ -37,6 +39,7 @@ class SiteState:
     sleeping_until_us: int = 0
     stopping: bool = False
     stands_by: bool = False
+    own_epoch: int = 0
 
 
 def first_state(site: Site, now: Instant, term: int, *, stands_by: bool = False) -> SiteState:
@@ -67,7 +70,8 @@ def leading(site: Site, state: SiteState, now: Instant, term: int) -> SiteState:
     }
     reported = replace(state.reported, hosts=Hosts(hosts), demands=state.reported.demands + 1)
     desired = state.desired.becomes(replace(state.desired.plan, epoch=2 * term), now.elapsed_us)
-    return replace(state, reported=reported, desired=desired, started_us=now.elapsed_us, stands_by=False)
+    mine = replace(state, started_us=now.elapsed_us, stands_by=False, own_epoch=2 * term - 1)
+    return replace(mine, reported=reported, desired=desired)
 
 
 def must_replan(site: Site, state: SiteState, now: Instant) -> bool:

@@ -41,10 +41,22 @@ def test_who_begins_to_lead_goes_on_with_what_agents_act_on_under_a_higher_epoch
     reports.host_up(hello)
     state.lead(TERM)
     told = reports.host_up(hello)  # as HostSessions greets them anew
-    assert (told.epoch, told.entries) == (hello.epoch, hello.entries)
-    assert value_of(state).desired.plan.epoch == 2 * TERM > hello.epoch
+    assert told.entries == hello.entries
+    assert value_of(state).desired.plan.epoch == 2 * TERM > told.epoch > hello.epoch
     acting = value_of(state).reported.hosts["base23"].leases.acting(ELAPSED_US)
     assert [entry.flow.name for entry in acting] == [entry.name for entry in hello.entries]
+
+
+def test_a_host_with_nothing_to_do_hears_of_the_new_term_too():
+    site = ready_site()
+    state, reports = standing_by(site)
+    idle = Hello("base23", "0", "6.12", 0)
+    reports.host_up(idle)
+    state.lead(TERM)
+    told = reports.host_up(idle)
+    assert (told.epoch, told.entries) == (2 * TERM - 1, ())
+    reports.host_applied("base23", Applied(told.epoch))
+    assert not value_of(state).reported.hosts["base23"].unknown_until_us
 
 
 def test_hosts_that_have_not_called_count_for_one_lease_as_nobody_knows_what():

@@ -90,6 +90,14 @@ EXPERIMENTS = (
         1,
     ),
     Experiment(
+        "pair",
+        Group.SCENARIO,
+        "of a pair of controllers the one that leads is killed, stopped, moved and cut off, again and again",
+        "scenarios.pair.run",
+        Place.ISOLATED,
+        6,
+    ),
+    Experiment(
         "failover",
         Group.SCENARIO,
         "one of two circuits dies under traffic and comes back",

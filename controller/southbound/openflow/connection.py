@@ -247,3 +247,8 @@ class SwitchConnection:
             "switch.refused", dpid=f"{dpid:#018x}", xid=error.xid, error=refused.error_name, refused=str(message)
         )
         raise refused
+
+
+def address_of(datapath: Any) -> str:
+    """Return where a switch calls from, for people."""
+    return ":".join(map(str, datapath.address[:2])) if isinstance(datapath.address, tuple) else str(datapath.address)

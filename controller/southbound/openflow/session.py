@@ -20,7 +20,7 @@ import structlog
 from controller.plan.wiring import SeenPorts
 from controller.southbound.errors import SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
-from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection
+from controller.southbound.openflow.connection import Deadline, ReadBack, SwitchConnection, address_of
 from controller.southbound.openflow.foreign import Ignored, without_ignored
 from controller.southbound.openflow.messages import Barrier, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
@@ -81,7 +81,7 @@ class SwitchSessions:
         looks the same waits until the first one leaves an echo unanswered, as one does whose connection was cut. With
         TLS another switch is turned away at any time: the certificate is for one datapath id.
         """
-        address, claimant = _address(datapath), SwitchConnection(datapath)
+        address, claimant = address_of(datapath), SwitchConnection(datapath)
         if datapath.certified_dpid not in {None, datapath.id}:
             certified = f"{datapath.certified_dpid:#018x}"
             _log.warning("switch.not_its_own", dpid=f"{datapath.id:#018x}", certified=certified, address=address)
@@ -114,7 +114,7 @@ class SwitchSessions:
     def _turn_away(self, claimant: SwitchConnection) -> None:
         """End a connection under the datapath id of a switch that is there, and tell of it."""
         datapath = claimant.datapath
-        self._changes.put(partial(self._listener.claimed, datapath.id, _address(datapath)))
+        self._changes.put(partial(self._listener.claimed, datapath.id, address_of(datapath)))
         datapath.close()
 
     def _ask_whether_there(self, first: SwitchConnection, claimant: SwitchConnection) -> None:
@@ -133,7 +133,7 @@ class SwitchSessions:
                 return
             del self._claimants[dpid]
             self._asked[dpid] = claimant
-        addresses = {"address": _address(claimant.datapath), "before": _address(first.datapath)}
+        addresses = {"address": address_of(claimant.datapath), "before": address_of(first.datapath)}
         _log.warning("switch.replaced", dpid=f"{dpid:#018x}", **addresses)
         first.datapath.close()
         self._ask_role(claimant)
@@ -165,12 +165,12 @@ class SwitchSessions:
             self._arrived.notify_all()
         _log.info("switch.up", dpid=f"{datapath.id:#018x}", address=datapath.address)
         connection.limits.ask()
-        self._changes.put(partial(self._listener.switch_up, datapath.id, _address(datapath), ports))
+        self._changes.put(partial(self._listener.switch_up, datapath.id, address_of(datapath), ports))
 
     def _let_go(self, connection: SwitchConnection) -> None:
         """End a connection to a switch that obeys a controller of a later term."""
         datapath = connection.datapath
-        self._changes.put(partial(self._listener.led_by_another, datapath.id, _address(datapath)))
+        self._changes.put(partial(self._listener.led_by_another, datapath.id, address_of(datapath)))
         datapath.close()
 
     def disconnected(self, datapath: Any) -> None:
@@ -375,8 +375,3 @@ class SwitchSessions:
             raise
         finally:
             connection.calls.release()
-
-
-def _address(datapath: Any) -> str:
-    """Return where a switch calls from, for people."""
-    return ":".join(map(str, datapath.address[:2])) if isinstance(datapath.address, tuple) else str(datapath.address)
