@@ -68,9 +68,12 @@ def test_whatever_only_the_long_tier_tests_is_in_the_table_with_what_guards_it_b
 
 def test_what_make_test_runs_after_the_fast_tests_is_where_it_looks_for_it():
     make = (ROOT / "Makefile").read_text()
-    looked_in = [
-        (ROOT / folder) for folder in re.findall(r"^ROOT_AND_LAB := (.+)$", make, flags=re.MULTILINE)[0].split()
-    ]
+    beside, after = (
+        re.findall(rf"^{name} := (.+)$", make, flags=re.MULTILINE)[0].split() for name in ("BESIDE", "AFTER")
+    )
+    looked_in = [ROOT / word for word in (*beside, *after) if (ROOT / word).is_dir()]
+    assert [word for word in beside if word.startswith("--ignore=")] == ["--ignore=mininet-tests/bench"]
+    assert ROOT / "mininet-tests/bench" in looked_in
     slow = [path for path in tracked("*test_*.py") if re.search(r"pytest\.mark\.(root|lab)\b", path.read_text())]
     assert len(slow) > 30
     assert [path for path in slow if not any(path.is_relative_to(folder) for folder in looked_in)] == []

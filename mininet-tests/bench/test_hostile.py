@@ -23,6 +23,7 @@ def seen() -> dict[str, Any]:
 
 
 @pytest.mark.root
+@pytest.mark.timeout(400)  # the longest beside it, so the first
 def test_the_honest_are_answered_beside_every_attack_and_nothing_breaks(seen):
     for site, found in seen.items():
         attacks = found["attacks"]
