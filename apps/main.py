@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 from apps.cli import advise, agent, clean, client, leader, login, network, pki, store, token, trust, webhook, what_if
 from topology import __version__
@@ -24,6 +25,19 @@ app.add_typer(network.app, name="network")
 app.add_typer(pki.app, name="pki")
 app.add_typer(token.app, name="token")
 app.add_typer(webhook.app, name="webhook")
+PANELS = {
+    "Promises": (
+        *("reserve", "commit", "renew", "change", "cancel", "reservation", "reservations", "availability"),
+        *("announce", "release", "announcements", "history", "export"),
+    ),
+    "State": (*("top", "plan", "circuits", "hosts", "switches", "receivers", "bursts", "drift", "events", "leader"),),
+    "Planning ahead": ("what-if", "advise", "network"),
+    "Who you are": ("whoami", "login", "logout"),
+    "Operation": (
+        *("controller", "agent", "maintenance", "pki", "token", "webhook", "backup", "restore", "clean", "version"),
+    ),
+}
+"""Which commands ``--help`` shows together, and in which order."""
 Config = Annotated[Path, typer.Option("--config", "-c", help="YAML file; see docs/configuration.md.")]
 
 
@@ -114,6 +128,22 @@ def version() -> None:
 
 for _part in (client, login, store, clean, what_if, advise):
     app.registered_commands += _part.app.registered_commands
+
+
+def _arranged() -> None:
+    """Arrange the commands as ``PANELS`` says."""
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+    commands: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for command in commands:
+        command.rich_help_panel = panel_of[_name_of(command)]
+    app.registered_commands.sort(key=lambda command: list(panel_of).index(_name_of(command)))
+
+
+def _name_of(command: CommandInfo | TyperInfo) -> str:
+    return str(command.name or getattr(command.callback, "__name__", ""))
+
+
+_arranged()
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from apps.main import app
+from apps.main import PANELS, app
 from controller.store import Store
 from mininet_tests.testing.networks import FILES
 from topology import __version__
@@ -150,3 +150,10 @@ def test_a_machine_without_the_controllers_packages_says_which_to_install(tmp_pa
     assert done.returncode == 1
     assert "needs the package headway-controller" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_help_shows_every_command_in_its_panel_and_no_panel_is_for_nothing():
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).output
+    after = {panel: shown.partition(f"─ {panel} ─")[2].partition("╰")[0] for panel in PANELS}
+    assert all(f"│ {name} " in after[panel] for panel, names in PANELS.items() for name in names)
+    assert "─ Commands ─" not in shown
