@@ -6,6 +6,11 @@ repeated at least every third of the lease; up go ``Hello`` once, ``Applied`` af
 ``Telemetry`` each second, ``Declined`` for what the agent does not act on, ``Demand`` when an entry that is watched
 begins or ends to want its rate, ``Repaired`` for what was not in the kernel as it should have been. The agent pings
 every ``PING_S``; an end that has heard nothing for ``SILENT_S`` takes the other for dead.
+
+Either end may be newer than the other. A field that is left out has the value that it always had before there was one,
+and one that has this value is left out: so an older end meets only what is used. What an agent says of which its
+controller knows nothing is passed over; what it is told and does not know it declines, for a limit that it did not see
+would not be kept.
 """
 
 from enum import StrEnum
@@ -24,6 +29,7 @@ MOST_STORES = 64  # of a host
 SAID_AGAIN_S = 60.0  # who is refused dials again every few seconds: either end logs that once in this time
 
 _STRICT = ConfigDict(extra="forbid", strict=False)
+_REPORT = ConfigDict(extra="ignore", strict=False)
 
 
 class FlowClass(StrEnum):
@@ -105,7 +111,7 @@ class Allocations:
     kind: Literal["allocations"] = "allocations"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Hello:
     """The agent's first message: who it is, and what it acts on from before.
 
@@ -127,7 +133,7 @@ class Hello:
     kind: Literal["hello"] = "hello"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Applied:
     """``epoch`` is in force in the kernel: no connection sends by an older one from its next ACK on."""
 
@@ -135,7 +141,7 @@ class Applied:
     kind: Literal["applied"] = "applied"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class EntryTelemetry:
     """One allocation as the kernel sees it. Counters only grow while the entry exists.
 
@@ -187,7 +193,7 @@ class StoreBrake(StrEnum):
     MEMORY = "memory"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class StoreTelemetry:
     """What a host's store has taken since the telemetry before, about a second ago.
 
@@ -216,7 +222,7 @@ class StoreTelemetry:
     senders: tuple[Prefix, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Telemetry:
     """What the kernel holds and has done, once a second; and when entries have ended.
 
@@ -225,7 +231,7 @@ class Telemetry:
         lease_left_ms: how long it still holds.
         entries: its entries.
         ended: the last counts of those that have left it lately; each is said for a minute, for a message may be lost.
-        stores: where the host puts what it receives, if its configuration says so; an older controller refuses that.
+        stores: where the host puts what it receives, if its configuration says so.
     """
 
     epoch: int
@@ -236,7 +242,7 @@ class Telemetry:
     kind: Literal["telemetry"] = "telemetry"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Declined:
     """The agent does not act on what it was sent; its reason, for the operator at the other end.
 
@@ -252,7 +258,7 @@ class Declined:
     kind: Literal["declined"] = "declined"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Demand:
     """Whether an entry with ``standby_bps`` wants its rate: told when that changes, and after each new epoch.
 
@@ -284,7 +290,7 @@ class Fault(StrEnum):
     EXCESS = "excess"
 
 
-@dataclass(frozen=True, slots=True, config=_STRICT)
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Repaired:
     """Something of the plan was not in the kernel as it should have been, and was put right.
 
@@ -311,8 +317,9 @@ _OUT = {kind: TypeAdapter(kind) for kind in (Allocations, Hello, Applied, Teleme
 
 
 def to_bytes(message: Allocations | UpMessage) -> bytes:
-    """Return the message as it goes over the stream."""
-    return _OUT[type(message)].dump_json(message)
+    """Return the message as it goes over the stream: its kind, and what is not as if left out."""
+    said = _OUT[type(message)].dump_json(message, exclude_defaults=True)
+    return b'{"kind":"%b"%b%b' % (message.kind.encode(), b"" if said == b"{}" else b",", said[1:])
 
 
 def parsed_allocations(data: bytes) -> Allocations:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from hostagent.agent import declining
 from hostagent.agent.counting import NOT_KEPT_BACK, Counting
 from hostagent.agent.hindrances import Hindrances
 from hostagent.agent.open_streams import OpenStreams
@@ -225,14 +226,13 @@ class Agent:
         try:
             told = parsed_allocations(heard.data)
         except ValueError as error:
-            log.warning("agent.nonsense", why=" ".join(str(error).split()))
-            return None
+            return self._not_understood(heard.data, error)
         before = self._in_force
         if not told.epoch and not told.entries:  # it has no plan for us yet
             if before.epoch and before.lease_left_ms(began_ns):
                 return None
         elif told.epoch < self._highest_epoch:
-            return self._old_epoch(told.epoch)
+            return self._noted(declining.old_epoch(told.epoch, self._highest_epoch), "agent.old_epoch")
         # The lease counts from when the message can have come: an agent that hung must not act on what is long over.
         expires_ns = heard.since_ns + told.lease_ms * 1_000_000
         if expires_ns <= began_ns:
@@ -258,13 +258,13 @@ class Agent:
             log.info("agent.applied", epoch=told.epoch, entries=len(told.entries), took_us=took_us)
         return Applied(told.epoch)
 
-    def _old_epoch(self, epoch: int) -> Declined:
-        """Decline a plan from the past; what is in force stays until its lease ends."""
-        why = (
-            f"epoch {epoch} is older than {self._highest_epoch}, which this agent has held: from an older controller, "
-            "or of one with another database and a clock that is behind; end it; an agent started again forgets"
-        )
-        return self._noted(Declined(epoch, self._highest_epoch, why), "agent.old_epoch")
+    def _not_understood(self, data: bytes, error: ValueError) -> Declined | None:
+        """Decline what has a part that we do not know; what is in force stays until its lease ends."""
+        declined = declining.not_understood(data, self._in_force.epoch, __version__, error)
+        if declined is None:
+            log.warning("agent.nonsense", why=" ".join(str(error).split()))
+            return None
+        return self._noted(declined, "agent.nonsense")
 
     def _not_expressible(self, epoch: int, error: NotEncodable) -> Declined:
         """Decline a plan that the kernel part cannot hold; what is in force stays until its lease ends."""

@@ -1,0 +1,96 @@
+"""What both ends say to each other, also when one of them is newer."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology.protocol import (
+    Allocation,
+    Allocations,
+    Applied,
+    Declined,
+    Demand,
+    EntryTelemetry,
+    Fault,
+    FlowClass,
+    Hello,
+    Repaired,
+    Telemetry,
+    parsed_allocations,
+    parsed_from_agent,
+    to_bytes,
+)
+
+ENTRY = Allocation("urgent/base20", FlowClass.URGENT, "192.0.2.7/32", 470_000_000, 7_000)
+
+
+NATURAL = st.integers(0, 10**12)
+PREFIXES = st.sampled_from(["192.0.2.7/32", "10.0.0.0/8", "2001:db8::/32"])
+ENTRIES = st.builds(
+    Allocation,
+    st.text(),
+    st.sampled_from(FlowClass),
+    PREFIXES,
+    st.integers(1_000, 10**11),
+    st.integers(1, 10**6),
+    dscp=st.none() | st.integers(0, 63),
+    standby_bps=st.none() | st.integers(1, 1_000),
+    also=st.lists(PREFIXES).map(tuple),
+    lanes=st.text(),
+)
+COUNTED = st.builds(
+    EntryTelemetry, st.text(), *[NATURAL] * 6, fallback=st.sampled_from(["", "loss"]), wants=st.none() | st.booleans()
+)
+SAID = st.one_of(
+    st.builds(Applied, NATURAL),
+    st.builds(Hello, st.text(), st.text(), st.text(), st.none() | NATURAL, entries=st.lists(ENTRIES).map(tuple)),
+    st.builds(Telemetry, NATURAL, NATURAL, ended=st.lists(COUNTED).map(tuple)),
+    st.builds(Declined, NATURAL, NATURAL, st.text()),
+    st.builds(Demand, NATURAL, st.text(), st.booleans(), st.booleans()),
+    st.builds(Repaired, NATURAL, st.text(), st.sampled_from(Fault), st.text()),
+)
+
+
+@given(message=st.builds(Allocations, NATURAL, st.integers(1, 10**6), st.lists(ENTRIES).map(tuple)))
+def test_whatever_a_controller_says_arrives(message):
+    assert parsed_allocations(to_bytes(message)) == message
+
+
+@given(message=SAID)
+def test_whatever_an_agent_says_arrives(message):
+    assert parsed_from_agent(to_bytes(message)) == message
+
+
+def test_an_older_end_meets_only_what_is_used():
+    told = json.loads(to_bytes(Allocations(7, 3_000, (ENTRY,))))
+    assert told.keys() == {"kind", "epoch", "lease_ms", "entries"}
+    assert told["entries"][0].keys() == {"name", "flow_class", "dest", "rate_bps", "window_segments"}
+    assert json.loads(to_bytes(Allocations(7, 3_000))).keys() == {"kind", "epoch", "lease_ms"}
+    assert json.loads(to_bytes(Telemetry(7, 2_000))).keys() == {"kind", "epoch", "lease_left_ms"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Hello("base20", "9.9", "7.0", 3),
+        Applied(3),
+        Telemetry(3, 1_000, (EntryTelemetry("a", 1, 1, 0, 0, 0, 0),)),
+        Demand(3, "urgent/base20", wants=True, standing_by=False),
+    ],
+    ids=lambda message: message.kind,
+)
+def test_a_controller_passes_over_what_a_newer_agent_says_besides(message):
+    newer = json.loads(to_bytes(message)) | {"colour": "green"}
+    for entry in newer.get("entries", ()):
+        entry["taste"] = ["bitter"]
+    assert parsed_from_agent(json.dumps(newer).encode()) == message
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_agent_does_not_act_on_a_plan_of_which_it_does_not_know_a_part(inside):
+    told = json.loads(to_bytes(Allocations(7, 3_000, (ENTRY,))))
+    (told["entries"][0] if inside else told)["only_on_sundays"] = True
+    with pytest.raises(ValueError, match="only_on_sundays"):
+        parsed_allocations(json.dumps(told).encode())
