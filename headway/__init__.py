@@ -7,7 +7,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from headway.errors import ApiError, ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl, NotTrusted
+from headway.errors import (
+    ApiError,
+    ApiProblem,
+    ApiRefusal,
+    NoAnswer,
+    NoConnection,
+    NotAController,
+    NotAToken,
+    NotAUrl,
+    NotTrusted,
+)
 from headway.stream import ServerSentEvent
 
 if TYPE_CHECKING:
@@ -19,6 +29,7 @@ __all__ = [
     "ApiRefusal",
     "Client",
     "NoAnswer",
+    "NoConnection",
     "NotAController",
     "NotAToken",
     "NotAUrl",

@@ -24,6 +24,10 @@ class NoAnswer(ApiError):
     """No answer came: nobody listens, the connection broke, or time is over. What was asked may have been done."""
 
 
+class NoConnection(NoAnswer):
+    """Nobody was reached: nothing was asked, so nothing was done."""
+
+
 class NotTrusted(ApiError):
     """Who answers shows no certificate that is trusted: its authority is not known here, or it is somebody else."""
 

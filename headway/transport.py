@@ -1,4 +1,4 @@
-"""One HTTP call to a controller, and the same again where that does no harm."""
+"""One HTTP call to a controller, or to that of a pair which leads, and the same again where that does no harm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from headway.errors import ApiProblem, ApiRefusal, NoAnswer, NotAController, NotAToken, NotAUrl, NotTrusted
+from headway.errors import (
+    ApiProblem,
+    ApiRefusal,
+    NoAnswer,
+    NoConnection,
+    NotAController,
+    NotAToken,
+    NotAUrl,
+    NotTrusted,
+)
 from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -22,7 +31,20 @@ WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is ba
 LONGEST_WAIT_S = 30.0  # a controller that wants to be left alone for longer is not waited for
 SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 COMES_BACK_S = 1.0
-TRY_AGAIN = {429, 503}
+REACHED_S = 2.0  # for each of several addresses: a machine that is silent is not waited for while another may lead
+STANDS_BY, UNAVAILABLE = 307, 503
+TRY_AGAIN = {429, UNAVAILABLE}
+ELSEWHERE = {STANDS_BY, UNAVAILABLE}  # nothing was done there: another controller of a pair may do it
+
+
+class RestAddress(NamedTuple):
+    """Where a controller takes requests; the host of a ``unix`` one is the path of its socket."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int | None
+    prefix: str
 
 
 class Asked(NamedTuple):
@@ -37,12 +59,12 @@ class Asked(NamedTuple):
 
 
 class Transport:
-    """Calls to one controller. Each has a connection of its own, so threads may share a transport.
+    """Calls to one controller, or to a pair. Each has a connection of its own, so threads may share a transport.
 
     No proxy of the environment is used: a controller is asked directly, or by its reverse proxy's address.
 
     Attributes:
-        url: the controller's REST address.
+        url: the controller's REST address, or those of a pair.
     """
 
     def __init__(
@@ -58,7 +80,8 @@ class Transport:
 
         Args:
             url: http or https, with a path if the controller is behind a reverse proxy; or ``unix:`` and the path of
-                its socket on this machine.
+                its socket on this machine. Of a pair, all their addresses with commas between: one that does not
+                answer, or stands by, is left for the next, and no other address is ever shown the token.
             token: is asked before each call for the bearer token to show; None for none.
             tls: whom to trust, for https; the system's authorities if None.
             timeout_s: how long one try waits for a sign of the controller.
@@ -69,7 +92,8 @@ class Transport:
             NotAUrl: the address.
         """
         self.url = url
-        self._scheme, self._host, self._port, self._prefix = _parts(url)
+        self._addresses = tuple(_address(one) for one in addresses(url))
+        self._at = 0  # the address that has answered last
         self._token, self._tls, self._timeout_s = token, tls, timeout_s
         self._waits_s = WAITS_S if waits_s is None else waits_s
 
@@ -84,14 +108,14 @@ class Transport:
         """
         for wait_s in (*(self._waits_s if asked.repeatable else ()), None):
             try:
-                return self._once(asked)
+                return self._anywhere(asked)
             except NoAnswer:
                 if wait_s is None:
                     raise
                 pause_s = wait_s
             except ApiProblem as problem:
                 pause_s = max(wait_s or 0.0, problem.retry_after_s or 0.0)
-                if wait_s is None or problem.status not in TRY_AGAIN or pause_s > LONGEST_WAIT_S:
+                if wait_s is None or not self._passes(problem) or pause_s > LONGEST_WAIT_S:
                     raise
             time.sleep(pause_s)
         raise AssertionError  # the last try has no wait and does not come here
@@ -102,51 +126,82 @@ class Transport:
         Raises:
             ApiError: the first connection failed, or a later one in a way that asking again does not mend.
         """
-        last, connected = last_event_id, False
+        last, connected, left = last_event_id, False, 0
         while True:
+            at = self._at
             try:
                 headers = {"Last-Event-ID": last, "Accept": "text/event-stream"}
-                with self._opened(Asked("GET", path, headers=headers), SILENT_S) as answer:
+                with self._opened(self._addresses[at], Asked("GET", path, headers=headers), SILENT_S) as answer:
                     if answer.status != 200:
-                        self._read(answer)
-                    connected = True
+                        _read(answer, self._addresses[at])
+                    connected, left = True, 0
                     for event in stream_events(_lines(answer)):
                         last = event.event_id or last
                         if event.name:
                             yield event
             except (NoAnswer, ApiProblem) as error:
-                again = isinstance(error, NoAnswer) or error.status in TRY_AGAIN
-                if not connected or not again:
+                self._leave(at)
+                left += 1  # in a row, so many addresses have told nothing
+                may_come = connected or left < len(self._addresses)
+                if not may_come or not (isinstance(error, NoAnswer) or self._passes(error)):
                     raise
-            time.sleep(COMES_BACK_S)
+            if left % len(self._addresses) == 0:
+                time.sleep(COMES_BACK_S)
 
-    def _once(self, asked: Asked) -> Any:
-        with self._opened(asked, self._timeout_s) as answer:
-            return self._read(answer)
+    def _anywhere(self, asked: Asked) -> Any:
+        """Ask where was answered last; where that leads nowhere, each other address once."""
+        for untried in reversed(range(len(self._addresses))):
+            at = self._at
+            try:
+                return self._once(asked, self._addresses[at])
+            except NoAnswer as error:
+                self._leave(at)
+                if not untried or not (asked.repeatable or isinstance(error, NoConnection)):
+                    raise
+            except ApiProblem as problem:
+                if problem.status in ELSEWHERE:
+                    self._leave(at)
+                if not untried or problem.status not in ELSEWHERE:
+                    raise
+        raise AssertionError  # the last address has no other and does not come here
+
+    def _once(self, asked: Asked, address: RestAddress) -> Any:
+        with self._opened(address, asked, self._timeout_s) as answer:
+            return _read(answer, address)
+
+    def _leave(self, at: int) -> None:
+        """Go on at the next address, if another thread has not."""
+        if self._at == at:
+            self._at = (at + 1) % len(self._addresses)
+
+    def _passes(self, problem: ApiProblem) -> bool:
+        """Return whether the same may be answered otherwise soon: a pair is about to have another leader."""
+        return problem.status in TRY_AGAIN or (problem.status == STANDS_BY and len(self._addresses) > 1)
 
     @contextmanager
-    def _opened(self, asked: Asked, timeout_s: float) -> Iterator[HTTPResponse]:
+    def _opened(self, address: RestAddress, asked: Asked, timeout_s: float) -> Iterator[HTTPResponse]:
         """Send a request; give its answer as it begins. What breaks while it is read is NoAnswer too."""
-        connection = self._connection(timeout_s)
+        connection = self._connection(address, timeout_s if len(self._addresses) == 1 else min(timeout_s, REACHED_S))
         data = None if asked.body is None else json.dumps(asked.body).encode()
+        headers = self._headers(asked)
         try:
-            connection.request(asked.method, f"{self._prefix}{_target(asked)}", data, self._headers(asked))
+            _reach(connection, address)
+            connection.sock.settimeout(timeout_s)
+            connection.request(asked.method, f"{address.prefix}{_target(asked)}", data, headers)
             yield connection.getresponse()
         except UnicodeError as error:  # a host's name that no name server can be asked for
-            raise NotAUrl(f"{self.url} is not a URL: {error}") from error
+            raise NotAUrl(f"{address.url} is not a URL: {error}") from error
         except (OSError, HTTPException) as error:
-            if isinstance(error, ssl.SSLCertVerificationError):
-                raise NotTrusted(f"{self.url} is not trusted: {error.verify_message}") from error
             raise NoAnswer(str(error) or type(error).__name__) from error
         finally:
             connection.close()
 
-    def _connection(self, timeout_s: float) -> HTTPConnection:
-        if self._scheme == "unix":
-            return UnixConnection(self._host, timeout_s)
-        if self._scheme == "http":
-            return HTTPConnection(self._host, self._port, timeout=timeout_s)
-        return HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
+    def _connection(self, address: RestAddress, timeout_s: float) -> HTTPConnection:
+        if address.scheme == "unix":
+            return UnixConnection(address.host, timeout_s)
+        if address.scheme == "http":
+            return HTTPConnection(address.host, address.port, timeout=timeout_s)
+        return HTTPSConnection(address.host, address.port, timeout=timeout_s, context=self._tls)
 
     def _headers(self, asked: Asked) -> dict[str, str]:
         """Return all that is sent before the body: here alone we say who we are."""
@@ -160,23 +215,6 @@ class Transport:
             **asked.headers,
         }
         return {name: value for name, value in said.items() if value is not None}
-
-    def _read(self, answer: HTTPResponse) -> Any:
-        """Return what an answer says: JSON, or text that is said to be plain, or a calendar."""
-        text, media = answer.read(), answer.headers.get("Content-Type", "")
-        if answer.status < 300 and media.startswith(("text/plain", "text/calendar")):
-            return text.decode()
-        try:
-            said = json.loads(text)
-            if answer.status < 300:
-                return said
-            refused = answer.status == 409 and "offers" in said
-            kind = ApiRefusal if refused else ApiProblem
-            problem = kind({"type": "", "title": "", "status": answer.status, **said}, _seconds(answer))
-        except (ValueError, KeyError, TypeError):
-            said = f"{self.url} answers {answer.status}, but not as a controller does; is it one?"
-            raise NotAController(said) from None
-        raise problem
 
 
 class UnixConnection(HTTPConnection):
@@ -193,15 +231,52 @@ class UnixConnection(HTTPConnection):
         self.sock.connect(self._path)
 
 
-def _parts(url: str) -> tuple[str, str, int | None, str]:
-    """Return scheme, host, port and path of an address.
+def _read(answer: HTTPResponse, address: RestAddress) -> Any:
+    """Return what an answer says: JSON, or text that is said to be plain, or a calendar."""
+    text, media = answer.read(), answer.headers.get("Content-Type", "")
+    if answer.status < 300 and media.startswith(("text/plain", "text/calendar")):
+        return text.decode()
+    try:
+        said = json.loads(text)
+        if answer.status < 300:
+            return said
+        refused = answer.status == 409 and "offers" in said
+        kind = ApiRefusal if refused else ApiProblem
+        problem = kind({"type": "", "title": "", "status": answer.status, **said}, _seconds(answer))
+    except (ValueError, KeyError, TypeError):
+        said = f"{address.url} answers {answer.status}, but not as a controller does; is it one?"
+        raise NotAController(said) from None
+    raise problem
 
-    >>> _parts("https://ctl.example.org:8443/headway/")
+
+def _reach(connection: HTTPConnection, address: RestAddress) -> None:
+    """Connect, by TLS if it is said so."""
+    try:
+        connection.connect()
+    except ssl.SSLCertVerificationError as error:
+        raise NotTrusted(f"{address.url} is not trusted: {error.verify_message}") from error
+    except OSError as error:
+        raise NoConnection(str(error) or type(error).__name__) from error
+
+
+def addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses that one address may stand for, those of a pair.
+
+    >>> addresses("https://ctl-a.example.org, https://ctl-b.example.org")
+    ('https://ctl-a.example.org', 'https://ctl-b.example.org')
+    """
+    return tuple(one.strip() for one in url.split(","))
+
+
+def _address(url: str) -> RestAddress:
+    """Return an address in its parts.
+
+    >>> _address("https://ctl.example.org:8443/headway/")[1:]
     ('https', 'ctl.example.org', 8443, '/headway')
     """
     why = "need http://HOST:PORT, https://HOST:PORT or unix:/PATH"
     if url.startswith("unix:/"):
-        return "unix", url.removeprefix("unix:"), None, ""
+        return RestAddress(url, "unix", url.removeprefix("unix:"), None, "")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -211,7 +286,7 @@ def _parts(url: str) -> tuple[str, str, int | None, str]:
         raise NotAUrl("a URL with a user's name: show a token instead")
     if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"[^\x21-\x7e]", url):
         raise NotAUrl(f"{url} is not a URL: {why}")
-    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
+    return RestAddress(url, parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 
 
 def segment(name: str) -> str:

@@ -36,7 +36,8 @@ def logins_path() -> Path:
 def token(url: str) -> str | None:
     """Return the token that we show to a controller; None if we have none for it.
 
-    A token of the files goes to its own URL only, and to no other controller. An issuer's last minutes: that of a login
+    A token of the files goes to its own URL only, and to no other controller but that of the same pair, all of whose
+    addresses are in ``url``. An issuer's last minutes: that of a login
     is renewed, or a command prints the present one, as oidc-agent's ``oidc-token`` does.
 
     Raises:
@@ -46,7 +47,10 @@ def token(url: str) -> str | None:
     said, command = os.environ.get(TOKEN_ENV, "").strip(), os.environ.get(COMMAND_ENV, "").strip()
     if said or command:
         return said or _printed(command)
-    return _kept(tokens_path(), url) or _of_login(url)
+    from headway.transport import addresses  # takes time to import
+
+    which = dict.fromkeys((url, *addresses(url)))
+    return next((found for one in which if (found := _kept(tokens_path(), one) or _of_login(one))), None)
 
 
 def _of_login(url: str) -> str | None:

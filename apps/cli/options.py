@@ -10,7 +10,10 @@ from apps.cli import completion, place
 
 DEFAULT_URL = place.DEFAULT_URL
 
-Url = Annotated[str, typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address.")]
+Url = Annotated[
+    str,
+    typer.Option("--url", envvar="HEADWAY_URL", help="The controller's REST address; of a pair both, with a comma."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Zone = Annotated[str | None, typer.Option(help="Zone of local times, e.g. America/Santiago; this machine's if absent.")]
 Key = Annotated[str | None, typer.Option(help="Your name for this request: however often sent, done once.")]

@@ -30,7 +30,7 @@ def context(url: str) -> "ssl.SSLContext | None":
     Raises:
         NotUsable: a file cannot be read, or is something else.
     """
-    if not url.startswith("https:"):
+    if "https:" not in url:  # of a pair, all its addresses
         return None
     import ssl
 

@@ -11,6 +11,8 @@ from controller.northbound.gate import READS
 from controller.northbound.rest.answers import RETRY_AFTER_S, problem
 from controller.plan.leading import LeaderView, PairStanding
 
+EVENTS_PATH = "/v1/events"  # what happens, happens where it is led
+
 
 class StandBy:
     """Stands behind the question who may, and before the handlers."""
@@ -28,7 +30,8 @@ class StandBy:
             await self._app(scope, receive, send)
             return
         leader = self._leader()
-        if scope["method"] not in READS and scope["path"] != SESSION_PATH and not leader.takes:
+        is_leaders = scope["path"] == EVENTS_PATH or (scope["method"] not in READS and scope["path"] != SESSION_PATH)
+        if is_leaders and not leader.takes:
             query = scope["query_string"].decode("ascii")
             await passed_on(leader, scope["path"] + (f"?{query}" if query else ""))(scope, receive, send)
             return

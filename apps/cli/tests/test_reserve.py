@@ -110,8 +110,8 @@ def test_after_a_lost_answer_it_asks_again_with_the_same_key(cli, monkeypatch):
     sent = Client._once
     keys = []
 
-    def lossy(controller, asked):
-        answer = sent(controller, asked)
+    def lossy(controller, asked, address):
+        answer = sent(controller, asked, address)
         if (asked.method, asked.path) == ("POST", "/v1/reservations"):
             keys.append(asked.headers["Idempotency-Key"])
             if len(keys) == 1:

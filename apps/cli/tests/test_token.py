@@ -120,3 +120,13 @@ def test_a_token_of_the_file_goes_to_its_own_controller_only(tmp_path, monkeypat
         identity.token("http://a:8080")
     _, why = run(client.app, "reservations", "--url", "http://a:1", exit_code=2, HEADWAY_TOKENS=str(ours))
     assert "chmod 600" in why
+
+
+def test_a_token_of_one_of_a_pair_goes_to_the_whole_pair_and_to_nobody_else(tmp_path, monkeypatch):
+    ours = tmp_path / "tokens"
+    ours.touch(mode=0o600)
+    monkeypatch.setenv("HEADWAY_TOKENS", str(ours))
+    ours.write_text("https://ctl-b:8080 hw_b\n")
+    assert identity.token("https://ctl-a:8080,https://ctl-b:8080/") == "hw_b"
+    assert identity.token("https://ctl-b:8080, https://ctl-a:8080") == "hw_b"
+    assert identity.token("https://ctl-a:8080,https://ctl-c:8080") is None

@@ -42,6 +42,11 @@ def test_who_stands_by_passes_on_what_changes_something_with_method_and_path(ask
     assert not site.value.wished.ledger.reservations
 
 
+def test_what_happens_is_told_by_who_leads(asked):
+    answer = asked.client.get("/v1/events")
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{LEADER}/v1/events")
+
+
 def test_while_nobody_leads_it_is_said_when_to_ask_again(asked):
     asked.view = replace(STANDS_BY, address="", holder="")
     answer = asked.client.post(MANY, json=NIGHT)

@@ -1,0 +1,129 @@
+"""A client that has the addresses of a pair: who leads is found, nothing is done twice, no one else is asked."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from controller.northbound.access import all_may
+from controller.northbound.api import api
+from controller.northbound.tests.site import dependencies_of
+from controller.plan.leading import LeaderView, PairStanding
+from controller.tests.fakes import FakeSite
+from controller.tests.serving import served
+from headway import ApiProblem, Client, NoAnswer, NoConnection, NotAUrl
+from headway.tests.scripted import PROBLEM, scripted
+from mininet_tests.testing.networks import chile_illinois
+
+NOBODY = "http://127.0.0.1:1"
+ASKED = {"from": "la-serena", "to": "champaign", "rate_bps": 600_000_000, "duration_s": 3600}
+EVENT_STREAM = {"Content-Type": "text/event-stream"}
+
+
+def stands_by(leader):
+    """The answer of who stands by."""
+    said = {"type": "/problems/stands-by", "title": "stands by", "status": 307, "detail": f"{leader} leads, ask there"}
+    return 307, {"Location": f"{leader}/v1/reservations", "Retry-After": "1"}, said
+
+
+@contextmanager
+def two(first, second):
+    """Two servers that answer so."""
+    with scripted(*first) as a, scripted(*second) as b:
+        yield a, b
+
+
+def test_who_stands_by_is_left_for_who_leads_and_not_asked_again(slept):
+    with two([stands_by("http://other")], [(201, {}, {"id": "x"}), (200, {}, [])]) as (a, b):
+        client = Client(f"{a.url}, {b.url}", token=lambda: "hw_1")
+        assert client.hold_reservation(ASKED) == {"id": "x"}
+        assert client.list_hosts() == []
+    assert (len(a.asked), len(b.asked), slept) == (1, 2, [])
+    assert a.asked[0][2]["Idempotency-Key"] == b.asked[0][2]["Idempotency-Key"]
+    assert b.asked[0][2]["Authorization"] == "Bearer hw_1"
+
+
+def test_no_other_address_is_asked_wherever_it_is_said_to_be_led():
+    with (
+        scripted((201, {}, {"id": "x"})) as stranger,
+        two([stands_by(stranger.url)], [stands_by(stranger.url)]) as (a, b),
+    ):
+        with pytest.raises(ApiProblem) as wrong:
+            Client(f"{a.url},{b.url}", token=lambda: "hw_1", waits_s=()).hold_reservation(ASKED)
+        assert stranger.asked == []
+    assert (wrong.value.status, wrong.value.kind) == (307, "/problems/stands-by")
+
+
+def test_one_address_alone_says_where_it_is_led(slept):
+    with scripted(stands_by("https://ctl-b")) as server, pytest.raises(ApiProblem, match="https://ctl-b leads"):
+        Client(server.url).hold_reservation(ASKED)
+    assert (len(server.asked), slept) == (1, [])
+
+
+def test_one_that_is_dead_is_left_at_once_also_by_what_must_not_be_sent_twice(slept):
+    with scripted((200, {}, {"id": "r"})) as server:
+        changed = Client(f"{NOBODY},{server.url}").change_reservation("r", {"rate": "1 Mbit/s"}, if_match='"1"')
+        assert changed == {"id": "r"}
+    assert slept == []
+
+
+def test_what_must_not_be_sent_twice_and_may_have_been_done_is_not_asked_of_the_other(slept):
+    with two([None], []) as (a, b):
+        with pytest.raises(NoAnswer) as broken:
+            Client(f"{a.url},{b.url}").change_reservation("r", {"rate": "1 Mbit/s"}, if_match='"1"')
+        assert not isinstance(broken.value, NoConnection)
+        assert (len(a.asked), b.asked, slept) == (1, [], [])
+
+
+def test_while_nobody_leads_both_are_asked_again(slept):
+    none = (503, {"Retry-After": "1"}, PROBLEM | {"type": "/problems/no-leader"})
+    with two([none, stands_by("http://b")], [none, (201, {}, {"id": "x"})]) as (a, b):
+        assert Client(f"{a.url},{b.url}").hold_reservation(ASKED) == {"id": "x"}
+    assert slept == [1.0]
+
+
+def test_when_both_are_dead_that_is_said():
+    with pytest.raises(NoConnection, match="refused"):
+        Client(f"{NOBODY},{NOBODY}", waits_s=()).list_hosts()
+
+
+def test_events_go_on_at_the_other(slept):
+    first, second = b"id: 7\nevent: a\ndata: {}\n\n", b"id: 9\nevent: b\ndata: {}\n\n"
+    stream = (200, EVENT_STREAM, first)
+    with two([stands_by("http://b"), (200, EVENT_STREAM, second)], [stream, None]) as (a, b):
+        told = Client(f"{a.url},{b.url}").follow_events()
+        assert [next(told).name, next(told).name] == ["a", "b"]
+    assert b.asked[1][2]["Last-Event-ID"] == a.asked[1][2]["Last-Event-ID"] == "7"
+
+
+def test_nobody_of_two_tells_events(slept):
+    with two([stands_by("http://b")], [stands_by("http://a")]) as (a, b), pytest.raises(ApiProblem):
+        next(Client(f"{a.url},{b.url}").follow_events())
+
+
+@pytest.mark.parametrize("url", ["http://a,", ",http://a", "http://a,nonsense"])
+def test_each_address_must_be_one(url):
+    with pytest.raises(NotAUrl):
+        Client(url)
+
+
+def test_a_reservation_is_made_at_who_leads_of_two_controllers():
+    site, behind = FakeSite(chile_illinois(), standing=()), FakeSite(chile_illinois(), standing=())
+    site.attach_all()
+    site.wire()
+    view = LeaderView(PairStanding.STANDBY, False, 7, "http://elsewhere", "ctl-a", 1_790_000_000_000_000, 0)
+    leads = replace(view, standing=PairStanding.LEADER, takes=True)
+
+    def app(of, seen):
+        return api(
+            dependencies_of(of, leader=lambda: seen, names=frozenset({"127.0.0.1"})), all_may(lambda: datetime.now(UTC))
+        )
+
+    with served(app(behind, view)) as standby, served(app(site, leads)) as leader:
+        client = Client(f"{standby},{leader}")
+        assert client.get_leader()["standing"] == "standby"
+        assert client.hold_reservation(ASKED)["state"] == "held"
+        assert client.get_leader()["standing"] == "leader"
+    assert len(site.value.wished.ledger.reservations) == 1
+    assert not behind.value.wished.ledger.reservations
