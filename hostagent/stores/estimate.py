@@ -14,6 +14,7 @@ WAITS_MS = 100  # of what is drained: less is what any reader has in its socket 
 BUSY_PERCENT = 90  # of the time the disk had something to write: it was the disk that was waited for
 MEMORY_SHARE = 10  # a tenth of the time some program waited for memory: no other disk or reader would help
 IO_SHARE = 2  # half of the time for a disk
+PAUSE_MS = 200  # for so long a writer that is held up sleeps at most: MAX_PAUSE in linux/mm/page-writeback.c
 LEAST_DIRTY_BYTES = 16 << 20  # below that nothing is known to wait for the disk: files of others are dirty, too
 
 
@@ -77,7 +78,7 @@ class StoreIntake:
             others may write to the same disk; bit/s of payload.
         is_waiting: whether something waited all the time, so that no more could be drained.
         unread_bytes: what waits in the sockets.
-        room_bytes: what it can take at once now: in the page cache, if it has a disk, and in the sockets.
+        room_bytes: what it can take at once now: in the page cache, if it has a disk, else in the sockets.
         brake: what makes it slow, if something does.
     """
 
@@ -88,23 +89,40 @@ class StoreIntake:
     brake: StoreBrake
 
 
-def intake(before: StoreLook, now: StoreLook) -> StoreIntake:
-    """Return what a store took between two looks."""
+def intake(before: StoreLook, now: StoreLook, rate_bps: int | None = None) -> StoreIntake:
+    """Return what a store took between two looks.
+
+    Args:
+        before: the first.
+        now: the second.
+        rate_bps: what it drains for good, if that is known.
+    """
     took_ns = max(1, now.at_ns - before.at_ns)
     read_bytes = sum(_read_bytes(before.connections.get(key), one) for key, one in now.connections.items())
     read_bps = read_bytes * 8 * 10**9 // took_ns
     unread = [sum(one.unread_bytes for one in look.connections.values()) for look in (before, now)]
     reader_waits = min(unread) * 8_000 > read_bps * WAITS_MS and min(unread) > 0
-    room_bytes = sum(one.room_bytes for one in now.connections.values())
-    if now.disk is not None:
-        room_bytes += max(0, now.disk.limit_bytes - now.disk.dirty_bytes)
     written_bps = _waited_for_bps(before.disk, now.disk, took_ns)
     disk_waits = written_bps is not None and (reader_waits or written_bps < read_bps)
     brake = _brake(before.pressure, now.pressure, took_ns, StoreBrake.DISK if disk_waits else StoreBrake.READER)
     if now.disk is not None and not disk_waits and brake is StoreBrake.DISK:
         brake = StoreBrake.READER  # its own disk is not what programs wait for
     drained_bps = read_bps if written_bps is None or not disk_waits else min(read_bps, written_bps)
+    room_bytes = _room_bytes(now, unread[1], rate_bps or written_bps or 0)
     return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake)
+
+
+def _room_bytes(now: StoreLook, unread_bytes: int, rate_bps: int) -> int:
+    """Return what a store can take at once.
+
+    With a disk that is what the page cache takes beyond what is on its way there. Once it is full, a writer sleeps, and
+    meanwhile the disk drains: of the room, so much is never used. What fits into the sockets is not counted besides:
+    that is where data lands while its reader is held up.
+    """
+    if now.disk is None:
+        return sum(one.room_bytes for one in now.connections.values())
+    slept_bytes = rate_bps * PAUSE_MS // 8_000
+    return max(0, now.disk.limit_bytes - now.disk.dirty_bytes - unread_bytes - slept_bytes)
 
 
 def _brake(before: PressureState | None, now: PressureState | None, took_ns: int, otherwise: StoreBrake) -> StoreBrake:

@@ -44,7 +44,7 @@ class Stores:
             return ()
         before, self._before = self._before, looks
         return tuple(
-            _telemetry(store, intake(before[store.called], looks[store.called]))
+            _telemetry(store, intake(before[store.called], looks[store.called], store.rate))
             for store in self._stores
             if store.called in before
         )

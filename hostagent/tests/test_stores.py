@@ -82,7 +82,9 @@ def disk_at(written_mb, busy_ms, dirty_mb):
 def test_a_disk_that_is_waited_for_is_the_rate_however_fast_the_page_cache_takes_it():
     seen = intake(look(0, 100, 0, disk_at(0, 0, 200)), look(1, 145, 0, disk_at(35, 980, 210)))
     assert (seen.drained_bps, seen.is_waiting, seen.brake) == (280 * MBIT, True, StoreBrake.DISK)
-    assert seen.room_bytes == 10 * MB + 290 * MB, "what the page cache has left is room too"
+    assert seen.room_bytes == 290 * MB - 7 * MB, (
+        "the page cache's, but for what is drained while a full one is waited for"
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,3 +214,13 @@ def test_the_disk_under_a_path_is_found_by_its_numbers(tmp_path):
     assert Disk(tmp_path, proc).state() is None
     assert Disk(Path("/proc")).state() is None, "no disk is under /proc"
     assert estimate.intake(look(0, 1, 0), look(1, 1, 0)).room_bytes == 10 * MB
+
+
+def test_a_disks_room_is_what_the_page_cache_takes_beyond_what_is_on_its_way_there():
+    idle = disk_at(0, 0, 300)
+    two = look(0, 1, 0, idle), look(1, 3, 2, idle)
+    limit_bytes = idle.limit_bytes
+    assert estimate.intake(*two).room_bytes == limit_bytes - 300 * MB - 2 * MB, "nothing is known of its rate"
+    known = estimate.intake(*two, 400 * MBIT)
+    assert known.room_bytes == limit_bytes - 300 * MB - 2 * MB - 10 * MB
+    assert estimate.intake(*two, 10**12).room_bytes == 0

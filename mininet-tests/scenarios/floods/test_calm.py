@@ -46,6 +46,8 @@ class Edge:
     def __init__(self, rig: UserspaceSwitch, network: Network, switch: Switch) -> None:
         self.rig, self.network, self.switch = rig, network, switch
         self.numbers = MeterNumbers()
+        # On a busy machine ten seconds pass between two packets: what is not used for so long is dropped otherwise.
+        rig.ovs.vsctl("set", "Open_vSwitch", ".", "other_config:max-idle=600000")
         ports = {link.port_no for tail, _, link in network.links() if tail == switch.name} | {20}
         for number in ports:
             _inside("ip", "link", "add", f"h{number}", "type", "veth", "peer", "name", f"p{number}")
