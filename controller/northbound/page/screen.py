@@ -43,7 +43,8 @@ class Screen:
         self.watch = watch
         self._tonight = tonight
         self._templates = environment()
-        self._places = map_svg.places(dependencies.network)
+        frames = (map_svg.WIDE, map_svg.NARROW)
+        self._places = {frame: map_svg.places(dependencies.network, frame) for frame in frames}
         self._lock = threading.Lock()  # held by who makes the pieces
         self._made_of: Look | None = None
         self.made: dict[str, Piece] = {}
@@ -73,10 +74,10 @@ class Screen:
         said = self.rendered(
             "headline.html", sentence=headline(found, len(look.view.yet_to_call)), needs=found, now_us=look.at_us
         )
-        picture = map_svg.drawn(network, self._places, look)
+        pictures = (map_svg.drawn(network, where, look, frame) for frame, where in self._places.items())
         return {
             "headline": said,
-            "map": picture,
+            "map": "\n".join(pictures),  # a screen shows the one that fits
             "tonight": self.rendered("tonight.html", rows=self._tonight.rows()),
             "sample": to_json(self.watch.newest()).decode(),
             "tick": str(look.at_us // 1000),

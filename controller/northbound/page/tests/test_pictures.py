@@ -3,6 +3,7 @@
 import doctest
 import re
 from datetime import UTC, timedelta, timezone
+from itertools import combinations
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -68,13 +69,14 @@ def parsed(svg):
     }
 
 
-def the_map(site):
-    """The map of a site as it is now, as elements."""
+def the_map(site, frame=map_svg.WIDE, connected=None):
+    """The map of a site as it is now."""
     view, network = site.reports.view(), site.state.site.network
-    connected, at_us = frozenset(s.dpid for s in network.switches), site.clock.now_us
+    at_us = site.clock.now_us
+    connected = frozenset(s.dpid for s in network.switches) if connected is None else connected
     working = worked_on(site.use_cases.maintaining.all(), at_us)
     look = Look(0, at_us, view, (), sample(view, network), connected, working)
-    return map_svg.drawn(network, map_svg.places(network), look)
+    return map_svg.drawn(network, map_svg.places(network, frame), look, frame)
 
 
 def reserved(site, name, rate_bps, start_us, end_us):
@@ -102,6 +104,41 @@ def test_the_map_names_every_site_and_circuit_and_says_how_it_is(site):
     assert titles == ["north: up, 0 of 1 Gbit/s", "south: down, ✕ down", "la-serena, 4 hosts", "champaign, 1 host"]
     site.reports.host_down("base20")
     assert "la-serena, 4 hosts, ! 1 agent missing" in the_map(site)
+
+
+def test_nobody_is_missing_on_the_map_who_has_yet_to_call_after_the_start():
+    site = FakeSite(TWO)
+    assert "missing" not in the_map(site, connected=frozenset())
+    assert "gone" not in the_map(site, connected=frozenset())
+    site.clock.now_us += 31_000_000
+    late = the_map(site, connected=frozenset())
+    assert "la-serena, 4 hosts, ✕ switch gone, ! 4 agents missing" in late
+    assert late.count('class="site needs"') == len(TWO.sites)
+
+
+def boxes(svg, kind):
+    """The rectangles of a kind: left, top, right, bottom."""
+    found = [rect for rect in parsed(svg)["rect"] if rect.get("class").startswith(kind)]
+    edges = [[float(rect.get(name)) for name in ("x", "y", "width", "height")] for rect in found]
+    return [(x, y, x + width, y + height) for x, y, width, height in edges]
+
+
+@pytest.mark.parametrize("frame", [map_svg.WIDE, map_svg.NARROW], ids=lambda frame: frame.name)
+def test_all_of_the_map_is_inside_its_picture_and_no_sign_hides_another(site, frame):
+    svg = the_map(site, frame)
+    signs = boxes(svg, "label") + boxes(svg, "site")
+    assert len(signs) == len(TWO.circuits) + len(TWO.sites)
+    assert [one for one in signs if one[0] < 0 or one[1] < 0 or one[2] > frame.width] == []
+    assert [one for one in signs if one[3] > frame.height(TWO)] == []
+    hidden = [(a, b) for a, b in combinations(signs, 2) if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]]
+    assert hidden == []
+
+
+def test_the_narrow_map_says_what_the_wide_one_does_by_ids_of_its_own(site):
+    wide, narrow = (parsed(the_map(site, frame)) for frame in (map_svg.WIDE, map_svg.NARROW))
+    assert [title.text for title in narrow["title"]] == [title.text for title in wide["title"]]
+    ids = [[link.get("id") for link in each["a"]] for each in (wide, narrow)]
+    assert len(set(ids[0]) | set(ids[1])) == len(ids[0]) + len(ids[1])
 
 
 def planned(site, circuit, start_us, end_us):
@@ -134,7 +171,7 @@ def test_a_time_in_which_a_circuit_carries_less_is_hatched_to_scale_and_said_in_
     elements = parsed(row.svg)
     closed = [rect for rect in elements["rect"] if rect.get("class") == "lesser"]
     assert [float(rect.get("height")) for rect in closed] == [HEIGHT * 0.75, HEIGHT]
-    assert [rect.get("width") for rect in closed] == ["118.0", "118.0"]
+    assert [rect.get("width") for rect in closed] == ["148.0", "148.0"]
     titles = [title.text for title in elements["title"]]
     assert titles[0].startswith("schedule: only 250 Mbit/s goes by, 02 Jan 00:00 UTC to 03 Jan")
     assert titles[1].startswith("maintenance <splicing>: nothing goes by")
@@ -159,7 +196,8 @@ def test_a_large_network_folds_its_sites_and_names_those_that_need_somebody():
 def test_a_large_network_of_which_most_needs_somebody_stays_readable_and_says_so_not_by_colour_alone():
     network = large(100)
     site = FakeSite(network, standing=())
-    svg = the_map(site)  # no agent has called yet
+    site.clock.now_us += 31_000_000  # all have had the time to call
+    svg = the_map(site)
     assert svg.count("<circle") == len(network.sites)
     assert svg.count(">!</text>") == len(network.sites)
     assert "1 agent missing" in svg  # to who points at it
