@@ -62,7 +62,7 @@ class Pages:
             "/login": self.login,
             "/login/oidc": self.oidc,
             DONE: self.oidc_done,
-            "/static/{name}": self.static,
+            "/static/{version}/{name}": self.static,
             "/reservations/{name}": self.reservation,
             "/announcements/{name:path}": self.announcement,
             "/hosts/{name}": self.host,
@@ -147,8 +147,11 @@ class Pages:
         said.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return said
 
-    def static(self, name: str) -> Response:
-        """Return a file that is shipped with the pages."""
+    def static(self, version: str, name: str) -> Response:  # noqa: ARG002
+        """Return a file that is shipped with the pages.
+
+        The version is in the address so that a browser keeps none of an earlier one, nor a script what it imports.
+        """
         found = self._static.get(name)
         kind = KINDS.get(name.rpartition(".")[2])
         if found is None or kind is None:

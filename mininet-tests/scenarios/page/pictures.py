@@ -54,7 +54,7 @@ def _served(saved: Path) -> Iterator[str]:
     class _Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # as http.server calls it
             name = self.path.partition("?")[0].lstrip("/")
-            part = shipped.joinpath(name.removeprefix("static/")) if name.startswith("static/") else saved / name
+            part = shipped.joinpath(Path(name).name) if name.startswith("static/") else saved / name
             found = part.is_file()
             self.send_response(200 if found else 204)
             self.send_header("Content-Type", KINDS.get(name.rpartition(".")[2], "application/json"))

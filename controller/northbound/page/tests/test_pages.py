@@ -7,6 +7,7 @@ import re
 import threading
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
+from urllib.parse import urljoin
 
 import pytest
 from fastapi.testclient import TestClient
@@ -20,6 +21,7 @@ from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
 from controller.security.tokens import Role, Tokens, new_token
 from controller.tests.fakes import FakeSite, image
 from mininet_tests.testing.networks import chile_illinois
+from topology import __version__
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 MADE = {role: new_token(role.value, role, NOW, NOW + timedelta(days=1)) for role in Role}
@@ -193,7 +195,7 @@ def test_who_shows_nothing_is_led_to_the_login_and_scripts_are_told(site):
     for path in ("/live", "/series", "/v1/plan"):
         assert client.get(path).status_code == 401
     assert client.get("/login").status_code == 200
-    assert client.get("/static/page.js").status_code == 200
+    assert client.get("/static/any/page.js").status_code == 200
 
 
 def test_a_browser_keeps_a_token_that_no_script_reads_and_forgets_it(site):
@@ -250,14 +252,30 @@ def test_each_role_is_offered_what_it_may(site, role):
         assert "data-act" in client.get(f"/reservations/{name}").text
 
 
+def test_scripts_import_each_other_at_addresses_that_have_the_version_so_none_of_an_earlier_one_is_kept(client):
+    (entry,) = re.findall(r'type="module" src="([^"]*)"', client.get("/").text)
+    assert f"/{__version__}/" in entry
+    seen, left = set(), {entry}
+    while left:
+        seen |= left
+        texts = {path: client.get(path) for path in left}
+        assert {path: answer.status_code for path, answer in texts.items()} == dict.fromkeys(left, 200)
+        imports = {
+            urljoin(path, to) for path, one in texts.items() for to in re.findall(r'^import .*?"(.*?)"', one.text, re.M)
+        }
+        left = imports - seen
+    assert len(seen) > 3
+    assert all(path.startswith(entry.rpartition("/")[0] + "/") for path in seen)
+
+
 def test_the_files_of_others_are_as_their_makers_published_them(client):
-    listed = client.get("/static/LICENCES.txt").text
+    listed = client.get("/static/any/LICENCES.txt").text
     sums = dict(re.findall(r"^(\S+)\n {2}package: .*\n {2}sha256: (\w+)$", listed, re.MULTILINE))
     assert set(sums) == {"htmx.js", "htmx-sse.js", "uplot.js", "uplot.css"}
     for name, sum_ in sums.items():
         assert hashlib.sha256(files(page).joinpath("static", name).read_bytes()).hexdigest() == sum_
-    assert client.get("/static/%2e%2e/pages.py").status_code == 404
-    assert client.get("/static/none.js").status_code == 404
+    assert client.get("/static/any/%2e%2e/pages.py").status_code == 404
+    assert client.get("/static/any/none.js").status_code == 404
 
 
 def test_a_page_that_follows_is_sent_what_changes_and_no_more(site):
