@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.northbound.page.needs import Concern
+from controller.northbound.page.needs import ALONE, Concern, headline
 from controller.northbound.page.series import Sample
+from controller.plan.leading import LeaderView
 from controller.view import View
 
 
@@ -20,6 +21,7 @@ class Look:
         sample: what is planned and delivered.
         connected: the dpids of the switches that are connected.
         worked_on: by circuit that is worked on now, until when, Unix time.
+        leader: which controller of a pair leads.
     """
 
     number: int
@@ -29,3 +31,9 @@ class Look:
     sample: Sample
     connected: frozenset[int]
     worked_on: Mapping[str, int]
+    leader: LeaderView = ALONE
+
+    @property
+    def headline(self) -> str:
+        """What is so, in one sentence."""
+        return headline(self.needs, len(self.view.yet_to_call), self.leader)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from controller.plan.invariant import violations
+from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.lines import LineState
 from controller.security.own_certificates import EndingCertificate
 from controller.state.health import Trouble, TroubleKind
@@ -14,10 +15,12 @@ from topology.certificates import ENDING_DAYS
 from topology.units import shown_time
 
 DAY_S = 86_400
+BEHIND_US = 5_000_000  # as /healthz: older than that, what who stands by knows is no longer of now
 UNSAVED_US = 2_000_000  # for longer than that, the database does not answer
 PASSING_US = 2_000_000  # a plan takes a moment to be in force; what is over before needs nobody
-PASSING = frozenset({"plan", TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
+PASSING = frozenset({"plan", "standby", "unsure", "leaderless", TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
 PROMISES = frozenset({TroubleKind.RESERVATION, TroubleKind.ANNOUNCEMENT})
+ALONE = LeaderView()
 NOT_CONNECTED = "its agent is not connected"
 
 # What each kind means, and what helps; {place} is whose it is.
@@ -25,6 +28,16 @@ ADVICE: dict[str, tuple[str, str]] = {
     "plan": ("What was planned is not what switches let through.", "headway plan"),
     "database": (
         "Nothing new can be promised or changed; all else goes on.",
+        "journalctl -u headway-controller --since -1h",
+    ),
+    "standby": ("If this controller dies, no other takes over; all goes on meanwhile.", "headway leader"),
+    "unsure": (
+        "Nothing new can be promised or changed until it does; all else goes on.",
+        "journalctl -u headway-controller --since -1h",
+    ),
+    "leaderless": ("Nothing can be promised or changed, and hosts fall back.", "headway leader"),
+    "behind": (
+        "Whoever reads here reads that; the leader knows more.",
         "journalctl -u headway-controller --since -1h",
     ),
     "clock": ("Somebody has set the clock; the calendar goes on as time went.", "timedatectl"),
@@ -106,11 +119,13 @@ class Around:
         ends_s: by host, when its agent's certificate ends, Unix time.
         own: the controller's own certificate and its authority's.
         overdue: by announcement, why it is late already.
+        leader: which controller of a pair leads.
     """
 
     ends_s: Mapping[str, float]
     own: tuple[EndingCertificate, ...]
     overdue: Mapping[str, Late]
+    leader: LeaderView = ALONE
 
 
 def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Around, now_us: int) -> tuple[Concern, ...]:
@@ -123,6 +138,8 @@ def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Arou
         around: what nothing in the plan says.
         now_us: Unix time.
     """
+    if around.leader.standing is PairStanding.STANDBY:  # what it has is not told to anybody: that is the leader's
+        return (*_stands_by(around.leader), *_own(around, now_us))
     dead = {name for name, state in view.lines.items() if state is LineState.DOWN}
     each = [t for t in troubles if t.circuit not in dead and not _waits(t.place, t.text, view.yet_to_call)]
     gone = frozenset(t.place for t in each if t.kind is TroubleKind.SWITCH_GONE)
@@ -131,6 +148,7 @@ def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Arou
     )  # a switch that is gone is not audited
     found = tuple(Concern(t.kind, t.place, t.text) for t in said)
     causes = (
+        *_leads(around.leader),
         *_plan(view, unsaved_us, gone | view.yet_to_call),
         *(n for n in found if n.kind not in PROMISES),
         *_lines(found, dead),
@@ -148,6 +166,22 @@ def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Arou
             named = f"{promise.kind} {promise.place}"
             distinct[cause] = replace(distinct[cause], touches=(*distinct[cause].touches, named))
     return (*distinct.values(), *dict.fromkeys(alone))
+
+
+def _leads(leader: LeaderView) -> Iterator[Concern]:
+    """Yield what a pair lacks, as who leads sees it."""
+    if leader.standing is PairStanding.UNSURE:
+        yield Concern("unsure", "pair", "the pair: the database does not say that this controller still leads")
+    elif leader.standing is PairStanding.LEADER and not leader.others:
+        yield Concern("standby", "pair", "the pair: no other controller stands by")
+
+
+def _stands_by(leader: LeaderView) -> Iterator[Concern]:
+    """Yield what a pair lacks, as who stands by sees it."""
+    if not leader.holder:
+        yield Concern("leaderless", "pair", "the pair: no controller leads")
+    if leader.age_us > BEHIND_US:
+        yield Concern("behind", "pair", "the pair: what this controller knows is more than 5 s old")
 
 
 def _waits(place: str, text: str, yet_to_call: frozenset[str]) -> bool:
@@ -207,6 +241,11 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
     for name, end_s in around.ends_s.items():
         if end_s and (days := _days_left(end_s, now_us)) < ENDING_DAYS:
             yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {days} days")
+    yield from _own(around, now_us)
+
+
+def _own(around: Around, now_us: int) -> Iterator[Concern]:
+    """Yield the certificates of ours that are about to end."""
     for one in around.own:
         if (days := _days_left(one.end_s, now_us)) < ENDING_DAYS:
             yield Concern(one.whose, one.name, f"the certificate of the {one.whose}, {one.name}, ends in {days} days")
@@ -244,14 +283,32 @@ class Since:
         return tuple(n for n in dated if n.kind not in PASSING or now_us - n.since_us >= PASSING_US)
 
 
-def headline(found: tuple[Concern, ...], yet_to_call: int = 0) -> str:
+def headline(found: tuple[Concern, ...], yet_to_call: int = 0, leader: LeaderView = ALONE) -> str:
     """Return one sentence.
 
     >>> headline(()), headline((), 2)
     ('All is as planned.', 'The controller has just started: 2 switches and agents have yet to call.')
+    >>> headline((), 2, LeaderView(PairStanding.STANDBY, takes=False, holder="ctl-a"))
+    'This controller stands by: ctl-a leads.'
     """
-    if not found and yet_to_call:
+    if found:
+        return "1 thing needs you." if len(found) == 1 else f"{len(found)} things need you."
+    if leader.standing is PairStanding.STANDBY:
+        return f"This controller stands by: {leader.holder or 'another'} leads."
+    if yet_to_call:
         return f"The controller has just started: {yet_to_call} switches and agents have yet to call."
-    if not found:
-        return "All is as planned."
-    return "1 thing needs you." if len(found) == 1 else f"{len(found)} things need you."
+    return "All is as planned."
+
+
+def pair_words(leader: LeaderView) -> str:
+    """Return who leads and who stands by, beside the headline; empty of a controller that is alone.
+
+    >>> pair_words(LeaderView(PairStanding.LEADER, holder="ctl-a", others=("ctl-b",)))
+    'ctl-a leads, and is asked here; ctl-b stands by.'
+    """
+    if leader.standing is None:
+        return ""
+    who = leader.holder or "nobody"
+    if leader.standing is PairStanding.STANDBY:
+        return f"{who} leads; this is one that stands by, and changes nothing."
+    return f"{who} leads, and is asked here; {' and '.join(leader.others) or 'nobody'} stands by."

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Response
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.northbound.page.needs import headline
 from controller.northbound.page.watch import Watch
 from controller.northbound.rest.answers import add, answer
 from controller.northbound.rest.shapes import WHOLE, Time
@@ -52,7 +51,7 @@ class NeedsView:
         """Return what needs somebody: the headline of the page, what it means and what helps."""
         look = self._watch.latest()
         found: NeedsOut = {
-            "headline": headline(look.needs, len(look.view.yet_to_call)),
+            "headline": look.headline,
             "at": shown_time(look.at_us),
             "needs": [
                 {

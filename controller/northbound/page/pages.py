@@ -198,7 +198,8 @@ class Pages:
 
     def _page(self, request: Request, template: str, status: int = 200, **values: object) -> Response:
         who: Principal | None = getattr(request.state, "principal", None)
-        may = [role.value for role in Role if who is not None and who.role.includes(role)]
+        offered = Role if self._behind.leader().takes else (Role.READ,)  # nothing is changed at one that stands by
+        may = [role.value for role in offered if who is not None and who.role.includes(role)]
         text = self._screen.rendered(
             template,
             network=self._behind.network.name,

@@ -10,10 +10,11 @@ from pydantic_core import to_json
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page import map_svg
 from controller.northbound.page.look import Look
-from controller.northbound.page.needs import headline
+from controller.northbound.page.needs import pair_words
 from controller.northbound.page.tonight import Tonight
 from controller.northbound.page.watch import Watch
 from controller.northbound.page.words import duration, when
+from controller.plan.leading import PairStanding
 from topology.units import shown_rate, shown_size
 
 STALE_S = 5  # without news for longer than this, a page says so
@@ -70,10 +71,9 @@ class Screen:
 
     def _texts(self, look: Look) -> dict[str, str]:
         network = self._behind.network
-        found = look.needs
-        said = self.rendered(
-            "headline.html", sentence=headline(found, len(look.view.yet_to_call)), needs=found, now_us=look.at_us
-        )
+        at = look.leader.address if look.leader.standing is PairStanding.STANDBY else ""
+        pair = {"pair": pair_words(look.leader), "leader_at": at}
+        said = self.rendered("headline.html", sentence=look.headline, needs=look.needs, now_us=look.at_us, **pair)
         pictures = (map_svg.drawn(network, where, look, frame) for frame, where in self._places.items())
         return {
             "headline": said,

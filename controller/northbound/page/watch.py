@@ -53,13 +53,15 @@ class Watch:
         view, connected = behind.reports.view(), behind.connected()
         troubles, unsaved_us = behind.reports.troubles(connected), behind.use_cases.saves.unsaved_us
         now_us = behind.now_us()
-        around = Around(behind.certificates(), behind.own_certificates(), behind.reports.overdue())
+        leader = behind.leader()
+        around = Around(behind.certificates(), behind.own_certificates(), behind.reports.overdue(), leader)
         found = needs(view, troubles, unsaved_us, around, now_us)
         taken = sample(view, behind.network)
         working = worked_on(behind.use_cases.maintaining.all(), now_us)
         with self._lock:
             number = 0 if self._latest is None else self._latest.number + 1
-            self._latest = Look(number, now_us, view, self._since.seen(found, now_us), taken, connected, working)
+            needed = self._since.seen(found, now_us)
+            self._latest = Look(number, now_us, view, needed, taken, connected, working, leader)
             self.series.add(now_us, taken)
             return self._latest
 

@@ -20,7 +20,7 @@ class AskedController:
     """A client of a controller that stands as it is told, and whether that was asked to let another one lead."""
 
     def __init__(self, site):
-        self.view, self.left = STANDS_BY, 0
+        self.site, self.view, self.left = site, STANDS_BY, 0
         behind = dependencies_of(site, leader=lambda: self.view, leave=self._leave)
         self.client = TestClient(api(behind, all_may(lambda: datetime.now(UTC))), follow_redirects=False)
 
@@ -121,3 +121,16 @@ def test_metrics_of_who_stands_by_tell_nothing_of_the_site(asked):
     assert "headway_leading 1.0" in text
     assert "headway_standbys 1.0" in text
     assert "headway_plan_in_force" in text
+
+
+def test_the_page_says_who_leads_and_offers_to_change_something_only_there(asked):
+    stood_by = asked.client.get("/").text
+    assert "This controller stands by: ctl-a leads." in stood_by
+    assert f'<a href="{LEADER}">' in stood_by
+    assert 'id="reserve"' not in stood_by
+    assert asked.client.get("/v1/needs").json()["headline"] == "This controller stands by: ctl-a leads."
+    leading = AskedController(asked.site)
+    leading.view = LEADS
+    said = leading.client.get("/").text
+    assert "ctl-a leads, and is asked here; ctl-b stands by." in said
+    assert 'id="reserve"' in said

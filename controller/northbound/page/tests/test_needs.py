@@ -10,6 +10,7 @@ from controller.northbound.page.needs import ADVICE, Around, Since, headline, ne
 from controller.northbound.page.watch import Watch
 from controller.northbound.tests.site import dependencies_of
 from controller.plan.faults import PlaceFault
+from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.tests.factories import flow
 from controller.plan.wiring import SeenPort
 from controller.security.own_certificates import EndingCertificate
@@ -104,6 +105,44 @@ def test_it_says_what_since_when_and_what_helps(site, happens, kind, place, text
     assert headline((found,)) == "1 thing needs you."
     assert found.meaning
     assert found.command
+
+
+LEADS = LeaderView(PairStanding.LEADER, term=7, address="https://a.example.org", holder="ctl-a", others=("ctl-b",))
+STANDS_BY = replace(LEADS, standing=PairStanding.STANDBY, takes=False, others=())
+
+
+def test_a_pair_of_which_one_leads_and_another_stands_by_needs_nobody(site):
+    assert seen(site, leader=lambda: LEADS) == ()
+
+
+@pytest.mark.parametrize(
+    ("leader", "kind"),
+    [
+        (replace(LEADS, others=()), "standby"),
+        (replace(LEADS, standing=PairStanding.UNSURE, takes=False), "unsure"),
+        (replace(STANDS_BY, holder="", address=""), "leaderless"),
+        (replace(STANDS_BY, age_us=6 * S), "behind"),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_what_a_pair_lacks_is_said_but_not_what_is_just_passing(site, leader, kind):
+    watch = Watch(dependencies_of(site, leader=lambda: leader))
+    first = watch.look().needs
+    assert kind == "behind" or not first
+    site.clock.now_us += 3 * S
+    (found,) = watch.look().needs
+    assert (found.kind, found.place, found.since_us) == (kind, "pair", START_US)
+    assert found.meaning
+    assert found.command
+
+
+def test_who_stands_by_says_that_and_nothing_of_what_is_the_leader_s(site):
+    circuit_dies(site)
+    watch = Watch(dependencies_of(site, leader=lambda: STANDS_BY, connected=frozenset))
+    watch.look()
+    site.clock.now_us += 60 * S
+    look = watch.look()
+    assert (look.needs, look.headline) == ((), "This controller stands by: ctl-a leads.")
 
 
 def test_a_switch_that_is_gone_is_said_once_with_the_promises_that_wait_for_it(site):
