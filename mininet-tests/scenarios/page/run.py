@@ -215,7 +215,7 @@ def run(out: Path, *, pages: int) -> dict[str, Any]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         oidc, certificate = stack.enter_context(institution(folder))
-        site = stack.enter_context(running(out, f"sqlite:///{out}/headway.db", access=access | {"oidc": oidc}))
+        site = stack.enter_context(running(out, f"sqlite:///{folder}/headway.db", access=access | {"oidc": oidc}))
         # Meanwhile the site's own start passes, in which nobody is missing yet.
         said, said_s = headlines(Path(stack.enter_context(TemporaryDirectory())))
         aims = _visited(out, site, tokens, trusting(certificate), timings)

@@ -85,7 +85,7 @@ class Works:
         window.shows("the second crew", "#planned")
         window.open("/")
         window.shows("maintenance until ", "#map")
-        aims["the map says until when"] = equal(len(window.every("#map .worked-on")), 1)
+        aims["the map says until when"] = equal(len(window.every("#map .wide .worked-on")), 1)
         window.open(PAGE)
         aims["the circuit's page says so"] = equal(window.text("h1 .state"), "maintenance")
 
