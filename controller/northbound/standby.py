@@ -1,6 +1,7 @@
 """What a controller of a pair does with requests while another leads: answer what only reads, pass on the rest."""
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
@@ -12,6 +13,8 @@ from controller.northbound.rest.answers import RETRY_AFTER_S, problem
 from controller.plan.leading import LeaderView, PairStanding
 
 EVENTS_PATH = "/v1/events"  # what happens, happens where it is led
+
+OF_A_PATH = "/:@!$&'()*+,;="  # what stands in a path as it is (RFC 3986, section 3.3), beside what quote leaves
 
 
 class StandBy:
@@ -33,7 +36,8 @@ class StandBy:
         is_leaders = scope["path"] == EVENTS_PATH or (scope["method"] not in READS and scope["path"] != SESSION_PATH)
         if is_leaders and not leader.takes:
             query = scope["query_string"].decode("ascii")
-            await passed_on(leader, scope["path"] + (f"?{query}" if query else ""))(scope, receive, send)
+            path = quote(scope["path"], safe=OF_A_PATH)
+            await passed_on(leader, path + (f"?{query}" if query else ""))(scope, receive, send)
             return
 
         async def aged(message: Message) -> None:
@@ -49,11 +53,11 @@ def passed_on(leader: LeaderView, path: str) -> Response:
 
     Args:
         leader: who leads, as we know it; it is not us, or we do not know.
-        path: of the request, with its query.
+        path: of the request, with its query, percent-encoded.
     """
     again = {"Retry-After": str(RETRY_AFTER_S)}
     if leader.standing is PairStanding.STANDBY and leader.address:
-        where = leader.address.rstrip("/") + path
+        where = f"{leader.address.rstrip('/')}/{path.lstrip('/')}"  # never a part of the host's name
         detail = f"this controller stands by: {leader.address} leads, ask there"
         return problem(307, "stands-by", detail, {"leader": leader.address}, {"Location": where, **again})
     if leader.standing is PairStanding.UNSURE:

@@ -47,6 +47,21 @@ def test_what_happens_is_told_by_who_leads(asked):
     assert (answer.status_code, answer.headers["location"]) == (307, f"{LEADER}/v1/events")
 
 
+@pytest.mark.parametrize(
+    ("asked_for", "there"),
+    [
+        ("/v1/announcements/%E2%82%AC%C3%A4", "/v1/announcements/%E2%82%AC%C3%A4"),
+        ("/v1/reservations/%0D%0ASet-Cookie:%20a=b", "/v1/reservations/%0D%0ASet-Cookie:%20a=b"),
+        ("//evil.example/v1/leader/move", "/evil.example/v1/leader/move"),
+        ("/v1/reservations/a%3Fb%23c", "/v1/reservations/a%3Fb%23c"),
+    ],
+)
+def test_no_path_makes_another_header_or_leads_to_anybody_else(asked, asked_for, there):
+    answer = asked.client.delete(f"http://testserver{asked_for}")
+    assert (answer.status_code, answer.headers["location"]) == (307, LEADER + there)
+    assert "set-cookie" not in answer.headers
+
+
 def test_while_nobody_leads_it_is_said_when_to_ask_again(asked):
     asked.view = replace(STANDS_BY, address="", holder="")
     answer = asked.client.post(MANY, json=NIGHT)
