@@ -9,7 +9,7 @@ from controller.plan.booking_lead import Market, admitted_in_time
 from controller.plan.claims import Claims, PairClaim
 from controller.plan.paths import Path
 from controller.plan.plan import Selector
-from controller.plan.reservations import Reservation
+from controller.plan.reservations import MOST_AHEAD_US, Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class Admission:
             offer if begun_us is None else replace(offer, start_us=begun_us)
             for offer in answer.offers
             if (begun_us is None or offer.start_us == coming.start_us)
+            and offer.end_us - now_us <= MOST_AHEAD_US
             and isinstance(self._beside_others(owner, _taken(offer, coming), now_us, present.path), Granted)
         )
         return replace(answer, offers=offers)

@@ -241,6 +241,15 @@ def test_nobody_sells_the_calendar_out_for_longer_than_ten_years(site):
         held(site.use_cases, start_us=250_000_000_000 * S, end_us=250_000_000_001 * S)  # in the year 9892
 
 
+def test_nothing_is_offered_that_lies_more_than_ten_years_ahead(site):
+    end_us = START_US + MOST_AHEAD_US
+    held(site.use_cases, start_us=end_us - 2 * S, end_us=end_us - S, rate_bps=600_000_000)
+    refused = held(site.use_cases, "late", start_us=end_us - 2 * S, end_us=end_us, rate_bps=600_000_000)
+    assert isinstance(refused, Refused)
+    assert refused.offers  # less rate, but not a start a second later, by which it would end too late
+    assert {offer.end_us for offer in refused.offers} == {end_us}
+
+
 def test_reservations_that_touch_both_fit_and_two_that_start_in_the_same_second_add_up(site):
     held(site.use_cases, rate_bps=900_000_000)
     after = held(site.use_cases, "after", rate_bps=900_000_000, start_us=START_US + 110 * S, end_us=START_US + 111 * S)
