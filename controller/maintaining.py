@@ -18,6 +18,7 @@ from controller.state.guard import GuardedState
 from controller.store import Noted
 
 LONGEST_US = 366 * 86_400_000_000
+KEPT_US = 2 * 86_400_000_000  # so long it can be seen what is over: all of yesterday
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,14 @@ class Maintaining:
         self._saves = saves
         self._coming: tuple[Maintenance, ...] = ()  # on their way to the store
 
-    def all(self) -> tuple[Maintenance, ...]:
-        """Return those that are not over, in the order of their start."""
+    def all(self, ends_after_us: int | None = None) -> tuple[Maintenance, ...]:
+        """Return those that are not over, or end after a moment, in the order of their start.
+
+        What has been over for ``KEPT_US`` may be forgotten.
+        """
         with self._state.changed:
-            now_us = self._state.now_us()
-            known = (one for one in self._state.wished.maintenance if one.end_us > now_us)
+            after_us = self._state.now_us() if ends_after_us is None else ends_after_us
+            known = (one for one in self._state.wished.maintenance if one.end_us > after_us)
             return tuple(sorted(known, key=lambda one: (one.start_us, one.name)))
 
     @property
@@ -107,16 +111,17 @@ class Maintaining:
             known = {one.name: one for one in state.wished.maintenance if one.end_us > now_us}
             if name not in known:
                 raise NotKnown("maintenance", name, tuple(known))
-            one = known.pop(name)
+            one = known[name]
             noted = Noted("maintenance.cancelled", name, _noted(one), None)
-            return Saved(one, self._saved(tuple(known.values()), noted, one, lambda: self._ends(one)))
+            left = _without(state.wished.maintenance, one, now_us)
+            return Saved(one, self._saved(left, noted, one, lambda: self._ends(one)))
 
     def _saved(
         self, left: tuple[Maintenance, ...], noted: Noted, one: Maintenance, then: Callable[[], None]
     ) -> Future[None]:
         """Save all that there are, then let one begin or end to count; under the lock."""
         now_us, told = self._state.now_us(), Future[None]()
-        saved = self._saves.save_maintenance(tuple(each for each in left if each.end_us > now_us), noted)
+        saved = self._saves.save_maintenance(tuple(each for each in left if each.end_us > now_us - KEPT_US), noted)
 
         def heard(done: Future[None]) -> None:
             failure = done.exception()
@@ -143,7 +148,7 @@ class Maintaining:
     def _ends(self, one: Maintenance) -> None:
         wished = self._state.wished
         if one.name in {known.name for known in wished.maintenance}:
-            left = tuple(known for known in wished.maintenance if known.name != one.name)
+            left = _without(wished.maintenance, one, self._state.now_us())
             periods = self._state.site.schedules.get(one.circuit, ())
             lift(wished.ledger, one, left, periods, self._state.now_us())
             self._put(left)
@@ -153,6 +158,12 @@ class Maintaining:
         self._state.wished.ledger.moves += 1
         self._state.put(wished=replace(self._state.wished, maintenance=maintenance))
         self._state.changed.notify_all()
+
+
+def _without(known: tuple[Maintenance, ...], one: Maintenance, now_us: int) -> tuple[Maintenance, ...]:
+    """Return those that are known when one is taken back: of that, what is over."""
+    was = (replace(one, end_us=now_us),) if one.start_us < now_us else ()
+    return (*(each for each in known if each.name != one.name), *was)
 
 
 def _noted(one: Maintenance) -> dict[str, object]:

@@ -56,13 +56,13 @@ class Tonight:
         wanted = ReservationFilter(ends_after_us=drawn.start_us, starts_before_us=drawn.end_us)
         reservations = behind.reserved.page(wanted, 0, MOST).page
         announcements = behind.announced.latest(MOST)
-        lesser = tuple(self._lesser())
+        lesser = tuple(self._lesser(drawn.start_us))
         return tuple(rows(behind.network, reservations, announcements, Now(now_us, here()), lesser))
 
-    def _lesser(self) -> Iterator[LesserTime]:
-        """Yield when circuits carry less: what was planned here, and what the configuration says."""
+    def _lesser(self, ends_after_us: int) -> Iterator[LesserTime]:
+        """Yield when circuits carry less, or did: what was planned here, and what the configuration says."""
         maintaining = self._behind.use_cases.maintaining
-        for one in maintaining.all():
+        for one in maintaining.all(ends_after_us):
             yield LesserTime(one.circuit, one.start_us, one.end_us, 0, f"maintenance {one.words}".rstrip())
         for circuit, periods in maintaining.schedules.items():
             for period in periods:

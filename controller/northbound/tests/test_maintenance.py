@@ -1,5 +1,8 @@
 """Maintenance while the controller runs: what it breaks is said first, and then nothing is promised for its time."""
 
+import re
+from datetime import UTC, datetime
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -204,3 +207,34 @@ def test_a_store_that_fails_leaves_nothing_planned(site, client):
     done = maintaining.plan(lambda _: work, only_look=False, force=False)
     assert done.saved.exception(30) is not None
     assert (maintaining.all(), rates(client)) == ((), free)
+
+
+def test_the_calendar_has_what_was_worked_on_yesterday_and_of_what_was_taken_back_the_part_that_is_over(site, client):
+    over = client.post(WORK, json=TWO_HOURS | {"description": "over"}).json()["maintenance"]
+    begun = client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 5 * HOUR_US), "description": "begun"})
+    coming = client.post(WORK, json=TWO_HOURS | {"start": shown_time(START_US + 9 * HOUR_US), "description": "coming"})
+    site.clock.now_us += 6 * HOUR_US
+    for made in (begun, coming):
+        client.delete(f"{WORK}/{made.json()['maintenance']['id']}")
+    site.use_cases = UseCases(site.state, site.store)  # another process, which reads the store
+    again = TestClient(api_of(site))
+    assert again.get(WORK).json() == []
+    drawn = again.get("/").text
+    assert re.search(f"maintenance over: nothing goes by, {_clock(over['start'])}.* to {_clock(over['end'])}", drawn)
+    until = shown_time(START_US + 6 * HOUR_US)
+    taken_back = begun.json()["maintenance"]
+    assert re.search(f"maintenance begun: nothing goes by, {_clock(taken_back['start'])}.* to {_clock(until)}", drawn)
+    assert "maintenance coming" not in drawn
+
+
+def test_what_has_been_over_for_two_days_is_not_kept(site, client):
+    client.post(WORK, json=TWO_HOURS)
+    site.clock.now_us += 4 * 24 * HOUR_US
+    late = client.post(WORK, json=TWO_HOURS | {"start": shown_time(site.clock.now_us), "duration_s": 60}).json()
+    (kept,) = UseCases(site.state, site.store).maintaining.all(0)
+    assert kept.name == late["maintenance"]["id"]
+
+
+def _clock(at):
+    """A moment as the page has it."""
+    return f"{datetime.fromtimestamp(instant_us(at) / 1e6, UTC):%d %b %H:%M} UTC"
