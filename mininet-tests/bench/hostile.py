@@ -137,6 +137,8 @@ def _round(site: AttackedSite, honest: Honest, attack: Attack, seconds: float) -
         met = told.recv()
     return {
         "strangers": attack.strangers,
+        "got": attack.got(met),
+        "gets": attack.gets,
         "asked": len(seen.times_ms),
         "quiet_ms": quiet.times_ms,
         "p99_ms": p99(seen.times_ms),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mininet_tests.testing.aims import Aim, at_most
+from mininet_tests.testing.aims import Aim, at_least, at_most
 
 SLOWER_MS, GROWN_BYTES, LEFT_BYTES = 50.0, 50 * 10**6, 15 * 10**6
 LOG_LINES = 200  # of one site: a few for each attack
@@ -41,6 +41,8 @@ def aims(seen: Mapping[str, Any]) -> dict[str, Aim]:
         for name, one in attacks.items():
             slower = None if one["p99_ms"] is None else round(one["p99_ms"] - alone["p99_ms"], 1)
             stated_ones[f"{site}, {name}: p99 above undisturbed, ms"] = at_most(slower, SLOWER_MS)
+            come = f"{site}, {name}: strangers {'answered' if one['gets'] == 'answered' else 'let in'}"
+            stated_ones[come] = at_most(one["got"], 0) if one["gets"] == "nowhere" else at_least(one["got"], 1)
         most = max(one["resident_bytes"] for one in attacks.values())
         faults = sum(n for one in attacks.values() for code, n in one["statuses"].items() if code >= "500")
         missed = sum(one["not_answered"] for one in attacks.values())
@@ -74,7 +76,7 @@ def rows(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 def table(report: Mapping[str, Any]) -> str:
     """Return the table: port, attack, outcome."""
-    lines = ["| port | attack | strangers | p99 | memory | cut off | answers |", "|---|---|---|---|---|---|---|"]
+    lines = ["| port | attack | strangers | p99 | memory | let in | cut off | answers |", f"|{8 * '---|'}"]
     for name, one in report.items():
         if not isinstance(one, dict) or "p99_ms" not in one:
             continue
@@ -89,6 +91,7 @@ def table(report: Mapping[str, Any]) -> str:
             one.get("strangers", 0),
             f"{one['p99_ms']} ms",
             memory,
+            one.get("opened", 0),
             one.get("cut", 0),
             answers,
         )

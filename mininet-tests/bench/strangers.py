@@ -23,6 +23,7 @@ MOST_SENT_BYTES = 8 << 20  # by one stranger on one connection
 PIECE = 64 << 10
 AGAIN_S = 1.0  # who is cut off comes again, but not as fast as the machine can
 NOBODY = 65_534  # the user "nobody" of Debian
+AT_ONCE = 64  # connections that are being made: more handshakes of one process would time out at its own hands
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class Attack:
         by_tls: whether it is said by TLS, if the port speaks it.
         user: who it is, on this machine.
         asks: whether it waits for each answer, and then asks again.
+        gets: what shows that strangers came as far as they can: "in", "answered", or "nowhere" if none may come in.
     """
 
     name: str
@@ -67,6 +69,11 @@ class Attack:
     by_tls: bool = True
     user: int = 0
     asks: bool = False
+    gets: str = "in"
+
+    def got(self, met: Met) -> int:
+        """Return how many strangers came as far as they can."""
+        return met.statuses.total() if self.gets == "answered" else met.opened
 
 
 HEAD = b"GET /v1/topology HTTP/1.1\r\nHost: localhost\r\n"
@@ -83,15 +90,15 @@ def rest_attacks(many: int) -> tuple[Attack, ...]:
     return (
         Attack("idle connections", many, by_tls=False),
         Attack("half heads", many, HEAD + b"X-Slow"),
-        Attack("header bombs", few, HEAD, b"X-Bomb: " + b"a" * PIECE + b"\r\n"),
-        Attack("many header lines", few, HEAD, b"a:b\r\n" * (PIECE // 5)),
-        Attack("endless body", few, POST + b"Content-Length: 99999999999\r\n\r\n", b" " * PIECE),
-        Attack("endless chunks", few, chunks, b"10000\r\n" + b" " * PIECE + b"\r\n"),
+        Attack("header bombs", few, HEAD, b"X-Bomb: " + b"a" * PIECE + b"\r\n", gets="answered"),
+        Attack("many header lines", few, HEAD, b"a:b\r\n" * (PIECE // 5), gets="answered"),
+        Attack("endless body", few, POST + b"Content-Length: 99999999999\r\n\r\n", b" " * PIECE, gets="answered"),
+        Attack("endless chunks", few, chunks, b"10000\r\n" + b" " * PIECE + b"\r\n", gets="answered"),
         Attack("bodies that never come", half, POST + b"Content-Length: 100\r\n\r\n"),
-        Attack("event listeners", 2 * many, b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-        Attack("one large GET again and again", 4, LOUD, asks=True),
+        Attack("event listeners", 2 * many, b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n", gets="answered"),
+        Attack("one large GET again and again", 4, LOUD, asks=True, gets="answered"),
         Attack("half TLS handshakes", half, HELLO, by_tls=False),
-        Attack(f"{len(FORMS)} smuggling forms", 1, FORMS),
+        Attack(f"{len(FORMS)} smuggling forms", 1, FORMS, gets="answered"),
     )
 
 
@@ -112,7 +119,7 @@ def other_attacks(many: int) -> tuple[Attack, ...]:
 def socket_attacks(many: int) -> tuple[Attack, ...]:
     """Return those on REST's socket of the machine."""
     return (
-        Attack("another user of the machine", max(8, many // 10), port="rest_socket", user=NOBODY),
+        Attack("another user of the machine", max(8, many // 10), port="rest_socket", user=NOBODY, gets="nowhere"),
         Attack("idle connections of its own user", max(8, many // 10), port="rest_socket"),
     )
 
@@ -143,14 +150,15 @@ class Door:
         return await asyncio.open_connection(*self.at, local_addr=(STRANGER, 0), ssl=self.context)
 
 
-async def _stranger(attack: Attack, door: Door, met: Met, until_s: float) -> None:
+async def _stranger(attack: Attack, door: Door, met: Met, until_s: float, making: asyncio.Semaphore) -> None:
     """Be one stranger until the time is over."""
     for says in itertools.cycle(attack.says if isinstance(attack.says, tuple) else (attack.says,)):
         if time.monotonic() >= until_s:
             return
         writer = None
         try:
-            reader, writer = await asyncio.wait_for(door.opened(), until_s - time.monotonic())
+            async with making:
+                reader, writer = await asyncio.wait_for(door.opened(), until_s - time.monotonic())
             met.opened += 1
             patience_s = 0.5 if isinstance(attack.says, tuple) else until_s - time.monotonic()
             spoken = (
@@ -215,8 +223,8 @@ async def _listened(reader: asyncio.StreamReader, met: Met) -> None:
 
 
 async def _crowd(attack: Attack, door: Door, seconds: float) -> Met:
-    met, until_s = Met(), time.monotonic() + seconds
-    crowd = (_stranger(attack, door, met, until_s) for _ in range(attack.strangers))
+    met, until_s, making = Met(), time.monotonic() + seconds, asyncio.Semaphore(AT_ONCE)
+    crowd = (_stranger(attack, door, met, until_s, making) for _ in range(attack.strangers))
     await asyncio.gather(*crowd, return_exceptions=True)
     return met
 
