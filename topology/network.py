@@ -5,6 +5,7 @@ written down twice. A link has a direction; the trunk between two nodes is the p
 join the same two switches each is a :class:`Line` between them, so that a path says by its nodes which one it takes.
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -49,6 +50,7 @@ class Network:
         edge_sites: by switch and by far edge, its site.
         sites: the names of all sites, in the order of their switches; those that are not ours come last.
         graph: nodes and directed links.
+        measured_us: by circuit whose file says no more than a bound, the one-way delay that hosts have measured.
     """
 
     def __init__(self, name: str, framing: Framing, nodes: tuple[Node, ...]) -> None:
@@ -62,6 +64,7 @@ class Network:
         self._far_names = frozenset(edge.name for edge in self.far_edges)
         self._not_ours = self._far_names | {edge.site for edge in self.far_edges}
         self.graph: nx.DiGraph[str] = nx.DiGraph()
+        self.measured_us: Mapping[str, int] = {}
         self._circuits: dict[str, Circuit] = {}
         self._by_name = {host.name: host for host in reversed(self.hosts)}
         self.host_names = frozenset(self._by_name)
@@ -251,11 +254,22 @@ class Network:
             self._shortest = ShortestPaths(self.graph, self.host_names, self._far_names)
         return self._shortest
 
+    def with_measured(self, measured_us: Mapping[str, int]) -> "Network":
+        """Return it with other measured delays, by circuit; ways are chosen by what the file says, as before."""
+        found = copy.copy(self)
+        found.measured_us, found._rtts_us = dict(measured_us), {}
+        return found
+
+    def delay_us(self, tail: str, head: str) -> int:
+        """Return the one-way delay from a node to its neighbour: as measured, else as the file says, or at most."""
+        link = self.link(tail, head)
+        return self.measured_us.get(link.circuit or "", link.delay_us)
+
     def path_rtt_us(self, path: tuple[str, ...]) -> int:
         """Return the round-trip time there along a path and back by the same nodes, without queueing, microseconds."""
         if path not in self._rtts_us:
             there_and_back = chain(pairwise(path), pairwise(path[::-1]))
-            self._rtts_us[path] = sum(self.link(tail, head).delay_us for tail, head in there_and_back)
+            self._rtts_us[path] = sum(self.delay_us(tail, head) for tail, head in there_and_back)
         return self._rtts_us[path]
 
     def next_hop(self, switch: str, target: str) -> Link:

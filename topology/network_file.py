@@ -197,16 +197,31 @@ def _read_mtu(keys: FileKeys, problems: Problems, found: SaidNetwork) -> None:
 def _read_circuit(name: str, values: object, problems: Problems, found: SaidNetwork) -> None:
     keys = FileKeys(values, problems)
     rate_bps = keys.take("rate", value.rate_bps)
-    delay_us = keys.need("delay", value.delay_us, "90 ms")
+    delay_us, is_bound = _read_delay(keys, problems)
     _read_mtu(keys, problems, found)
     sides = ((keys.within(side, "{switch: br0, port: eth1}"), problems.at(side)) for side in ("a", "z"))
     ends = [_read_end(side, at, (rate_bps, delay_us), name) for side, at in sides if side is not None]
+    if is_bound:
+        ends = [end and replace(end, link=replace(end.link, is_bound=True)) for end in ends]
     keys.close()
     match ends:
         case [EndPort() as a_end, EndPort() as z_end]:
             found.circuits.append(EndToEnd(name, (a_end, z_end), problems))
         case _:
             found.is_whole = False
+
+
+def _read_delay(keys: FileKeys, problems: Problems) -> tuple[int | None, bool]:
+    """Return a circuit's one-way delay, and whether that is what it is at most, until it is measured."""
+    delay_us = keys.take("delay", value.delay_us, 0)
+    bound_us = keys.take("delay_at_most", value.delay_us, 0)
+    if delay_us and bound_us:
+        problems.at("delay_at_most").add("stands beside `delay`: leave it out, for what is known is not measured")
+    if delay_us == 0 == bound_us:
+        problems.add("`delay` is missing, such as `delay: 90 ms`; to have it measured, write `delay_at_most: 300 ms`")
+        keys.is_whole = False
+        return None, False
+    return (bound_us, True) if delay_us == 0 else (delay_us, False)
 
 
 def _read_end(keys: FileKeys, problems: Problems, line: tuple[int | None, int | None], circuit: str) -> EndPort | None:

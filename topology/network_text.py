@@ -59,7 +59,8 @@ def _circuit(network: Network, circuit: Circuit) -> dict[str, Any]:
         side: _end(network, name) | _port(link)
         for side, name, link in (("a", circuit.a_end, az), ("z", circuit.z_end, za))
     }
-    said: dict[str, Any] = {"delay": _exact(az.delay_us, (("s", 10**6), ("ms", 10**3), ("us", 1)))}
+    delay = "delay_at_most" if az.is_bound else "delay"
+    said: dict[str, Any] = {delay: _exact(az.delay_us, (("s", 10**6), ("ms", 10**3), ("us", 1)))}
     if az.rate_bps == za.rate_bps:
         said = {"rate": ends["a"].pop("rate"), **said}
         del ends["z"]["rate"]

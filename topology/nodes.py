@@ -71,12 +71,13 @@ class Link:
 
     Attributes:
         rate_bps: what the line carries, counted on the wire, bit/s.
-        delay_us: one-way delay.
+        delay_us: one-way delay; of a circuit whose delay nobody knows, what it is at most.
         buffer_bytes: what the sending port can hold.
         port_no: OpenFlow number of the sending port; 0 if it is known by its name alone.
         port_name: interface name of the sending port.
         circuit: name of the guaranteed-bandwidth circuit this link is, or None on the site's own network.
         vlan_vid: the VLAN in which the circuit is handed over at the sending port (IEEE 802.1Q); None for no tag.
+        is_bound: whether its delay is what it is at most, until hosts have measured it.
     """
 
     rate_bps: int
@@ -86,6 +87,7 @@ class Link:
     port_name: str
     circuit: str | None = None
     vlan_vid: int | None = None
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,26 @@
 """A network as lines of text: drawn as a tree, and as what is typed to make its bridges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from topology.addresses import shown
 from topology.network import Host, Link, Network, Switch
 from topology.units import shown_rate, shown_size
 
+NOT_MEASURED: Mapping[str, str] = {}
 
-def tree(network: Network) -> Iterator[str]:
-    """Yield the lines of a drawing: each site with its switch, below it its hosts and the circuits that end there."""
+
+def tree(network: Network, measured: Mapping[str, str] = NOT_MEASURED) -> Iterator[str]:
+    """Yield the lines of a drawing: each site with its switch, below it its hosts and the circuits that end there.
+
+    Args:
+        network: what is drawn.
+        measured: by circuit, what is said of its delay in place of what the file says.
+    """
     counts = ((len(network.sites), "site"), (len(network.hosts), "host"), (len(network.circuits), "circuit"))
     said = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
     yield f"{network.name}: {said}, MTU {network.framing.mtu_bytes}"
     for switch in network.switches:
-        rows = [*_hosts(network, switch), *_circuits(network, switch)]
+        rows = [*_hosts(network, switch), *_circuits(network, switch, measured)]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         yield ""
         yield f"{switch.site}: {switch.name} ({switch.dpid:016x})"
@@ -42,7 +49,7 @@ def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, st
         yield _port(link), host.name, shown_rate(link.rate_bps), " ".join((*map(shown, host.prefixes), *more))
 
 
-def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
+def _circuits(network: Network, switch: Switch, measured: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
     sites = network.edge_sites
     for circuit in network.circuits:
         ends = zip((circuit.a_end, circuit.z_end), network.links_of(circuit), strict=True)
@@ -50,7 +57,8 @@ def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str,
             if near == switch.name:
                 buffer = f"buffer {shown_size(link.buffer_bytes)}"
                 vlan = f", VLAN {link.vlan_vid}" if link.vlan_vid is not None else ""
-                more = f"{shown_delay(link.delay_us)}, {buffer}{vlan}"
+                delay = measured.get(circuit.name, said_delay(link))
+                more = f"{delay}, {buffer}{vlan}"
                 yield _port(link), f"{circuit.name} ══ {sites[far]}", shown_rate(link.rate_bps), more
 
 
@@ -70,6 +78,11 @@ def shown_delay(delay_us: int) -> str:
     ('90 ms', '1.25 ms')
     """
     return f"{delay_us / 1000:.3f}".rstrip("0").rstrip(".") + " ms"
+
+
+def said_delay(link: Link) -> str:
+    """Return what a circuit's file says of its delay."""
+    return f"{'at most ' if link.is_bound else ''}{shown_delay(link.delay_us)}"
 
 
 def bridge_lines(network: Network, switch: Switch, controller: str) -> tuple[str, ...]:

@@ -209,7 +209,7 @@ def _changed(network: Network, sections: Mapping[str, SupposedCircuitSection], p
             return link
         rate_bps = link.rate_bps if said.rate is None else said.rate
         delay_us = link.delay_us if said.delay is None else said.delay
-        return replace(link, rate_bps=rate_bps, delay_us=delay_us)
+        return replace(link, rate_bps=rate_bps, delay_us=delay_us, is_bound=link.is_bound and said.delay is None)
 
     return relinked(network, network.framing, link_of) if sections else network
 

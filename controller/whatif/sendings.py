@@ -120,9 +120,8 @@ def delay_to_us(network: Network, path: tuple[str, ...], circuit: str) -> int | 
     """Return how long a byte takes along a path to the far end of a circuit; None if the path does not cross it."""
     delay_us = 0
     for hop in hops(path):
-        link = network.link(*hop)
-        delay_us += link.delay_us
-        if link.circuit == circuit:
+        delay_us += network.delay_us(*hop)
+        if network.link(*hop).circuit == circuit:
             return delay_us
     return None
 

@@ -10,6 +10,9 @@ from topology.wire import Framing
 
 _rates = st.sampled_from(["100 Mbit/s", "400 Mbit/s", "1 Gbit/s", "2.5 Gbit/s", "9999999999 bit/s", "100 Gbit/s"])
 _vlans = st.none() | st.integers(1, 4094)
+_delays = st.builds(
+    lambda key, us: {key: f"{us} us"}, st.sampled_from(["delay", "delay_at_most"]), st.integers(1, 300_000)
+)
 
 
 @st.composite
@@ -33,7 +36,9 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
     """A network's file: every site has its own number of hosts, and a circuit to an earlier site; more join any two.
 
     Up to two sites are not ours. Hosts have up to three interfaces or no agent, and sites two switches, some of them.
+    What a packet may have at most is said of the network, of interfaces and circuits, or of none of them.
     """
+    mtu = draw(st.sampled_from([{}, {"mtu": 1500}, {"mtu": 9000}]))
     far = draw(st.integers(0, 2))
     count = draw(st.integers(1 if far else 2, most_sites - far))
     ports, family = [0] * count, draw(st.sampled_from([4, 6]))
@@ -47,12 +52,16 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
             said["buffer"] = f"{draw(st.integers(1, 10**9))} B"
         return said
 
+    def mtu_of() -> dict[str, Any]:
+        least = mtu.get("mtu", 1280)
+        return draw(st.sampled_from([{}, {}, {"mtu": least}, {"mtu": draw(st.integers(least, 9216))}]))
+
     sites: dict[str, Any] = {}
     twins = [draw(st.booleans()) for _ in range(count)]
 
     def interface(site: int, number: int) -> dict[str, Any]:
         at = {"switch": f"{draw(st.sampled_from('st'))}{site}"} if twins[site] else {}
-        return {**draw(_addresses(family, site, number)), "rate": draw(_rates), **at, **port(site)}
+        return {**draw(_addresses(family, site, number)), "rate": draw(_rates), **mtu_of(), **at, **port(site)}
 
     def host(site: int, number: int) -> dict[str, Any]:
         agent = {} if draw(st.booleans()) else {"agent": draw(st.booleans())}
@@ -70,7 +79,7 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
     joined += [(a, z) for a, z in draw(st.lists(pairs, max_size=4 if count > 1 else 0))]
     circuits = {}
     for number, (a, z) in enumerate(draw(st.permutations(joined))):
-        circuit: dict[str, Any] = {"delay": f"{draw(st.integers(1, 300_000))} us"}
+        circuit: dict[str, Any] = {**draw(_delays), **mtu_of()}
         at: dict[str, dict[str, Any]] = {"a": {"switch": f"s{a}"}, "z": {"switch": f"s{z}"}}
         if draw(st.booleans()):
             circuit["rate"] = draw(_rates)
@@ -91,9 +100,9 @@ def sections(draw: st.DrawFn, most_sites: int = 8) -> dict[str, Any]:
             site = draw(st.integers(0, count - 1))
             ours = {"switch": f"s{site}", **port(site), "vlan": draw(st.integers(1, 4094))}
             both: list[dict[str, Any]] = [ours, {"site": f"far-{number}"}]
-            shared = {"rate": draw(_rates), "delay": f"{draw(st.integers(1, 300_000))} us"}
+            shared = {"rate": draw(_rates), **draw(_delays), **mtu_of()}
             circuits[f"f{number}-{beside}"] = shared | dict(zip("az", draw(st.permutations(both)), strict=True))
-    return {"name": "drawn", "mtu": draw(st.sampled_from([1500, 9000])), "sites": sites, "circuits": circuits}
+    return {"name": "drawn", **mtu, "sites": sites, "circuits": circuits}
 
 
 @st.composite

@@ -82,6 +82,7 @@ def emulable(network: Network, changes: CircuitChanges) -> Network:
             rate_bps=rate_bps,
             buffer_bytes=link.buffer_bytes * rate_bps // link.rate_bps,
             delay_us=changes.delay_us.get(circuit, link.delay_us) if link.circuit else link.delay_us,
+            is_bound=False,  # what is emulated is known
         )
 
     return relinked(network, network.framing, changed)
