@@ -165,6 +165,8 @@ class EntryTelemetry:
             next two, only while it has less than its rate.
         receiver_limited_ms: of that, how long the receiver's window kept them back.
         buffer_limited_ms: of that, how long their send buffers did.
+        least_rtt_us: the least round trip within the last one, of the connection that was served last; 0 if there is
+            none yet, or it is not told.
     """
 
     name: str
@@ -183,6 +185,7 @@ class EntryTelemetry:
     busy_ms: int = 0
     receiver_limited_ms: int = 0
     buffer_limited_ms: int = 0
+    least_rtt_us: Annotated[int, Field(ge=0)] = 0
 
 
 class StoreBrake(StrEnum):

@@ -73,6 +73,7 @@ class Counting:
             busy_ms=hindrance.busy_us // 1000,
             receiver_limited_ms=hindrance.receiver_us // 1000,
             buffer_limited_ms=hindrance.buffer_us // 1000,
+            least_rtt_us=seen.least_rtt_us,
         )
 
 

@@ -104,8 +104,10 @@ static __always_inline bool enforce(struct sock *sk, struct conn *conn, __u64 no
 	if (occasion == ACK) {
 		follow_path(tp, conn, now_ns);
 		/* the last that is confirmed may be the last that runs here */
-		if (now_ns - conn->accounted_ns > ACCOUNT_NS || !tp->packets_out)
+		if (now_ns - conn->accounted_ns > ACCOUNT_NS || !tp->packets_out) {
 			account(tp, conn, counters, now_ns);
+			counters->least_rtt_us = least_rtt_us(conn);
+		}
 	}
 	if (counters->fallback_since_ns)
 		return false;

@@ -110,7 +110,7 @@ struct counters {
 	__u64 fallback_since_ns;   /* catastrophic loss: the plan does not hold; 0 if it does */
 	__u64 returned_ns;         /* when it held again */
 	__u32 fallbacks;           /* one soon after the other */
-	__u32 padding;
+	__u32 least_rtt_us;        /* of a round trip lately, of the connection served last; 0: none yet */
 };
 
 #endif

@@ -22,18 +22,24 @@ static __always_inline void follow_path(const struct tcp_sock *tp, struct conn *
 	}
 }
 
+/* That: the less of the two halves. */
+static __always_inline __u32 least_rtt_us(const struct conn *conn)
+{
+	if (conn->least_rtt_us_before && conn->least_rtt_us_before < conn->least_rtt_us)
+		return conn->least_rtt_us_before;
+	return conn->least_rtt_us;
+}
+
 /* The window for a rate: the allocation's for the whole rate, in proportion for a part; wider if the path has become
  * longer than planned, up to one and a half. Pacing holds the rate, so a wider window sends no faster. */
 static __always_inline __u32 window_segments(const struct tcp_sock *tp, const struct conn *conn,
 					     const struct entry *entry, __u64 fair)
 {
 	__u64 rate = entry->rate_bytes_per_s, planned = entry->window_segments, followed, ceiling;
-	__u32 rtt_us = conn->least_rtt_us, mss_bytes = tp->mss_cache;
+	__u32 rtt_us = least_rtt_us(conn), mss_bytes = tp->mss_cache;
 
 	if (fair < rate)
 		planned = (planned * fair + rate - 1) / rate + SHARED_SLACK_SEGMENTS;
-	if (conn->least_rtt_us_before && conn->least_rtt_us_before < rtt_us)
-		rtt_us = conn->least_rtt_us_before;
 	if (!mss_bytes)
 		return planned;
 	followed = fair * rtt_us / 1000000 / mss_bytes;

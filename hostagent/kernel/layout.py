@@ -44,6 +44,7 @@ class EntryCounters:
     fallback_since_ns: int
     returned_ns: int
     fallbacks: int
+    least_rtt_us: int
 
     @property
     def active(self) -> int:

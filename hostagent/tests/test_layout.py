@@ -142,6 +142,11 @@ def test_the_greedy_and_the_lesser_share_an_allocation():
     assert (counters.delivered_bytes, counters.active, counters.connections, counters.rtt_us) == (7, 4, 9, 180_000)
 
 
+def test_the_least_round_trip_is_the_last_that_is_counted():
+    whole = len(LAYOUT.zero_counters)
+    assert LAYOUT.counters(bytes(whole - 4) + (179_000).to_bytes(4, "little")).least_rtt_us == 179_000
+
+
 def test_what_is_demanded_stands_behind_the_timer():
     data = (
         bytes(16) + b"".join(n.to_bytes(8, "little") for n in (1, 2, 3, 4)) + b"\xff" * 4 + b"\5\0\0\0".ljust(12, b"\0")
