@@ -376,6 +376,7 @@ def test_the_agent_says_hello_applied_and_telemetry(hosts, agent, cleanup):
     )
     assert (entry.connections, entry.active) == (1, 1)
     assert entry.rtt_us > 0
+    assert 0 < entry.least_rtt_us <= 2 * entry.rtt_us
     assert entry.sent_segments * 1448 >= entry.delivered_bytes
     assert 0 < agent.controller.all_of(Telemetry)[-1].lease_left_ms <= LEASE_MS
     assert agent.controller.all_of(Applied) == [Applied(7)]
