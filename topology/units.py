@@ -122,6 +122,15 @@ def shown_size(size_bytes: int) -> str:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def shown_delay(delay_us: int) -> str:
+    """Return a delay for people, exactly.
+
+    >>> shown_delay(90_000), shown_delay(1_250)
+    ('90 ms', '1.25 ms')
+    """
+    return f"{delay_us / 1000:.3f}".rstrip("0").rstrip(".") + " ms"
+
+
 def shown_time(unix_us: int) -> str:
     """Return a Unix time in microseconds as RFC 3339 in UTC; a fraction only where there is one.
 

@@ -1,26 +1,19 @@
 """A network as lines of text: drawn as a tree, and as what is typed to make its bridges."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from topology.addresses import shown
 from topology.network import Host, Link, Network, Switch
-from topology.units import shown_rate, shown_size
-
-NOT_MEASURED: Mapping[str, str] = {}
+from topology.units import shown_delay, shown_rate, shown_size
 
 
-def tree(network: Network, measured: Mapping[str, str] = NOT_MEASURED) -> Iterator[str]:
-    """Yield the lines of a drawing: each site with its switch, below it its hosts and the circuits that end there.
-
-    Args:
-        network: what is drawn.
-        measured: by circuit, what is said of its delay in place of what the file says.
-    """
+def tree(network: Network) -> Iterator[str]:
+    """Yield the lines of a drawing: each site with its switch, below it its hosts and the circuits that end there."""
     counts = ((len(network.sites), "site"), (len(network.hosts), "host"), (len(network.circuits), "circuit"))
     said = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
     yield f"{network.name}: {said}, MTU {network.framing.mtu_bytes}"
     for switch in network.switches:
-        rows = [*_hosts(network, switch), *_circuits(network, switch, measured)]
+        rows = [*_hosts(network, switch), *_circuits(network, switch)]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         yield ""
         yield f"{switch.site}: {switch.name} ({switch.dpid:016x})"
@@ -49,7 +42,7 @@ def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, st
         yield _port(link), host.name, shown_rate(link.rate_bps), " ".join((*map(shown, host.prefixes), *more))
 
 
-def _circuits(network: Network, switch: Switch, measured: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:
     sites = network.edge_sites
     for circuit in network.circuits:
         ends = zip((circuit.a_end, circuit.z_end), network.links_of(circuit), strict=True)
@@ -57,8 +50,7 @@ def _circuits(network: Network, switch: Switch, measured: Mapping[str, str]) -> 
             if near == switch.name:
                 buffer = f"buffer {shown_size(link.buffer_bytes)}"
                 vlan = f", VLAN {link.vlan_vid}" if link.vlan_vid is not None else ""
-                delay = measured.get(circuit.name, said_delay(link))
-                more = f"{delay}, {buffer}{vlan}"
+                more = f"{said_delay(link)}, {buffer}{vlan}"
                 yield _port(link), f"{circuit.name} ══ {sites[far]}", shown_rate(link.rate_bps), more
 
 
@@ -69,15 +61,6 @@ def _port(link: Link) -> str:
 def at_switch(network: Network, switch: Switch) -> tuple[Host, ...]:
     """Return the hosts that hang on a switch."""
     return tuple(host for host in network.hosts if network.graph.has_edge(switch.name, host.name))
-
-
-def shown_delay(delay_us: int) -> str:
-    """Return a delay for people, exactly.
-
-    >>> shown_delay(90_000), shown_delay(1_250)
-    ('90 ms', '1.25 ms')
-    """
-    return f"{delay_us / 1000:.3f}".rstrip("0").rstrip(".") + " ms"
 
 
 def said_delay(link: Link) -> str:
