@@ -1,7 +1,7 @@
 """The site as it is at a moment, whole: what a what-if goes on from. Its JSON is for the same version alone. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,6 +39,7 @@ class LiveSite:
     Attributes:
         at_us: when, Unix time.
         network: as the network's file has it.
+        measured_us: by circuit, the delay that was measured.
         classes: what each class may have.
         protected: the classes that are led round a dead circuit.
         flows: those that are always in the plan.
@@ -63,6 +64,7 @@ class LiveSite:
     unlike: tuple[str, ...]
     reservations: tuple[Reservation, ...]
     announcements: tuple[str, ...]
+    measured_us: dict[str, int] = field(default_factory=dict)
 
     def site(self) -> Site:
         """Return what does not change of it.
@@ -74,6 +76,7 @@ class LiveSite:
         network = network_of(self.network, problems)
         if network is None:
             raise ValueError("; ".join(problems.found))
+        network = network.with_measured(self.measured_us)
         policy = Policy(self.classes, protected=frozenset(self.protected))
         flows = tuple(
             flow_between(network, FlowId(one.name), one.flow_class, (one.sender, one.target)) for one in self.flows
@@ -152,6 +155,7 @@ def live_site(site: Site, state: SiteState, promises: KnownPromises, now: Instan
         tuple(_unlike(site, state, down)),
         tuple(replace(r, key="", fingerprint="") for r in promises.reservations if r.state not in ENDED),
         tuple(announcement_text(replace(a, key="", fingerprint="")) for a in promises.announcements),
+        dict(site.network.measured_us),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from controller.delay_watch import measure_delays
 from controller.intake_watch import say_intakes
 from controller.live_site import KnownPromises, LiveSite, live_site
 from controller.plan.keys import FlowId
@@ -57,6 +58,7 @@ class Reports:
             reported.calendar_off_us,
             self._began_us,
             yet_to_call(site, now, elapsed_us),
+            reported.delays.measured,
         )
 
     def troubles(self, connected: frozenset[int]) -> tuple[Trouble, ...]:
@@ -105,7 +107,9 @@ class Reports:
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
             up = replace(host, connected=True, kernel=hello.kernel, wants=wants, since_us=state.now_us())
-            state.put_host(name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}, stores={}))
+            state.put_host(
+                name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}, stores={}, moving={})
+            )
             plan = state.installed.meters
             state.hosts_changed()
             if state.value.stands_by:  # whoever leads grants; what the host acts on is asked of it again when we do
@@ -245,6 +249,7 @@ class Reports:
                 told = replace(told, progress=moves, intakes=takes)
             state.put_host(host, told)
             say_intakes(state, known, told)
+            measure_delays(state, host, telemetry)
             self._say_fallbacks(host, known.telemetry, telemetry)
             self._count(known, telemetry, now_us)
             for seen in telemetry.entries:

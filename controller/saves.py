@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from controller.asker import CONTROLLER, present_asker
+from controller.delay_watch import take_saved_delays
 from controller.plan.announcements import Announcement
 from controller.plan.kept_ledger import KeptLedger, LedgerPart
 from controller.plan.maintenance import Maintenance, impose
@@ -150,6 +151,13 @@ class Saves:
         record = replace(self._noting(noted), asker=present_asker())
         return self._store.save(Changes(maintenance=planned, record=record))
 
+    def save_delays(self) -> None:
+        """Save what was measured of circuits since; nobody waits for that, and what is lost is measured again."""
+        reported = self._state.reported
+        if not reported.delays.is_saved and not reported.store_error and not self._state.value.stands_by:
+            self._store.save(Changes(delays=tuple(reported.delays.measured.values())))
+            self._state.put(reported=replace(reported, delays=replace(reported.delays, is_saved=True)))
+
     def note(self, noted: Noted) -> Future[None]:
         """Remember a change that the controller has seen, and that is kept elsewhere. Needs no lock."""
         return self._store.save(Changes(record=self._noting(noted)))
@@ -215,6 +223,8 @@ class Saves:
             StoreError: it cannot be read.
         """
         rows, state = self._store.load(), self._state
+        with state.changed:
+            take_saved_delays(state, rows.delays)
         ledger = state.site.ledger()
         announcements = tuple(announcement_of(body) for body in rows.announcements.values())
         for one in rows.maintenance:
@@ -235,6 +245,7 @@ class Saves:
 
     def _take(self, ledger: KeptLedger, rows: StoredRows) -> None:
         state = self._state
+        ledger.go_by(state.site.network)
         restored = state.wished.restored + 1
         wished = replace(state.wished, ledger=ledger, restored=restored, maintenance=rows.maintenance)
         for row in rows.purchases:

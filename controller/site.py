@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from controller.errors import NotAllowed, NotKnown
+from controller.plan.delays import DelayBound
 from controller.plan.failover import redundant
 from controller.plan.flows import flow_on
 from controller.plan.kept_ledger import KeptLedger
@@ -28,7 +29,7 @@ class Site:
     """What does not change while the controller runs.
 
     Attributes:
-        network: the topology.
+        network: the topology; circuits whose delay was measured may come to take another time.
         policy: what each class may have.
         standing: the flows that are always in the plan.
         lease_ms: how long a host may act without hearing from us.
@@ -63,6 +64,14 @@ class Site:
     def redundant(self) -> frozenset[str]:
         """The circuits whose two ends are joined without them too."""
         return redundant(self.network)
+
+    @cached_property
+    def delay_bounds(self) -> dict[str, DelayBound]:
+        """By circuit whose delay is not known, what the network's file says of it."""
+        far = {edge.name for edge in self.network.far_edges}
+        ends = {c.name: len({c.a_end, c.z_end} - far) for c in self.network.circuits}
+        links = (link for _, _, link in self.network.circuit_links if link.is_bound and link.circuit)
+        return {link.circuit: DelayBound(link.delay_us, ends[link.circuit]) for link in links if link.circuit}
 
     @cached_property
     def receive_window_bytes(self) -> int:

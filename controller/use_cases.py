@@ -296,6 +296,7 @@ class UseCases:
                 )
             self._settle_all(Moment(state.site, state.value, state.now()))
             saved = self.saves.hand_over_clock()
+            self.saves.save_delays()
             state.replan()
         return saved
 

@@ -1,8 +1,9 @@
 """The plan at every layer, at one moment, as a value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from controller.plan.delays import MeasuredDelay
 from controller.plan.invariant import Layers
 from controller.plan.lines import LineState
 from controller.plan.plan import Entry, Plan
@@ -26,6 +27,7 @@ class View:
         calendar_off_us: the wall clock less the calendar's time.
         started_us: since when the controller runs, Unix time.
         yet_to_call: the switches and hosts that have not had the time to call since then.
+        delays: by circuit whose delay the network's file does not know, what was measured of it.
     """
 
     desired: Plan
@@ -38,6 +40,7 @@ class View:
     calendar_off_us: int
     started_us: int
     yet_to_call: frozenset[str] = frozenset()
+    delays: Mapping[str, MeasuredDelay] = field(default_factory=dict)
 
     @property
     def in_force(self) -> bool:

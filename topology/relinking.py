@@ -44,5 +44,7 @@ def relinked(network: Network, framing: Framing, changed: Callable[[Hop, Link], 
         new.graph.add_edge(tail, head, link=changed(Hop(tail, head), link))
     for circuit in network.circuits:
         new.add_circuit(circuit.name, (circuit.a_end, circuit.z_end))
+    if not network.measured_us:
+        return new
     bounds = {link.circuit for _, _, link in new.circuit_links if link.is_bound}
     return new.with_measured({name: us for name, us in network.measured_us.items() if name in bounds})

@@ -10,6 +10,7 @@ from controller.plan.claims import Claims, PairClaim
 from controller.plan.paths import Path
 from controller.plan.plan import Selector
 from controller.plan.reservations import MOST_AHEAD_US, Reservation
+from topology.network import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class Admission:
         self._market = market
         self._hosts = market.network.host_names
         self.claims = Claims()
+
+    def go_by(self, network: Network) -> None:
+        """Go by other delays of the same network."""
+        self._market = replace(self._market, network=network)
 
     def decided(self, owner: str, request: Request, now_us: int, present: Present = NOTHING) -> Granted | Refused:
         """Return the path, or the refusal with offers of which each would be granted at this moment.

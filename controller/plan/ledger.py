@@ -69,6 +69,11 @@ class Ledger:
         self._unsaved_announcements: Unsaved[str, Announcement] = Unsaved()
         self.ended = Ended(self.announcements, self._unsaved_announcements)
 
+    def go_by(self, network: Network) -> None:
+        """Go by other delays of the same network; what was promised stays as it is."""
+        self.network = network
+        self._admission.go_by(network)
+
     # What is asked of it.
 
     @property

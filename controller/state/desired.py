@@ -32,6 +32,7 @@ class Basis:
         down: the circuits that nothing is sent by.
         faults: what cannot be changed now.
         absent: the hosts that are not there.
+        measured_us: by circuit, the delay that was measured.
     """
 
     wished: tuple[int, int]
@@ -40,6 +41,7 @@ class Basis:
     down: frozenset[str]
     faults: Faults = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
+    measured_us: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, 
     bought_bps = tuple(wished.bought_bps(circuit, now.calendar_us) for circuit in wished.purchases)
     down = circuits_down(site, reported, now.elapsed_us)
     absent = hosts_absent(site, reported, now.elapsed_us)
-    return Basis(wished.version, reported.demands, bought_bps, down, installed.faults, absent)
+    measured_us = site.network.measured_us
+    return Basis(wished.version, reported.demands, bought_bps, down, installed.faults, absent, measured_us)
 
 
 def hosts_absent(site: Site, reported: Reported, elapsed_us: int) -> frozenset[str]:
@@ -107,8 +110,8 @@ def demand_now(site: Site, wished: Wished, reported: Reported, now: Instant) -> 
 def desired_plan(
     site: Site, installed: Installed, epoch: int, demand: PlanInput, before: Workings | None = None
 ) -> Plan:
-    """Return the plan for a demand, beside what cannot be changed now; worked out from another one if there is one."""
-    start = before or no_workings(site.network, site.policy)
+    """Return the plan for a demand, beside what cannot be changed now; worked out from another of these delays."""
+    start = before if before is not None and before.network is site.network else no_workings(site.network, site.policy)
     return planned_beside(epoch, start, demand, installed.faults, installed.in_force)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from controller.events import Events
 from controller.plan.clock import Instant
+from controller.plan.delays import MeasuredDelays
 from controller.plan.lines import LineState
 from controller.plan.plan import Entry
 from controller.site import Site
@@ -28,7 +29,8 @@ class NotHeld(Exception):
 class GuardedState:
     """All that changes. Whoever reads or replaces it holds ``changed``; who does not is stopped by :class:`NotHeld`.
 
-    None of its methods blocks. ``site``, the clocks and ``events`` need no lock.
+    None of its methods blocks. ``site``, the clocks and ``events`` need no lock; ``site`` is replaced, by another that
+    differs in measured delays alone.
     """
 
     def __init__(self, site: Site, now: Callable[[], Instant], term: int, *, stands_by: bool = False) -> None:
@@ -104,6 +106,16 @@ class GuardedState:
     def put_host(self, name: str, host: HostState) -> None:
         """Replace what is known of a host."""
         self.put(reported=self.reported.with_host(name, host))
+
+    def go_by(self, delays: MeasuredDelays) -> None:
+        """Go by measured delays from now on, if they are others; the clock's thread plans for them."""
+        if delays is self.reported.delays:
+            return
+        self.put(reported=replace(self.reported, delays=delays))
+        if delays.measured_us != self.site.network.measured_us:
+            self.site = replace(self.site, network=self.site.network.with_measured(delays.measured_us))
+            self.wished.ledger.go_by(self.site.network)
+            self.changed.notify_all()
 
     # The plan.
 

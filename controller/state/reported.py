@@ -3,12 +3,14 @@
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, replace
 
+from controller.plan.delays import MeasuredDelays
 from controller.plan.intake import Intake
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines
 from controller.plan.plan import Entry, Flow
 from controller.plan.wiring import Wiring
 from controller.state.progress import EntryProgress, Hindrance, Telling
+from controller.state.round_trips import Moving
 from topology.protocol import StoreTelemetry, Telemetry
 
 
@@ -39,6 +41,7 @@ class HostState:
         since_us: since when its stream is open, or is not, Unix time; 0 if it never was.
         intakes: by entry, what its receiver takes.
         stores: by name, where it puts what it receives.
+        moving: by name, its entries that cross a circuit whose delay is not known.
     """
 
     connected: bool = False
@@ -55,6 +58,7 @@ class HostState:
     since_us: int = 0
     intakes: Mapping[str, Intake] = field(default_factory=dict)
     stores: Mapping[str, KnownStore] = field(default_factory=dict)
+    moving: Mapping[str, Moving] = field(default_factory=dict)
 
     @property
     def sent_epoch(self) -> int:
@@ -208,6 +212,7 @@ class Reported:
         calendar_off_us: the wall clock less the calendar's time, while somebody has set it to another one.
         store_error: why the database does not save: nothing is promised until it was read anew.
         providers: by circuit that is bought at need, what is wrong with its provider; nothing of those that do well.
+        delays: what was measured of circuits whose delay is not known.
     """
 
     hosts: Hosts
@@ -220,6 +225,7 @@ class Reported:
     store_error: str = ""
     calendar_off_us: int = 0
     providers: Mapping[str, ProviderTrouble] = field(default_factory=dict)
+    delays: MeasuredDelays = field(default_factory=MeasuredDelays)
 
     def agent_of(self, flow: Flow) -> HostState:
         """Return the agent that holds a flow; one that is never there if its host has none."""

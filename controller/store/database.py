@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table, Transaction, bindparam, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from controller.plan.delays import MeasuredDelay
 from controller.plan.lifecycle import ENDED
 from controller.plan.maintenance import Maintenance
 from controller.store.backends import backend
@@ -50,8 +51,9 @@ from topology import __version__
 T = TypeVar("T")
 log = structlog.get_logger()
 
-TIME, PROOF, MAINTENANCE = "time", "proof", "maintenance"
+TIME, PROOF, MAINTENANCE, DELAYS = "time", "proof", "maintenance", "delays"
 _MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
+_DELAYS = TypeAdapter(tuple[MeasuredDelay, ...])
 _APPEND = insert(CHANGES)
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
@@ -143,7 +145,9 @@ class Database:
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
-            kept = run(select(META.c.value).where(META.c.key == MAINTENANCE)).scalar()
+            kept, measured = (
+                run(select(META.c.value).where(META.c.key == key)).scalar() for key in (MAINTENANCE, DELAYS)
+            )
             keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
             return StoredRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),
@@ -152,6 +156,7 @@ class Database:
                 keys,
                 last_ended,
                 _MAINTENANCE.validate_json(kept) if kept else (),
+                _DELAYS.validate_json(measured) if measured else (),
             )
 
     def ask(self, question: Callable[[Connection], T]) -> T:
@@ -205,6 +210,7 @@ class Database:
             self._put(PURCHASES, [purchase_row(purchase) for purchase in bought])
             self._put(META, [{"key": TIME, "value": time_text(time)} for time in batch.times])
             self._put(META, [{"key": MAINTENANCE, "value": _text(all_)} for all_ in batch.maintenance])
+            self._put(META, [{"key": DELAYS, "value": _DELAYS.dump_json(all_).decode()} for all_ in batch.delays])
             self._append(changes)
             self._put(ENDED_ANNOUNCEMENTS, self._numbered([ended_row(one) for one in batch.ended.values()]))
             self._forget(ANNOUNCEMENTS, [name for name in batch.announcements if name not in bodies])

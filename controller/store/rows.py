@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import RowMapping
 
+from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.lifecycle import ReservationState
 from controller.plan.maintenance import Maintenance
@@ -55,6 +56,7 @@ class Changes:
         ended: announcements that have ended, or whose last counts have come since.
         record: what is to be remembered of it, written in the same transaction; None for nothing.
         maintenance: all that is planned now; None if that has not changed.
+        delays: all that were measured; None if that has not changed.
     """
 
     reservations: tuple[Reservation, ...] = ()
@@ -65,6 +67,7 @@ class Changes:
     ended: tuple[EndedAnnouncement, ...] = ()
     record: SaveRecord | None = None
     maintenance: tuple[Maintenance, ...] | None = None
+    delays: tuple[MeasuredDelay, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class StoredRows:
         used_keys: the idempotency keys of announcements that have ended.
         last_ended: the highest sequence of anything that has ended; 0 if nothing has.
         maintenance: what is planned.
+        delays: what was measured of circuits.
     """
 
     reservations: tuple[Reservation, ...]
@@ -86,13 +90,14 @@ class StoredRows:
     used_keys: tuple[UsedKey, ...] = ()
     last_ended: int = 0
     maintenance: tuple[Maintenance, ...] = ()
+    delays: tuple[MeasuredDelay, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
     """The last word about each thing that changes; None for what is gone. And every word about what is remembered.
 
-    ``times`` and ``maintenance`` have one, or none.
+    ``times``, ``maintenance`` and ``delays`` have one, or none.
     """
 
     reservations: dict[str, Reservation] = field(default_factory=dict)
@@ -102,11 +107,12 @@ class RowBatch:
     ended: dict[int, EndedAnnouncement] = field(default_factory=dict)
     records: list[SaveRecord] = field(default_factory=list)
     maintenance: list[tuple[Maintenance, ...]] = field(default_factory=list)
+    delays: list[tuple[MeasuredDelay, ...]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
         promises = self.reservations or self.announcements or self.ended
-        return bool(promises or self.purchases or self.times or self.records or self.maintenance)
+        return bool(promises or self.purchases or self.times or self.records or self.maintenance or self.delays)
 
 
 def merged(many: Iterable[Changes]) -> RowBatch:
@@ -120,6 +126,7 @@ def merged(many: Iterable[Changes]) -> RowBatch:
         batch.times[:] = [changes.time] if changes.time else batch.times
         batch.ended.update((one.announcement.sequence, one) for one in changes.ended)
         batch.maintenance[:] = batch.maintenance if changes.maintenance is None else [changes.maintenance]
+        batch.delays[:] = batch.delays if changes.delays is None else [changes.delays]
         batch.records.extend([changes.record] if changes.record else ())
     return batch
 
