@@ -31,7 +31,8 @@ FILES = (  # a file of types, what it has, and of which paths: what two have, th
         ("/v1/history", "/v1/changes", "/v1/whoami", "/v1/leader", "/v1/maintenance"),
     ),
     ("forecasts", "what would be", ("/v1/what-if", "/v1/scenario")),
-    ("views", "the network, the plan, how things stand", ("/",)),
+    ("network_views", "the network, and what is at its ends", ("/v1/topology", "/v1/bursts", "/v1/receivers")),
+    ("views", "the plan, circuits, hosts, how things stand", ("/",)),
 )
 CALLS = (  # a file of methods, its class and what that is made of, what the methods are about, and of which paths
     ("promise_operations", "PromiseOperations", "Transport", "the operations on promises", FILES[0][2]),

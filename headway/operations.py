@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from headway.forecasts import DeathOut, ScenarioOut
+    from headway.network_views import BurstOut, ReceiversOut, TopologyOut
     from headway.promises import FlowClass
     from headway.records import (
         HistoryPage,
@@ -22,19 +23,7 @@ if TYPE_CHECKING:
         WhoamiOut,
     )
     from headway.stream import ServerSentEvent
-    from headway.views import (
-        BurstOut,
-        CircuitOut,
-        DriftOut,
-        HealthOut,
-        HostStateOut,
-        NeedsOut,
-        ReceiversOut,
-        StepOut,
-        SwitchOut,
-        TopologyOut,
-        ViewOut,
-    )
+    from headway.views import CircuitOut, DriftOut, HealthOut, HostStateOut, NeedsOut, StepOut, SwitchOut, ViewOut
 
 
 class Operations(PromiseOperations):
@@ -123,7 +112,7 @@ class Operations(PromiseOperations):
         return answer
 
     def get_topology(self) -> TopologyOut:
-        """Return the network."""
+        """Return the network, with the delays that were measured."""
         answer: TopologyOut = self.call(Asked("GET", "/v1/topology", repeatable=True))
         return answer
 

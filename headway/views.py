@@ -1,10 +1,8 @@
-"""Made from the API's description by contrib/api_client.py: the network, the plan, how things stand."""
+"""Made from the API's description by contrib/api_client.py: the plan, circuits, hosts, how things stand."""
 
 from typing import Literal, TypedDict
 
 from headway.promises import ConnectionsOut, FlowClass, Hindrance
-
-Brake = Literal["window", "reader", "disk", "memory"]
 
 # What a step has changed of one thing, counted in Ethernet frames.
 ChangeOut = TypedDict(
@@ -14,47 +12,6 @@ ChangeOut = TypedDict(
         "what": str,
         "from_frame_bps": int,
         "to_frame_bps": int,
-    },
-)
-
-# A flow that has another rate because a receiver is slow.
-ChangedFlowOut = TypedDict(
-    "ChangedFlowOut",
-    {
-        "flow": str,
-        "planned_bps": int,
-        "without_bps": int,
-    },
-)
-
-Choice = Literal["pace", "nothing", "stagger", "cap"]
-
-# What some senders do at a port.
-ChoiceOut = TypedDict(
-    "ChoiceOut",
-    {
-        "choice": Choice,
-        "senders": list[str],
-        "needed_bytes": int,
-        "reason": str,
-        "offsets_us": list[int],
-        "nic_bps": int | None,
-    },
-)
-
-# What a switch's port needs when all that send through it start at one instant.
-BurstOut = TypedDict(
-    "BurstOut",
-    {
-        "link": str,
-        "circuit": str | None,
-        "senders": list[str],
-        "window_bytes": int,
-        "unpaced_bytes": int,
-        "chosen_bytes": int,
-        "buffer_bytes": int,
-        "fits": bool,
-        "choices": list[ChoiceOut],
     },
 )
 
@@ -79,6 +36,19 @@ CountersOut = TypedDict(
         "sent_segments": int,
         "retransmitted_segments": int,
         "rtt_us": int,
+    },
+)
+
+DelaySource = Literal["file", "bound", "measured"]
+
+# How long a circuit takes, and how that is known.
+CircuitDelayOut = TypedDict(
+    "CircuitDelayOut",
+    {
+        "one_way_us": int,
+        "source": DelaySource,
+        "measured_at": str | None,
+        "measured_by": list[str],
     },
 )
 
@@ -126,19 +96,6 @@ LayersOut = TypedDict(
 
 LineState = Literal["up", "down", "returning"]
 
-# One direction between two neighbours.
-LinkOut = TypedDict(
-    "LinkOut",
-    {
-        "from": str,
-        "to": str,
-        "circuit": str | None,
-        "wire_bps": int,
-        "delay_us": int,
-        "buffer_bytes": int,
-    },
-)
-
 # One direction of a circuit in the plan.
 LinkPlanOut = TypedDict(
     "LinkPlanOut",
@@ -171,19 +128,6 @@ NeedsOut = TypedDict(
         "headline": str,
         "at": str,
         "needs": list[NeedOut],
-    },
-)
-
-# A host of the network.
-NodeOut = TypedDict(
-    "NodeOut",
-    {
-        "name": str,
-        "site": str,
-        "ip": str,
-        "ours": bool,
-        "agent": str | None,
-        "addresses": list[str],
     },
 )
 
@@ -239,33 +183,8 @@ CircuitOut = TypedDict(
         "wire_bps": int,
         "state": LineState,
         "in_use": bool,
+        "delay": CircuitDelayOut,
         "if_it_dies": PlanOut | None,
-    },
-)
-
-# A store of a host, or the receiver of a flow that takes less than it could be sent.
-ReceiverOut = TypedDict(
-    "ReceiverOut",
-    {
-        "host": str,
-        "store": str | None,
-        "flow": str | None,
-        "drains_bps": int | None,
-        "room_bytes": int | None,
-        "unread_bytes": int | None,
-        "waiting": bool | None,
-        "why": Brake | None,
-        "since": str,
-        "holds": list[ChangedFlowOut],
-    },
-)
-
-# What receivers take, and who has what the flows that they hold do not use.
-ReceiversOut = TypedDict(
-    "ReceiversOut",
-    {
-        "receivers": list[ReceiverOut],
-        "gained": list[ChangedFlowOut],
     },
 )
 
@@ -325,16 +244,6 @@ StepOut = TypedDict(
     },
 )
 
-# A switch of the network.
-SwitchNodeOut = TypedDict(
-    "SwitchNodeOut",
-    {
-        "name": str,
-        "site": str,
-        "dpid": str,
-    },
-)
-
 # A switch, and whether it is connected.
 SwitchOut = TypedDict(
     "SwitchOut",
@@ -365,20 +274,6 @@ DriftOut = TypedDict(
         "interval_s": float,
         "places": list[PlaceOut],
         "tallies": list[TallyOut],
-    },
-)
-
-# The network.
-TopologyOut = TypedDict(
-    "TopologyOut",
-    {
-        "name": str,
-        "mtu_bytes": int,
-        "sites": list[str],
-        "circuits": list[str],
-        "hosts": list[NodeOut],
-        "switches": list[SwitchNodeOut],
-        "links": list[LinkOut],
     },
 )
 

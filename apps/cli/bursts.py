@@ -9,7 +9,7 @@ from apps.cli import base, options, printed
 from topology.units import shown_size
 
 if TYPE_CHECKING:
-    from headway.views import BurstOut
+    from headway.network_views import BurstOut
 
 app = typer.Typer()
 

@@ -59,7 +59,7 @@ def _circuits(bridges: Sequence[FoundBridge]) -> Iterator[str]:
     yield "circuits:" if pairs else f"circuits: {{}}  # {TODO}: no two ports look like the ends of one"
     for number, (a, z) in enumerate(pairs, 1):
         yield f"  circuit-{number}:  # guessed: that these two ports are its ends"
-        yield f"    delay: {TODO}  # one way, as in 90 ms"
+        yield f"    delay: {TODO}  # one way, as in 90 ms; not known: delay_at_most: 300 ms"
         for key, side in (("a", a), ("z", z)):
             yield f"    {key}: {{switch: {side.bridge.name}, {_port(side.port)}}}{_remark(side.port)}"
     for side in alone:

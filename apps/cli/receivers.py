@@ -9,7 +9,7 @@ from apps.cli import base, options, printed
 from topology.units import shown_rate, shown_size
 
 if TYPE_CHECKING:
-    from headway.views import ChangedFlowOut, ReceiverOut, ReceiversOut
+    from headway.network_views import ChangedFlowOut, ReceiverOut, ReceiversOut
 
 app = typer.Typer()
 

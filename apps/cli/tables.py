@@ -124,13 +124,17 @@ def show_reservations(rows: "list[ReservationOut]", where: tzinfo) -> None:
     show(table if rows else "no reservations")
 
 
+_DELAY = {"file": "", "measured": "", "bound": "at most "}
+
+
 def show_circuits(rows: "list[CircuitOut]") -> None:
     """Print every circuit, how its line is, and what each flow would have if it died."""
-    table = new_table("circuit", "ends", "rate", "line", "in use")
+    table = new_table("circuit", "ends", "rate", "delay", "line", "in use")
     for row in rows:
         line = row["state"] if row["state"] == "up" else f"[red]{row['state']}[/red]"
         ends, rate = f"{row['a_end']} - {row['z_end']}", units.shown_rate(row["wire_bps"])
-        table.add_row(row["name"], ends, rate, line, "yes" if row["in_use"] else "no")
+        delay = f"{_DELAY[row['delay']['source']]}{units.shown_delay(row['delay']['one_way_us'])}"
+        table.add_row(row["name"], ends, rate, delay, line, "yes" if row["in_use"] else "no")
     show(table)
     for row in rows:
         if row["if_it_dies"] is None:

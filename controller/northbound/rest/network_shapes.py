@@ -5,8 +5,10 @@ from typing import Annotated
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from controller.northbound.rest.shapes import WHOLE, Bps
+from controller.northbound.rest.shapes import WHOLE, Bps, PlanOut, Time
 from controller.plan.bursts import Choice
+from controller.plan.delays import DelaySource
+from controller.plan.lines import LineState
 
 
 @with_config(WHOLE)
@@ -85,8 +87,37 @@ class LinkOut(_LinkEnds):
 
     circuit: Annotated[str | None, Field(description="The circuit that it is; null on a site's own network.")]
     wire_bps: Bps
-    delay_us: Annotated[int, Field(description="One way, microseconds.")]
+    delay_us: Annotated[int, Field(description="One way, microseconds: as the file says, as measured, or at most.")]
     buffer_bytes: Annotated[int, Field(description="What the sending port can hold, bytes.")]
+
+
+@with_config(WHOLE)
+class CircuitDelayOut(TypedDict):
+    """How long a circuit takes, and how that is known."""
+
+    one_way_us: Annotated[int, Field(description="What the plan goes by, microseconds.")]
+    source: Annotated[
+        DelaySource,
+        Field(description="`file`: the network's file says it; `bound`: at most so long, nobody has measured it yet."),
+    ]
+    measured_at: Annotated[Time | None, Field(description="When it was confirmed last; null if not measured.")]
+    measured_by: Annotated[list[str], Field(description="The hosts that saw the least of it, of either end.")]
+
+
+@with_config(WHOLE)
+class CircuitOut(TypedDict):
+    """A circuit, and what becomes of the plan if it dies."""
+
+    name: Annotated[str, Field(description="Its name.")]
+    a_end: Annotated[str, Field(description="The switch at its A-end.")]
+    z_end: Annotated[str, Field(description="The switch at its Z-end.")]
+    wire_bps: Annotated[int, Field(description="Its rate, on the wire.")]
+    state: Annotated[LineState, Field(description="Its line; one that is returning has not been up for long enough.")]
+    in_use: Annotated[bool, Field(description="Whether the plan sends anything by it.")]
+    delay: CircuitDelayOut
+    if_it_dies: Annotated[
+        PlanOut | None, Field(description="The plan that is held ready for that; null if there is no way round it.")
+    ]
 
 
 @with_config(WHOLE)

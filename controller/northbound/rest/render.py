@@ -1,9 +1,15 @@
 """The site as JSON. Times leave as RFC 3339, rates in bit/s with the unit in the name."""
 
-from controller.northbound.rest.network_shapes import BurstOut, HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.network_shapes import (
+    BurstOut,
+    CircuitDelayOut,
+    CircuitOut,
+    HostStateOut,
+    SwitchOut,
+    TopologyOut,
+)
 from controller.northbound.rest.render_promises import connections
 from controller.northbound.rest.shapes import (
-    CircuitOut,
     HealthOut,
     LayersOut,
     LinkPlanOut,
@@ -12,6 +18,7 @@ from controller.northbound.rest.shapes import (
     StepOut,
     ViewOut,
 )
+from controller.plan.delays import DelaySource, MeasuredDelay
 from controller.plan.invariant import Layers, violations
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.ports import PortBurst
@@ -21,7 +28,7 @@ from controller.state.progress import EntryProgress
 from controller.state.reported import HostState
 from controller.view import View
 from topology.addresses import shown
-from topology.network import Hop, Network, Switch
+from topology.network import Circuit, Hop, Network, Switch
 from topology.units import shown_time
 
 STANDBY_BEHIND_US = 5_000_000  # so old what who stands by knows may be before that is trouble
@@ -206,10 +213,20 @@ def circuits(value: View, network: Network) -> list[CircuitOut]:
             "wire_bps": one.rate_bps,
             "state": value.lines[one.name],
             "in_use": one.name not in value.desired.down,
+            "delay": _delay(network, one, value.delays.get(one.name)),
             "if_it_dies": plan(value.prepared[one.name], network) if one.name in value.prepared else None,
         }
         for one in network.circuits
     ]
+
+
+def _delay(network: Network, circuit: Circuit, measured: MeasuredDelay | None) -> CircuitDelayOut:
+    if measured is not None:
+        at, by = shown_time(measured.at_us), list(measured.hosts)
+        return {"one_way_us": measured.delay_us, "source": DelaySource.MEASURED, "measured_at": at, "measured_by": by}
+    link, _ = network.links_of(circuit)
+    source = DelaySource.BOUND if link.is_bound else DelaySource.FILE
+    return {"one_way_us": link.delay_us, "source": source, "measured_at": None, "measured_by": []}
 
 
 def switch(value: Switch, connected: bool) -> SwitchOut:
@@ -242,7 +259,7 @@ def topology(network: Network) -> TopologyOut:
                 "to": head,
                 "circuit": link.circuit,
                 "wire_bps": link.rate_bps,
-                "delay_us": link.delay_us,
+                "delay_us": network.delay_us(tail, head),
                 "buffer_bytes": link.buffer_bytes,
             }
             for tail, head, link in network.links()

@@ -7,7 +7,6 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from controller.plan.admission import OfferKind
 from controller.plan.lifecycle import ReservationState
-from controller.plan.lines import LineState
 from controller.plan.quotas import Limit
 from controller.state.progress import Hindrance
 from topology.protocol import FlowClass
@@ -295,21 +294,6 @@ class LayersOut(TypedDict):
         dict[FlowClass, int], Field(description="By class, what the queue is guaranteed, bit/s of frames.")
     ]
     circuit_frame_bps: FrameBps
-
-
-@with_config(WHOLE)
-class CircuitOut(TypedDict):
-    """A circuit, and what becomes of the plan if it dies."""
-
-    name: Annotated[str, Field(description="Its name.")]
-    a_end: Annotated[str, Field(description="The switch at its A-end.")]
-    z_end: Annotated[str, Field(description="The switch at its Z-end.")]
-    wire_bps: Annotated[int, Field(description="Its rate, on the wire.")]
-    state: Annotated[LineState, Field(description="Its line; one that is returning has not been up for long enough.")]
-    in_use: Annotated[bool, Field(description="Whether the plan sends anything by it.")]
-    if_it_dies: Annotated[
-        PlanOut | None, Field(description="The plan that is held ready for that; null if there is no way round it.")
-    ]
 
 
 @with_config(WHOLE)

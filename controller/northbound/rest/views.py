@@ -7,9 +7,9 @@ from fastapi import APIRouter, Response
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render, render_receivers
 from controller.northbound.rest.answers import add, answer
-from controller.northbound.rest.network_shapes import BurstOut, HostStateOut, SwitchOut, TopologyOut
+from controller.northbound.rest.network_shapes import BurstOut, CircuitOut, HostStateOut, SwitchOut, TopologyOut
 from controller.northbound.rest.receiver_shapes import ReceiversOut
-from controller.northbound.rest.shapes import CircuitOut, HealthOut, StepOut, ViewOut
+from controller.northbound.rest.shapes import HealthOut, StepOut, ViewOut
 from controller.plan.leading import PairStanding
 
 
@@ -66,8 +66,9 @@ class Views:
         return answer([render.step(s) for s in self._reports.steps()])
 
     def topology(self) -> Response:
-        """Return the network."""
-        return answer(render.topology(self._network))
+        """Return the network, with the delays that were measured."""
+        measured_us = {name: one.delay_us for name, one in self._reports.view().delays.items()}
+        return answer(render.topology(self._network.with_measured(measured_us)))
 
     def bursts(self) -> Response:
         """Return, for each port, what a start of all its senders needs of its buffer, and what they do."""
