@@ -13,7 +13,7 @@ AROUND = 0.03  # of the formula: a frame in 7,000 is lost or not by where the bu
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.long,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(1900),
 ]
 
 

@@ -8,7 +8,7 @@ from mininet_tests.lab import commands
 from mininet_tests.lab.played import relayed
 from mininet_tests.papers.eckart.cells import FREE, HELD
 
-pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(2200)]
 
 
 @pytest.fixture(scope="module")

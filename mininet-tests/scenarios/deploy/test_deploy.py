@@ -29,7 +29,7 @@ def test_all_that_is_left_is_told(now, seen):
 
 @pytest.mark.root
 @pytest.mark.long
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(2200)
 @pytest.mark.skipif(
     os.geteuid() != 0 or not all(map(shutil.which, ("systemd-nspawn", "mmdebstrap", "umoci", "runc"))),
     reason="needs root, and Debian's packages systemd-container, mmdebstrap, umoci and runc",

@@ -8,7 +8,7 @@ import pytest
 from mininet_tests.lab import commands
 from mininet_tests.testing.networks import FILES, FOLDER
 
-pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1900)]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ FLOODS = [case.name for case in QUICK if case.kind]
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.long,
-    pytest.mark.timeout(3600),
+    pytest.mark.timeout(1200),
 ]
 
 
@@ -19,7 +19,7 @@ pytestmark = [
 def report(tmp_path_factory):
     """What one run of the floods at 100 Mbit/s has seen."""
     folder = tmp_path_factory.mktemp("floods")
-    return played("scenarios.floods.run", folder, "--quick", dilation=2, timeout_s=3500, report="report.json")
+    return played("scenarios.floods.run", folder, "--quick", dilation=2, timeout_s=1100, report="report.json")
 
 
 def test_nothing_falls_short(report):

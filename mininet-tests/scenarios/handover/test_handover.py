@@ -7,7 +7,7 @@ from mininet_tests.lab.played import played
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.long,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(1200),
 ]
 
 
@@ -15,7 +15,7 @@ pytestmark = [
 def report(tmp_path_factory):
     """What came of an image on a warm and on a new connection, at 500 Mbit/s."""
     folder = tmp_path_factory.mktemp("handover")
-    return played("scenarios.handover.run", folder, dilation=6, timeout_s=1700, report="report.json")
+    return played("scenarios.handover.run", folder, dilation=6, timeout_s=1100, report="report.json")
 
 
 def test_the_run_is_valid(report):

@@ -10,7 +10,7 @@ LAYERS = ("pacing", "meter", "queue", "port", "line")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.long,
-    pytest.mark.timeout(1500),
+    pytest.mark.timeout(2200),
 ]
 
 

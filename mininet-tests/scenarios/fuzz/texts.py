@@ -29,7 +29,7 @@ from topology.yaml_text import read
 
 Take = Callable[[bytes], object]
 NOW, LATER = datetime(2026, 11, 24, tzinfo=UTC), datetime(2027, 11, 24, tzinfo=UTC)
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def network_files() -> tuple[Take, tuple[bytes, ...]]:

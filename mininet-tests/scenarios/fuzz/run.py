@@ -1,6 +1,6 @@
 """Every parser that a stranger reaches, fuzzed: libFuzzer, led by what of our code each input runs (atheris).
 
-A process for each parser; what it may raise stands in ``fuzz_targets.py``. Anything else ends the process, as does what
+A process for each parser; what it may raise stands in ``targets.py``. Anything else ends the process, as does what
 takes longer than ``SLOWEST_S`` or more memory than ``MOST_MB``; the input is kept in the folder.
 """
 
@@ -31,7 +31,7 @@ def child(name: str, arguments: list[str]) -> None:
     import atheris  # type: ignore[import-untyped]
 
     with atheris.instrument_imports(include=_OURS):
-        from mininet_tests.bench.fuzz_targets import TARGETS, taken
+        from mininet_tests.scenarios.fuzz.targets import TARGETS, taken
     import structlog
 
     logging.disable(logging.CRITICAL)
@@ -44,7 +44,7 @@ def child(name: str, arguments: list[str]) -> None:
 
 def fuzzed(name: str, runs: int, seed: int, folder: Path) -> dict[str, Any]:
     """Return what became of one parser: inputs, what was found, seconds, memory."""
-    from mininet_tests.bench.fuzz_targets import TARGETS
+    from mininet_tests.scenarios.fuzz.targets import TARGETS
 
     with tempfile.TemporaryDirectory() as examples:
         for at, one in enumerate(TARGETS[name].make()[1]):
@@ -60,7 +60,7 @@ def fuzzed(name: str, runs: int, seed: int, folder: Path) -> dict[str, Any]:
             "print_final_stats": 1,
             "artifact_prefix": f"{kept}/",
         }
-        command = [sys.executable, "-m", "mininet_tests.bench.fuzz", "--child", name]
+        command = [sys.executable, "-m", "mininet_tests.scenarios.fuzz.run", "--child", name]
         began_s = time.monotonic()
         done = subprocess.run(
             [*command, *(f"-{key}={value}" for key, value in options.items()), examples],
@@ -89,7 +89,7 @@ def _found(text: str) -> list[str]:
 
 def measured(inputs: int, seed: int, folder: Path, told: Callable[[str], None]) -> dict[str, Any]:
     """Return what became of all of them; each has its part of the inputs."""
-    from mininet_tests.bench.fuzz_targets import TARGETS
+    from mininet_tests.scenarios.fuzz.targets import TARGETS
 
     found = {}
     for name, target in TARGETS.items():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mininet_tests.bench.fuzz import INPUTS, aims, measured
-from mininet_tests.bench.fuzz_targets import TARGETS, taken
+from mininet_tests.scenarios.fuzz.run import INPUTS, aims, measured
+from mininet_tests.scenarios.fuzz.targets import TARGETS, taken
 
 EXAMPLES = 60
 

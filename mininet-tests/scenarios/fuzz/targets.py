@@ -8,7 +8,7 @@ from controller.errors import ConfigError
 from controller.providers.answers import Unclear
 from controller.security.issuer import IssuerSilent
 from controller.southbound.errors import SouthboundError
-from mininet_tests.bench import fuzz_ports, fuzz_texts
+from mininet_tests.scenarios.fuzz import ports, texts
 from topology import protocol
 from topology.yaml_text import NotYaml
 
@@ -41,23 +41,21 @@ def _allocations() -> Made:
 
 
 TARGETS = {
-    "agents' streams": Target("who reaches the agents' port", fuzz_ports.agent_stream, (), 60),
-    "agents' messages": Target("an agent", fuzz_ports.agent_messages, (ValueError,), 100),
+    "agents' streams": Target("who reaches the agents' port", ports.agent_stream, (), 60),
+    "agents' messages": Target("an agent", ports.agent_messages, (ValueError,), 100),
     "controllers' messages": Target("who an agent takes for its controller", _allocations, (ValueError,), 100),
-    "OpenFlow": Target("a switch; by tcp: anybody", fuzz_ports.openflow, (SouthboundError,), 150),
-    "OVSDB": Target("a switch's database; by tcp: anybody", fuzz_ports.ovsdb, (), 40),
-    "requests": Target("who reaches REST", fuzz_ports.requests, (), 10),
-    "bearer tokens": Target("who reaches REST", fuzz_texts.bearer_tokens, (), 150),
-    "web tokens": Target("who reaches REST", fuzz_texts.web_tokens, (IssuerSilent,), 60),
-    "certificates": Target("who gives the operator a file", fuzz_texts.certificate_files, (), 60),
-    "shown certificates": Target("who has any certificate", fuzz_texts.shown_certificates, (), 100),
-    "OSCARS": Target("a provider", fuzz_texts.oscars_answers, (Unclear,), 60),
-    "NSI": Target("a provider", fuzz_texts.nsi_answers, (Unclear,), 60),
-    "networks": Target("who gives the operator a file", fuzz_texts.network_files, (NotYaml,), 5),
-    "configurations": Target(
-        "who gives the operator a file", fuzz_texts.configuration_files, (ConfigError, NotYaml), 5
-    ),
-    "quantities": Target("who reaches REST", fuzz_texts.quantities, (ValueError,), 40),
+    "OpenFlow": Target("a switch; by tcp: anybody", ports.openflow, (SouthboundError,), 150),
+    "OVSDB": Target("a switch's database; by tcp: anybody", ports.ovsdb, (), 40),
+    "requests": Target("who reaches REST", ports.requests, (), 10),
+    "bearer tokens": Target("who reaches REST", texts.bearer_tokens, (), 150),
+    "web tokens": Target("who reaches REST", texts.web_tokens, (IssuerSilent,), 60),
+    "certificates": Target("who gives the operator a file", texts.certificate_files, (), 60),
+    "shown certificates": Target("who has any certificate", texts.shown_certificates, (), 100),
+    "OSCARS": Target("a provider", texts.oscars_answers, (Unclear,), 60),
+    "NSI": Target("a provider", texts.nsi_answers, (Unclear,), 60),
+    "networks": Target("who gives the operator a file", texts.network_files, (NotYaml,), 5),
+    "configurations": Target("who gives the operator a file", texts.configuration_files, (ConfigError, NotYaml), 5),
+    "quantities": Target("who reaches REST", texts.quantities, (ValueError,), 40),
 }
 
 

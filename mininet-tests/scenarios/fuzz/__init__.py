@@ -1,0 +1,1 @@
+"""Every parser that a stranger reaches is given what nobody sane would send."""
