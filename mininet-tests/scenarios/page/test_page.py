@@ -16,13 +16,13 @@ pytestmark = [
     pytest.mark.skipif(
         os.geteuid() != 0 or not shutil.which("chromedriver"), reason="needs root and Chromium with its driver"
     ),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(600),
 ]
 
 
 def test_an_operator_and_an_astronomer_find_what_they_need(tmp_path):
     command = [ISOLATED, sys.executable, "-m", "mininet_tests.scenarios.page.run", "--out", tmp_path, "--pages", "0"]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=500)
     report = tmp_path / "report.json"
     assert report.exists(), f"{ran.stdout}\n{ran.stderr}"
     seen = json.loads(report.read_text())
