@@ -19,7 +19,7 @@ from topology.units import shown_rate, shown_time
 
 DAY_US = 86_400_000_000
 BEFORE_US, AFTER_US = DAY_US, 7 * DAY_US  # what is drawn, from the day's beginning on
-WIDTH, LEFT, HEIGHT, TOP, LINE = 1200, 8, 60, 34, 16  # as wide as a screen: its text is no larger than other text
+WIDTH, LEFT, HEIGHT, TOP, LINE = 1200, 8, 40, 31, 15  # as wide as a screen: its text is no larger than other text
 HATCH = 5  # how far its lines are apart
 MOST_DRAWN = 300  # reservations in one row; the rest is counted
 MARKS = {AnnouncementState.ARRIVED: "●", AnnouncementState.LATE: "!", AnnouncementState.LAPSED: "!"}

@@ -163,6 +163,11 @@ class Browser:
         """Return the size of the smallest text that is seen, as it is seen; 0 if there is none."""
         return float(self._driver.execute_script(SMALLEST_TEXT))
 
+    def below_px(self) -> float:
+        """Return how far the screen's last part ends below what is seen, pixels; 0 if all is seen at once."""
+        script = "return document.querySelector('#screen > :last-child').getBoundingClientRect().bottom - innerHeight"
+        return max(0.0, float(self._driver.execute_script(script)))
+
     def complaints(self) -> list[str]:
         """Return what the console has said since it was asked last."""
         return [f"{one['level']}: {one['message']}" for one in self._driver.get_log("browser")]  # type: ignore[no-untyped-call]

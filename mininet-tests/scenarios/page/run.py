@@ -154,6 +154,7 @@ class ScreenVisit:
         window = self._window
         found: list[str] = []
         small: dict[str, float] = {}
+        below: dict[str, float] = {}
         for size in SIZES:
             for theme in THEMES:
                 window.look(size, theme)
@@ -161,6 +162,7 @@ class ScreenVisit:
                 window.shows("things need you.", "#headline h1")
                 found += [f"{size} {theme}: {one}" for one in window.violations()]
                 small[f"{size} {theme}"] = window.smallest_text_px()
+                below[size] = window.below_px()
                 window.picture(self._visit.out / f"{size}-{theme}.png")
         window.look(WIDE, THEMES[0])
         for path in (
@@ -178,6 +180,7 @@ class ScreenVisit:
         window.open("/")
         window.keys("\ue004")  # Tab
         self.aims["axe-core finds nothing"] = none_of(found)
+        self.aims["below one screen of 1280 x 800, px"] = at_most(below[WIDE], 0)
         self.aims["smallest text anywhere, px"] = at_least(min(small.values()), 12)
         self.aims["the first thing that Tab reaches"] = equal(window.focused(), "Headway")
 

@@ -116,7 +116,9 @@ function dragSpan(form) {
     const scale = svg.viewBox.baseVal.width / box.width;
     const [left, right] = [from, event.clientX].sort((a, b) => a - b);
     picked = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    const shape = { class: "picked", x: (left - box.left) * scale, y: 34, width: (right - left) * scale, height: 60 };
+    const free = $("rect.free", svg).attributes;
+    const [y, height] = [free.y.value, free.height.value];
+    const shape = { class: "picked", x: (left - box.left) * scale, y, width: (right - left) * scale, height };
     for (const [name, value] of Object.entries(shape)) picked.setAttribute(name, value);
     svg.append(picked);
   });
