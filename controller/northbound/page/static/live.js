@@ -53,7 +53,7 @@ function chart(one, at) {
   const text = colour("--text");
   const axis = { stroke: text, font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
   const options = {
-    width: figure.clientWidth || 190, height: 110, legend: { show: false }, cursor: { show: false },
+    width: figure.clientWidth || 190, height: 84, legend: { show: false }, cursor: { show: false },
     scales: { y: { range: (_, least, most) => [0, Math.max(1, most || 0) * 1.1] } },
     axes: [{ ...axis, size: 24, values: moments }, { ...axis, size: 48 }],
     series: [
