@@ -211,7 +211,10 @@ def test_what_is_reserved_is_stacked_to_the_line_s_rate(site):
     pieces = {name: re.findall(r"M[\d.]+ ([\d.]+)h[\d.]+v([\d.]+)", d) for name, d in shapes.items()}
     bottom = calendar_svg.TOP + HEIGHT
     assert [(bottom - float(y), float(h)) for y, h in pieces["cal-one"]] == [(HEIGHT / 4, HEIGHT / 4)] * 2
-    assert [(bottom - float(y), float(h)) for y, h in pieces["cal-two"]] == [(3 * HEIGHT / 4, HEIGHT / 2), (HEIGHT / 2, HEIGHT / 2)]
+    assert [(bottom - float(y), float(h)) for y, h in pieces["cal-two"]] == [
+        (3 * HEIGHT / 4, HEIGHT / 2),
+        (HEIGHT / 2, HEIGHT / 2),
+    ]
 
 
 def test_a_reservation_is_said_in_utc_and_in_the_site_s_time(site):
