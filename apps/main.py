@@ -65,13 +65,13 @@ def controller(
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
     from apps.configuration import load
-    from apps.start_check import hindrances, store_hindrances
+    from apps.start_check import hindrances, hindrances_beside
     from controller.errors import ConfigError
 
     try:
         settings = load(config)
     except ConfigError as error:
-        also = store_hindrances(config) if check else ()
+        also = hindrances_beside(config) if check else ()
         raise _failed("\n".join((str(error), *(f"{config}: {each}" for each in also))), EXIT_CONFIG) from error
     if check:
         if found := hindrances(settings):

@@ -3,39 +3,51 @@
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from apps.configuration import ControllerSettings
 from controller.errors import ConfigError
 from controller.settings.file import part_of
-from controller.settings.listen import ListenAddress, UnixSocket
+from controller.settings.listen import ListenAddress, ListenPart, UnixSocket, address_or_socket, split_transport
 from controller.store import Store, StoreError
 from controller.store.errors import UrlNotUsable
 from controller.store.settings import StorePart
+from topology.problems import Problems
 
 
 def hindrances(settings: ControllerSettings) -> tuple[str, ...]:
     """Return what would keep a controller with these settings from starting, each with its path in the file."""
-    addresses: dict[str, ListenAddress | UnixSocket] = {
+    addresses = {
         "openflow": settings.openflow,
         "rest": settings.rest,
         "agents": settings.agents,
+        "rest_socket": settings.rest_socket,
     }
-    if settings.rest_socket is not None:
-        addresses["rest_socket"] = settings.rest_socket
-    found = [(f"listen.{name}", why) for name, address in addresses.items() for why in _not_free(address)]
-    found += [("store", why) for why in _not_usable(settings.store.url)]
-    return tuple(f"{path}: {why}" for path, why in found)
+    return (*_of_addresses(addresses), *_of_the_store(settings.store.url))
 
 
-def store_hindrances(path: Path) -> tuple[str, ...]:
-    """Return what would keep a controller from its database, of a file in which something else is wrong."""
-    try:
-        url = part_of(path, StorePart)[0].store.url
-        return tuple(f"store: {why}" for why in _not_usable(url))
-    except (ConfigError, UrlNotUsable):  # that has been said
-        return ()
+def hindrances_beside(path: Path) -> tuple[str, ...]:
+    """Return what would keep a controller from its addresses and its database, of a file that is wrong elsewhere."""
+    found: list[str] = []
+    with contextlib.suppress(ConfigError):  # that has been said
+        listen = part_of(path, ListenPart)[0].listen
+        written = {"openflow": listen.openflow, "rest": listen.rest, "agents": listen.agents}
+        addresses = {name: address_or_socket(split_transport(text)[1], Problems()) for name, text in written.items()}
+        addresses["rest_socket"] = UnixSocket(listen.rest_socket) if listen.rest_socket else None
+        found += _of_addresses(addresses)
+    with contextlib.suppress(ConfigError, UrlNotUsable):  # likewise
+        found += _of_the_store(part_of(path, StorePart)[0].store.url)
+    return tuple(found)
+
+
+def _of_addresses(addresses: Mapping[str, ListenAddress | UnixSocket | None]) -> list[str]:
+    said = [(name, address) for name, address in addresses.items() if address is not None]
+    return [f"listen.{name}: {why}" for name, address in said for why in _not_free(address)]
+
+
+def _of_the_store(url: str) -> list[str]:
+    return [f"store: {why}" for why in _not_usable(url)]
 
 
 def _not_free(address: ListenAddress | UnixSocket) -> Iterator[str]:

@@ -68,13 +68,17 @@ def test_a_configuration_is_not_right_while_the_start_would_fail(config, tmp_pat
     assert f"there is no folder {tmp_path}/none: make it first" in store
 
 
-def test_a_check_looks_at_the_database_though_something_else_in_the_file_is_wrong(config, tmp_path):
+@pytest.mark.parametrize("which", ["rest", "openflow", "agents"])
+def test_a_check_looks_at_addresses_and_database_though_something_else_in_the_file_is_wrong(config, tmp_path, which):
     wrong = config.read_text().replace(f"sqlite:///{tmp_path}", f"sqlite:///{tmp_path}/none") + "lease: soon\n"
     config.write_text(wrong)
-    code, said = headway("controller", "--config", str(config), "--check")
+    port = int(yaml.safe_load(wrong)["listen"][which].rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", port)):
+        code, said = headway("controller", "--config", str(config), "--check")
     assert code == 2
-    lease, store = said.splitlines()
+    lease, taken, store = said.splitlines()
     assert "lease: " in lease
+    assert f"{config}: listen.{which}: 127.0.0.1:{port}: Address already in use" in taken
     assert f"there is no folder {tmp_path}/none: make it first" in store
     config.write_text(wrong.replace("sqlite://", "mysql://"))
     code, said = headway("controller", "--config", str(config), "--check")

@@ -33,6 +33,12 @@ class ListenSection(Section):
     proxies: tuple[str, ...] = ()
 
 
+class ListenPart(Section):
+    """A configuration of which only the addresses are looked at."""
+
+    listen: ListenSection = Field(default_factory=ListenSection)
+
+
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
     """An address to listen at."""
@@ -77,6 +83,16 @@ def address_or_socket(text: str, problems: Problems) -> ListenAddress | UnixSock
     return listen_address(text, problems)
 
 
+def split_transport(text: str) -> tuple[str, str]:
+    """Return what is said before an address, ``ssl`` or ``tcp`` as Open vSwitch has it, empty if nothing; and that.
+
+    >>> split_transport("ssl:192.0.2.1:6653"), split_transport("[::1]:8080")
+    (('ssl', '192.0.2.1:6653'), ('', '[::1]:8080'))
+    """
+    transport, _, rest = text.partition(":")
+    return (transport, rest) if transport in {"ssl", "tcp"} and ":" in rest else ("", text)
+
+
 def switches_address(text: str, problems: Problems, *, tls: bool, insecure: bool) -> tuple[ListenAddress | None, bool]:
     """Return where switches connect, and whether by TLS; plain text is for this machine, or is said.
 
@@ -86,13 +102,12 @@ def switches_address(text: str, problems: Problems, *, tls: bool, insecure: bool
         tls: whether there is a section ``tls``.
         insecure: whether it is said that nobody shall be asked who he is.
     """
-    transport, _, rest = text.partition(":")
-    is_said = transport in {"ssl", "tcp"} and ":" in rest
-    address = listen_address(rest if is_said else text, problems)
-    by_tls = is_said and transport == "ssl"
+    transport, where = split_transport(text)
+    address = listen_address(where, problems)
+    by_tls = transport == "ssl"
     if by_tls and not tls:
         problems.add(f'"{text}" needs the section tls, see docs/pki.md')
-    if not is_said and not insecure and address is not None and not is_here(text):
+    if not transport and not insecure and address is not None and not is_here(text):
         problems.add(
             f"{text} can be reached from other machines, and anybody could pass for a switch: say ssl:{text}, with "
             f"certificates that are made by: headway pki switch DIR; or tcp:{text}, if only switches can reach it"
@@ -109,14 +124,13 @@ def rest_address(text: str, problems: Problems, *, tls: bool, insecure: bool) ->
         tls: whether there are files for it, ``listen.tls``.
         insecure: whether it is said that nobody shall be asked who he is.
     """
-    transport, _, rest = text.partition(":")
-    is_said = transport in {"ssl", "tcp"} and ":" in rest
-    address = listen_address(rest if is_said else text, problems)
-    if is_said and (transport == "ssl") is not tls:
+    transport, where = split_transport(text)
+    address = listen_address(where, problems)
+    if transport and (transport == "ssl") is not tls:
         lacks = "needs listen.tls, its certificate and key"
         what = lacks if transport == "ssl" else "is plain text, and there is listen.tls"
         problems.add(f'"{text}" {what}: see docs/pki.md')
-    if address is not None and not (is_said or tls or insecure or is_here(str(address))):
+    if address is not None and not (transport or tls or insecure or is_here(str(address))):
         problems.add(
             f"{text} can be reached from other machines, and tokens be read on the way: say listen: {{tls: "
             "{certificate: NAME.pem, key: NAME.key}}, made by: headway pki rest DIR --name NAME; "
