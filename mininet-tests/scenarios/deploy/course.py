@@ -25,7 +25,7 @@ UNITS = ("headway-agent-sysctl", "headway-agent", "headway-controller")
 SERVICES = UNITS[1:]
 SWITCHES = ("ls1", "ch1")
 BACK_WITHIN_S, WATCHED_WITHIN_S, UP_WITHIN_S = 60.0, 120.0, 60.0
-SENDS_S = "4"
+SENDS_S = "6"
 MEMORY_MB = {"headway-controller": 256, "headway-agent": 80}
 DISK_MB = {
     "the agent's package": ("/usr/lib/headway-agent", 40),
@@ -316,6 +316,7 @@ class Deployment:
         planned = max(one["payload_bps"] for one in self._asked("/v1/plan")["installed"]["allocations"])
         self.aims[f"{when}: the kernel part has the connection"] = equal(bool(self._algorithm), True)
         self.aims[f"{when}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
+        self.aims[f"{when}: delivered over the plan"] = within(sent["delivered_bps"] / planned, 0.995, 1.005)
         self.aims[f"{when}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
 
 

@@ -56,15 +56,23 @@ class DebianMachine:
         self._first = 0
 
     def __enter__(self) -> Self:
-        """Boot."""
-        self.boot()
+        """Boot; of one that does not come up nothing stays."""
+        try:
+            self.boot()
+        except BaseException:
+            self.end()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """See :meth:`end`."""
+        self.end()
+
+    def end(self) -> None:
         """Take its power."""
         if self._nspawn is not None:
             with suppress(ProcessLookupError):
-                os.kill(self._first, signal.SIGKILL)  # with it the kernel ends all that it started
+                os.kill(self._first or self._nspawn.pid, signal.SIGKILL)  # with the first end all that it started
             self._nspawn.wait(ENDS_WITHIN_S)
         for group in self._cgroups:
             eventually(partial(_removed, group), within_s=ENDS_WITHIN_S, what="the machine's processes have ended")

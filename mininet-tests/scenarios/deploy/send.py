@@ -36,22 +36,32 @@ def feed() -> None:
 
 
 threading.Thread(target=feed, daemon=True).start()
-until = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < until:
-    time.sleep(0.2)
-shown = subprocess.run(["ss", "-tinH", "dst", ADDRESS], capture_output=True, text=True, check=True).stdout
+BEGINS_S = 2.0  # a few round trips, and the grant of what others have left
+
+
+def looked() -> tuple[float, int, str]:
+    """Return when, how many bytes have arrived, and what the kernel says."""
+    shown = subprocess.run(["ss", "-tinH", "dst", ADDRESS], capture_output=True, text=True, check=True).stdout
+    acked = re.search(r"bytes_acked:(\d+)", shown)
+    return time.monotonic(), int(acked[1]) if acked else 0, shown
+
+
+time.sleep(BEGINS_S)
+begun_s, before_bytes = looked()[:2]
+time.sleep(float(sys.argv[1]) - BEGINS_S)
+ended_s, after_bytes, last = looked()
 receiver.kill()
-words = shown.split()
-pacing = re.search(r"pacing_rate (\d+)bps", shown)
-acked = re.search(r"bytes_acked:(\d+)", shown)
+words = last.split()
+pacing = re.search(r"pacing_rate (\d+)bps", last)
 ours = [word for word in words if word.startswith("headway")]
 print(
     json.dumps(
         {
             "algorithm": ours[0] if ours else "",
             "pacing_bps": int(pacing[1]) if pacing else 0,
-            "acked_bytes": int(acked[1]) if acked else 0,
-            "shown": shown,
+            "acked_bytes": after_bytes,
+            "delivered_bps": 8 * (after_bytes - before_bytes) / (ended_s - begun_s),
+            "shown": last,
         }
     )
 )
