@@ -20,7 +20,7 @@ from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
 from controller.plan.plan import Flow, PlanInput, answers
 from controller.plan.policy import Policy
-from controller.plan.reservations import MAX_TIME_US, Reservation
+from controller.plan.reservations import MAX_TIME_US, MOST_AHEAD_US, Reservation
 from controller.plan.resources import capacities, need
 from controller.plan.routes import Route, TransferEnds, routes
 from controller.plan.schedules import Schedules
@@ -163,7 +163,9 @@ class Ledger:
             return told
         if others and others[0]:
             return not_told_apart(others[0], answers[0].rates[0].rate_bps, now_us)
-        return refused(wish, routes, self.calendar, now_us, self._class_that_would_do(wish, senders, target, now_us))
+        lower = self._class_that_would_do(wish, senders, target, now_us)
+        answer = refused(wish, routes, self.calendar, now_us, lower)
+        return replace(answer, offers=tuple(one for one in answer.offers if one.end_us - now_us <= MOST_AHEAD_US))
 
     def _class_that_would_do(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> FlowClass | None:
         for flow_class in lower_classes(wish.flow_class, self.policy):

@@ -250,6 +250,15 @@ def test_nothing_is_offered_that_lies_more_than_ten_years_ahead(site):
     assert {offer.end_us for offer in refused.offers} == {end_us}
 
 
+def test_nothing_is_offered_to_an_announcement_that_lies_more_than_ten_years_ahead(site):
+    deadline_us = 10**15  # thirty years
+    refused = site.announce(image(size_bytes=10**18, deadline_us=deadline_us))
+    assert isinstance(refused, Refused)
+    assert [offer for offer in refused.offers if offer.end_us > START_US + MOST_AHEAD_US] == []
+    nearer = site.announce(image("nearer", size_bytes=10**18, deadline_us=MOST_AHEAD_US // 2))
+    assert nearer.offers, "what lies nearer is offered"
+
+
 def test_reservations_that_touch_both_fit_and_two_that_start_in_the_same_second_add_up(site):
     held(site.use_cases, rate_bps=900_000_000)
     after = held(site.use_cases, "after", rate_bps=900_000_000, start_us=START_US + 110 * S, end_us=START_US + 111 * S)
