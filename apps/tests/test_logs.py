@@ -1,9 +1,11 @@
 """What a stranger can write into the log: nothing that ends a line, moves a cursor, or fills the disk."""
 
 import doctest
+import logging
 import subprocess
 import sys
 
+from apps import logs
 from topology import printable
 
 SCRIPT = """
@@ -31,6 +33,20 @@ raise RuntimeError("the last")
 
 def test_examples_in_the_docstrings_are_true():
     assert doctest.testmod(printable).failed == 0
+
+
+def test_of_one_place_in_a_library_there_is_one_line_a_minute_with_how_many_it_stands_for():
+    now_s, said = [0.0], []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    handler.addFilter(logs.Sparing(lambda: now_s[0]))
+    library = logging.Logger("a.library")
+    library.addHandler(handler)
+    for n in range(1000):
+        now_s[0] = 0.1 * n
+        library.error("unreadable: %s", n)
+    library.error("of another place")
+    assert said == ["unreadable: 0", "unreadable: 600 (and 599 more like it since)", "of another place"]
 
 
 def test_each_event_is_one_short_line_that_no_terminal_obeys():
