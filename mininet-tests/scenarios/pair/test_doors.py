@@ -1,0 +1,122 @@
+"""Who may do what at a pair of controllers, on real processes and a real PostgreSQL: as at one that is alone."""
+
+import os
+import subprocess
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from controller.security.token_file import write_tokens
+from controller.security.tokens import Role, new_token
+from mininet_tests.site.postgresql import PrivatePostgres, binaries
+from mininet_tests.site.running import HEADWAY, free_port, running
+from mininet_tests.testing.eventually import eventually
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or binaries() is None, reason="needs root, and PostgreSQL 14 or newer as Debian packages it"
+    ),
+]
+NIGHT = {"from": "la-serena", "to": "champaign", "class": "urgent", "rate": "1 Mbit/s", "duration_s": 60}
+
+
+class Doors:
+    """A pair whose tokens are on both machines, a token of each role, and one that is revoked at both."""
+
+    def __init__(self, folder, parts):
+        now = datetime.now(UTC)
+        made = {role: new_token(role.value, role, now, now + timedelta(hours=1)) for role in Role}
+        self.tokens = {role: token for role, (token, _) in made.items()}
+        postgres = parts.enter_context(PrivatePostgres())
+        self.pair, self.files = [], []
+        for name in "ab":
+            (folder / name).mkdir()
+            file = folder / name / "tokens"
+            write_tokens(file, tuple(kept for _, kept in made.values()))
+            rest = f"127.0.0.1:{free_port()}"
+            said = {"pair": {"address": f"http://{rest}"}, "listen": {"rest": rest}}
+            access = {"tokens": str(file), "local": "read"}
+            self.files.append(file)
+            self.pair.append(parts.enter_context(running(folder / name, postgres.url, access=access, **said)))
+        eventually(lambda: self.said()["standbys"], within_s=30, what="one stands by")
+
+    def who(self, one, token):
+        try:
+            return httpx.get(f"{one.url}/v1/leader", headers=bearer(token), timeout=5).json()
+        except httpx.TransportError:  # who led begins anew
+            return {}
+
+    def leader(self):
+        def alone():  # they are asked one after the other: who has just left and who has just come both say so
+            leading = [one for one in self.pair if self.who(one, self.tokens[Role.READ]).get("leading")]
+            return leading[0] if len(leading) == 1 else None
+
+        return eventually(alone, within_s=10, what="one leads")
+
+    def said(self):
+        return {"standbys": []} | self.who(self.leader(), self.tokens[Role.READ])
+
+    def standby(self):
+        leader = self.leader()
+        (other,) = [one for one in self.pair if one is not leader]
+        return other
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory):
+    with ExitStack() as parts:
+        yield Doors(tmp_path_factory.mktemp("pair"), parts)
+
+
+def move(one, token):
+    return httpx.post(f"{one.url}/v1/leader/move", headers=bearer(token), timeout=5)
+
+
+@pytest.mark.parametrize(("who", "status"), [("", 403), ("made up", 401), (Role.READ, 403), (Role.RESERVE, 403)])
+def test_who_may_not_operate_moves_no_leader_and_learns_no_address(doors, who, status):
+    term, token = doors.said()["term"], doors.tokens.get(who, who)
+    for one in (doors.leader(), doors.standby()):
+        answer = move(one, token)
+        assert (answer.status_code, answer.headers.get("location")) == (status, None)
+    assert doors.said()["term"] == term
+
+
+def test_a_standby_passes_who_may_on_to_its_leader_and_to_nobody_else(doors):
+    answer = move(doors.standby(), doors.tokens[Role.OPERATE])
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{doors.leader().url}/v1/leader/move")
+
+
+def test_a_token_that_is_revoked_at_both_is_nobody_s_at_either(doors):
+    name = Role.RESERVE.value
+    for file in doors.files:
+        subprocess.run([HEADWAY, "token", "revoke", name, "--file", file], check=True, capture_output=True)
+    for one in doors.pair:
+        eventually(
+            lambda one=one: move(one, doors.tokens[Role.RESERVE]).status_code == 401, within_s=5, what="it is nobody's"
+        )
+
+
+def test_changes_by_two_leaders_in_turn_are_one_chain(doors):
+    token = doors.tokens[Role.ADMIN]
+    for _ in range(3):
+        one = doors.leader()
+        made = httpx.post(f"{one.url}/v1/reservations", json=NIGHT, headers=bearer(token), timeout=5)
+        assert made.status_code == 201
+        assert move(one, doors.tokens[Role.OPERATE]).status_code == 202
+        eventually(lambda one=one: doors.leader() is not one and doors.said()["standbys"], within_s=20, what="it moved")
+    config = doors.pair[0].config
+    done = subprocess.run(
+        [HEADWAY, "history", "--verify", "--config", config], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = httpx.get(f"{doors.leader().url}/v1/changes", headers=bearer(token), timeout=5).json()["changes"]
+    held = [row for row in rows if row["kind"] == "reservation.held"]
+    assert len(held) == 3
+    assert {row["who"] for row in held} == {"token:admin"}
