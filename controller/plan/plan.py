@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import filterfalse
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -211,24 +210,24 @@ class Plan:
 
     def has(self, entry: Entry) -> bool:
         """Return whether it is the very value that this plan has for its flow, as most stay from plan to plan."""
-        return id(entry) in self._own
+        return self._own.get(entry.flow.name) is entry
 
     def apart(self, other: "Plan") -> list[Entry]:
         """Return the entries that another plan does not have as the very same values."""
         if self.entries is other.entries:
             return []
-        own, theirs = self._own or {id(e): e for e in self.entries}, other._own
-        return [own[one] for one in filterfalse(theirs.__contains__, own)]
+        theirs = map(other._own.get, map(_NAME, self.entries))
+        return [mine for mine, its in zip(self.entries, theirs, strict=True) if its is not mine]
 
     def hosts_apart(self, other: "Plan") -> set[str]:
         """Return the hosts of which this plan and another do not have all entries as the very same values."""
         return {e.flow.machine for e in (*self.apart(other), *other.apart(self))}
 
     @cached_property
-    def _own(self) -> dict[int, Entry]:
-        """The entries by identity; none if there are two of a name, where a place with a fault holds one."""
-        is_each_once = len(set(map(_NAME, self.entries))) == len(self.entries)
-        return dict(zip(map(id, self.entries), self.entries, strict=True)) if is_each_once else {}
+    def _own(self) -> dict[FlowId, Entry]:
+        """The entries by name; none if there are two of a name, where a place with a fault holds one."""
+        by_name = dict(zip(map(_NAME, self.entries), self.entries, strict=True))
+        return by_name if len(by_name) == len(self.entries) else {}
 
     @cached_property
     def _by_host(self) -> dict[str, tuple[Entry, ...]]:

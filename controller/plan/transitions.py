@@ -168,8 +168,8 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
     An allocation that only one of the two knows is absent. A flow that moves to a circuit beside its own keeps the
     lesser on its old way, and a meter there keeps room for it. Which connections an allocation is for changes last.
     """
-    goes_on = {id(e): _goes_on_as(e, new) for e in old.apart(new)}
-    both = ((e, goes_on.get(id(e), e)) for e in old.entries) if goes_on else ()
+    is_other = bool(old.apart(new))
+    both = ((e, e if new.has(e) else _goes_on_as(e, new)) for e in old.entries) if is_other else ()
     entries = [_lesser(e, then) if then is not e else e for e, then in both if then is not None]
     moving = carried(old, new)
     links = {
@@ -178,7 +178,7 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
         else _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
         for name, link in old.links.items()
     }
-    whole = (*entries, *moving) if goes_on else old.entries
+    whole = (*entries, *moving) if is_other else old.entries
     return replace(old, epoch=new.epoch - 1, links=links, entries=whole)
 
 

@@ -67,21 +67,22 @@ def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes =
         policy: what each class may have.
         before: those of another plan on the same network.
     """
-    place = {id(entry): n for n, entry in enumerate(plan.entries)}
-    known = {id(entry) for entry in before.entries}
-    come = [entry for entry in plan.entries if id(entry) not in known]
-    gone = {id(entry): entry for entry in before.entries if id(entry) not in place}
-    if not come and not gone and len(place) == len(known):
+    now = {entry.flow.name: entry for entry in plan.entries}
+    known = {entry.flow.name: entry for entry in before.entries}
+    come = [entry for entry in plan.entries if known.get(entry.flow.name) is not entry]
+    gone = [entry for entry in before.entries if now.get(entry.flow.name) is not entry]
+    if not come and not gone and len(plan.entries) == len(before.entries):
         return before
-    touched: dict[_Pair, list[Entry]] = {_pair(entry): [] for entry in (*come, *gone.values())}
+    place = {name: n for n, name in enumerate(now)}
+    touched: dict[_Pair, list[Entry]] = {_pair(entry): [] for entry in (*come, *gone)}
     for pair, entries in touched.items():
-        entries += [entry for entry in before.pairs.get(pair, ()) if id(entry) not in gone]
+        entries += [entry for entry in before.pairs.get(pair, ()) if now.get(entry.flow.name) is entry]
     for entry in come:
         touched[_pair(entry)].append(entry)
     pairs, between, ppm = dict(before.pairs), dict(before.between), answers_ppm(network.framing)
     begun, crossing = _Begun(before.begun), _Kept(before.crossing)
     for pair, members in touched.items():
-        pairs[pair] = ordered = tuple(sorted(members, key=lambda entry: place[id(entry)]))
+        pairs[pair] = ordered = tuple(sorted(members, key=lambda entry: place[entry.flow.name]))
         old, new = between.pop(pair, NO_LANES), _lanes_between(ordered, policy, ppm)
         for key, way in old.items():
             if new.get(key) != way:
