@@ -72,6 +72,17 @@ def _fq(saw: dict[str, Any]) -> dict[str, Aim]:
     }
 
 
+def _rtt(saw: dict[str, Any]) -> dict[str, Aim]:
+    """Return how near what an agent tells of a line without a queue is to that: circuits' delays are measured by it."""
+    return {
+        f"{one['connections']} connections, phase {number}, least round trip told, of the line's": within(
+            phase["told_ms"] / phase["rtt_ms"], 1, 1.02
+        )
+        for one in saw["seen"]
+        for number, phase in enumerate(one["phases"])
+    }
+
+
 def _queue(saw: dict[str, Any]) -> dict[str, Aim]:
     found = {}
     for name, one in saw["queues"].items():
@@ -136,6 +147,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Aim]]] = {
     "change": _change,
     "fq": _fq,
     "queue": _queue,
+    "rtt": _rtt,
     "tail": _tail,
     "one-percent": _one_percent,
     "faults": _faults,

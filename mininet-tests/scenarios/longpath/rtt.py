@@ -35,19 +35,21 @@ def run(folder: Path) -> dict[str, Any]:
             meter = Meter(site.line, (PORT,))
             site.feeder.feed(streams)
             until(time.monotonic() + 1.5)
-            changes = []
+            changes, least_ms = [], []
             with site.measured(), StreamWatch(streams) as watch:
                 for rtt_ms in (RTT_MS, LONGER_MS, RTT_MS):
                     site.line.change(rtt_ms=rtt_ms)
                     changes.append((rtt_ms, time.monotonic()))
                     until(changes[-1][1] + ROUTE_LASTS_S)
+                    told = site.agent.controller.entry(f"port{PORT}")
+                    least_ms.append(told.least_rtt_us / 1000 if told else 0.0)
                 ended_s = time.monotonic()
             meter.close()
         curve = meter.curves[PORT]
         ends_s = [at_s for _, at_s in changes[1:]] + [ended_s]
         phases = [
-            {"rtt_ms": rtt_ms, "at_s": at_s, "slices_bps": curve.slices_bps(at_s, end_s, SLICE_S)}
-            for (rtt_ms, at_s), end_s in zip(changes, ends_s, strict=True)
+            {"rtt_ms": rtt_ms, "told_ms": told_ms, "at_s": at_s, "slices_bps": curve.slices_bps(at_s, end_s, SLICE_S)}
+            for (rtt_ms, at_s), end_s, told_ms in zip(changes, ends_s, least_ms, strict=True)
         ]
         seen.append({"connections": count, "phases": phases, "senders": _told(watch)})
         idle_shares.append(site.idle_share)

@@ -131,6 +131,13 @@ def test_what_the_plan_does_not_name_is_as_without_the_agent(seen):
 
 
 @pytest.mark.long
+def test_the_least_round_trip_that_an_agent_tells_is_that_of_the_line(seen):
+    told = [phase["told_ms"] / phase["rtt_ms"] for run in seen("rtt")["seen"] for phase in run["phases"]]
+    assert len(told) == 6
+    assert all(1 <= share <= 1.02 for share in told), told
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("connections", [1, 4])
 @pytest.mark.parametrize("number", [1, 2], ids=["longer", "shorter"])
 def test_three_round_trips_after_a_change_of_route_the_rate_is_the_plan_again(seen, connections, number):
