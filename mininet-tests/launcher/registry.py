@@ -96,6 +96,7 @@ EXPERIMENTS = (
         "scenarios.pair.run",
         Place.ISOLATED,
         6,
+        figure="scenarios.pair.figure",
     ),
     Experiment(
         "failover",

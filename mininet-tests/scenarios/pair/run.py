@@ -226,6 +226,20 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
     }
 
 
+def times(seen: dict[str, Any]) -> dict[str, dict[str, float | int | None]]:
+    """Return for how long nobody answered, by how the leader was lost."""
+    found: dict[str, dict[str, float | int | None]] = {}
+    for kind in KINDS:
+        values = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == kind]
+        found[kind] = {
+            "rounds": len(values),
+            "median_s": _median(values),
+            "p99_s": _p99(values),
+            "worst_s": max(values, default=None),
+        }
+    return found
+
+
 def _p99(values: Sequence[float]) -> float | None:
     return sorted(values)[max(0, -(-len(values) * 99 // 100) - 1)] if values else None
 
@@ -243,7 +257,7 @@ def main() -> int:
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     seen = {"seed": asked.seed} | played(asked.out, asked.rounds, asked.seed)
-    result = seen | stated(aims(seen))
+    result = seen | {"times": times(seen)} | stated(aims(seen))
     write_report(asked.out, result)
     return int(bool(result["falls_short"]))
 
