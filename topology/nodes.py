@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from topology.addresses import Address, Prefix, prefix_of
+from topology.units import shown_delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,11 @@ class Link:
     circuit: str | None = None
     vlan_vid: int | None = None
     is_bound: bool = False
+
+    @property
+    def said_delay(self) -> str:
+        """Its delay for people, as the network's file says it: ``90 ms``, ``at most 300 ms``."""
+        return f"{'at most ' if self.is_bound else ''}{shown_delay(self.delay_us)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import cos, hypot, pi, sin
 from xml.sax.saxutils import escape
 
-from apps.cli.network_text import at_switch, said_delay
+from apps.cli.network_text import at_switch
 from topology.addresses import shown
 from topology.network import Network, Switch
 from topology.units import shown_rate
@@ -109,7 +109,7 @@ def _said(network: Network, name: str) -> str:
     circuit = next(each for each in network.circuits if each.name == name)
     az, za = network.links_of(circuit)
     rates = dict.fromkeys((shown_rate(az.rate_bps), shown_rate(za.rate_bps)))
-    return f"{' / '.join(rates)}, {said_delay(az)}"
+    return f"{' / '.join(rates)}, {az.said_delay}"
 
 
 def _label(name: str, said: str, x: float, y: float) -> Iterator[str]:

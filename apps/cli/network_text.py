@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from topology.addresses import shown
 from topology.network import Host, Link, Network, Switch
-from topology.units import shown_delay, shown_rate, shown_size
+from topology.units import shown_rate, shown_size
 
 
 def tree(network: Network) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str,
             if near == switch.name:
                 buffer = f"buffer {shown_size(link.buffer_bytes)}"
                 vlan = f", VLAN {link.vlan_vid}" if link.vlan_vid is not None else ""
-                more = f"{said_delay(link)}, {buffer}{vlan}"
+                more = f"{link.said_delay}, {buffer}{vlan}"
                 yield _port(link), f"{circuit.name} ══ {sites[far]}", shown_rate(link.rate_bps), more
 
 
@@ -61,11 +61,6 @@ def _port(link: Link) -> str:
 def at_switch(network: Network, switch: Switch) -> tuple[Host, ...]:
     """Return the hosts that hang on a switch."""
     return tuple(host for host in network.hosts if network.graph.has_edge(switch.name, host.name))
-
-
-def said_delay(link: Link) -> str:
-    """Return what a circuit's file says of its delay."""
-    return f"{'at most ' if link.is_bound else ''}{shown_delay(link.delay_us)}"
 
 
 def bridge_lines(network: Network, switch: Switch, controller: str) -> tuple[str, ...]:

@@ -16,13 +16,14 @@ from controller.northbound.page.words import measured_rate, when
 from controller.northbound.rest.render_announcements import announcement as announcement_out
 from controller.northbound.rest.render_promises import reservation as reservation_out
 from controller.northbound.rest.shapes import ReservationOut
+from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
 from controller.store import ChangeQuery
 from topology.addresses import shown
-from topology.network import Hop
+from topology.network import Hop, Link
 from topology.protocol import FlowClass
-from topology.units import shown_rate, shown_size, shown_time
+from topology.units import shown_delay, shown_rate, shown_size, shown_time
 
 MOST_EVENTS = 200
 LATEST_STEPS = 40
@@ -248,6 +249,7 @@ class Details:
             *now,
             ("Rate", f"{shown_rate(circuit.rate_bps)} on the wire"),
             ("Ends", f"{circuit.a_end} and {circuit.z_end}"),
+            ("Delay", f"{_delay(network.links_of(circuit)[0], view.delays.get(name))} (one way)"),
             ("If it dies", ready) if is_used else ("Meanwhile", "its flows are led round it, as far as there is room"),
             *far,
         )
@@ -361,6 +363,12 @@ def _touches(out: ReservationOut) -> str:
     words = f', "{out["description"]}"' if out["description"] else ""
     rate, ends = shown_rate(out["rate_bps"]), f"{out['from']} to {out['to']}"
     return f"{rate} from {ends} until {out['end']}, of {out['owner'] or 'nobody'}{words}"
+
+
+def _delay(link: Link, measured: MeasuredDelay | None) -> str:
+    if measured is None:
+        return link.said_delay
+    return f"{shown_delay(measured.delay_us)}, measured by {' and '.join(measured.hosts)}"
 
 
 def _host(name: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from urllib.parse import urljoin
@@ -18,8 +19,9 @@ from controller.northbound.api import api
 from controller.northbound.page.live import followed
 from controller.northbound.page.pages import CSP, Pages
 from controller.northbound.tests.site import MANY, NIGHT, dependencies_of
+from controller.plan.delays import MeasuredDelay, MeasuredDelays
 from controller.security.tokens import Role, Tokens, new_token
-from controller.tests.fakes import FakeSite, image
+from controller.tests.fakes import START_US, FakeSite, image
 from mininet_tests.testing.networks import chile_illinois
 from topology import __version__
 
@@ -152,6 +154,19 @@ def test_a_circuit_that_is_worked_on_says_so_on_its_page(site, client):
     assert '<span class="state">maintenance</span>' in page
     assert "nothing goes by it" in page
     assert "maintenance until" in client.get("/").text
+
+
+def test_a_circuit_s_page_says_how_long_it_takes(site, client):
+    (circuit,) = (c.name for c in site.state.site.network.circuits)
+    assert "90 ms (one way)" in client.get(f"/circuits/{circuit}").text
+
+
+def test_a_circuit_s_page_says_by_whom_its_delay_was_measured(site, client):
+    (circuit,) = (c.name for c in site.state.site.network.circuits)
+    delays = MeasuredDelays({circuit: MeasuredDelay(circuit, 88_100, START_US, ("arch", "base23"))})
+    with site.state.changed:
+        site.state.put(reported=replace(site.state.reported, delays=delays))
+    assert "88.1 ms, measured by arch and base23 (one way)" in client.get(f"/circuits/{circuit}").text
 
 
 def test_no_page_that_is_open_waits_for_the_lock_of_the_plan(site):
