@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import NamedTuple
 
 from controller.plan.keys import ClassShare, FlowId
@@ -216,8 +217,7 @@ class Plan:
         """Return the entries that another plan does not have as the very same values."""
         if self.entries is other.entries:
             return []
-        theirs = map(other._own.get, map(_NAME, self.entries))
-        return [mine for mine, its in zip(self.entries, theirs, strict=True) if its is not mine]
+        return [*compress(self.entries, map(is_not, self.entries, map(other._own.get, self._names)))]
 
     def hosts_apart(self, other: "Plan") -> set[str]:
         """Return the hosts of which this plan and another do not have all entries as the very same values."""
@@ -226,8 +226,13 @@ class Plan:
     @cached_property
     def _own(self) -> dict[FlowId, Entry]:
         """The entries by name; none if there are two of a name, where a place with a fault holds one."""
-        by_name = dict(zip(map(_NAME, self.entries), self.entries, strict=True))
+        by_name = dict(zip(self._names, self.entries, strict=True))
         return by_name if len(by_name) == len(self.entries) else {}
+
+    @cached_property
+    def _names(self) -> tuple[FlowId, ...]:
+        """The entries' names, in their order."""
+        return tuple(map(_NAME, self.entries))
 
     @cached_property
     def _by_host(self) -> dict[str, tuple[Entry, ...]]:

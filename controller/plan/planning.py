@@ -186,7 +186,8 @@ def _with_interfaces(made: Workings, touched: _Touched) -> Workings:
         before, after = held.pop(hop, {}), _held(made, hop)
         if after:
             held[hop] = after
-        touched.flows.update(name for name in (before.keys() | after.keys()) & made.flows.keys())
+        changed = (name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        touched.flows.update(name for name in changed if name in made.flows)
     return replace(made, held=held)
 
 

@@ -81,7 +81,7 @@ class GrowthRow:
 def star(hosts: int, circuits: int) -> Network:
     """Return a network whose circuits leave one site for as many others, its hosts spread over those in turn.
 
-    The site in the middle has one host, ``archive``, to which all others send.
+    The site in the middle has one host, ``archive``, to which all others send; it carries what all circuits do.
     """
     names = [f"h{n}" for n in range(hosts)]
     nodes = [Host("archive", "middle", IPv4Address("10.0.0.1"), "")]
@@ -90,16 +90,16 @@ def star(hosts: int, circuits: int) -> Network:
     network = Network("star", Framing(), (*nodes, *switches))
     for number in range(circuits):
         _join(network, f"s{number}", "m", f"c{number}")
-    _join(network, "archive", "m")
+    _join(network, "archive", "m", rate_bps=circuits * CIRCUIT_BPS)
     for number, name in enumerate(names):
         _join(network, name, f"s{number % circuits}")
     return network
 
 
-def _join(network: Network, a_end: str, z_end: str, circuit: str | None = None) -> None:
+def _join(network: Network, a_end: str, z_end: str, circuit: str | None = None, rate_bps: int = CIRCUIT_BPS) -> None:
     delay_us = DELAY_US if circuit else 1
     ports = (len(network.graph[a_end]) + 1, f"{a_end}-{z_end}"), (len(network.graph[z_end]) + 1, f"{z_end}-{a_end}")
-    az, za = (Link(CIRCUIT_BPS, delay_us, 10**8, *port, circuit) for port in ports)
+    az, za = (Link(rate_bps, delay_us, 10**8, *port, circuit) for port in ports)
     network.add_trunk(a_end, z_end, az, za)
 
 
