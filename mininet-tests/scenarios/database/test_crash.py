@@ -8,7 +8,7 @@ from mininet_tests.site.running import running
 
 DISK_BYTES = 1 << 30  # in memory: a controller dies here, no machine
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

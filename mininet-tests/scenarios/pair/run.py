@@ -39,6 +39,7 @@ FLOWS = [{"name": f"raw-{a}", "class": "background", "from": a, "to": z} for a, 
 SETTLED_WITHIN_S = 60.0
 STOPPED_S = 2.0
 DAY_S = 86_400
+OBEYED, FELL_BACK = "until all agents obey the new leader, s, worst", "hosts that fell back"
 KINDS = ("killed", "stopped", "moved", "cut")
 
 
@@ -217,8 +218,8 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
     return {
         "leader lost, until a request is answered, s, 99 of 100": at_most(_p99(lost), 1.0),
         "leader lets another lead, until a request is answered, s, median": at_most(_median(moved), 0.25),
-        "until all agents obey the new leader, s, worst": at_most(max(obeyed, default=None), 1.0),
-        "hosts that fell back": equal(seen["fallbacks"], 0),
+        OBEYED: at_most(max(obeyed, default=None), 1.0),
+        FELL_BACK: equal(seen["fallbacks"], 0),
         "epochs that went back": equal(seen["went_back"], 0),
         "answers lost": equal(seen["lost"], 0),
         "requests done twice": equal(seen["done_twice"], 0),
