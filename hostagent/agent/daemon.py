@@ -5,6 +5,7 @@ controller and the service manager; ``status``, and ``/metrics`` if it is wanted
 """
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -77,6 +78,7 @@ def run(settings: AgentSettings) -> int:
             namespace = Namespace.of_this_process()
             agent = _started(settings, namespace, supervisor, undo)
             watch = Watchdog(agent.report, _identity(settings, namespace))
+            gc.freeze()  # what is loaded lives long: looking through it would stop all threads for 5 to 10 ms
             answering = _answering(settings, namespace, watch, undo)
             return _served(agent, watch, supervisor, answering)
     except EnvironmentLacking as error:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mininet_tests.probes.uncollected import uncollected
 from mininet_tests.site.long_line_site import MBIT, LongLineSite
 from mininet_tests.site.tcp_flows import TcpStream, until
 from topology.protocol import Allocation, Demand
@@ -51,7 +52,7 @@ def _flight(site: LongLineSite, stream: TcpStream, port: int, size_bytes: int, l
     """Write, give the rate when it is wanted, and note the times; ``late_bytes`` are written when all else has left."""
     site.plan(*_entries(site, STANDBY_BPS, size_bytes))
     stream.sender.setblocking(True)
-    with site.measured():
+    with site.measured(), uncollected():
         return _noted(site, stream, port, size_bytes, late_bytes)
 
 
