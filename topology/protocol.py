@@ -19,13 +19,14 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from topology.addresses import Prefix
+from topology.addresses import Address, Prefix
 
 ATTACH_PATH = "/headway/agents"
 PING_S = 5.0
 SILENT_S = 15.0  # two pings may be lost
 LONGEST_BYTES = 1 << 20  # of a message
 MOST_STORES = 64  # of a host
+MOST_INTERFACES, MOST_ADDRESSES = 64, 64  # of a host, and of an interface: more are not told
 SAID_AGAIN_S = 60.0  # who is refused dials again every few seconds: either end logs that once in this time
 
 _STRICT = ConfigDict(extra="forbid", strict=False)
@@ -112,6 +113,23 @@ class Allocations:
 
 
 @dataclass(frozen=True, slots=True, config=_REPORT)
+class HostInterface:
+    """An interface of the agent's host, by the host's own kernel.
+
+    Attributes:
+        name: as ``ip link`` shows it.
+        addresses: those that it has, link-local ones too.
+        mtu_bytes: the largest IP packet that it carries.
+        rate_bps: of its line; 0 if it does not say.
+    """
+
+    name: str
+    addresses: Annotated[tuple[Address, ...], Field(max_length=MOST_ADDRESSES)]
+    mtu_bytes: Annotated[int, Field(ge=0)] = 1500
+    rate_bps: Annotated[int, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True, config=_REPORT)
 class Hello:
     """The agent's first message: who it is, and what it acts on from before.
 
@@ -122,6 +140,7 @@ class Hello:
         epoch: of what its kernel holds, 0 if nothing; None from an older agent, which does not say.
         lease_left_ms: for how long that still holds.
         entries: what it is.
+        interfaces: its host's that have addresses, the loopback aside; none from an older agent, which does not say.
     """
 
     host: str
@@ -130,6 +149,7 @@ class Hello:
     epoch: int | None = None
     lease_left_ms: Annotated[int, Field(ge=0)] = 0
     entries: tuple[Allocation, ...] = ()
+    interfaces: Annotated[tuple[HostInterface, ...], Field(max_length=MOST_INTERFACES)] = ()
     kind: Literal["hello"] = "hello"
 
 

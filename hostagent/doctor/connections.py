@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from hostagent.doctor.netlink import attribute, connected, dumped
+
 _SOCK_DIAG, _BY_FAMILY = 4, 20  # NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
 _INFO, _SKMEMINFO = 2, 7  # INET_DIAG_INFO, INET_DIAG_SKMEMINFO
-_REQUEST_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _EXTENSIONS = 1 << (_INFO - 1) | 1 << (_SKMEMINFO - 1)
-_DONE, _ERROR = 3, 2
 _ESTABLISHED = 1 << 1
-_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 _DIAG_BYTES = 72  # struct inet_diag_msg
 _SCALES_AT = 6  # in struct tcp_info: two fields of four bits
 _COOKIE_AT, _UNREAD_AT = 44, 56  # in struct inet_diag_msg: id.idiag_cookie, idiag_rqueue
@@ -110,30 +109,10 @@ def _dumped(states: int) -> Iterator[bytes]:
     Raises:
         OSError: the kernel does not answer.
     """
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
-        netlink.settimeout(5)
+    with connected(_SOCK_DIAG) as netlink:
         for family in (socket.AF_INET, socket.AF_INET6):
             wanted = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, _EXTENSIONS, 0, states)
-            netlink.send(_HEADER.pack(_HEADER.size + len(wanted), _BY_FAMILY, _REQUEST_DUMP, 0, 0) + wanted)
-            yield from _answers(netlink)
-
-
-def _answers(netlink: socket.socket) -> Iterator[bytes]:
-    """Yield the messages of one answer.
-
-    Raises:
-        OSError: it is an error.
-    """
-    while True:
-        data = netlink.recv(1 << 16)
-        while data:
-            length, kind, *_ = _HEADER.unpack_from(data)
-            if kind == _DONE:
-                return
-            if kind == _ERROR:
-                raise OSError(-struct.unpack_from("=i", data, _HEADER.size)[0], "sock_diag")
-            yield data[_HEADER.size : length]
-            data = data[(length + 3) & ~3 :]
+            yield from dumped(netlink, _BY_FAMILY, wanted)
 
 
 def parsed_connection(message: bytes) -> OpenConnection:
@@ -161,7 +140,7 @@ def parsed_receiving(message: bytes) -> ReceivingConnection:
     (local_port,) = struct.unpack_from(">H", message, 4)
     (cookie,) = struct.unpack_from("=Q", message, _COOKIE_AT)
     (unread_bytes,) = struct.unpack_from("=I", message, _UNREAD_AT)
-    info, memory = _attribute_of(message, _INFO), _attribute_of(message, _SKMEMINFO)
+    info, memory = _info_of(message), attribute(message, _DIAG_BYTES, _SKMEMINFO)
     received_bytes = struct.unpack_from("=Q", info, _RECEIVED_AT)[0] if len(info) >= _RECEIVED_AT + 8 else 0
     if len(info) >= _WINDOW_AT + 4:
         (room_bytes,) = struct.unpack_from("=I", info, _WINDOW_AT)
@@ -178,15 +157,4 @@ def _peer_of(message: bytes) -> IPv4Address | IPv6Address:
 
 def _info_of(message: bytes) -> bytes:
     """Return the ``struct tcp_info`` of a message; empty if there is none."""
-    return _attribute_of(message, _INFO)
-
-
-def _attribute_of(message: bytes, wanted: int) -> bytes:
-    """Return an attribute of a message; empty if there is none."""
-    at = _DIAG_BYTES
-    while at + _ATTRIBUTE.size <= len(message):
-        length, kind = _ATTRIBUTE.unpack_from(message, at)
-        if kind == wanted:
-            return message[at + _ATTRIBUTE.size : at + length]
-        at += max(_ATTRIBUTE.size, (length + 3) & ~3)
-    return b""
+    return attribute(message, _DIAG_BYTES, _INFO)

@@ -8,14 +8,17 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from itertools import islice
 from pathlib import Path
 
-from hostagent.doctor import receive_window
+from hostagent.doctor import netlink, receive_window
 from hostagent.doctor.buffers import Numbers
 from hostagent.doctor.connections import OpenConnection, established
 from hostagent.doctor.hardware import Hardware, hardware
 from hostagent.kernel import leftovers, probe
 from hostagent.kernel.leftovers import Namespace
+from topology.addresses import Address
+from topology.protocol import MOST_ADDRESSES, MOST_INTERFACES, HostInterface
 
 TCP_SETTINGS = (
     "tcp_rmem",
@@ -39,6 +42,8 @@ INTERFACES = Path("/sys/class/net")
 CONTAINER_SIGNS = (Path("/.dockerenv"), Path("/run/.containerenv"), Path("/run/host/container-manager"))
 ANYWHERE = ("192.0.2.1", "2001:db8::1")  # RFC 5737, RFC 3849: addresses of nobody, so only a default route leads there
 _SIOCGIFMTU = 0x8921  # include/uapi/linux/sockios.h
+_GETADDR, _ANY, _LOCAL = 22, 1, 2  # RTM_GETADDR, IFA_ADDRESS, IFA_LOCAL
+_ADDRESS = struct.Struct("=BBBBI")  # struct ifaddrmsg
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +138,13 @@ def interface(to: str | None) -> Interface | None:
     from pyroute2 import IPRoute, NetlinkError
 
     wanted = ANYWHERE if to is None else (str(ip_address(to)),)
-    with IPRoute() as netlink:
+    with IPRoute() as route_socket:
         for address in wanted:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             try:
-                (route,) = netlink.route("get", dst=address, family=family)
-                (link,) = netlink.get_links(route.get_attr("RTA_OIF"))
-                qdiscs = [one for one in netlink.get_qdiscs(link["index"]) if one["index"] == link["index"]]
+                (route,) = route_socket.route("get", dst=address, family=family)
+                (link,) = route_socket.get_links(route.get_attr("RTA_OIF"))
+                qdiscs = [one for one in route_socket.get_qdiscs(link["index"]) if one["index"] == link["index"]]
             except NetlinkError:
                 continue
             name = str(link.get_attr("IFLA_IFNAME"))
@@ -163,16 +168,43 @@ def _speed_bps(path: Path) -> int | None:
     return mbps * 1_000_000 if mbps > 0 else None
 
 
+def host_interfaces() -> tuple[HostInterface, ...]:
+    """Return this namespace's interfaces that have addresses, in the kernel's order, the loopback aside.
+
+    What the kernel does not tell is left out.
+    """
+    found: dict[int, list[Address]] = {}
+    with contextlib.suppress(OSError), netlink.connected(socket.NETLINK_ROUTE) as route:
+        for message in netlink.dumped(route, _GETADDR, bytes(_ADDRESS.size)):
+            _, _, _, _, index = _ADDRESS.unpack_from(message)
+            raw = netlink.attribute(message, _ADDRESS.size, _LOCAL)  # IPv4's; of a line to one peer _ANY is the peer's
+            found.setdefault(index, []).append(ip_address(raw or netlink.attribute(message, _ADDRESS.size, _ANY)))
+    names = dict(socket.if_nameindex())
+    known = ((names[index], its) for index, its in sorted(found.items()) if names.get(index, "lo") != "lo")
+    mtus = mtus_bytes()
+    return tuple(
+        HostInterface(
+            name, tuple(its[:MOST_ADDRESSES]), mtus.get(name, 0), _speed_bps(INTERFACES / name / "speed") or 0
+        )
+        for name, its in islice(known, MOST_INTERFACES)
+    )
+
+
 def largest_mtu_bytes() -> int:
     """Return the largest MTU of this namespace's interfaces, the loopback aside; 1500 if there are no others."""
-    found = [1500]
+    return max((1500, *(mtu_bytes for name, mtu_bytes in mtus_bytes().items() if name != "lo")))
+
+
+def mtus_bytes() -> dict[str, int]:
+    """Return the MTU of each interface of this namespace, by name."""
+    found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
             request = struct.pack("16s16x", name.encode())
             with contextlib.suppress(OSError):  # it has gone meanwhile
                 answer = fcntl.ioctl(any_socket, _SIOCGIFMTU, request)
-                found.append(0 if name == "lo" else struct.unpack_from("=i", answer, 16)[0])
-    return max(found)
+                (found[name],) = struct.unpack_from("=i", answer, 16)
+    return found
 
 
 def other_namespaces(proc: Path) -> tuple[OtherNamespace, ...]:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 
 import pytest
 
@@ -369,6 +369,7 @@ def test_the_agent_says_hello_applied_and_telemetry(hosts, agent, cleanup):
     started(cleanup, Bulk(*hosts))
     hello = agent.controller.all_of(Hello)[0]
     assert hello.host == hosts[0].name
+    assert ip_address("10.77.0.1") in hello.interfaces[0].addresses
     entry = eventually(
         lambda: (seen := agent.controller.entry("10.77.0.2/32")) and seen.delivered_bytes > 20_000_000 and seen,
         within_s=6,

@@ -1,6 +1,9 @@
 """What is found on a host, on folders that stand for /proc and /sys."""
 
 import fcntl
+import json
+import subprocess
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,17 @@ def test_this_host_can_be_looked_at(tmp_path):
     assert found.memory_bytes >= found.available_bytes > 0
     assert "tcp_rmem" in found.settings
     assert survey.largest_mtu_bytes() >= 1500
+
+
+def test_interfaces_are_told_with_their_addresses_as_the_kernel_has_them():
+    shown = subprocess.run(["ip", "-json", "address"], check=True, capture_output=True, text=True, timeout=10).stdout
+    known = {
+        one["ifname"]: (one["mtu"], {ip_address(its["local"]) for its in one["addr_info"]})
+        for one in json.loads(shown)
+        if one["ifname"] != "lo" and one["addr_info"]
+    }
+    told = survey.host_interfaces()
+    assert {one.name: (one.mtu_bytes, set(one.addresses)) for one in told} == known
 
 
 def test_what_is_no_address_is_refused():

@@ -1,6 +1,7 @@
 """What both ends say to each other, also when one of them is newer."""
 
 import json
+from ipaddress import ip_address
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from topology.protocol import (
     Fault,
     FlowClass,
     Hello,
+    HostInterface,
     Repaired,
     Telemetry,
     parsed_allocations,
@@ -43,9 +45,18 @@ ENTRIES = st.builds(
 COUNTED = st.builds(
     EntryTelemetry, st.text(), *[NATURAL] * 6, fallback=st.sampled_from(["", "loss"]), wants=st.none() | st.booleans()
 )
+ADDRESSES = st.lists(st.ip_addresses(), max_size=3).map(tuple)
 SAID = st.one_of(
     st.builds(Applied, NATURAL),
-    st.builds(Hello, st.text(), st.text(), st.text(), st.none() | NATURAL, entries=st.lists(ENTRIES).map(tuple)),
+    st.builds(
+        Hello,
+        st.text(),
+        st.text(),
+        st.text(),
+        st.none() | NATURAL,
+        entries=st.lists(ENTRIES).map(tuple),
+        interfaces=st.lists(st.builds(HostInterface, st.text(), ADDRESSES, NATURAL, NATURAL), max_size=3).map(tuple),
+    ),
     st.builds(Telemetry, NATURAL, NATURAL, ended=st.lists(COUNTED).map(tuple)),
     st.builds(Declined, NATURAL, NATURAL, st.text()),
     st.builds(Demand, NATURAL, st.text(), st.booleans(), st.booleans()),
@@ -74,7 +85,7 @@ def test_an_older_end_meets_only_what_is_used():
 @pytest.mark.parametrize(
     "message",
     [
-        Hello("base20", "9.9", "7.0", 3),
+        Hello("base20", "9.9", "7.0", 3, interfaces=(HostInterface("eth0", (ip_address("192.0.2.7"),), 9000, 10**10),)),
         Applied(3),
         Telemetry(3, 1_000, (EntryTelemetry("a", 1, 1, 0, 0, 0, 0),)),
         Demand(3, "urgent/base20", wants=True, standing_by=False),
