@@ -26,6 +26,7 @@ from controller.state.reported import HostState
 from controller.state.starting import yet_to_call
 from controller.state.value import flows
 from controller.view import View
+from topology.addresses import shown
 from topology.network import Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 
@@ -103,6 +104,7 @@ class Reports:
             host = state.reported.hosts.get(name)
             if host is None:
                 return None
+            self._compare_addresses(hello)
             # What was under way goes on until the host says what it knows of it.
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
@@ -122,6 +124,17 @@ class Reports:
             if plan is not None and plan.epoch == state.installed.hosts_epoch >= host.sent_epoch:
                 return state.grant(name, plan.epoch, plan.of_host(name))
             return state.grant(name, max(host.sent_epoch, state.value.own_epoch), host.sent)
+
+    def _compare_addresses(self, hello: Hello) -> None:
+        """Say which addresses the network gives a host that it does not have: what it sends would not be the plan's."""
+        has = {address for interface in hello.interfaces for address in interface.addresses}
+        given = (one for one in self._state.site.network.hosts if one.machine == hello.host)
+        single = (prefix for one in given for prefix in one.prefixes if prefix.num_addresses == 1)
+        lacks = " ".join(shown(prefix) for prefix in single if prefix.network_address not in has)
+        if hello.interfaces and lacks:
+            others = " ".join(sorted(map(str, has)))
+            publish = self._state.events.publish
+            publish("host.other_address", level="warning", host=hello.host, lacks=lacks, has=others)
 
     def _watched_flows(self) -> Mapping[str, tuple[FlowId, ...]]:
         """Return, by host, its flows that are asked whether they send; under the lock.

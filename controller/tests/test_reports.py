@@ -1,6 +1,7 @@
 """The use cases, on a site without switches and agents."""
 
 from dataclasses import replace
+from ipaddress import ip_address
 
 import pytest
 
@@ -13,7 +14,7 @@ from controller.state import value
 from controller.tests.fakes import LEASE_MS, FakeSite, image, ready_site, watch_of
 from controller.work.timekeeper import Timekeeper
 from topology.network import Hop
-from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, Telemetry
+from topology.protocol import Declined, Demand, EntryTelemetry, FlowClass, Hello, HostInterface, Telemetry
 
 WAN = Hop("ls1", "ch1")
 
@@ -33,6 +34,14 @@ def test_the_first_plan_reaches_switches_and_hosts(site):
     view = site.reports.view()
     assert view.installed == view.desired
     assert share(view, FlowClass.BACKGROUND) > 0.94
+
+
+def test_a_host_that_lacks_an_address_of_the_network_is_said(site):
+    for address in ("10.20.20.20", "10.9.9.9"):
+        interface = HostInterface("eth0", (ip_address(address),))
+        site.reports.host_up(Hello("base20", "1", "6.12", interfaces=(interface,)))
+    (said,) = [one for one in site.state.events.since(0).events if one.name == "host.other_address"]
+    assert said.fields == {"host": "base20", "lacks": "10.20.20.20", "has": "10.9.9.9"}
 
 
 def under_way(site):

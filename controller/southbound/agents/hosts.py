@@ -276,7 +276,8 @@ class HostSessions:
             return
         first = self._listener.host_up(hello)
         if first is None:
-            self._say("host.refused", connection.peer, UNKNOWN, host=hello.host)
+            addresses = " ".join(str(address) for one in hello.interfaces for address in one.addresses)
+            self._say("host.refused", connection.peer, UNKNOWN, host=hello.host, addresses=addresses)
             connection.close(CloseCode.POLICY_VIOLATION, f'"{hello.host}" is not a host of this network')
             return
         self._guests.went(connection)
