@@ -12,10 +12,11 @@ from apps.cli import base, options
 if TYPE_CHECKING:
     from controller.security.tls import ServerTls
     from topology.network import Network
+    from topology.protocol import Hello
 
 _CONTROLLER = re.compile(r"(tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
-
 _DATABASE = re.compile(r"(?:tcp|ssl):(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}|unix:/.+", re.ASCII)
+_LISTENING = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}", re.ASCII)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -95,14 +96,27 @@ def draft(
         typer.Option("--certificate", metavar="PEM", help="For ssl:, what switches are shown; its key too."),
     ] = None,
     authority: Annotated[
-        Path | None, typer.Option("--authority", metavar="PEM", help="For ssl:, who signs the switches' certificates.")
+        Path | None,
+        typer.Option("--authority", metavar="PEM", help="Who signs the switches' and agents' certificates."),
+    ] = None,
+    agents: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Listen where agents dial the controller, which is not there yet."),
+    ] = None,
+    wait: Annotated[str, typer.Option(help="How long agents are waited for; Ctrl-C goes on at once.")] = "15s",
+    agents_shown: Annotated[
+        Path | None,
+        typer.Option("--agents-certificate", metavar="PEM", help="What agents are shown, if by TLS; its key too."),
     ] = None,
 ) -> None:
-    """Begin a network's file: ask the switches' databases what there is. Nothing is changed in them.
+    """Begin a network's file: ask the switches' databases what there is, and hear which agents call.
 
-    What they cannot say (addresses, delays) is TODO in it; what was guessed is said beside it.
+    Nothing is changed anywhere. What nobody says (delays; addresses of hosts without an agent) is TODO in it; what was
+    guessed is said beside it.
 
     headway network draft tcp:192.0.2.11:6640 tcp:192.0.2.12:6640 --out network.yaml
+
+    headway network draft tcp:192.0.2.11:6640 --agents 0.0.0.0:50051 --wait 30s
 
     headway network draft ssl:192.0.2.11:6640 --certificate ctl.pem --authority ca.pem
     """
@@ -121,7 +135,8 @@ def draft(
     if missing or not found:
         names = ", ".join(each.name for each in found) or "none"
         base.stop(f'there is no bridge "{missing[0]}"; there are: {names}' if missing else "no bridge there", 1)
-    text = drafted([each for each in found if not bridge or each.name in bridge])
+    hellos = _called(agents, wait, agents_shown, authority) if agents is not None else ()
+    text = drafted([each for each in found if not bridge or each.name in bridge], hellos)
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -131,6 +146,32 @@ def draft(
     except OSError as error:
         base.stop(f"{out}: {error.strerror}", base.EXIT_FAILED)
     typer.echo(f"{out}: {text.count(TODO) - 1} places to complete, each {TODO}")
+
+
+def _called(address: str, wait: str, shown: Path | None, authority: Path | None) -> "tuple[Hello, ...]":
+    """Return what agents say that call while they are waited for, each of which is said as it comes."""
+    import structlog
+
+    from apps.cli.network_called import called
+    from controller.security.tls import ServerTls
+    from topology import units
+
+    if not _LISTENING.fullmatch(address):
+        base.stop(f'--agents: "{address}" is not where to listen, try "0.0.0.0:50051"', base.EXIT_USAGE)
+    wait_us = base.quantity(wait, units.duration_us, "--wait") or 0
+    tls = None
+    if shown is not None:
+        if authority is None:
+            base.stop("--agents-certificate needs --authority ca.pem, who signs the agents'", base.EXIT_USAGE)
+        tls = ServerTls(str(shown.with_suffix(".key")), str(shown), str(authority))
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())  # what a controller would log; we say it below
+    typer.echo(f"waiting {wait} for agents at {address}; Ctrl-C goes on", err=True)
+    try:
+        hellos = called(address, tls, wait_us / 1e6, lambda hello: typer.echo(f"{hello.host} has called", err=True))
+    except OSError as error:
+        base.stop(str(error), base.EXIT_FAILED)
+    typer.echo(f"{len(hellos)} {'agent has' if len(hellos) == 1 else 'agents have'} called", err=True)
+    return hellos
 
 
 def _tls(shown: Path | None, authority: Path | None, *, is_needed: bool) -> "ServerTls | None":

@@ -1,4 +1,4 @@
-"""A network's file begun from what switches say: what they cannot say is marked, what was guessed is said. Pure."""
+"""A network's file begun from what switches and agents say: what is missing or guessed is said. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import count, islice, zip_longest
 
 from apps.cli.network_asked import FoundBridge, FoundPort
+from topology.protocol import Hello, HostInterface
 from topology.units import shown_rate
 
 TODO = "TODO"
@@ -22,16 +23,53 @@ class _Side:
     port: FoundPort
 
 
-def drafted(bridges: Sequence[FoundBridge]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """A host whose agent has called, and the interface that its data is taken to leave by."""
+
+    hello: Hello
+    interface: HostInterface
+
+    @property
+    def addresses(self) -> str:
+        """The interface's, as the file has them."""
+        shown = [f'"{one}"' if one.version == 6 else str(one) for one in self.interface.addresses]
+        return f"address: {shown[0]}" if len(shown) == 1 else f"addresses: [{', '.join(shown)}]"
+
+    @property
+    def others(self) -> str:
+        """The host's further interfaces, for people; empty if it has none."""
+        others = [one for one in self.hello.interfaces if one.name != self.interface.name and _reachable(one)]
+        return ", ".join(f"{one.name} {' '.join(map(str, one.addresses))}" for one in others)
+
+
+def drafted(bridges: Sequence[FoundBridge], hellos: Iterable[Hello] = ()) -> str:
     """Return the text of a file to be completed: wherever it says TODO, and its comments say what was guessed.
 
     A port that is called like a way out (``wan``, ``uplink``, ``vxlan`` ...) is taken for a circuit's, every other one
-    for a host's. Circuits join the first such port of one bridge to the first of another, and so on.
+    for a host's: for that of an agent that has called, if the port is called after it. Circuits join the first such
+    port of one bridge to the first of another, and so on.
+
+    Args:
+        bridges: what switches say.
+        hellos: what agents say.
     """
-    return "\n".join(_lines(bridges)) + "\n"
+    callers = [caller for hello in hellos if (caller := _caller(hello)) is not None]
+    return "\n".join(_lines(bridges, callers)) + "\n"
 
 
-def _lines(bridges: Sequence[FoundBridge]) -> Iterator[str]:
+def _caller(hello: Hello) -> _Caller | None:
+    """Return the host with the fastest interface that data can leave by; None if it has told of none."""
+    known = [one for one in hello.interfaces if _reachable(one)]
+    return _Caller(hello, max(known, key=lambda one: one.rate_bps)) if known else None
+
+
+def _reachable(interface: HostInterface) -> bool:
+    return any(not address.is_link_local for address in interface.addresses)
+
+
+def _lines(bridges: Sequence[FoundBridge], callers: Sequence[_Caller]) -> Iterator[str]:
+    at_ports = _at_ports(bridges, callers)
     yield f"# Begun by headway network draft. Complete what says {TODO}, and look at what was guessed; docs/network.md"
     yield "# has every key. Then: headway network show FILE, headway controller --check."
     repeated = sorted({b.name for b in bridges if sum(b.name == other.name for other in bridges) > 1})
@@ -39,7 +77,9 @@ def _lines(bridges: Sequence[FoundBridge]) -> Iterator[str]:
         yield f'# Two bridges are called "{name}": give one of them another name on its machine, then here.'
     yield f"name: {TODO}                 # the network's"
     largest = [port.mtu_bytes for bridge in bridges for port in bridge.ports if port.mtu_bytes]
-    yield f"mtu: {min(largest, default=_USUAL_MTU_BYTES)}                  # the smallest that a port has"
+    largest += [caller.interface.mtu_bytes for caller in callers]
+    whose = "port or an agent's host" if callers else "port"
+    yield f"mtu: {min(largest, default=_USUAL_MTU_BYTES)}                  # the smallest that a {whose} has"
     yield "sites:"
     names = _site_names(bridges)
     for bridge, site in zip(bridges, names, strict=True):
@@ -49,8 +89,36 @@ def _lines(bridges: Sequence[FoundBridge]) -> Iterator[str]:
         hosts = [port for port in bridge.ports if not _leads_out(port)]
         yield "    hosts:" if hosts else "    hosts: {}  # no port that looks like a host's"
         for port in hosts:
-            yield f"      {site}-{_plain(port.name)}: {{address: {TODO}, {_port(port)}}}{_remark(port)}"
+            caller = at_ports.get((bridge, port))
+            name = f"{site}-{_plain(port.name)}" if caller is None else caller.hello.host
+            address = f"address: {TODO}" if caller is None else caller.addresses
+            yield f"      {name}: {{{address}, {_port(port, caller)}}}{_remark(port, caller)}"
+    yield from _elsewhere(caller for caller in callers if caller not in at_ports.values())
     yield from _circuits(bridges)
+
+
+def _at_ports(
+    bridges: Iterable[FoundBridge], callers: Iterable[_Caller]
+) -> dict[tuple[FoundBridge, FoundPort], _Caller]:
+    """Return whose port each is that is called after a host whose agent has called, by bridge and port."""
+    found: dict[tuple[FoundBridge, FoundPort], _Caller] = {}
+    ports = [(bridge, port) for bridge in bridges for port in bridge.ports if not _leads_out(port)]
+    for caller in callers:
+        name = re.compile(rf"(?<![a-z0-9]){re.escape(caller.hello.host)}(?![a-z0-9])", re.IGNORECASE)
+        where = next((at for at in ports if at not in found and name.search(at[1].name)), None)
+        if where is not None:
+            found[where] = caller
+    return found
+
+
+def _elsewhere(callers: Iterable[_Caller]) -> Iterator[str]:
+    """Yield, as comments, the hosts whose port nothing tells."""
+    for number, caller in enumerate(callers):
+        if number == 0:
+            yield "# These agents called too, and no port is called after them: write them in place of a host above."
+        rate = f", rate: {shown_rate(caller.interface.rate_bps)}" if caller.interface.rate_bps else ""
+        others = f"; also {caller.others}" if caller.others else ""
+        yield f"#   {caller.hello.host}: {{{caller.addresses}{rate}}}  its {caller.interface.name}{others}"
 
 
 def _circuits(bridges: Sequence[FoundBridge]) -> Iterator[str]:
@@ -76,18 +144,22 @@ def _joined(sides: Sequence[Sequence[_Side]]) -> tuple[list[tuple[_Side, _Side]]
     return pairs, alone
 
 
-def _port(port: FoundPort) -> str:
+def _port(port: FoundPort, caller: _Caller | None = None) -> str:
     number = f"number: {port.port_no}, " if port.port_no else ""
-    return f"port: {port.name}, {number}rate: {_rate(port)}"
+    rate_bps = _rate_bps(port, caller)
+    return f"port: {port.name}, {number}rate: {shown_rate(rate_bps) if rate_bps else TODO}"
 
 
-def _rate(port: FoundPort) -> str:
-    return shown_rate(port.rate_bps) if port.rate_bps else TODO
+def _rate_bps(port: FoundPort, caller: _Caller | None) -> int:
+    """Return the rate of a port, or of what is at it; 0 if neither says it."""
+    return port.rate_bps or (caller.interface.rate_bps if caller is not None else 0)
 
 
-def _remark(port: FoundPort) -> str:
-    said = [f"a bond of {port.interfaces} interfaces: the first is named"] if port.interfaces > 1 else []
-    said += [] if port.rate_bps else ["its interface does not say its rate"]
+def _remark(port: FoundPort, caller: _Caller | None = None) -> str:
+    said = [f"guessed: that it is the host's {caller.interface.name}, by the port's name"] if caller is not None else []
+    said += [f"the host also has {caller.others}"] if caller is not None and caller.others else []
+    said += [f"a bond of {port.interfaces} interfaces: the first is named"] if port.interfaces > 1 else []
+    said += [] if _rate_bps(port, caller) else ["its interface does not say its rate"]
     return f"  # {'; '.join(said)}" if said else ""
 
 

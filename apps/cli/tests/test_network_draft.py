@@ -1,4 +1,6 @@
-"""A network's file begun from what switches say: once its TODOs are replaced, it is a network."""
+"""A network's file begun from what switches and agents say: once its TODOs are replaced, it is a network."""
+
+from ipaddress import ip_address
 
 import pytest
 from hypothesis import given
@@ -6,8 +8,10 @@ from hypothesis import strategies as st
 
 from apps.cli.network_asked import FoundBridge, FoundPort
 from apps.cli.network_draft import TODO, drafted
+from topology.addresses import prefix_of
 from topology.network_file import network_of
 from topology.problems import Problems
+from topology.protocol import Hello, HostInterface
 from topology.yaml_text import read
 
 SUMMIT = FoundBridge(
@@ -67,6 +71,38 @@ def test_bridges_of_the_same_name_are_said():
     text = drafted([SUMMIT, SUMMIT, SUMMIT])
     assert 'Two bridges are called "sum1"' in text
     assert len(read(text).values["sites"]) == 3
+
+
+def caller(host, *interfaces):
+    """What an agent says first: interfaces as name, addresses, rate."""
+    each = (HostInterface(name, tuple(map(ip_address, its)), 1500, rate) for name, rate, *its in interfaces)
+    return Hello(host, "1", "6.12", interfaces=tuple(each))
+
+
+def test_an_agent_that_calls_says_its_hosts_name_addresses_and_rate():
+    hellos = [
+        caller("dtn2", ("eth0", 25 * 10**9, "192.0.2.21", "2001:db8::21", "fe80::21"), ("mgmt", 10**9, "198.51.100.7")),
+        caller("dtn", ("eth0", 10**9, "192.0.2.22")),  # dtn1 and dtn2 are not called after it
+        caller("silent"),
+        caller("local", ("eth0", 0, "fe80::1")),
+    ]
+    text = drafted([SUMMIT, BASE], hellos)
+    assert 'dtn2: {addresses: [192.0.2.21, "2001:db8::21", "fe80::21"], port: dtn2, number: 2, rate: 25 Gbit/s}' in text
+    assert "by the port's name; the host also has mgmt 198.51.100.7" in text
+    assert "summit-dtn1: {address: TODO, port: dtn1," in text
+    assert "#   dtn: {address: 192.0.2.22, rate: 1 Gbit/s}  its eth0" in text
+    assert "silent" not in text
+    assert "local" not in text
+    network, problems = network_in(completed(text))
+    assert problems == []
+    assert network.host("dtn2").prefixes == tuple(map(prefix_of, hellos[0].interfaces[0].addresses))
+
+
+def test_two_ports_called_after_one_host_are_not_both_its():
+    both = FoundBridge("s1", 1, "", (FoundPort("dtn2-a", 1, 10**9, 1500), FoundPort("dtn2-b", 2, 10**9, 1500)))
+    text = drafted([both, BASE], [caller("dtn2", ("eth0", 10**9, "192.0.2.21"))])
+    assert text.count("dtn2: {") == 1
+    assert "site-s1-dtn2-b: {address: TODO" in text
 
 
 ports = st.builds(

@@ -3,13 +3,19 @@
 import re
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from apps.cli.tests.test_network_draft import completed, network_in
 from controller.plan.wiring import port_links
 from mininet_tests.site.running import HEADWAY
 from mininet_tests.site.userspace_switch import BRIDGE, DPID, NEEDS_OVS, bridge_settings, private_ovs
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import ATTACH_PATH, Hello, HostInterface, to_bytes
 
 pytestmark = NEEDS_OVS
 
@@ -59,6 +65,35 @@ def test_it_is_written_to_a_file_that_is_not_there_yet_and_may_be_of_one_bridge(
     assert "File exists" in draft(ovs, ovs.remote, "--out", str(file), code=1)
     assert file.read_text() == text
     assert 'there is no bridge "s9"; there are: s1, s2' in draft(ovs, ovs.remote, "--bridge", "s9", code=1)
+
+
+def test_a_host_whose_agent_calls_meanwhile_has_its_name_and_addresses_in_the_draft(ovs):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with ThreadPoolExecutor() as pool:
+        said = pool.submit(draft, ovs, ovs.remote, "--agents", address, "--wait", "8s")
+        hello = Hello(
+            "dtn1", "1", "6.12", interfaces=(HostInterface("eth0", (ip_address("192.0.2.20"),), 9000, 10**10),)
+        )
+        eventually(lambda: called(address, hello), within_s=7, what="somebody listens")
+        text = said.result()
+    assert "dtn1 has called" in text
+    assert "1 agent has called" in text
+    assert "dtn1: {address: 192.0.2.20, port: dtn1, number: 5, rate: 10 Gbit/s}  # guessed" in text
+    assert "host.refused" not in text
+    assert "is not where to listen" in draft(ovs, ovs.remote, "--agents", "here", code=2)
+
+
+def called(address, hello):
+    """Say hello; whether that was heard."""
+    try:
+        with connect(f"ws://{address}{ATTACH_PATH}", proxy=None, compression=None) as stream:
+            stream.send(to_bytes(hello), text=True)
+            stream.recv(timeout=5)
+    except ConnectionClosed as closed:
+        return "is not a host of this network" in closed.rcvd.reason
+    except ConnectionRefusedError:
+        return False
 
 
 def test_a_database_that_is_not_there_or_does_not_answer_is_said(ovs, tmp_path):

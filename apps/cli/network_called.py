@@ -1,0 +1,72 @@
+"""Which agents call: their port is listened at for a while, and each is asked nothing but what it says first."""
+
+import time
+from collections.abc import Callable
+
+from controller.security.tls import ServerTls
+from controller.southbound.agents.hosts import HostSessions
+from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
+
+LEASE_MS = 3000  # nothing is granted, so nothing is renewed
+
+
+class Callers:
+    """Hears who calls, and lets nobody in: no agent has a plan from here."""
+
+    def __init__(self, heard: Callable[[Hello], None]) -> None:
+        self._heard = heard
+        self.hellos: dict[str, Hello] = {}
+
+    def host_up(self, hello: Hello) -> Allocations | None:
+        """Keep what an agent says of its host; refuse it."""
+        is_new = hello.host not in self.hellos
+        self.hellos[hello.host] = hello
+        if is_new:
+            self._heard(hello)
+        return None
+
+    def host_down(self, host: str) -> None:
+        """Nothing: nobody was let in."""
+
+    def host_applied(self, host: str, applied: Applied) -> None:
+        """Nothing: nobody was let in."""
+
+    def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
+        """Nothing: nobody was let in."""
+
+    def host_declined(self, host: str, declined: Declined) -> None:
+        """Nothing: nobody was let in."""
+
+    def host_demand(self, host: str, demand: Demand) -> None:
+        """Nothing: nobody was let in."""
+
+    def host_repaired(self, host: str, repaired: Repaired) -> None:
+        """Nothing: nobody was let in."""
+
+
+def called(
+    address: str, tls: ServerTls | None, wait_s: float, heard: Callable[[Hello], None] = lambda _: None
+) -> tuple[Hello, ...]:
+    """Return what the agents that call within a time say first, by their hosts' names; Ctrl-C ends the wait.
+
+    An agent that is refused dials again every few seconds; one that is served by a controller does not call.
+
+    Args:
+        address: where to listen, ``host:port``.
+        tls: what agents are shown, and who signs what they show; None for plain text.
+        wait_s: how long.
+        heard: is told of each, once.
+
+    Raises:
+        OSError: the port is taken, the address is not ours, or a file of ``tls`` is wrong.
+    """
+    callers = Callers(heard)
+    sessions = HostSessions(callers, LEASE_MS, tls)
+    sessions.start(address)
+    try:
+        time.sleep(wait_s)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sessions.stop()
+    return tuple(callers.hellos[host] for host in sorted(callers.hellos))

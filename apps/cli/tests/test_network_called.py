@@ -1,0 +1,57 @@
+"""Agents that call where no controller is yet: each is heard once, and none is let in."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from apps.cli.network_called import called
+from hostagent.doctor.survey import host_interfaces
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import ATTACH_PATH, Hello, to_bytes
+
+
+@pytest.fixture
+def address():
+    """An address that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def answers(address):
+    """Whether somebody listens there."""
+    host, _, port = address.rpartition(":")
+    with socket.socket() as asking:
+        return asking.connect_ex((host, int(port))) == 0
+
+
+def test_who_calls_is_heard_and_sent_away(address):
+    refused, heard = [], []
+    hellos = [Hello(host, "1", "6.12", interfaces=host_interfaces()) for host in ("dtn2", "dtn1")]
+
+    def call(hello):
+        with connect(f"ws://{address}{ATTACH_PATH}", proxy=None, compression=None) as stream:
+            stream.send(to_bytes(hello), text=True)
+            with pytest.raises(ConnectionClosed) as closed:
+                stream.recv(timeout=5)
+        refused.append(closed.value.rcvd.reason)
+
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(called, address, None, 3, heard.append)
+        eventually(lambda: answers(address), within_s=5, what="it listens")
+        for hello in (*hellos, hellos[0]):
+            call(hello)
+        assert answer.result() == (hellos[1], hellos[0])
+    assert heard == hellos
+    assert refused == [f'"{hello.host}" is not a host of this network' for hello in (*hellos, hellos[0])]
+
+
+def test_a_port_that_is_taken_is_said(address):
+    host, _, port = address.rpartition(":")
+    with (
+        socket.create_server((host, int(port))),
+        pytest.raises(OSError, match=f"cannot listen for agents at {address}"),
+    ):
+        called(address, None, 1)
