@@ -110,7 +110,7 @@ def test_changes_by_two_leaders_in_turn_are_one_chain(doors):
         made = httpx.post(f"{one.url}/v1/reservations", json=NIGHT, headers=bearer(token), timeout=5)
         assert made.status_code == 201
         assert move(one, doors.tokens[Role.OPERATE]).status_code == 202
-        eventually(lambda one=one: doors.leader() is not one and doors.said()["standbys"], within_s=20, what="it moved")
+        eventually(lambda one=one: doors.leader() is not one and doors.said()["standbys"], within_s=60, what="it moved")
     config = doors.pair[0].config
     done = subprocess.run(
         [HEADWAY, "history", "--verify", "--config", config], check=False, capture_output=True, text=True
