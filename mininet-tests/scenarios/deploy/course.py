@@ -1,7 +1,8 @@
 """The Debian packages from installation to purge, in a Debian with systemd as its first process.
 
 As ``docs/deploy.md`` and ``docs/operate.md`` have an operator do it: install the previous version, fill its database,
-upgrade, kill, hang, boot again, remove, purge. Each step leaves aims in ``report.json``. Run inside ``isolated.sh``.
+upgrade, take a network of three sites into force, kill, hang, boot again, remove, purge. Each step leaves aims in
+``report.json``. Run inside ``isolated.sh``.
 """
 
 import argparse
@@ -17,15 +18,22 @@ from mininet_tests.scenarios.deploy import container, left, packages
 from mininet_tests.scenarios.deploy.machine import DebianMachine
 from mininet_tests.testing.aims import Aim, above, at_most, equal, none_of, stated, within
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import FILES
 from mininet_tests.testing.progress import tell
 from mininet_tests.testing.reports import write_report
 
 RESERVATIONS, LISTED = 300, 1000
 UNITS = ("headway-agent-sysctl", "headway-agent", "headway-controller")
 SERVICES = UNITS[1:]
-SWITCHES = ("ls1", "ch1")
+SWITCHES = ("dl1", "pt1")
+HOST = "dl-a"
 BACK_WITHIN_S, WATCHED_WITHIN_S, UP_WITHIN_S = 60.0, 120.0, 60.0
 SENDS_S = "6"
+SENT = {  # how, by what is planned: from and to, from which address to which, and in which namespace that is
+    "IPv6": ("dl-a", "pt-a", "2001:db8:50:1::10", "2001:db8:50:2::10", "pt-a"),
+    "from a second interface": ("dl-a.eth1", "pt-a", "10.50.1.12", "10.50.2.10", "pt-a"),
+    "in a VLAN to a site that is not ours": ("dl-a", "cern", "10.50.1.10", "10.60.0.5", "cern"),
+}
 MEMORY_MB = {"headway-controller": 256, "headway-agent": 80}
 DISK_MB = {
     "the agent's package": ("/usr/lib/headway-agent", 40),
@@ -35,9 +43,10 @@ DISK_MB = {
 AS_A_UNIT = ("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "--working-directory=/root")
 """Before a command: below the machine's own control groups, where the agent looks for connections."""
 ETC = Path(__file__).parent / "etc"
+NETWORK = FILES["three-sites"]
 PROGRAMS = ("reserve.py", "send.py")
 API = "http://127.0.0.1:8080"
-SECRETS = ("ca.pem", "crl.pem", "ctl.example.org.pem", "ctl.example.org.key", "base20.pem", "base20.key")
+SECRETS = ("ca.pem", "crl.pem", "ctl.example.org.pem", "ctl.example.org.key", "dl-a.pem", "dl-a.key")
 """What the operator puts into /etc/headway and takes away again."""
 CHECK = (
     "runuser",
@@ -64,6 +73,7 @@ class Deployment:
                 shutil.copy(deb, machine.files / "root" / name)
         for file in (*ETC.iterdir(), *(ETC.parent / name for name in PROGRAMS)):
             shutil.copy(file, machine.files / "root")
+        shutil.copy(NETWORK, machine.files / "root/network.yaml")
         self._before = left.found(machine)
         self._reserved: list[dict[str, Any]] = []
         self._algorithm = ""
@@ -76,6 +86,7 @@ class Deployment:
             self.configured,
             self.filled,
             self.upgraded,
+            self.network_grown,
             self.agent_started,
             self.killed,
             self.hung,
@@ -99,10 +110,9 @@ class Deployment:
         machine = self._machine
         machine.done("headway", "pki", "init", "pki", "--name", "La Serena")
         machine.done("headway", "pki", "controller", "pki", "--name", "ctl.example.org", "--name", "127.0.0.1")
-        machine.done("headway", "pki", "agent", "pki", "--all", "--network", "network.yaml")
-        machine.done(
-            "install", "-m", "644", "network.yaml", "controller.yaml", "pki/ca.pem", "pki/crl.pem", "/etc/headway"
-        )
+        machine.done("headway", "pki", "agent", "pki", "--all", "--network", "first-network.yaml")
+        machine.done("install", "-m", "644", "controller.yaml", "pki/ca.pem", "pki/crl.pem", "/etc/headway")
+        machine.done("install", "-m", "644", "first-network.yaml", "/etc/headway/network.yaml")
         owned = ("install", "-m", "600", "-o", "headway-controller")
         machine.done(*owned, *(f"pki/controllers/ctl.example.org.{end}" for end in ("pem", "key")), "/etc/headway")
         machine.done("install", "-m", "644", "lines.service", "/etc/systemd/system")
@@ -110,12 +120,15 @@ class Deployment:
         machine.done("ovs-vsctl", "set-manager", "ptcp:6640:127.0.0.1")
         for switch in SWITCHES:
             machine.done("ovs-vsctl", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev")
-            lines = machine.done(
-                *("headway", "network", "ovs", "network.yaml", "--switch", switch, "--controller", "tcp:127.0.0.1:6653")
-            )
-            machine.done("sh", "-ec", lines)
+            self._set_up(switch)
         machine.done("systemctl", "start", "headway-controller")
         self._switches_up()
+
+    def _set_up(self, switch: str) -> None:
+        """Type at a switch what is printed for it."""
+        network, controller = "/etc/headway/network.yaml", "tcp:127.0.0.1:6653"
+        asked = "headway", "network", "ovs", network, "--switch", switch, "--controller", controller
+        self._machine.done("sh", "-ec", self._machine.done(*asked))
 
     def filled(self) -> None:
         """Fill the database."""
@@ -143,18 +156,30 @@ class Deployment:
         self.aims["--check as the controller's user: what is wrong"] = none_of(checked.stderr)
         self._switches_up()
 
+    def network_grown(self) -> None:
+        """Take another network into force: a second interface, IPv6, a site that is not ours, in a VLAN."""
+        machine = self._machine
+        machine.done("install", "-m", "644", "network.yaml", "/etc/headway")
+        machine.done("sh", "-ec", "cat more-flows.yaml >>/etc/headway/controller.yaml")
+        bridge, port = ("add-br", "cern", "--", "set", "bridge", "cern", "datapath_type=netdev"), ("add-port", "cern")
+        machine.done("ovs-vsctl", *bridge, "--", *port, "cern-wan", "trunks=300", "--", *port, "cern0", "tag=300")
+        for switch in SWITCHES:
+            self._set_up(switch)
+        machine.done("systemctl", "restart", "headway-controller")
+        self._switches_up()
+        self._all_stay("another network")
+
     def agent_started(self) -> None:
         """The agent: docs/deploy.md, section 6; what it sends is held by the kernel at what is planned."""
         machine = self._machine
         machine.done("install", "-m", "644", "agent.yaml", "/etc/headway")
-        machine.done(
-            "install", "-m", "640", "-g", "headway", "pki/agents/base20.pem", "pki/agents/base20.key", "/etc/headway"
-        )
+        key = [f"pki/agents/{HOST}.{end}" for end in ("pem", "key")]
+        machine.done("install", "-m", "640", "-g", "headway", *key, "/etc/headway")
         machine.done("systemctl", "start", "headway-agent-sysctl", "headway-agent")
         self._agent_up()
         changed = [line for line in left.found(machine).since(self._before) if line.startswith("net.")]
         self.aims["agent: settings of TCP that it changes"] = above(len(changed), 0)
-        self._held("agent")
+        self._held("agent", *SENT)
 
     def killed(self) -> None:
         """SIGKILL to both: systemd starts them again, the plan comes back."""
@@ -162,7 +187,7 @@ class Deployment:
         self._restarted(1, BACK_WITHIN_S)
         self._agent_up()
         self._all_stay("killed")
-        self._held("killed")
+        self._held("killed", "IPv6")
 
     def hung(self) -> None:
         """SIGSTOP to both: the watchdog ends them, systemd starts them again."""
@@ -187,7 +212,7 @@ class Deployment:
         first, second = (int(machine.unit(unit, "ActiveEnterTimestampMonotonic")) for unit in UNITS[:2])
         self.aims["booted: TCP's settings before the agent"] = equal(first < second, True)
         self._all_stay("booted")
-        self._held("booted")
+        self._held("booted", *SENT)
         self._sized()
 
     def _sized(self) -> None:
@@ -240,7 +265,7 @@ class Deployment:
         self._apt("remove", "headway-controller", "headway")
         self.aims["controller removed: the database stays"] = equal(self._is("/var/lib/headway/headway.db"), True)
         self._apt("purge", "headway-controller", "headway")
-        for switch in SWITCHES:
+        for switch in (*SWITCHES, "cern"):
             machine.done("ovs-vsctl", "del-br", switch)
         machine.done("ovs-vsctl", "del-manager")
         machine.done("systemctl", "disable", "--now", "lines")
@@ -294,7 +319,7 @@ class Deployment:
 
     def _agent_up(self) -> None:
         def holds() -> bool:
-            here = next((one for one in self._asked("/v1/hosts") or [] if one["name"] == "base20"), None)
+            here = next((one for one in self._asked("/v1/hosts") or [] if one["name"] == HOST), None)
             return bool(
                 here and here["connected"] and here["allocations"] and here["sent_epoch"] == here["confirmed_epoch"]
             )
@@ -309,15 +334,20 @@ class Deployment:
 
         eventually(again, within_s=within_s, what=f"both started {times} times again")
 
-    def _held(self, when: str) -> None:
-        """Send, and look at what the kernel makes of it."""
-        sent = json.loads(self._machine.done(*AS_A_UNIT, "python3", "send.py", SENDS_S))
-        self._algorithm = sent["algorithm"]
-        planned = max(one["payload_bps"] for one in self._asked("/v1/plan")["installed"]["allocations"])
-        self.aims[f"{when}: the kernel part has the connection"] = equal(bool(self._algorithm), True)
-        self.aims[f"{when}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
-        self.aims[f"{when}: delivered over the plan"] = within(sent["delivered_bps"] / planned, 0.995, 1.005)
-        self.aims[f"{when}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
+    def _held(self, when: str, *how: str) -> None:
+        """Send, one after another, and look at what the kernel makes of it."""
+        for each in how:
+            sender, receiver, *addresses = SENT[each]
+            sent = json.loads(self._machine.done(*AS_A_UNIT, "python3", "send.py", *addresses, SENDS_S))
+            self._algorithm = sent["algorithm"]
+            allocations = self._asked("/v1/plan")["installed"]["allocations"]
+            planned = sum(one["payload_bps"] for one in allocations if (one["from"], one["to"]) == (sender, receiver))
+            self.aims[f"{when}: {each}: the kernel part has the connection"] = equal(bool(self._algorithm), True)
+            self.aims[f"{when}: {each}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
+            self.aims[f"{when}: {each}: delivered over the plan"] = within(
+                sent["delivered_bps"] / planned, 0.995, 1.005
+            )
+            self.aims[f"{when}: {each}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
 
 
 def main() -> int:
@@ -337,7 +367,7 @@ def main() -> int:
                 step()
         finally:
             (asked.out / "journal.log").write_text(machine.tried("journalctl", "--no-pager").stdout)
-    report = stated(deployment.aims | container.aims(asked.image, ETC / "network.yaml", asked.out / "image"))
+    report = stated(deployment.aims | container.aims(asked.image, NETWORK, asked.out / "image"))
     write_report(asked.out, report)
     for name, one in report["aims"].items():
         print(f"{name}: {one['seen']} ({one['aim']})")

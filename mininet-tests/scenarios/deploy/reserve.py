@@ -10,7 +10,7 @@ URL = "http://127.0.0.1:8080/v1/reservations"
 tomorrow = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
 for number in range(int(sys.argv[1])):
     start = tomorrow + timedelta(hours=number)
-    wish = {"from": "base20", "to": "arch", "rate": f"{1 + number % 7} Mbit/s", "start": start.isoformat()}
+    wish = {"from": "dl-a", "to": "pt-a", "rate": f"{1 + number % 7} Mbit/s", "start": start.isoformat()}
     body = json.dumps(wish | {"duration_s": 3600 + number, "commit": True}).encode()
     request = urllib.request.Request(URL, body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:  # noqa: S310 it is ours

@@ -1,4 +1,7 @@
-"""Send to a far host through the plan for some seconds; print what the kernel says of the connection, as JSON."""
+"""Send through the plan for some seconds; print what the kernel says of the connection, as JSON.
+
+send.py SOURCE ADDRESS NAMESPACE SECONDS: from an address of ours to one that is in a namespace.
+"""
 
 import json
 import re
@@ -8,24 +11,26 @@ import sys
 import threading
 import time
 
-ADDRESS, PORT = "10.20.20.100", 5001
+SOURCE, ADDRESS, NAMESPACE, SECONDS = sys.argv[1:]
+PORT = 5001
 RECEIVER = f"""
 import socket
-with socket.create_server(("", {PORT})) as listening:
-    connection = listening.accept()[0]
+with socket.create_server(("{ADDRESS}", {PORT}), family=socket.AF_INET6 if ":" in "{ADDRESS}" else socket.AF_INET) as s:
+    connection = s.accept()[0]
 while connection.recv(65536):
     pass
 """
 
-receiver = subprocess.Popen(["ip", "netns", "exec", "arch", "python3", "-c", RECEIVER])
+receiver = subprocess.Popen(["ip", "netns", "exec", NAMESPACE, "python3", "-c", RECEIVER])
 for _ in range(100):
     try:
-        connection = socket.create_connection((ADDRESS, PORT), timeout=5)
+        connection = socket.create_connection((ADDRESS, PORT), timeout=5, source_address=(SOURCE, 0))
         break
     except OSError:
         time.sleep(0.1)
 else:
-    sys.exit(f"{ADDRESS} is not reached")
+    receiver.kill()
+    sys.exit(f"{ADDRESS} is not reached from {SOURCE}")
 connection.settimeout(None)
 
 
@@ -41,14 +46,15 @@ BEGINS_S = 2.0  # a few round trips, and the grant of what others have left
 
 def looked() -> tuple[float, int, str]:
     """Return when, how many bytes have arrived, and what the kernel says."""
-    shown = subprocess.run(["ss", "-tinH", "dst", ADDRESS], capture_output=True, text=True, check=True).stdout
+    to = f"[{ADDRESS}]" if ":" in ADDRESS else ADDRESS
+    shown = subprocess.run(["ss", "-tinH", "dst", to], capture_output=True, text=True, check=True).stdout
     acked = re.search(r"bytes_acked:(\d+)", shown)
     return time.monotonic(), int(acked[1]) if acked else 0, shown
 
 
 time.sleep(BEGINS_S)
 begun_s, before_bytes = looked()[:2]
-time.sleep(float(sys.argv[1]) - BEGINS_S)
+time.sleep(float(SECONDS) - BEGINS_S)
 ended_s, after_bytes, last = looked()
 receiver.kill()
 words = last.split()
