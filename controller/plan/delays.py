@@ -131,11 +131,13 @@ class MeasuredDelays:
         measured: by circuit.
         looks: by circuit, what was seen lately.
         is_saved: whether the store has been given all that was measured.
+        refused: what the store has and was refused, so that this is said once.
     """
 
     measured: Mapping[str, MeasuredDelay] = field(default_factory=dict)
     looks: Mapping[str, DelayLook] = field(default_factory=dict)
     is_saved: bool = True
+    refused: frozenset[MeasuredDelay] = frozenset()
 
     @property
     def measured_us(self) -> dict[str, int]:
@@ -145,7 +147,7 @@ class MeasuredDelays:
     def restored(
         self, saved: Iterable[MeasuredDelay], bounds: Mapping[str, DelayBound]
     ) -> tuple["MeasuredDelays", list[DelayNews]]:
-        """Return them with what an earlier controller has measured, and which of it is refused.
+        """Return them with what an earlier controller has measured, and which of it is refused for the first time.
 
         What the file says by now, or does not know any more, is forgotten; what is above its bound is refused.
         """
@@ -157,9 +159,10 @@ class MeasuredDelays:
                 continue
             if 0 < one.delay_us <= bound.most_us:
                 found[one.circuit] = one
-            else:
+            elif one not in self.refused:
                 refused.append(DelayNews(DelayVerdict.REFUSED, one, bound.most_us))
-        return replace(self, measured=found, is_saved=set(found.values()) <= {*saved}), refused
+        said = self.refused | {news.seen for news in refused}
+        return replace(self, measured=found, is_saved=set(found.values()) <= {*saved}, refused=said), refused
 
     def seen(self, one: CircuitTime, bound: DelayBound, now: Instant) -> tuple["MeasuredDelays", DelayNews | None]:
         """Return them after a host has seen a circuit's time, and what became of it, if anything."""

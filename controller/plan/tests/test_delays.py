@@ -127,3 +127,4 @@ def test_what_the_file_says_by_now_is_forgotten_and_what_is_above_its_bound_refu
     delays, refused = restored(saved, bounds={"north": DelayBound(80_000, ends=2)})
     assert delays.measured_us == {}
     assert [(one.verdict, one.before_us) for one in refused] == [(DelayVerdict.REFUSED, 80_000)]
+    assert delays.restored((saved,), {"north": DelayBound(80_000, ends=2)}) == (delays, []), "it is said once"
