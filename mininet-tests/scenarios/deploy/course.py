@@ -28,7 +28,7 @@ SERVICES = UNITS[1:]
 SWITCHES = ("dl1", "pt1")
 HOST = "dl-a"
 BACK_WITHIN_S, WATCHED_WITHIN_S, UP_WITHIN_S = 60.0, 120.0, 60.0
-SENDS_S = "6"
+SENDS_S, MEASURES_S = "6", "20"  # a delay is believed after ten seconds
 SENT = {  # how, by what is planned: from and to, from which address to which, and in which namespace that is
     "IPv6": ("dl-a", "pt-a", "2001:db8:50:1::10", "2001:db8:50:2::10", "pt-a"),
     "from a second interface": ("dl-a.eth1", "pt-a", "10.50.1.12", "10.50.2.10", "pt-a"),
@@ -91,6 +91,7 @@ class Deployment:
             self.killed,
             self.hung,
             self.booted_again,
+            self.delay_measured,
             self.agent_removed,
             self.switches_cleaned,
             self.controller_purged,
@@ -225,6 +226,28 @@ class Deployment:
             used = int(self._machine.done("du", "-sB1", path).split()[0])
             self.aims[f"disk of {what}, MB"] = at_most(round(used / 1e6, 1), bound)
 
+    def delay_measured(self) -> None:
+        """Of a circuit the file says no more than how long it takes at most: its host measures it, and it is kept."""
+        machine, bound = self._machine, "s/delay: 60 ms/delay_at_most: 60 ms/"
+        machine.done("sed", "-i", bound, "/etc/headway/network.yaml")
+        machine.done("systemctl", "restart", "headway-controller")
+        self._agent_up()
+        self.aims["delay of a circuit, before anybody has measured it"] = equal(self._delay()["source"], "bound")
+        sender, _, *addresses = SENT["in a VLAN to a site that is not ours"]
+        sent = json.loads(machine.done(*AS_A_UNIT, "python3", "send.py", *addresses, MEASURES_S))
+        measured, least_ms = self._delay(), float(re.findall(r"minrtt:([0-9.]+)", sent["shown"])[0])
+        by = measured["source"], measured["measured_by"]
+        self.aims["delay of a circuit: by whom"] = equal(by, ("measured", [sender]))
+        off_ms = abs(2 * measured["one_way_us"] / 1000 - least_ms)
+        self.aims["delay of a circuit: both ways beside the kernel's least round trip, ms"] = at_most(off_ms, 0.5)
+        machine.done("systemctl", "restart", "headway-controller")
+        self._switches_up()
+        self.aims["delay of a circuit: after another start"] = equal(self._delay(), measured)
+
+    def _delay(self) -> Any:
+        """Return what is known of the delay of the circuit to the site that is not ours."""
+        return next(one["delay"] for one in self._asked("/v1/circuits") if one["name"] == "rhine")
+
     def agent_removed(self) -> None:
         """Remove the agent's package: kernel part out, settings back, configuration there still; then purge it."""
         machine = self._machine
@@ -334,20 +357,19 @@ class Deployment:
 
         eventually(again, within_s=within_s, what=f"both started {times} times again")
 
-    def _held(self, when: str, *how: str) -> None:
+    def _held(self, when: str, *ways: str) -> None:
         """Send, one after another, and look at what the kernel makes of it."""
-        for each in how:
+        for each in ways:
             sender, receiver, *addresses = SENT[each]
             sent = json.loads(self._machine.done(*AS_A_UNIT, "python3", "send.py", *addresses, SENDS_S))
             self._algorithm = sent["algorithm"]
             allocations = self._asked("/v1/plan")["installed"]["allocations"]
             planned = sum(one["payload_bps"] for one in allocations if (one["from"], one["to"]) == (sender, receiver))
-            self.aims[f"{when}: {each}: the kernel part has the connection"] = equal(bool(self._algorithm), True)
-            self.aims[f"{when}: {each}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
-            self.aims[f"{when}: {each}: delivered over the plan"] = within(
-                sent["delivered_bps"] / planned, 0.995, 1.005
-            )
-            self.aims[f"{when}: {each}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
+            how = f"{when}: {each}"
+            self.aims[f"{how}: the kernel part has the connection"] = equal(bool(self._algorithm), True)
+            self.aims[f"{how}: its pace over the plan"] = within(sent["pacing_bps"] / planned, 0.995, 1.005)
+            self.aims[f"{how}: delivered over the plan"] = within(sent["delivered_bps"] / planned, 0.995, 1.005)
+            self.aims[f"{how}: bytes that have arrived"] = above(sent["acked_bytes"], 0)
 
 
 def main() -> int:
