@@ -1,13 +1,17 @@
 """Which agents call: their port is listened at for a while, and each is asked nothing but what it says first."""
 
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 
 LEASE_MS = 3000  # nothing is granted, so nothing is renewed
+MOST = 1024  # callers: without TLS anybody can call, by any name
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)  # what a name in the network's file may be
 
 
 class Callers:
@@ -18,11 +22,13 @@ class Callers:
         self.hellos: dict[str, Hello] = {}
 
     def host_up(self, hello: Hello) -> Allocations | None:
-        """Keep what an agent says of its host; refuse it."""
+        """Keep what an agent says of its host; refuse it. What is no name is not kept, of an interface neither."""
         is_new = hello.host not in self.hellos
-        self.hellos[hello.host] = hello
-        if is_new:
-            self._heard(hello)
+        if _NAME.fullmatch(hello.host) and (not is_new or len(self.hellos) < MOST):
+            named = tuple(one for one in hello.interfaces if _NAME.fullmatch(one.name))
+            self.hellos[hello.host] = kept = replace(hello, interfaces=named)
+            if is_new:
+                self._heard(kept)
         return None
 
     def host_down(self, host: str) -> None:

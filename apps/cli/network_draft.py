@@ -77,7 +77,7 @@ def _lines(bridges: Sequence[FoundBridge], callers: Sequence[_Caller]) -> Iterat
         yield f'# Two bridges are called "{name}": give one of them another name on its machine, then here.'
     yield f"name: {TODO}                 # the network's"
     largest = [port.mtu_bytes for bridge in bridges for port in bridge.ports if port.mtu_bytes]
-    largest += [caller.interface.mtu_bytes for caller in callers]
+    largest += [caller.interface.mtu_bytes for caller in callers if caller.interface.mtu_bytes]
     whose = "port or an agent's host" if callers else "port"
     yield f"mtu: {min(largest, default=_USUAL_MTU_BYTES)}                  # the smallest that a {whose} has"
     yield "sites:"

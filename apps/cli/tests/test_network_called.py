@@ -7,10 +7,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.cli.network_called import called
+from apps.cli.network_called import MOST, Callers, called
 from hostagent.doctor.survey import host_interfaces
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import ATTACH_PATH, Hello, to_bytes
+from topology.protocol import ATTACH_PATH, Hello, HostInterface, to_bytes
 
 
 @pytest.fixture
@@ -46,6 +46,23 @@ def test_who_calls_is_heard_and_sent_away(address):
         assert answer.result() == (hellos[1], hellos[0])
     assert heard == hellos
     assert refused == [f'"{hello.host}" is not a host of this network' for hello in (*hellos, hellos[0])]
+
+
+@pytest.mark.parametrize("name", ["", "dtn1: {}\n", "\x1b[2J", "-", "a" * 64])
+def test_what_is_no_name_is_neither_shown_nor_written(name):
+    heard = []
+    callers = Callers(heard.append)
+    callers.host_up(Hello(name, "1", "6.12"))
+    callers.host_up(Hello("dtn1", "1", "6.12", interfaces=(HostInterface(name, ()),)))
+    assert heard == [Hello("dtn1", "1", "6.12")]
+    assert callers.hellos == {"dtn1": heard[0]}
+
+
+def test_no_more_callers_are_kept_than_a_site_has_hosts():
+    callers = Callers(lambda _: None)
+    for number in range(MOST + 5):
+        callers.host_up(Hello(f"dtn{number}", "1", "6.12"))
+    assert len(callers.hellos) == MOST
 
 
 def test_a_port_that_is_taken_is_said(address):
