@@ -171,7 +171,7 @@ def check_lanes(network: Network, senders: tuple[str, ...]) -> None:
     if len(senders) > 1:
         raise NotAllowed("lanes", f"need one sending host, got {len(senders)}: announce each by itself")
     machine = network.machine(senders[0])
-    if sum(host.machine == machine for host in network.hosts) < 2:
+    if len(network.interfaces_of(machine)) < 2:
         why = (
             f"{machine} has one interface in {network.name}, and each lane goes by one of its own: see docs/network.md"
         )

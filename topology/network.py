@@ -67,6 +67,9 @@ class Network:
         self.measured_us: Mapping[str, int] = {}
         self._circuits: dict[str, Circuit] = {}
         self._by_name = {host.name: host for host in reversed(self.hosts)}
+        self._of_machine: dict[str, tuple[Host, ...]] = {}
+        for host in self.hosts:
+            self._of_machine[host.machine] = (*self._of_machine.get(host.machine, ()), host)
         self.host_names = frozenset(self._by_name)
         self.agents = tuple(host.name for host in self.hosts if host.has_agent and not host.interface_of)
         self._forget()
@@ -124,6 +127,10 @@ class Network:
     def machine(self, name: str) -> str:
         """Return the host that a name is an interface of; of what is no further interface, the name itself."""
         return self._by_name[name].machine if name in self._by_name else name
+
+    def interfaces_of(self, machine: str) -> tuple[Host, ...]:
+        """Return a host and its further interfaces, in the file's order; none if there is no such host."""
+        return self._of_machine.get(machine, ())
 
     def links(self) -> Iterator[tuple[str, str, Link]]:
         """Yield (from, to, link) for every direction."""

@@ -80,8 +80,7 @@ def routes(
 def _lanes(network: Network, named: tuple[str, FlowClass], ends: TransferEnds, gone: frozenset[str]) -> Iterator[Route]:
     """Yield a route from each interface of the sender, the asked one first, by circuits that no other lane uses."""
     (sender,) = ends.senders
-    machine = network.host(sender).machine
-    others = (host.name for host in network.hosts if host.machine == machine and host.name != sender)
+    others = (host.name for host in network.interfaces_of(network.machine(sender)) if host.name != sender)
     left, used = ends.lanes, gone
     for interface in (sender, *others):
         path = way_round(network, interface, ends.target, used)

@@ -39,7 +39,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
     if planned is not None and _allocation(site, planned, planned.flow.path) == held:
         return planned
     hosts = site.network.hosts
-    own = (h for h in hosts if h.machine == host and not {*h.prefixes}.isdisjoint(held.sources))
+    own = (h for h in site.network.interfaces_of(host) if not {*h.prefixes}.isdisjoint(held.sources))
     sender = next(own, site.network.host(host))
     target = next((h.name for h in hosts if any(held.dest.overlaps(prefix) for prefix in h.prefixes)), None)
     if target is None:
