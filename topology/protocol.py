@@ -140,7 +140,7 @@ class Hello:
         epoch: of what its kernel holds, 0 if nothing; None from an older agent, which does not say.
         lease_left_ms: for how long that still holds.
         entries: what it is.
-        interfaces: its host's that have addresses, the loopback aside; none from an older agent, which does not say.
+        interfaces: its host's that have addresses, the loopback aside; said when it calls. None from an older agent.
     """
 
     host: str

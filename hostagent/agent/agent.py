@@ -156,7 +156,7 @@ class Agent:
         bell = Bell(self._kernel.flips.fd, self._flipped)
         stream = ControllerStream(controller, self._settings.tls, bell)
         self._streams.add(stream)
-        stream.send(to_bytes(self._hello()))
+        stream.send(to_bytes(replace(self._hello(), interfaces=survey.host_interfaces())))
         if self._stopping.is_set():
             stream.cancel()
         said: Applied | Declined | None = None
@@ -196,8 +196,7 @@ class Agent:
         in_force = self._in_force
         left_ms = in_force.lease_left_ms(lease_now_ns())
         held = in_force.allocations if left_ms else ()
-        epoch, kernel, interfaces = in_force.epoch if held else 0, os.uname().release, survey.host_interfaces()
-        return Hello(self._settings.host, __version__, kernel, epoch, left_ms, held, interfaces)
+        return Hello(self._settings.host, __version__, os.uname().release, in_force.epoch if held else 0, left_ms, held)
 
     def _note_loss(self, controller: str, error: NotAttached, *, served: bool) -> None:
         """Say why a controller does not serve us; if it never has, the same once a minute."""
