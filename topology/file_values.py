@@ -18,6 +18,11 @@ MTUS = range(576, 9217)
 PORT_NUMBERS = range(1, 0xFF00)  # OpenFlow 1.3: OFPP_MAX
 
 
+def is_name(text: str) -> bool:
+    """Return whether something can have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def name(found: object) -> str:
     """Return a name.
 
@@ -25,7 +30,7 @@ def name(found: object) -> str:
         ValueError: it is not text, or has characters that a name cannot have.
     """
     text = _text(found, "a name")
-    if not _NAME.fullmatch(text):
+    if not is_name(text):
         raise ValueError(f'"{text[:80]}" is not a name: letters, digits, ".", "_" and "-", at most 63, no spaces')
     return text
 

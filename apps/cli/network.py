@@ -126,7 +126,8 @@ def draft(
     wrong = [each for each in databases if not _DATABASE.fullmatch(each)]
     if wrong:
         base.stop(f'"{wrong[0]}" is not a database, try "tcp:192.0.2.11:6640"', base.EXIT_USAGE)
-    tls = _tls(shown, authority, is_needed=any(each.startswith("ssl:") for each in databases))
+    for_agents_alone = authority is None or agents_shown is not None
+    tls = _tls(shown, authority, is_needed=not for_agents_alone or any(each.startswith("ssl:") for each in databases))
     try:
         found = [each for one in databases for each in bridges(one, tls if one.startswith("ssl:") else None)]
     except NotAsked as error:
@@ -153,7 +154,6 @@ def _called(address: str, wait: str, shown: Path | None, authority: Path | None)
     import structlog
 
     from apps.cli.network_called import called
-    from controller.security.tls import ServerTls
     from topology import units
 
     if not _LISTENING.fullmatch(address):
@@ -163,7 +163,7 @@ def _called(address: str, wait: str, shown: Path | None, authority: Path | None)
     if shown is not None:
         if authority is None:
             base.stop("--agents-certificate needs --authority ca.pem, who signs the agents'", base.EXIT_USAGE)
-        tls = ServerTls(str(shown.with_suffix(".key")), str(shown), str(authority))
+        tls = _files(shown, authority)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())  # what a controller would log; we say it below
     typer.echo(f"waiting {wait} for agents at {address}; Ctrl-C goes on", err=True)
     try:
@@ -177,14 +177,19 @@ def _called(address: str, wait: str, shown: Path | None, authority: Path | None)
 def _tls(shown: Path | None, authority: Path | None, *, is_needed: bool) -> "ServerTls | None":
     """Return the files by which databases are asked by TLS; the key stands beside the certificate, as NAME.key."""
     if shown is not None and authority is not None:
-        from controller.security.tls import ServerTls
-
-        return ServerTls(str(shown.with_suffix(".key")), str(shown), str(authority))
-    if is_needed or shown is not None or authority is not None:
+        return _files(shown, authority)
+    if is_needed or shown is not None:
         base.stop(
             "ssl: needs --certificate NAME.pem, made by headway pki ovsdb, and --authority ca.pem", base.EXIT_USAGE
         )
     return None
+
+
+def _files(shown: Path, authority: Path) -> "ServerTls":
+    """Return the files of TLS: a certificate with its key beside it, and who signs the other ends'."""
+    from controller.security.tls import ServerTls
+
+    return ServerTls(str(shown.with_suffix(".key")), str(shown), str(authority))
 
 
 def _network(file: Path) -> "Network":

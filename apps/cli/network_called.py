@@ -1,17 +1,16 @@
 """Which agents call: their port is listened at for a while, and each is asked nothing but what it says first."""
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from controller.security.tls import ServerTls
 from controller.southbound.agents.hosts import HostSessions
+from topology.file_values import is_name
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 
 LEASE_MS = 3000  # nothing is granted, so nothing is renewed
 MOST = 1024  # callers: without TLS anybody can call, by any name
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)  # what a name in the network's file may be
 
 
 class Callers:
@@ -24,8 +23,8 @@ class Callers:
     def host_up(self, hello: Hello) -> Allocations | None:
         """Keep what an agent says of its host; refuse it. What is no name is not kept, of an interface neither."""
         is_new = hello.host not in self.hellos
-        if _NAME.fullmatch(hello.host) and (not is_new or len(self.hellos) < MOST):
-            named = tuple(one for one in hello.interfaces if _NAME.fullmatch(one.name))
+        if is_name(hello.host) and (not is_new or len(self.hellos) < MOST):
+            named = tuple(one for one in hello.interfaces if is_name(one.name))
             self.hellos[hello.host] = kept = replace(hello, interfaces=named)
             if is_new:
                 self._heard(kept)

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
@@ -15,6 +16,7 @@ from controller.plan.wiring import port_links
 from mininet_tests.site.running import HEADWAY
 from mininet_tests.site.userspace_switch import BRIDGE, DPID, NEEDS_OVS, bridge_settings, private_ovs
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import FILES
 from topology.protocol import ATTACH_PATH, Hello, HostInterface, to_bytes
 
 pytestmark = NEEDS_OVS
@@ -84,10 +86,30 @@ def test_a_host_whose_agent_calls_meanwhile_has_its_name_and_addresses_in_the_dr
     assert "is not where to listen" in draft(ovs, ovs.remote, "--agents", "here", code=2)
 
 
-def called(address, hello):
+def test_agents_are_heard_by_tls_beside_a_database_in_plain_text(ovs, tmp_path):
+    pki = str(tmp_path / "pki")
+    agent = "agent", pki, "base20", "--network", str(FILES["chile-illinois"])
+    for words in (("init", pki, "--name", "us"), ("controller", pki, "--name", "127.0.0.1"), agent):
+        subprocess.run([HEADWAY, "pki", *words], check=True, capture_output=True, timeout=30)
+    context = ssl.create_default_context(cafile=f"{pki}/ca.pem")
+    context.load_cert_chain(f"{pki}/agents/base20.pem", f"{pki}/agents/base20.key")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    shown = "--agents-certificate", f"{pki}/controllers/127.0.0.1.pem"
+    by_tls = "--agents", address, "--wait", "8s", *shown, "--authority", f"{pki}/ca.pem"
+    with ThreadPoolExecutor() as pool:
+        said = pool.submit(draft, ovs, ovs.remote, *by_tls)
+        eventually(lambda: called(address, Hello("base20", "1", "6.12"), context), within_s=7, what="somebody listens")
+        assert "base20 has called" in said.result()
+    assert "needs --authority" in draft(ovs, ovs.remote, "--agents", address, *shown, code=2)
+    assert "needs --certificate" in draft(ovs, ovs.remote, "--authority", f"{pki}/ca.pem", code=2)
+
+
+def called(address, hello, context=None):
     """Say hello; whether that was heard."""
+    scheme = "ws" if context is None else "wss"
     try:
-        with connect(f"ws://{address}{ATTACH_PATH}", proxy=None, compression=None) as stream:
+        with connect(f"{scheme}://{address}{ATTACH_PATH}", ssl=context, proxy=None, compression=None) as stream:
             stream.send(to_bytes(hello), text=True)
             stream.recv(timeout=5)
     except ConnectionClosed as closed:
