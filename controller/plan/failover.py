@@ -39,6 +39,8 @@ def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset
 
     A flow without any other way waits. What is promised on a circuit that is left is kept before what comes to it: a
     flow that moves keeps of its promise as much as is not promised there, by priority of the classes, then by name.
+    But lanes of one announcement have one promise, and are counted together: a lane that moves has its part of what
+    others of it are promised there, since what it has yet to send is late or in time with theirs.
     """
     if not down:
         return demand
@@ -47,27 +49,78 @@ def without(network: Network, policy: Policy, demand: PlanInput, down: frozenset
     stay = [flow for flow in demand.flows if dead.isdisjoint(flow.links)]
     move = [flow for flow in demand.flows if not dead.isdisjoint(flow.links)]
     led = replace(demand, flows=tuple(stay), capacity_bps=capacity_bps, down=down)
-    for flow in sorted(move, key=lambda f: (policy.classes[f.flow_class].priority, f.name)):
-        path = way_round(network, flow.host, flow.target, down)
-        if path is not None:
-            led = led_another_way(network, policy, led, replace(flow, path=path))
+    in_order = sorted(move, key=lambda f: (policy.classes[f.flow_class].priority, f.name))
+    ways = ((flow, way_round(network, flow.host, flow.target, down)) for flow in in_order)
+    for moved in _by_promise(replace(flow, path=path) for flow, path in ways if path is not None):
+        led = led_another_way(network, policy, *_lanes_together(network, led, moved))
     return led
 
 
-def led_another_way(network: Network, policy: Policy, demand: PlanInput, flow: Flow) -> PlanInput:
-    """Return the demand with a flow that comes to other circuits than were booked, and what these can promise it."""
+def _by_promise(flows: Iterable[Flow]) -> Iterable[list[Flow]]:
+    """Return flows by what they are promised together: lanes of one announcement, and each other flow by itself."""
+    found: dict[tuple[str, str], list[Flow]] = {}
+    for flow in flows:
+        found.setdefault((flow.lanes_of, "" if flow.lanes_of else flow.name), []).append(flow)
+    return found.values()
+
+
+def _lanes_together(network: Network, demand: PlanInput, moved: Sequence[Flow]) -> tuple[PlanInput, Sequence[Flow]]:
+    """Return the demand without the lanes that are where others of theirs come to; and all of those, as promised."""
+    lanes_of, come_to = moved[0].lanes_of, {share for flow in moved for share in _taken_ppm(network, flow)}
+    # One that stands for other promises too is left as it is: those are kept before what comes.
+    lanes = [f for f in demand.flows if f.lanes_of == lanes_of and not f.carries] if lanes_of else []
+    there = [f for f in lanes if not come_to.isdisjoint(_taken_ppm(network, f))]
+    if not there:
+        return demand, moved
+    reserved = dict(demand.reserved_bps)
+    for flow in there:
+        for share, ppm in _taken_ppm(network, flow).items():
+            reserved[share] = max(0, reserved.get(share, 0) - flow.floor_bps * ppm // PPM)
+    others = tuple(f for f in demand.flows if f not in there)
+    return replace(demand, flows=others, reserved_bps=reserved), (*there, *moved)
+
+
+def led_another_way(network: Network, policy: Policy, demand: PlanInput, flows: Sequence[Flow]) -> PlanInput:
+    """Return the demand with flows that come to other circuits than were booked, and what these can promise them.
+
+    Several are served in proportion to what each was promised; what one cannot have for want of room elsewhere others
+    have.
+    """
+    taken_ppm = {flow.name: _taken_ppm(network, flow) for flow in flows}
+    free_bps = {share: _free_bps(network, policy, demand, share) for taken in taken_ppm.values() for share in taken}
+    reserved, floors_bps = dict(demand.reserved_bps), dict.fromkeys(taken_ppm, 0)
+    for _ in flows:
+        lacks_bps = {flow.name: flow.floor_bps - floors_bps[flow.name] for flow in flows}
+        left_bps = {share: bps - _takes(floors_bps, taken_ppm, share) // PPM for share, bps in free_bps.items()}
+        wanted = {share: _takes(lacks_bps, taken_ppm, share) for share in free_bps}
+        for name, lack_bps in lacks_bps.items():
+            parts_bps = (lack_bps * left_bps[s] * PPM // wanted[s] for s in taken_ppm[name] if wanted[s])
+            floors_bps[name] += min((lack_bps, *parts_bps))
+    for share in free_bps:
+        reserved[share] = reserved.get(share, 0) + _takes(floors_bps, taken_ppm, share) // PPM
+    led = (replace(flow, floor_bps=floors_bps[flow.name]) for flow in flows)
+    return replace(demand, flows=(*demand.flows, *led), reserved_bps=reserved)
+
+
+def _taken_ppm(network: Network, flow: Flow) -> dict[ClassShare, int]:
+    """Return what one bit/s of a flow takes of classes' shares on its circuits, parts per million."""
     needed = need(network, (flow.path,), flow.flow_class).shares_ppm
-    shares = {share: ppm for share, ppm in needed if ppm and isinstance(share, ClassShare)}
-    reserved, floor_bps = dict(demand.reserved_bps), flow.floor_bps
-    for share, ppm in shares.items():
-        hop = share.hop
-        sale = of_circuit(hop, demand.capacity_bps.get(hop, network.link(*hop).rate_bps), policy)
-        booked = {c: reserved.get(ClassShare(hop, c), 0) for c in policy.classes}
-        left_bps = min(sale[hop] - sum(booked.values()), sale[share] - booked[share.flow_class])
-        floor_bps = min(floor_bps, max(0, left_bps) * PPM // ppm)
-    for share, ppm in shares.items():
-        reserved[share] = reserved.get(share, 0) + floor_bps * ppm // PPM
-    return replace(demand, flows=(*demand.flows, replace(flow, floor_bps=floor_bps)), reserved_bps=reserved)
+    return {share: ppm for share, ppm in needed if ppm and isinstance(share, ClassShare)}
+
+
+def _takes(
+    rates_bps: Mapping[FlowId, int], taken_ppm: Mapping[FlowId, Mapping[ClassShare, int]], share: ClassShare
+) -> int:
+    """Return what rates of flows take of a share together, in millionths of a bit/s."""
+    return sum(bps * taken_ppm[name].get(share, 0) for name, bps in rates_bps.items())
+
+
+def _free_bps(network: Network, policy: Policy, demand: PlanInput, share: ClassShare) -> int:
+    """Return what is not promised to anybody of a class's share of a circuit, bit/s on the wire."""
+    hop, own = share
+    sale = of_circuit(hop, demand.capacity_bps.get(hop, network.link(*hop).rate_bps), policy)
+    booked = {c: demand.reserved_bps.get(ClassShare(hop, c), 0) for c in policy.classes}
+    return max(0, min(sale[hop] - sum(booked.values()), sale[share] - booked[own]))
 
 
 class _Move(NamedTuple):

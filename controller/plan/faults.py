@@ -175,7 +175,7 @@ def _staying(network: Network, policy: Policy, demand: PlanInput, faults: Faults
     staying = replace(demand, flows=tuple(f for f in demand.flows if f.name not in ways))
     for flow in demand.flows:
         if flow.name in ways:
-            staying = led_another_way(network, policy, staying, replace(flow, path=ways[flow.name]))
+            staying = led_another_way(network, policy, staying, [replace(flow, path=ways[flow.name])])
     return staying if ways else demand
 
 

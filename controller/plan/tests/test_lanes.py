@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from controller.plan import lanes
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.calendar import Booking, Calendar, Need
+from controller.plan.failover import without
 from controller.plan.lanes import FreeLane, arriving, free_together, parts, split, together
 from controller.plan.ledger import Ledger
+from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.resources import need
+from controller.plan.resources import need, of_circuit
 from controller.plan.volume import Volume, earliest_finish, lowest_constant_rate
 from mininet_tests.testing.networks import FILES, loaded
 from topology.protocol import FlowClass
@@ -23,6 +25,7 @@ NOW = 1_000_000
 US = 1_000_000
 SIZE_BYTES = 2_688_000_000
 NORTH_US, SOUTH_US = 180_000, 200_000
+AT_US = 6 * US  # when a circuit dies, all lanes having begun
 
 
 def bits(rates):
@@ -40,6 +43,25 @@ def wish(lanes=2, size_bytes=SIZE_BYTES, deadline_us=None, name="image"):
 def promise(ledger=None, **asked):
     ledger = ledger or Ledger(NETWORK, DEFAULT_POLICY)
     return ledger.announce(wish(**asked), ("base20",), "arch", NOW)
+
+
+def promised_over(ledger):
+    """What the plan is made of while an image goes over both circuits, and what each lane is promised."""
+    known = promise(ledger)
+    floors_bps = known.floors_bps(AT_US)
+    return ledger.demand((), AT_US, lambda _: None), {
+        flow.host: bps for flow, bps in zip(known.flows, floors_bps, strict=True)
+    }
+
+
+def line_of(path):
+    return next(name for name in path if name in {"north", "south"})
+
+
+def plan_after(demand, down):
+    """What each interface has by which circuit once some are down, bit/s of frames."""
+    plan = planned(2, NETWORK, DEFAULT_POLICY, without(NETWORK, DEFAULT_POLICY, demand, down))
+    return {(e.flow.host, line_of(e.flow.path)): e.frame_bps for e in plan.entries}
 
 
 def test_examples():
@@ -175,6 +197,30 @@ def test_a_lane_whose_circuit_is_down_is_not_promised():
     ledger.down = frozenset({"south"})
     known = promise(ledger)
     assert (known.lanes, [flow.host for flow in known.flows]) == ((), ["base20"])
+
+
+@pytest.mark.parametrize(("dies", "stays"), [("north", "south"), ("south", "north")])
+def test_the_rest_of_a_lane_that_dies_moves_with_the_share_of_its_whole(dies, stays):
+    demand, promised = promised_over(Ledger(NETWORK, DEFAULT_POLICY))
+    before, then = plan_after(demand, frozenset()), plan_after(demand, frozenset({dies}))
+    (own_bps,) = (bps for (_, way), bps in before.items() if way == stays)
+    assert {way for _, way in then} == {stays}
+    got = {host: bps for (host, _), bps in then.items()}
+    assert sum(got.values()) == pytest.approx(own_bps, abs=2000)
+    assert got["base20"] / got["base20.eth1"] == pytest.approx(promised["base20"] / promised["base20.eth1"], rel=1e-3)
+
+
+@given(st.integers(10**8, 4 * 10**9))
+def test_a_lane_that_moves_takes_nothing_of_what_others_are_promised(size_bytes):
+    ledger = Ledger(NETWORK, DEFAULT_POLICY)
+    other = ledger.announce(wish(1, size_bytes, 60 * US, "other"), ("base21",), "arch", NOW)
+    demand, _ = promised_over(ledger)
+    led = without(NETWORK, DEFAULT_POLICY, demand, frozenset({"south"}))
+    before, after = ({f.host: f.floor_bps for f in flows} for flows in (demand.flows, led.flows))
+    assert after["base21"] == before["base21"] == other.floor_bps(AT_US) > 0
+    assert after["base20"] + after["base20.eth1"] == pytest.approx(before["base20"], abs=2)
+    for share, bps in led.reserved_bps.items():
+        assert bps <= of_circuit(share.hop, NETWORK.link(*share.hop).rate_bps, DEFAULT_POLICY)[share]
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(10**6, 10**10), st.booleans()), min_size=1, max_size=6))
