@@ -11,6 +11,7 @@ from controller.plan.purchases import PurchaseState
 from controller.plan.reservations import Reservation
 from controller.site import Site
 from controller.state.desired import circuits_not_up, flow_name
+from controller.state.lateness import waiting_flows
 from controller.state.moment import Circumstances, Moment
 from controller.state.receivers import why_held
 from controller.state.value import SiteState
@@ -81,7 +82,8 @@ def announcement_obstacles(moment: Moment, known: Announcement) -> tuple[str, ..
         found += _at_ports(site, state, path)
         found += _unable(site, state, path)
         found += _absent(state, (flow.machine, site.network.machine(flow.target)))
-    if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us)):
+    waiting = waiting_flows(site, state, [known])
+    if any(ways) and any(late([known], state.desired.plan, site.network.framing, moment.now.calendar_us, waiting)):
         slow = [why for flow in known.flows if (why := why_held(flow, state.reported, site.network))]
         found += slow or ["the plan has less for it than was promised"]
     return _each_once(found)

@@ -1,6 +1,6 @@
 """Which promises will be late as things are, which are late already, and why. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from controller.plan.announcements import Announcement
@@ -8,6 +8,7 @@ from controller.plan.clock import Instant
 from controller.plan.deliveries import total_bytes
 from controller.plan.failover import late
 from controller.plan.faults import in_the_way
+from controller.plan.keys import FlowId
 from controller.site import Site
 from controller.state.desired import hosts_absent
 from controller.state.receivers import why_held
@@ -40,20 +41,29 @@ def late_promises(site: Site, state: SiteState, now: Instant) -> Mapping[str, La
     announcements, plan = state.wished.ledger.announcements, state.desired.plan
     if not announcements:
         return {}
-    ways = {flow.name: flow.path for known in announcements.values() for flow in known.flows}
-    waiting = frozenset(
+    waiting = waiting_flows(site, state, announcements.values())
+    found = late(announcements.values(), plan, site.network.framing, now.calendar_us, waiting)
+    return {
+        name: Late(promised_us, expected_us, _why(site, state, name, now)) for name, promised_us, expected_us in found
+    }
+
+
+def waiting_flows(site: Site, state: SiteState, announcements: Collection[Announcement]) -> frozenset[FlowId]:
+    """Return the flows of announcements that have nothing to send and had their rate if they had, by name.
+
+    They are planned for what they stand by with: that is no less than was promised. Of one whose way has gone, or has
+    a fault, nobody knows that it had its rate.
+    """
+    ways = {flow.name: flow.path for known in announcements for flow in known.flows}
+    return frozenset(
         name
-        for host in {flow.machine for known in announcements.values() for flow in known.flows}
-        for e in plan.of_host(host)
+        for host in {flow.machine for known in announcements for flow in known.flows}
+        for e in state.desired.plan.of_host(host)
         for name in e.flow.names
         if e.flow.path == ways.get(name)
         and state.reported.agent_of(e.flow).waits(e.flow)
         and not in_the_way(site.network, e.flow.path, state.installed.faults)
     )
-    found = late(announcements.values(), plan, site.network.framing, now.calendar_us, waiting)
-    return {
-        name: Late(promised_us, expected_us, _why(site, state, name, now)) for name, promised_us, expected_us in found
-    }
 
 
 def overdue_promises(state: SiteState, now: Instant) -> Mapping[str, Late]:

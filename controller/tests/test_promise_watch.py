@@ -88,6 +88,35 @@ def test_an_announcement_that_is_not_carried_is_told_of_once_and_when_it_is_agai
     assert told(site, "announcement.carried") == [{"announcement": "image"}]
 
 
+@pytest.fixture
+def paused():
+    """A site whose image is under way, and whose senders have nothing to send for the moment."""
+    site = site_of(chile_illinois())
+    site.announce(image())
+    site.converge()
+    for wants in (True, False):
+        site.demand("base20", "base21", wants=wants)
+        site.converge()
+        site.clock.now_us += 1_000_000
+    site.keeper.step()
+    return site
+
+
+def test_who_waits_for_something_to_send_is_carried_and_the_site_is_well(paused):
+    (known,) = paused.value.wished.ledger.announcements.values()
+    planned_bps = sum(e.frame_bps for e in paused.value.desired.plan.entries)
+    assert planned_bps < known.floor_bps(paused.clock.now_us)  # they stand by
+    assert [*told(paused, "announcement.not_carried"), *told(paused, "announcement.late")] == []
+    assert paused.use_cases.obstacles([known]) == ((),)
+
+
+def test_who_waits_behind_a_dead_port_is_not_carried(paused):
+    paused.reports.port_said(1, 1, SeenPort("ls1-eth1", is_live=False))
+    paused.keeper.step()
+    (event,) = told(paused, "announcement.not_carried")
+    assert event == {"announcement": "image", "why": "ls1: port 1 ls1-eth1 to base20 is down"}
+
+
 def test_the_death_of_the_only_circuit_is_told_to_who_is_promised_something_on_it():
     site = site_of(chile_illinois())
     site.announce(image())
