@@ -20,6 +20,7 @@ from controller.plan.routes import Route, route_along
 from controller.plan.storing import (
     StoreCapacity,
     StoredVolume,
+    disk_time,
     make_known,
     soonest_stored,
     thriftiest_stored,
@@ -264,15 +265,15 @@ def _stored(wish: Wish, store: StoreCapacity, way: _Way, calendar: Calendar, now
     make_known(calendar, store)
     for search_us in SEARCHES_US:
         network = way.free(way.start_us + search_us)
-        disk = tuple(calendar.rates(store.need, way.start_us, way.start_us + search_us))
-        soonest = soonest_stored(network, disk, part, way.senders, store.room_bits)
+        disk = disk_time(calendar, store, way.start_us, way.start_us + search_us, LEAST_BPS)
+        soonest = soonest_stored(network, disk, part, way.senders)
         if soonest is None:
             continue
         ends_us = None if wish.deadline_us is None else now_us + wish.deadline_us
         if wish.is_stored_by and ends_us is not None and soonest.stored_us > ends_us:
             return None
-        by_us = soonest.across_us if ends_us is None or wish.is_stored_by else ends_us - way.tail_us
-        return thriftiest_stored(network, disk, part, way.senders, store.room_bits, by_us)
+        by_us = None if ends_us is None or wish.is_stored_by else ends_us - way.tail_us
+        return thriftiest_stored(network, disk, part, way.senders, by_us)
     return None
 
 

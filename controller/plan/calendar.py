@@ -115,6 +115,14 @@ class Calendar:
             for begin, until, capacity in self._capacity[resource].pieces(start_us, end_us)
         )
 
+    def booked_until_us(self, resource: Resource, after_us: int) -> int:
+        """Return when the last booking of a resource ends; ``after_us`` if none goes on until then."""
+        found_us = after_us
+        for begin, until, capacity_bps in self._capacity[resource].pieces(after_us, MAX_TIME_US):
+            booked = (end for _, end, free_bps in self._free[resource].pieces(begin, until) if free_bps < capacity_bps)
+            found_us = max(booked, default=found_us)
+        return found_us
+
     def book(self, name: str, booking: Booking) -> None:
         """Enter a booking; whether it fits is for :meth:`shortage` to say first.
 

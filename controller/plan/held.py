@@ -7,7 +7,7 @@ from math import inf
 from types import MappingProxyType
 
 from controller.plan.intake import Intake
-from controller.plan.keys import FlowId
+from controller.plan.keys import FlowId, StorePlace
 from controller.plan.plan import Flow
 from controller.plan.policy import Policy
 from controller.plan.receivers import Incoming, ReceiverBucket, Turn, ceilings_in_turn_bps
@@ -16,8 +16,8 @@ from topology.protocol import FlowClass
 from topology.wire import PPM, Layer, converted_bps
 
 KEPT = 7, 8  # of what is promised: who takes that much is promised it, for rooms are measured while they fill
-
-NOTHING: Mapping[FlowId, int] = MappingProxyType({})
+WAITING = 256  # who waits for a disk has a 256th of it: a connection that stood still would be late to go on ...
+LEAST_WAITING_BPS = 500_000  # ... and no less than this, at which two full segments are sent in 50 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,26 @@ class Intaking:
 
     intake: Intake
     flows: Collection[FlowId]
+
+
+@dataclass(frozen=True, slots=True)
+class StorePromise:
+    """What is promised of what a flow sends to a store.
+
+    Attributes:
+        place: the store.
+        stored_us: when it is stored, Unix time.
+        is_due: whether it is promised some rate now.
+        is_under_way: whether some of it has arrived, and all is not promised to be stored yet.
+    """
+
+    place: StorePlace
+    stored_us: int
+    is_due: bool = True
+    is_under_way: bool = False
+
+
+NO_PROMISES: Mapping[FlowId, StorePromise] = MappingProxyType({})
 
 
 def can_be_held(flow: Flow) -> bool:
@@ -51,19 +71,21 @@ def held(
     receivers: Iterable[Intaking],
     left_bytes: Mapping[FlowId, int],
     where: Where,
-    stored_us: Mapping[FlowId, int] = NOTHING,
+    promises: Mapping[FlowId, StorePromise] = NO_PROMISES,
 ) -> tuple[Flow, ...]:
     """Return flows as they are planned while their receivers take less than they could be sent.
 
     A receiver is given as a circuit is: guarantees first, then what is promised, then by the priority of the classes.
     In a class what is promised to be stored first comes first, alone: a disk that is shared is late for all but one.
+    Who is not promised any rate yet waits until what was promised before is stored, not only across: what lies in a
+    page cache is written in turns.
 
     Args:
         flows: who wants to send.
         receivers: those that are held.
         left_bytes: what a flow has yet to send, where that was announced.
         where: the network and its policy.
-        stored_us: when what a flow sends is promised to be stored, where that was promised.
+        promises: what is promised of what a flow sends to a store, where that was promised.
     """
     classes = where.policy.classes
     flows, receivers = tuple(flows), tuple(receivers)
@@ -75,6 +97,9 @@ def held(
         sending = [found[name] for name in sorted(one.flows) if name in found and can_be_held(found[name])]
         if ceiling_bps is None or not sending:
             continue
+        for name in _waiting(sending, promises):
+            found[name] = _down_to_waiting(found[name], ceiling_bps, where.network)
+        sending = [flow for flow in sending if found[flow.name] is flow]
         bucket = ReceiverBucket(one.intake.room_bytes, ceiling_bps)
         by_class = [
             (flow_class, [flow for flow in sending if flow.flow_class is flow_class])
@@ -84,7 +109,7 @@ def held(
         in_turn = [
             (group, 0 if number else kept_bps)
             for (_, members), kept_bps in zip(by_class, all_kept_bps, strict=True)
-            for number, group in enumerate(_by_promise(members, stored_us))
+            for number, group in enumerate(_by_promise(members, promises))
         ]
         turns = [
             Turn([Incoming(_most_bps(f, where), left_bytes.get(f.name)) for f in group], kept_bps)
@@ -96,11 +121,23 @@ def held(
     return tuple(found.values())
 
 
-def _by_promise(members: Iterable[Flow], stored_us: Mapping[FlowId, int]) -> list[list[Flow]]:
+def _waiting(sending: Iterable[Flow], promises: Mapping[FlowId, StorePromise]) -> list[FlowId]:
+    """Return those who wait for what was promised before to be stored: it is under way, and they are not due yet."""
+    names = {flow.name: None for flow in sending if flow.name in promises}
+    early = [name for name in names if not promises[name].is_due]
+    first_us: dict[StorePlace, int] = {}
+    for name in (*names, *promises) if early else ():
+        one = promises[name]
+        if one.is_under_way or name in names:
+            first_us[one.place] = min(one.stored_us, first_us.get(one.place, one.stored_us))
+    return [name for name in early if first_us[promises[name].place] < promises[name].stored_us]
+
+
+def _by_promise(members: Iterable[Flow], promises: Mapping[FlowId, StorePromise]) -> list[list[Flow]]:
     """Return the flows of a class in turn: by when they are promised to be stored, and those that are not, last."""
 
     def when_us(flow: Flow) -> float:
-        return stored_us.get(flow.name, inf)
+        return promises[flow.name].stored_us if flow.name in promises else inf
 
     return [list(group) for _, group in groupby(sorted(members, key=when_us), key=when_us)]
 
@@ -128,6 +165,13 @@ def _most_bps(flow: Flow, where: Where) -> int:
     if flow.wanted_bps is not None:
         wire_bps = min(wire_bps, max(flow.wanted_bps, flow.floor_bps))
     return converted_bps(wire_bps, Layer.WIRE, Layer.PAYLOAD, network.framing_of(flow.path))
+
+
+def _down_to_waiting(flow: Flow, drain_bps: int, network: Network) -> Flow:
+    """Return a flow that waits for a disk: next to nothing of it comes, and the connection stays awake."""
+    payload_bps = max(drain_bps // WAITING, LEAST_WAITING_BPS)
+    wire_bps = converted_bps(payload_bps, Layer.PAYLOAD, Layer.WIRE, network.framing_of(flow.path))
+    return replace(flow, wanted_bps=min(wire_bps, flow.standby_bps or wire_bps), floor_bps=0)
 
 
 def _down_to(flow: Flow, payload_bps: int, network: Network) -> Flow:

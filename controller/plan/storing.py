@@ -3,6 +3,10 @@
 The disk is a bucket (:mod:`controller.plan.receivers`): what has arrived is at most its room and what it has drained.
 The network and the disk both have step functions of what is free; together they give the soonest times for both. Rates
 and sizes are counted on the wire, as the calendar counts.
+
+A kernel writes its page cache file by file in turns, whatever was promised to be stored first. So what waits in the
+room is of one promise at a time: until all that was promised before is stored, another may send no more than the disk
+has free at that moment.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,6 +19,8 @@ from controller.plan.volume import US, ConstantRate, Piece, Volume, lowest_const
 from topology.wire import PPM
 
 SLACK_US = 1_000  # what whole bit/s and microseconds may come to
+TURN_US = 50_000  # from the end of one promise's turn until the plan lets the next one send: milliseconds, as a rule
+LEAST_TURN_US = 1_000_000  # a shorter time between the promises of others is of no use
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,52 @@ def make_known(calendar: Calendar, store: StoreCapacity) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskTime:
+    """What a disk has for one more.
+
+    Attributes:
+        free: what it may drain of that, when.
+        room_bits: what of that may wait for it.
+        turn_us: from when on; before that, others are promised to be stored, and nothing of it may wait.
+    """
+
+    free: tuple[Piece, ...]
+    room_bits: int
+    turn_us: int = 0
+
+
+def disk_time(calendar: Calendar, store: StoreCapacity, start_us: int, until_us: int, least_bps: int) -> DiskTime:
+    """Return what a store has for one more over ``[start_us, until_us)``, after all that is promised there.
+
+    Who has to wait begins a moment after the one before is stored: that is when the plan is changed.
+
+    Args:
+        calendar: it has the store (:func:`make_known`).
+        store: it.
+        start_us: from when.
+        until_us: until when.
+        least_bps: what has less than that of the disk has to wait.
+    """
+    booked_us = calendar.booked_until_us(store.place, start_us)
+    waits = booked_us > start_us and calendar.free_bps(store.place, booked_us - 1) < least_bps
+    turn_us = booked_us + TURN_US if waits else booked_us
+    before = _long(calendar.rates(store.need, start_us, booked_us), least_bps) if booked_us > start_us else ()
+    after = calendar.rates(store.need, turn_us, until_us) if until_us > turn_us else ()
+    return DiskTime((*before, *after), store.room_bits, turn_us)
+
+
+def _long(pieces: Iterable[Piece], least_bps: int) -> Iterator[Piece]:
+    """Yield the pieces that have some rate, of stretches that are long enough to be used."""
+    stretch: list[Piece] = []
+    for piece in (*pieces, (0, 0, -1)):
+        if piece[2] >= least_bps:
+            stretch.append(piece)
+        else:
+            yield from stretch if stretch and stretch[-1][1] - stretch[0][0] >= LEAST_TURN_US else ()
+            stretch = []
+
+
+@dataclass(frozen=True, slots=True)
 class StoredVolume:
     """How a volume gets onto a disk.
 
@@ -74,40 +126,39 @@ class _Course:
 
     left: int
     to_drain: int
-    room: int
+    room: int = 0
     waiting: int = 0
 
 
-def soonest_stored(
-    network: Iterable[Piece], disk: Iterable[Piece], part: Volume, senders: int, room_bits: int
-) -> StoredVolume | None:
+def soonest_stored(network: Iterable[Piece], disk: DiskTime, part: Volume, senders: int) -> StoredVolume | None:
     """Return the soonest way of a volume onto a disk; None if there is no time for it.
 
     Each sender sends as much as is free until the room is full, and then as much as the disk drains.
 
     >>> part = Volume(8_000, 1, 2**62)
-    >>> line, disk = [(0, 100 * US, 800)], [(0, 100 * US, 200)]
-    >>> found = soonest_stored(line, disk, part, 1, 3_000)
+    >>> line, disk = [(0, 100 * US, 800)], DiskTime(((0, 100 * US, 200),), room_bits=3_000)
+    >>> found = soonest_stored(line, disk, part, senders=1)
     >>> [(one.end_us // US, one.rate_bps) for one in found.rates], found.stored_us // US
     ([(5, 800), (25, 200)], 40)
 
     Args:
         network: what is free for each sender.
-        disk: what is free of the disk.
+        disk: what the disk has for it.
         part: what each sender has.
         senders: how many.
-        room_bits: what the disk takes at once.
     """
     total = part.size_bits * senders * US
-    course = _Course(total, total, room_bits * US)
+    course = _Course(total, total)
     rates: list[ConstantRate] = []
     drains: list[ConstantRate] = []
-    for start_us, end_us, free_bps, drain_bps in _merged(network, disk):
+    for start_us, end_us, free_bps, drain_bps in _cut(_merged(network, disk.free), disk.turn_us):
         usable_bps = min(free_bps, part.most_bps)
-        send_bps = usable_bps if usable_bps >= part.least_bps else 0
+        course.room = disk.room_bits * US if start_us >= disk.turn_us else 0
         at_us = start_us
         while at_us < end_us and course.to_drain > 0:
-            rate_bps, out_bps, took_us = _phase(course, send_bps, drain_bps, senders, end_us - at_us)
+            send_bps = _sendable_bps(course, usable_bps, drain_bps, senders)
+            rate_bps = send_bps if send_bps >= part.least_bps and course.left > 0 else 0
+            out_bps, took_us = _phase(course, rate_bps * senders, drain_bps, end_us - at_us)
             _append(rates, at_us, took_us, rate_bps)
             _append(drains, at_us, took_us, out_bps)
             at_us += took_us
@@ -117,34 +168,49 @@ def soonest_stored(
 
 
 def thriftiest_stored(
-    network: Iterable[Piece], disk: Iterable[Piece], part: Volume, senders: int, room_bits: int, by_us: int
+    network: Iterable[Piece], disk: DiskTime, part: Volume, senders: int, by_us: int | None
 ) -> StoredVolume | None:
     """Return the way onto a disk by the lowest constant rate that has all across by a time; if none does, the soonest.
 
-    None if not even that has it across by then. What is lowest leaves most to others, and is stored no later: it is
-    across while the disk still writes. Arguments as in :func:`soonest_stored`.
+    None if not even that has it across by then. What is lowest leaves most to others.
+
+    Args:
+        network: as in :func:`soonest_stored`, as the others are.
+        disk: what the disk has for it.
+        part: what each sender has.
+        senders: how many.
+        by_us: by when; None for as soon as it can be stored, and across while the disk still writes.
     """
-    line, drains = list(network), list(disk)
-    soonest = soonest_stored(line, drains, part, senders, room_bits)
-    if soonest is None or soonest.across_us > by_us:
+    line = list(network)
+    soonest = soonest_stored(line, disk, part, senders)
+    if soonest is None or (by_us is not None and soonest.across_us > by_us):
         return None
-    until = [(start_us, min(end_us, by_us), bps) for start_us, end_us, bps in line if start_us < by_us]
+    stored_by_us = soonest.stored_us + SLACK_US if by_us is None else disk.free[-1][1]
+    by_us = soonest.across_us if by_us is None else by_us
+    from_us = soonest.rates[0].start_us
+    until = [
+        (max(start_us, from_us), min(end_us, by_us), bps)
+        for start_us, end_us, bps in line
+        if start_us < by_us and end_us > from_us
+    ]
     constant = lowest_constant_rate(until, part)
     if constant is None:
         return soonest
     slowed = Volume(part.size_bits, part.least_bps, constant.rate_bps)
-    found = soonest_stored(line, drains, slowed, senders, room_bits)
-    is_as_good = found is not None and found.across_us <= by_us + 1 and found.stored_us <= soonest.stored_us + SLACK_US
+    found = soonest_stored(line, disk, slowed, senders)
+    is_as_good = found is not None and found.across_us <= by_us + 1 and found.stored_us <= stored_by_us
     return found if is_as_good else soonest
 
 
-def _phase(course: _Course, send_bps: int, drain_bps: int, senders: int, most_us: int) -> tuple[int, int, int]:
-    """Let a volume go on until something changes; return each sender's rate, the disk's, and how long that was, us."""
-    rate_bps = send_bps if course.left > 0 else 0
-    surplus_bps = rate_bps * senders - drain_bps
-    if surplus_bps > 0 and (course.room - course.waiting) < surplus_bps:  # less than a microsecond of it
-        rate_bps = min(rate_bps, drain_bps // senders)
-    in_bps = rate_bps * senders
+def _sendable_bps(course: _Course, usable_bps: int, drain_bps: int, senders: int) -> int:
+    """Return what each sender can send: what it may, or its part of what the disk drains once the room is full."""
+    surplus_bps = usable_bps * senders - drain_bps
+    is_full = surplus_bps > 0 and course.room - course.waiting < surplus_bps  # less than a microsecond of it
+    return min(usable_bps, drain_bps // senders) if is_full else usable_bps
+
+
+def _phase(course: _Course, in_bps: int, drain_bps: int, most_us: int) -> tuple[int, int]:
+    """Let a volume come at a rate until something changes; return the disk's rate, and how long that was, us."""
     out_bps = drain_bps if course.waiting > 0 else min(drain_bps, in_bps)
     ends_us = [most_us]
     if in_bps:
@@ -161,7 +227,7 @@ def _phase(course: _Course, send_bps: int, drain_bps: int, senders: int, most_us
     course.left -= came
     course.to_drain -= went
     course.waiting += came - went
-    return rate_bps, out_bps, took_us
+    return out_bps, took_us
 
 
 def _append(profile: list[ConstantRate], at_us: int, took_us: int, rate_bps: int) -> None:
@@ -172,6 +238,14 @@ def _append(profile: list[ConstantRate], at_us: int, took_us: int, rate_bps: int
         profile[-1] = ConstantRate(profile[-1].start_us, at_us + took_us, rate_bps)
     else:
         profile.append(ConstantRate(at_us, at_us + took_us, rate_bps))
+
+
+def _cut(pieces: Iterable[tuple[int, int, int, int]], at_us: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the same pieces, the one that goes on over an instant as two."""
+    for start_us, end_us, free_bps, drain_bps in pieces:
+        if start_us < at_us < end_us:
+            yield start_us, at_us, free_bps, drain_bps
+        yield max(start_us, at_us) if end_us > at_us else start_us, end_us, free_bps, drain_bps
 
 
 def _merged(network: Iterable[Piece], disk: Iterable[Piece]) -> Iterator[tuple[int, int, int, int]]:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.plan.clock import Instant
+from controller.plan.deliveries import total_bytes
 from controller.plan.failover import crossed, without
 from controller.plan.faults import Faults, planned_beside
 from controller.plan.flows import away, flow_on, standing_by
-from controller.plan.held import Where, held
+from controller.plan.held import StorePromise, Where, held
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
 from controller.plan.plan import Flow, Plan, PlanInput, Workings
@@ -137,7 +138,7 @@ def plan_input(
             receivers(flows, reported, site.network, absent),
             left_bytes(wished),
             Where(site.network, site.policy),
-            stored_us(wished),
+            store_promises(wished, now_us),
         )
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
@@ -162,14 +163,17 @@ def left_bytes(wished: Wished) -> dict[FlowId, int]:
     return found
 
 
-def stored_us(wished: Wished) -> dict[FlowId, int]:
-    """Return when what each announced flow sends is promised to be stored, Unix time; of one without that nothing."""
-    return {
-        flow.name: promised_us
-        for known in wished.ledger.announcements.values()
-        if (promised_us := known.stored_us) is not None
-        for flow in known.flows
-    }
+def store_promises(wished: Wished, now_us: int) -> dict[FlowId, StorePromise]:
+    """Return what is promised of what each announced flow sends to a store; nothing of those without such a promise."""
+    found = {}
+    for known in wished.ledger.announcements.values():
+        if known.store is None or (stored_us := known.stored_us) is None:
+            continue
+        is_due = known.floor_bps(now_us) > 0
+        is_under_way = now_us < stored_us and total_bytes(known.delivered) > 0
+        one = StorePromise(known.store, stored_us, is_due, is_under_way)
+        found.update(dict.fromkeys((flow.name for flow in known.flows), one))
+    return found
 
 
 def path_now(site: Site, wished: Wished, known: Reservation, down: frozenset[str], now_us: int) -> tuple[str, ...]:

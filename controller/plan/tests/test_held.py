@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan.flows import flow_on
-from controller.plan.held import Intaking, Where, held
+from controller.plan.held import WAITING, Intaking, StorePromise, Where, held
 from controller.plan.intake import Intake
-from controller.plan.keys import FlowId
+from controller.plan.keys import FlowId, StorePlace
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, RAW_IMAGES, plan_of
 from topology.protocol import FlowClass
@@ -109,26 +109,53 @@ def on_the_wire(payload_bps):
     return converted_bps(round(payload_bps), Layer.PAYLOAD, Layer.WIRE, GIGABIT.framing)
 
 
+DATA = StorePlace("arch", "data")
+
+
+def stored_in(seconds, **changes):
+    return StorePromise(DATA, seconds * 10**6, **changes)
+
+
 def test_a_disk_is_first_for_what_is_promised_to_be_on_it_first_and_then_for_the_next():
     first, second, rest = image("base20"), image("base21", floor_bps=160 * MBIT), image("base22")
     receiver = [slow(280, first, second, rest, room_bytes=75_000_000)]
-    left, stored_us = (
+    left, promises = (
         {first.name: 200_000_000, second.name: 200_000_000},
-        {first.name: 6_000_000, second.name: 12_000_000},
+        {first.name: stored_in(6), second.name: stored_in(12)},
     )
-    rates_bps = {f.name: f.wanted_bps for f in held([second, first, rest], receiver, left, WHERE, stored_us)}
+    rates_bps = {f.name: f.wanted_bps for f in held([second, first, rest], receiver, left, WHERE, promises)}
     alone_bps = 280 * MBIT * 17 / 16 * 200 / (200 - 75)
     assert rates_bps[first.name] == pytest.approx(on_the_wire(alone_bps), rel=0.001)
     assert rates_bps[second.name] == second.standby_bps
     assert rates_bps[rest.name] == rest.standby_bps
-    after = held([second, rest], [slow(280, second, rest)], {second.name: 200_000_000}, WHERE, stored_us)
+    after = held([second, rest], [slow(280, second, rest)], {second.name: 200_000_000}, WHERE, promises)
     assert after[0].wanted_bps == pytest.approx(on_the_wire(280 * MBIT * 17 / 16), rel=0.001)
     assert after[1].wanted_bps == rest.standby_bps
 
 
+def test_who_is_not_due_yet_waits_until_what_was_promised_before_is_stored_and_not_only_across():
+    second = replace(image("base21"), standby_bps=20 * MBIT)
+    receiver, left = [slow(280, second)], {second.name: 200_000_000}
+
+    def planned_bps(**first):
+        promises = {FlowId("image/base20"): stored_in(6, **first), second.name: stored_in(12, is_due=False)}
+        return held([second], receiver, left, WHERE, promises)[0].wanted_bps
+
+    assert planned_bps(is_under_way=True) == pytest.approx(on_the_wire(280 * MBIT * 17 / 16 / WAITING), rel=0.001)
+    whole = pytest.approx(on_the_wire(280 * MBIT * 17 / 16), rel=0.001)
+    assert planned_bps(is_under_way=False) == whole, "nothing of it has come yet, or it is stored"
+    due = {FlowId("image/base20"): stored_in(6, is_under_way=True), second.name: stored_in(12)}
+    assert held([second], receiver, left, WHERE, due)[0].wanted_bps == whole
+    elsewhere = {FlowId("a/b"): StorePromise(StorePlace("arch", "fast"), 1, is_under_way=True)}
+    assert (
+        held([second], receiver, left, WHERE, elsewhere | {second.name: stored_in(12, is_due=False)})[0].wanted_bps
+        == whole
+    )
+
+
 def test_senders_of_one_promise_share_the_disk():
     parts = [image(host) for host in ("base20", "base21")]
-    left, stored_us = {one.name: 200_000_000 for one in parts}, {one.name: 6_000_000 for one in parts}
-    rates_bps = {f.wanted_bps for f in held(parts, [slow(280, *parts)], left, WHERE, stored_us)}
+    left, promises = {one.name: 200_000_000 for one in parts}, {one.name: stored_in(6) for one in parts}
+    rates_bps = {f.wanted_bps for f in held(parts, [slow(280, *parts)], left, WHERE, promises)}
     assert max(rates_bps) - min(rates_bps) <= 1_000
     assert sum(2 * [min(rates_bps)]) == pytest.approx(on_the_wire(280 * MBIT * 17 / 16), rel=0.001)
