@@ -76,7 +76,7 @@ def test_what_is_read_while_nothing_waits_is_a_lower_bound_and_is_called_so():
 
 
 def disk_at(written_mb, busy_ms, dirty_mb):
-    return DiskState(written_mb * MB, busy_ms, dirty_mb * MB, 500 * MB)
+    return DiskState(written_mb * MB, busy_ms, dirty_mb * MB, 500 * MB, 400 * MB)
 
 
 def test_a_disk_that_is_waited_for_is_the_rate_however_fast_the_page_cache_takes_it():
@@ -97,6 +97,15 @@ def test_a_disk_that_is_not_waited_for_says_nothing_of_its_rate(after):
 def test_what_others_write_to_the_same_disk_is_not_taken_for_the_stores_own():
     seen = intake(look(0, 100, 20, disk_at(0, 0, 200)), look(1, 110, 20, disk_at(35, 980, 200)))
     assert (seen.drained_bps, seen.is_waiting, seen.brake) == (80 * MBIT, True, StoreBrake.DISK)
+
+
+def test_a_full_page_cache_is_waited_for_though_nothing_is_unread():
+    full = look(0, 100, 0, disk_at(0, 0, 450)), look(1, 133, 0, disk_at(35, 980, 448))
+    seen = intake(*full)
+    assert (seen.drained_bps, seen.is_waiting, seen.brake) == (280 * MBIT, True, StoreBrake.DISK)
+    little = intake(look(0, 100, 0, disk_at(0, 0, 450)), look(1, 120, 0, disk_at(35, 980, 448)))
+    assert not little.is_waiting, "it is full of what others write"
+    assert not intake(look(0, 100, 0, disk_at(0, 0, 450)), look(1, 133, 0, disk_at(35, 980, 390))).is_waiting
 
 
 def pressed(one, memory_ms, io_ms):
@@ -146,6 +155,31 @@ def test_what_is_drained_is_the_receivers_rate_while_data_waits_and_never_more_t
         assert seen.drained_bps <= drains * MBIT
         if seen.is_waiting:
             assert seen.drained_bps == drains * MBIT
+
+
+@given(
+    st.integers(8, 200),
+    st.lists(st.integers(0, 400), min_size=1, max_size=30),
+    st.integers(40, 500),
+    st.integers(1, 99),
+)
+def test_what_waits_for_a_disk_shows_its_rate_and_never_another(drains, comes, limit_mb, held_up_percent):
+    """A disk of so many Mbit/s behind a page cache; each second so many come, as far as there is room."""
+    drain_bytes, dirty, received, written, busy_ms = drains * MBIT // 8, 0, 0, 0, 0
+    looks = []
+    for mbit in [0, *comes]:
+        arrived = min(mbit * MBIT // 8, limit_mb * MB - dirty + drain_bytes)
+        goes = min(drain_bytes, dirty + arrived)
+        received, written, dirty = received + arrived, written + goes, dirty + arrived - goes
+        busy_ms += 1_000 * goes // drain_bytes
+        state = DiskState(written, busy_ms, dirty, limit_mb * MB, limit_mb * MB * held_up_percent // 100)
+        looks.append(StoreLook(len(looks) * S_NS, {1: SocketIntake(received, 0, MB)}, state))
+    for before, now in pairwise(looks):
+        seen = intake(before, now)
+        if seen.is_waiting:
+            assert seen.drained_bps == drain_bytes * 8
+        if min(before.disk.dirty_bytes, now.disk.dirty_bytes) == limit_mb * MB:
+            assert seen.is_waiting, "the page cache was full all the time"
 
 
 def connections(*looks):
@@ -209,7 +243,9 @@ def test_the_disk_under_a_path_is_found_by_its_numbers(tmp_path):
     (proc / "vmstat").write_text(f"nr_dirty 1000\nnr_writeback 24\n{limits}")
     state = Disk(tmp_path, proc).state()
     page = os.sysconf("SC_PAGE_SIZE")
-    assert state == DiskState(200 * 512, 1500, 1024 * page, 90_000 * page), "the kernel steers below the threshold"
+    assert state == DiskState(200 * 512, 1500, 1024 * page, 90_000 * page, 80_000 * page), (
+        "the kernel steers below the threshold"
+    )
     (proc / "diskstats").write_text("")
     assert Disk(tmp_path, proc).state() is None
     assert Disk(Path("/proc")).state() is None, "no disk is under /proc"

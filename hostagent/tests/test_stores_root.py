@@ -1,13 +1,16 @@
-"""What a receiving host's agent tells of a slow reader and of a fast one: real sockets of unwitting programs."""
+"""What a receiving host's agent tells of a slow reader, of a fast one, and of a slow disk: real sockets and files."""
 
+import contextlib
 import os
 import socket
 import statistics
+import threading
 
 import pytest
 
 from hostagent.tests.paced_reader import PacedReader
-from hostagent.tests.rig import MBIT, RunningAgent
+from hostagent.tests.rig import MBIT, RunningAgent, connected, end_both
+from hostagent.tests.slow_file import FUSE, slow_disk
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import StoreBrake, Telemetry
 
@@ -54,3 +57,56 @@ def test_a_fast_reader_is_never_said_to_be_waited_for(hosts, receiving, cleanup)
     assert seen
     assert not any(one.is_waiting for one in seen), seen
     assert all(one.drained_bps > READS_MBPS * MBIT for one in seen)
+
+
+class FileWriter:
+    """One connection whose sender is paced, and whose reader puts all that comes into a file, and has it written."""
+
+    def __init__(self, hosts, file, bps):
+        self.sender, self.receiver = connected(*hosts)
+        self.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, bps // 8)
+        self._file = file
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=work) for work in (self._send, self._write, self._sync)]
+        for thread in self._threads:
+            thread.start()
+
+    def _send(self):
+        block = bytes(1 << 18)
+        with contextlib.suppress(OSError):
+            while True:
+                self.sender.sendall(block)
+
+    def _write(self):
+        block = bytearray(1 << 18)
+        with contextlib.suppress(OSError), self._file.open("wb", buffering=0) as file:
+            while got := self.receiver.recv_into(block):
+                file.write(memoryview(block)[:got])
+        self._ended.set()
+
+    def _sync(self):
+        """Write what is dirty, as movers do: by itself the kernel begins after half a minute, or with gigabytes."""
+        with self._file.open("ab") as file:
+            while not self._ended.wait(0.05):
+                os.fdatasync(file)
+
+    def close(self):
+        end_both(self.sender, self.receiver, self._threads)
+        self._file.unlink()
+
+
+DISK_MBPS = 160
+
+
+@pytest.mark.skipif(not FUSE.exists(), reason="a slow disk is made by FUSE, which this kernel lacks")
+def test_a_slow_disk_under_a_fast_reader_is_told_with_its_rate(hosts, tmp_path, cleanup):
+    folder = cleanup.enter_context(slow_disk(tmp_path, DISK_MBPS * MBIT, 1 << 30))
+    receiving = RunningAgent(hosts[1], tmp_path / "agent", stores=[{"path": str(folder), "name": "data"}])
+    cleanup.callback(receiving.close)
+    writer = FileWriter(hosts, folder / "image", 2 * DISK_MBPS * MBIT)
+    cleanup.callback(writer.close)
+    told_for(receiving, 2)
+    seen = told_for(receiving, 5)
+    assert all(one.is_waiting and one.brake is StoreBrake.DISK for one in seen), seen
+    assert statistics.median(one.drained_bps for one in seen) == pytest.approx(DISK_MBPS * MBIT, rel=0.05)
+    assert all(one.unread_bytes < 1 << 20 for one in seen), "nothing waits in the socket: the page cache takes it"
