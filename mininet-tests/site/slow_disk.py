@@ -33,7 +33,7 @@ REQUEST, REPLY = struct.Struct(">IHHQQI"), struct.Struct(">IIQ")
 REPLY_MAGIC = 0x67446698
 LATE_S = 0.01  # what it may catch up of: a disk does not save up the time in which nothing was asked of it
 UP_WITHIN_S = 20.0
-WRITTEN_AFTER_S = 0.05  # what is dirty is written at once, so that the disk never idles while something waits
+WRITTEN_AFTER_S = 0.01  # what is dirty is written at once, so that the disk never idles while something waits
 SHARP = 16  # writers are held up in the last sixteenth of what may be dirty, and not before
 
 
