@@ -19,11 +19,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from controller.plan.admission import Refused, Request
 from controller.plan.calendar import Booking
@@ -36,6 +34,7 @@ from controller.plan.reservations import Reservation
 from controller.plan.resources import need
 from controller.store import Changes, Store
 from mininet_tests.bench.bare_commits import commits_per_s
+from mininet_tests.bench.bare_http import BareHttp, reservation
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import running
 from mininet_tests.testing.aims import Aim, at_least, below, stated
@@ -189,40 +188,15 @@ def in_process(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 async def _client(url: str, number: int, until_s: float) -> list[float]:
-    """Return the times of hold and commit pairs until the time is over; a bare HTTP client, to leave the CPU to us."""
-    address = urlsplit(url)
-    reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    chance = random.Random(number)
-    times = []
-
-    async def call(path: str, body: bytes) -> tuple[int, bytes]:
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        )
-        writer.write(head.encode() + b"\r\n\r\n" + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line[15:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        return int(answer[9:12]), await reader.readexactly(length)
-
+    """Return the times of hold and commit pairs until the time is over."""
+    http, chance, times = await BareHttp.to(url), random.Random(number), []
     while time.monotonic() < until_s:
-        start = time.time() + 3600 + chance.randrange(YEAR_US // S)
-        asked = {
-            "from": "la-serena",
-            "to": "champaign",
-            "class": "urgent",
-            "rate_bps": chance.randrange(1, 1_000) * 1_000,
-            "start": datetime.fromtimestamp(start, UTC).isoformat(),
-            "duration_s": chance.randrange(300, 14_400),
-        }
+        asked = json.dumps(reservation(chance)).encode()
         began = time.perf_counter()
-        status, answer = await call("/v1/reservations", json.dumps(asked).encode())
-        if status != 201:
-            raise AssertionError(f"hold: {status} {answer!r}")
-        status, answer = await call(f"/v1/reservations/{json.loads(answer)['id']}/commit", b"")
-        if status != 200:
-            raise AssertionError(f"commit: {status} {answer!r}")
+        answer = await http.done(201, "POST", "/v1/reservations", asked)
+        await http.done(200, "POST", f"/v1/reservations/{json.loads(answer)['id']}/commit")
         times.append(time.perf_counter() - began)
-    writer.close()
+    http.close()
     return times
 
 

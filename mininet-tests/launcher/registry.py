@@ -249,6 +249,14 @@ EXPERIMENTS = (
         3,
     ),
     Experiment(
+        "wide",
+        Group.BENCH,
+        "what clients that ask for the widest windows cost one that works",
+        "bench.wide",
+        Place.HERE,
+        2,
+    ),
+    Experiment(
         "retention",
         Group.BENCH,
         "what a million reservations that have ended cost a start and a list, on both databases",
@@ -321,6 +329,7 @@ PARTS = frozenset(
         "bench.agent_cpu",
         "bench.agent_push",
         "bench.bare_commits",
+        "bench.bare_http",
         "bench.growth_before",
         "bench.growth_change",
         "bench.growth_figure",
