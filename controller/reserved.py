@@ -1,12 +1,16 @@
 """What there is to read of reservations: those that have not ended, and those that have, which are in the database."""
 
 from dataclasses import dataclass, replace
+from itertools import groupby, islice, takewhile
+from operator import attrgetter
 
 from controller.errors import NotKnown
 from controller.plan.lifecycle import ENDED, LifecycleEvent, ReservationState, after
 from controller.plan.reservations import Reservation, ReservationFilter
 from controller.store import WINDOW_ROWS, HistoryItem, PastPage, PastQuery, Store, StoreFailed
 from controller.use_cases import UseCases
+
+_SEQUENCE, _VERSION = attrgetter("sequence"), attrgetter("version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +76,12 @@ class Reserved:
                 past = self._store.past(query)
             except StoreFailed as failure:
                 lacks = failure.why
-        by_name: dict[str, Reservation] = {}
-        for known in (*past.found, *live):
-            other = by_name.get(known.reservation_id)
-            if other is None or other.version < known.version:
-                by_name[known.reservation_id] = known
-        found = sorted(
-            (
-                known
-                for known in by_name.values()
-                if after_sequence < known.sequence and (past.up_to is None or known.sequence <= past.up_to)
-                if wanted.matches(known)
-            ),
-            key=lambda known: known.sequence,
+        beyond = [known for known in live if after_sequence < known.sequence]
+        each = (
+            max(same, key=_VERSION) for _, same in groupby(sorted((*past.found, *beyond), key=_SEQUENCE), _SEQUENCE)
         )
+        known_so_far = takewhile(lambda known: past.up_to is None or known.sequence <= past.up_to, each)
+        found = [*islice(filter(wanted.matches, known_so_far), limit + 1)]
         page = tuple(found[:limit])
         return ReservationsFound(page, page[-1].sequence if len(found) > limit else past.up_to, lacks)
 

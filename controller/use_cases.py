@@ -20,7 +20,7 @@ from controller.maintaining import Maintaining
 from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
-from controller.plan.availability import Availability, Question, asked_of, availability
+from controller.plan.availability import Availability, Question, TooManyRates, asked_of, availability
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.failover import crossed
@@ -207,7 +207,7 @@ class UseCases:
 
         Raises:
             NotKnown: an end that is neither a host nor a site.
-            NotAllowed: the time is empty, or over.
+            NotAllowed: the time is empty, or over; or the volume takes more rates than an answer may have.
         """
         network = self._state.site.network
         check_ends(network, question.a_end, question.z_end)
@@ -215,7 +215,10 @@ class UseCases:
         with self._state.changed:
             check_times(question.start_us, question.end_us, self._now())
             free = self._state.wished.ledger.calendar.free_of(resources)
-        return availability(question, network, free)
+        try:
+            return availability(question, network, free)
+        except TooManyRates as error:
+            raise NotAllowed("bytes", str(error)) from error
 
     # Announcements.
 

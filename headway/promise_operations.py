@@ -140,8 +140,12 @@ class PromiseOperations(Transport):
         include: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
         max_rtt_ms: float | None = None,
+        limit: int | None = None,
     ) -> AvailabilityOut:
-        """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
+        """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved.
+
+        What is free over time comes in pages; all else is about the whole time that is asked about.
+        """
         answer: AvailabilityOut = self.call(
             Asked(
                 "GET",
@@ -161,6 +165,7 @@ class PromiseOperations(Transport):
                     "include": include,
                     "exclude": exclude,
                     "max_rtt_ms": max_rtt_ms,
+                    "limit": limit,
                 },
                 repeatable=True,
             )

@@ -332,5 +332,6 @@ AvailabilityOut = TypedDict(
         "start": str,
         "end": str,
         "paths": list[WayOut],
+        "next": str | None,
     },
 )

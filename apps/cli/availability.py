@@ -2,6 +2,7 @@
 
 import json
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from topology import units
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headway.promises import RateStep, VolumeOut, WayOut
+    from headway.promises import AvailabilityOut, RateStep, VolumeOut, WayOut
 
 app = typer.Typer()
 ROWS = 24  # of a chart; more pieces than that are put together, with the least that is free in each
@@ -47,16 +48,16 @@ def availability(
     size_bytes = base.quantity(size, units.size_bytes, "--bytes")
     rate_bps = base.quantity(rate, units.rate_bps, "--rate")
     with base.controller(url) as controller:
-        said = controller.get_availability(
-            from_=a_end,
-            to=z_end,
-            class_=flow_class,
+        ask = partial(controller.get_availability, from_=a_end, to=z_end, class_=flow_class)
+        said = ask(
             start=started,
             end=ended,
             rate_bps=rate_bps,
             duration_s=None if duration_us is None else shown.seconds(duration_us),
             bytes_=size_bytes,
         )
+        while (at := said["next"]) is not None:
+            with_page(said, ask(start=at, end=said["end"]))
     if as_json:
         typer.echo(json.dumps(said))
         return
@@ -64,6 +65,14 @@ def availability(
         typer.echo(f"no path joins {a_end} and {z_end}")
     for way in said["paths"]:
         _show(way, f"{rate} for {duration}" if rate else "", where)
+
+
+def with_page(said: "AvailabilityOut", page: "AvailabilityOut") -> None:
+    """Put another page behind what was said."""
+    rates = {tuple(way["path"]): way["rates"] for way in page["paths"]}
+    for way in said["paths"]:
+        way["rates"] += rates.get(tuple(way["path"]), [])
+    said["next"] = page["next"]
 
 
 def _show(way: "WayOut", wanted: str, where: tzinfo) -> None:

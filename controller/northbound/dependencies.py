@@ -1,11 +1,12 @@
 """What the API stands on."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.announced import Announced
 from controller.audit.record import DriftView
 from controller.events import Events
+from controller.northbound.turns import Turns
 from controller.northbound.webhooks import Webhook
 from controller.plan.leading import LeaderView
 from controller.reports import Reports
@@ -37,6 +38,7 @@ class Dependencies:
         webhooks: who is told of what happens.
         leader: which controller leads.
         leave: lets another one lead.
+        turns: of answers that take long.
     """
 
     reports: Reports
@@ -55,3 +57,4 @@ class Dependencies:
     webhooks: tuple[Webhook, ...] = ()
     leader: Callable[[], LeaderView] = LeaderView
     leave: Callable[[], None] = lambda: None
+    turns: Turns = field(default_factory=Turns)

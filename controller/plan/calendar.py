@@ -189,24 +189,35 @@ class Calendar:
         return None
 
     def rates(self, need: Need, start_us: int, end_us: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (from, until, the highest rate that fits in between) over ``[start_us, end_us)``."""
-        pieces: Iterable[tuple[int, int, int]] = ((start_us, end_us, 2**63),)
+        """Yield (from, until, the highest rate that fits in between) over ``[start_us, end_us)``, as far as asked."""
+        pieces: Iterator[tuple[int, int, int]] = iter(((start_us, end_us, 2**63),))
         for resource, ppm in need.shares_ppm:
-            pieces = tuple(self._lesser(pieces, resource, ppm))
-        joined: list[tuple[int, int, int]] = []
-        for begin, until, rate_bps in pieces:
-            if joined and joined[-1][2] == rate_bps:
-                joined[-1] = (joined[-1][0], until, rate_bps)
-            else:
-                joined.append((begin, until, rate_bps))
-        yield from joined
+            pieces = _lesser(pieces, self._free[resource].pieces(start_us, end_us), ppm)
+        since_us, known_bps = start_us, -1
+        for begin, _, rate_bps in pieces:
+            if rate_bps != known_bps:
+                if known_bps >= 0:
+                    yield since_us, begin, known_bps
+                since_us, known_bps = begin, rate_bps
+        yield since_us, end_us, known_bps
 
-    def _lesser(
-        self, pieces: Iterable[tuple[int, int, int]], resource: Resource, ppm: int
-    ) -> Iterator[tuple[int, int, int]]:
-        for start, end, rate_bps in pieces:
-            for begin, until, free_bps in self._free[resource].pieces(start, end):
-                yield begin, until, min(rate_bps, _highest(free_bps, ppm))
+
+def _lesser(
+    pieces: Iterable[tuple[int, int, int]], free: Iterator[tuple[int, int, int]], ppm: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield pieces with the lesser of their rate and what fits into a resource that is free so; both go equally far."""
+    _, free_until, free_bps = next(free)
+    most_bps = _highest(free_bps, ppm)
+    for start, end, rate_bps in pieces:
+        begin = start
+        while free_until < end:
+            yield begin, free_until, min(rate_bps, most_bps)
+            begin, free_until, free_bps = next(free)
+            most_bps = _highest(free_bps, ppm)
+        yield begin, end, min(rate_bps, most_bps)
+        if free_until == end:
+            _, free_until, free_bps = next(free, (end, end, free_bps))
+            most_bps = _highest(free_bps, ppm)
 
 
 def _highest(free_bps: int, ppm: int) -> int:

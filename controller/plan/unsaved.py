@@ -6,7 +6,7 @@ be.
 """
 
 from collections.abc import Hashable, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -91,4 +91,7 @@ def with_saved(now: Mapping[K, V], unsaved: Unsaved[K, V]) -> Mapping[K, V]:
     undecided = unsaved.undecided()
     if not undecided:
         return now
-    return {name: known for name, known in {**now, **undecided}.items() if known is not None}
+    shown = {**now, **undecided}  # in C: somebody holds the lock meanwhile
+    for name in (name for name, known in undecided.items() if known is None):
+        del shown[name]
+    return cast("dict[K, V]", shown)

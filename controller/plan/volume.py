@@ -6,6 +6,7 @@ lowest constant rate. Pieces are those of :meth:`controller.plan.calendar.Calend
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 Piece = tuple[int, int, int]  # from, until (Unix us), rate that is free (bit/s)
 US = 1_000_000
@@ -64,7 +65,7 @@ def lowest_constant_rate(pieces: Iterable[Piece], volume: Volume) -> ConstantRat
     best: ConstantRate | None = None
     open_from: list[tuple[int, int]] = []  # (since when, rate free throughout), rates growing
     last_us = 0
-    for start_us, end_us, free_bps in (*pieces, (0, 0, -1)):
+    for start_us, end_us, free_bps in chain(pieces, ((0, 0, -1),)):
         since_us = start_us
         while open_from and open_from[-1][1] >= free_bps:
             since_us, height_bps = open_from.pop()

@@ -140,6 +140,16 @@ def test_free_rates_are_bars_and_answers_are_words(cli):
     assert "go together" in cli.run(*ends, "--rate", "500Mbps", exit_code=2)[1]
 
 
+def test_every_page_of_what_is_free_is_fetched(cli, monkeypatch):
+    ends = ("--from", "la-serena", "--to", "champaign")
+    cli.run("reserve", *ends, "--start", "2030-01-15 22:00", "--for", "10h", "--rate", "600Mbps")
+    ends = ("availability", *ends, "--start", "2030-01-15 20:00", "--end", "2030-01-16 12:00")
+    whole = cli.json(*ends)
+    asked = Client.get_availability
+    monkeypatch.setattr(Client, "get_availability", lambda self, **query: asked(self, limit=1, **query))
+    assert (cli.json(*ends), len(whole["paths"][0]["rates"])) == (whole, 3)
+
+
 def test_many_pieces_become_few_with_the_least_of_each():
     pieces = [{"from": str(n), "until": str(n + 1), "rate_bps": n} for n in range(100)]
     few = availability.coarse(pieces)

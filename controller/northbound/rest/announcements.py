@@ -34,6 +34,7 @@ class Announcements:
         self._announced = dependencies.announced
         self._now_us = dependencies.now_us
         self._decisions = decisions
+        self._in_turn = dependencies.turns.in_turn
 
     def routes(self) -> APIRouter:
         """Return the routes."""
@@ -47,7 +48,7 @@ class Announcements:
         shown = {200: {"model": AnnouncementOut, "description": "As it is now"}}
         gone = {200: {"model": AnnouncementOut, "description": "What became of it"}}
         add(routes, f"POST {many}", self.announce, promised, 400, 404, 409, 413, 415, 422, 503)
-        add(routes, f"GET {many}", self.page, page, 422)
+        add(routes, f"GET {many}", self._in_turn(self.page), page, 422)
         add(routes, f"GET {one}", self.get, shown, 404, 422, 503)
         add(routes, f"DELETE {one}", self.release, gone, 404, 422, 503)
         return routes

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 
 from controller.plan.admission import Request
 from controller.plan.announcements import Wish, part_bits
-from controller.plan.availability import Question
+from controller.plan.availability import MOST_PIECES, Question
 from controller.plan.ledger import HOLD_US
 from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
@@ -299,6 +299,9 @@ class AvailabilityQuery(Rated):
     include: list[Name] = Field(default=[], max_length=32, description="Nodes or circuits that the path must cross.")
     exclude: list[Name] = Field(default=[], max_length=32, description="Nodes or circuits that it must not touch.")
     max_rtt_ms: MaxRttMs = Field(default=None, description="Longest round trip without queueing, milliseconds.")
+    limit: int = Field(
+        default=MOST_PIECES, ge=1, le=MOST_PIECES, description="How many pieces of time at most, all paths together."
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -325,6 +328,7 @@ class AvailabilityQuery(Rated):
             duration_us=None if self.duration_s is None else duration_us(self.duration_s),
             volume=None if self.size_bytes is None else self._volume(self.size_bytes, framing),
             constraints=Constraints(tuple(self.include), tuple(self.exclude), rtt_us),
+            most_pieces=self.limit,
         )
 
     def _volume(self, size_bytes: int, framing: Framing) -> Volume:

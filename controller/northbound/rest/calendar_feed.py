@@ -30,11 +30,12 @@ class CalendarFeed:
     def __init__(self, dependencies: Dependencies) -> None:
         self._use_cases = dependencies.use_cases
         self._network = dependencies.network
+        self._in_turn = dependencies.turns.in_turn
 
     def routes(self) -> APIRouter:
         """Return the route."""
         routes = APIRouter(tags=["reservations"])
-        add(routes, "GET /v1/calendar.ics", self.calendar, {200: _DESCRIBED}, 422)
+        add(routes, "GET /v1/calendar.ics", self._in_turn(self.calendar), {200: _DESCRIBED}, 422)
         return routes
 
     def calendar(

@@ -75,12 +75,13 @@ class ChangesMade:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._changes: Callable[[ChangeQuery], tuple[ChainRow, ...]] = dependencies.changes
+        self._in_turn = dependencies.turns.in_turn
 
     def routes(self) -> APIRouter:
         """Return the route."""
         routes = APIRouter(tags=["history"])
         page = {200: {"model": RememberedPage, "description": "A page", "headers": LINKED}}
-        add(routes, "GET /v1/changes", self.page, page, 422, 503)
+        add(routes, "GET /v1/changes", self._in_turn(self.page), page, 422, 503)
         return routes
 
     def page(self, request: Request, query: Annotated[ChangesQuery, Query()]) -> Response:

@@ -41,12 +41,13 @@ class History:
         self._reserved = dependencies.reserved
         self._network = dependencies.network
         self._now_us = dependencies.now_us
+        self._in_turn = dependencies.turns.in_turn
 
     def routes(self) -> APIRouter:
         """Return the route."""
         routes = APIRouter(tags=["history"])
         page = {200: {"model": HistoryPage, "description": "A page", "headers": LINKED}}
-        add(routes, "GET /v1/history", self.page, page, 422, 503)
+        add(routes, "GET /v1/history", self._in_turn(self.page), page, 422, 503)
         return routes
 
     def page(self, request: Request, query: Annotated[HistoryQuery, Query()]) -> Response:

@@ -41,9 +41,15 @@ def sequence_after(cursor: str) -> int:
     raise NotAllowed("cursor", "is not the `next` of a page")
 
 
-def linked(request: Request, cursor: str | None) -> dict[str, str]:
-    """Return the header that says where the next page is; none on the last."""
-    if cursor is None:
+def linked(request: Request, at: str | None, parameter: str = "cursor") -> dict[str, str]:
+    """Return the header that says where the next page is; none on the last.
+
+    Args:
+        request: for this one.
+        at: where the next one begins; None on the last.
+        parameter: of the query that says so.
+    """
+    if at is None:
         return {}
-    query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
-    return {"Link": f'<{request.url.path}?{urlencode([*query, ("cursor", cursor)])}>; rel="next"'}
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != parameter]
+    return {"Link": f'<{request.url.path}?{urlencode([*query, (parameter, at)])}>; rel="next"'}

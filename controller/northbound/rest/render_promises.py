@@ -1,6 +1,6 @@
 """Promises as JSON: reservations, announcements, refusals, and what is free."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from controller.northbound.rest.shapes import (
@@ -14,7 +14,7 @@ from controller.northbound.rest.shapes import (
     WayOut,
 )
 from controller.plan.admission import Offer, Refused
-from controller.plan.availability import Availability, Question
+from controller.plan.availability import Availability, Question, goes_on_us
 from controller.plan.paths import circuits
 from controller.plan.plan import Selector
 from controller.plan.reservations import Constraints, Reservation
@@ -114,7 +114,7 @@ def _offer(value: Offer) -> OfferOut:
 
 
 def availability(
-    question: Question, size_bytes: int | None, answers: Iterable[Availability], network: Network
+    question: Question, size_bytes: int | None, answers: Sequence[Availability], network: Network
 ) -> AvailabilityOut:
     """Return what is free along each path."""
     return {
@@ -124,6 +124,7 @@ def availability(
         "start": shown_time(question.start_us),
         "end": shown_time(question.end_us),
         "paths": [_way(question, size_bytes, one, network) for one in answers],
+        "next": None if (next_us := goes_on_us(question, answers)) is None else shown_time(next_us),
     }
 
 
@@ -134,7 +135,7 @@ def _way(question: Question, size_bytes: int | None, value: Availability, networ
         "circuits": list(circuits(network, value.path)),
         "rtt_ms": value.rtt_us / 1_000,
         "most_bps": value.most_bps,
-        "rates": [rate_step(ConstantRate(*piece)) for piece in value.rates],
+        "rates": rate_steps(value.rates),
         "earliest_start": None if start_us is None else shown_time(start_us),
         "volume": None if size_bytes is None else _volume(question, size_bytes, value),
     }
@@ -147,6 +148,17 @@ def _volume(question: Question, size_bytes: int, value: Availability) -> VolumeO
         "soonest": None if value.soonest is None else [rate_step(rate) for rate in value.soonest],
         "lowest_constant": None if value.thriftiest is None else rate_step(value.thriftiest),
     }
+
+
+def rate_steps(pieces: Iterable[tuple[int, int, int]]) -> list[RateStep]:
+    """Return rates without gap, each from when the one before ends: so each instant is written once."""
+    found: list[RateStep] = []
+    shown_us, shown = 0, shown_time(0)
+    for start_us, end_us, rate_bps in pieces:
+        begins = shown if start_us == shown_us else shown_time(start_us)
+        shown_us, shown = end_us, shown_time(end_us)
+        found.append({"from": begins, "until": shown, "rate_bps": rate_bps})
+    return found
 
 
 def rate_step(value: ConstantRate) -> RateStep:

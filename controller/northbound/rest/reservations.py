@@ -53,6 +53,7 @@ class Reservations:
         self._network = dependencies.network
         self._now_us = dependencies.now_us
         self._decisions = decisions
+        self._in_turn = dependencies.turns.in_turn
 
     def routes(self) -> APIRouter:
         """Return the routes."""
@@ -62,16 +63,16 @@ class Reservations:
         asked = {201: _one("It is held, or committed", _LOCATED), 200: _one("It was asked for before", _LOCATED)}
         page = {200: {"model": ReservationPage, "description": "A page", "headers": LINKED}}
         same = {304: {"description": "It is as you have it", "headers": _TAGGED}}
-        free = {200: {"model": AvailabilityOut, "description": "The answer along each path"}}
+        free = {200: {"model": AvailabilityOut, "description": "The answer along each path", "headers": LINKED}}
         writes = (400, 404, 409, 413, 415, 422, 503)
         add(routes, f"POST {many}", self.hold, asked, *writes)  # the two that must be quick are looked at first
         add(routes, f"POST {one}/commit", self.commit, shown, 404, 409, 422, 503)
         add(routes, f"POST {one}/renew", self.renew, shown, *writes)
-        add(routes, f"GET {many}", self.page, page, 422)
+        add(routes, f"GET {many}", self._in_turn(self.page), page, 422)
         add(routes, f"GET {one}", self.get, shown | same, 404, 422, 503)
         add(routes, f"PATCH {one}", self.change, shown, *writes, 412, 428)
         add(routes, f"DELETE {one}", self.release, shown, 404, 409, 412, 422, 503)
-        add(routes, "GET /v1/availability", self.availability, free, 404, 422)
+        add(routes, "GET /v1/availability", self._in_turn(self.availability), free, 404, 422)
         return routes
 
     async def hold(self, body: ReservationIn, key: Key = None) -> Response:
@@ -151,11 +152,15 @@ class Reservations:
         version = None if if_match is None else await self._version(name, if_match)
         return await self._done(name, LifecycleEvent.RELEASE, partial(self._use_cases.release, name, version))
 
-    def availability(self, query: Annotated[AvailabilityQuery, Query()]) -> Response:
-        """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved."""
+    def availability(self, request: Request, query: Annotated[AvailabilityQuery, Query()]) -> Response:
+        """Return what is free along each path: over time, at once, when a rate fits first, when bytes can be moved.
+
+        What is free over time comes in pages; all else is about the whole time that is asked about.
+        """
         question = query.question(self._now_us(), self._network.framing_between([query.a_end], query.z_end))
         answers = self._use_cases.availability(question)
-        return answer(render_promises.availability(question, query.size_bytes, answers, self._network))
+        said = render_promises.availability(question, query.size_bytes, answers, self._network)
+        return answer(said, headers=linked(request, said["next"], "start"))
 
     def _shown(self, value: Reservation, status: int = 200, headers: dict[str, str] | None = None) -> Response:
         headers = {"ETag": etag(value.version), **(headers or {})}

@@ -211,6 +211,9 @@ class AvailabilityOut(_Ends):
     start: Annotated[Time, Field(description="From then on.")]
     end: Annotated[Time, Field(description="Until then.")]
     paths: Annotated[list[WayOut], Field(description="The nearest first.")]
+    next: Annotated[
+        Time | None, Field(description="Where `rates` go on: ask again with this as `start`; null if these are all.")
+    ]
 
 
 @with_config(WHOLE)

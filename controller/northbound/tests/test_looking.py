@@ -123,6 +123,24 @@ def test_bytes_that_cannot_be_moved_in_time_have_no_answer(client):
     assert (way["volume"]["soonest"], way["volume"]["lowest_constant"]) == (None, None)
 
 
+def test_what_is_free_comes_in_pages_that_are_linked(client, held):
+    query = {"from": "la-serena", "to": "champaign", "limit": 1, "end": "2026-01-02T00:00:00Z"}
+    path, rates = "/v1/availability", []
+    while path:
+        answer = client.get(path, params=query)
+        (way,) = answer.json()["paths"]
+        assert len(way["rates"]) == 1
+        assert rates or way["most_bps"] == 338_800_000
+        rates += way["rates"]
+        path, query = answer.links.get("next", {}).get("url"), None
+        assert answer.json()["next"] == (rates[-1]["until"] if path else None)
+    whole = client.get(
+        "/v1/availability", params={"from": "la-serena", "to": "champaign", "end": "2026-01-02T00:00:00Z"}
+    )
+    assert rates == whole.json()["paths"][0]["rates"]
+    assert len(rates) == 3
+
+
 def test_a_start_that_is_past_counts_as_now(client):
     query = {"from": "la-serena", "to": "champaign", "start": "0001-01-01T00:00:00+23:59"}
     assert client.get("/v1/availability", params=query).json()["start"] == shown_time(START_US)
@@ -140,6 +158,8 @@ def test_a_start_that_is_past_counts_as_now(client):
         ({"rate_min": "1 Gbit/s"}, 422),
         ({"bytes": "1", "rate_min": "2 Gbit/s", "rate_max": "1 Gbit/s"}, 422),
         ({"start": "now"}, 422),
+        ({"limit": "0"}, 422),
+        ({"limit": "10001"}, 422),
     ],
 )
 def test_a_question_that_makes_no_sense(idle, change, status):

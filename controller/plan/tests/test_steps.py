@@ -77,6 +77,19 @@ def test_blocks_know_their_own_bounds(adds):
         assert len(block.times) <= steps.BLOCK
 
 
+@given(additions, additions, additions)
+def test_a_copy_and_what_it_was_copied_from_go_their_own_ways(adds, later, otherwise):
+    function, _ = made(adds)
+    copy = function.copied()
+    again = copy.copied()
+    for one, more in ((function, later), (copy, otherwise)):
+        for (start, end), amount in more:
+            one.add(start, end, amount)
+    assert function == made([*adds, *later])[0]
+    assert copy == made([*adds, *otherwise])[0]
+    assert again == made(adds)[0]
+
+
 def test_an_empty_interval_is_refused():
     with pytest.raises(ValueError, match="empty"):
         Steps().add(3, 3, 1)
