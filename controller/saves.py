@@ -116,7 +116,7 @@ class Saves:
         return waiting
 
     def save_purchase(self, circuit: str, purchase: Purchase) -> Future[None]:
-        """Save what is bought of a provider.
+        """Save what is bought of a provider, once more if it is saved so: who leads no more is refused.
 
         Raises:
             StoreFailed: nothing can be saved now; nothing has changed.
@@ -130,8 +130,9 @@ class Saves:
         )
         self._state.changed.notify_all()  # the plan follows what is up
         old = None if known is None else _noted_purchase(circuit, known)
-        noted = Noted(f"purchase.{purchase.state}", purchase.name, old, _noted_purchase(circuit, purchase))
-        return self._store.save(Changes(purchases=(row,), record=self._noting(noted)))
+        new = _noted_purchase(circuit, purchase)
+        record = None if old == new else self._noting(Noted(f"purchase.{purchase.state}", purchase.name, old, new))
+        return self._store.save(Changes(purchases=(row,), record=record))
 
     def forget_purchase(self, circuit: str, name: str) -> Future[None]:
         """Forget what was bought.

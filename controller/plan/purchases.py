@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.plan.steps import Steps
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -82,7 +84,7 @@ class PurchaseState(StrEnum):
     DEPLOYING = "deploying"  # being built, rebuilt or taken down: carries nothing that one could count on
     UP = "up"
     FAILED = "failed"  # refused, or could not be built
-    DROPPED = "dropped"  # given back, or given up: watched for a while, and given back again should it turn up
+    DROPPED = "dropped"  # to be given back, or given up: given back until it is gone, and again should it turn up
     ENDED = "ended"
 
 
@@ -147,6 +149,34 @@ def peak_bps(uses: Iterable[Period]) -> int:
         total += step_bps
         peak = max(peak, total)
     return peak
+
+
+def are_covered(uses: Iterable[Period], bought: Iterable[Period]) -> bool:
+    """Return whether at each instant of each use what is bought carries them all.
+
+    >>> are_covered([Period(0, 10, 4), Period(5, 20, 3)], [Period(0, 10, 7), Period(10, 20, 3)])
+    True
+    >>> are_covered([Period(0, 10, 4)], [Period(0, 9, 4)])
+    False
+    """
+    balance = Steps()
+    for period in bought:
+        balance.add(period.start_us, period.end_us, period.rate_bps)
+    held = tuple(uses)
+    for use in held:
+        balance.add(use.start_us, use.end_us, -use.rate_bps)
+    return all(balance.least(use.start_us, use.end_us) >= 0 for use in held)
+
+
+def sure_of(period: Period, target: Period) -> Period:
+    """Return what is sure of a purchase while it is changed to ``target``: no more than both rates.
+
+    Its times stay: what is over by them is not watched any more.
+
+    >>> sure_of(Period(0, 20, 5), Period(0, 10, 3))
+    Period(start_us=0, end_us=20, rate_bps=3)
+    """
+    return Period(period.start_us, period.end_us, min(period.rate_bps, target.rate_bps))
 
 
 def periods(uses: Iterable[Period], terms: Terms) -> tuple[Period, ...]:

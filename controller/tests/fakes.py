@@ -139,6 +139,13 @@ class PatientUseCases(UseCases):
         return saved
 
 
+def opened(url):
+    """A store that is patient."""
+    store = Store(url, save_within_s=30)
+    store.open()
+    return store
+
+
 class FakeSite:
     """All of it, wired as the controller's process does."""
 
@@ -157,8 +164,7 @@ class FakeSite:
         there = (flow for flow in standing if {flow.host, flow.target} <= network.host_names)
         standing = tuple(replace(flow, path=network.path(flow.host, flow.target)) for flow in there)
         site = Site(network, DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
-        self.store = Store(store, save_within_s=30)
-        self.store.open()
+        self.store = store if isinstance(store, Store) else opened(store)
         self.state = GuardedState(site, self.clock.instant, self.store.term)
         self.reports = Reports(self.state)
         self.use_cases = PatientUseCases(self.state, self.store)

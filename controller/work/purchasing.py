@@ -2,8 +2,7 @@
 
 Each circuit has its own, so that a provider that answers late, or never, keeps nobody else from being bought.
 
-Written down before the provider is called, so that a controller that dies in between finds out at its next start
-whether it was bought. Hosts may use a circuit only while its provider says that it is up.
+Hosts may use a circuit only while its provider says that it is up.
 """
 
 import random
@@ -23,16 +22,17 @@ from controller.plan.purchases import (
     PurchaseState,
     Release,
     actions,
+    are_covered,
     periods,
 )
 from controller.plan.reservations import Reservation
 from controller.plan.resources import circuit_rate_bps
-from controller.plan.steps import Steps
-from controller.providers.errors import AnswerLost, NotInForce, ProviderError, ProviderRefused
+from controller.providers.errors import NotInForce, ProviderError, ProviderRefused
 from controller.providers.provider import Provider
 from controller.state.guard import GuardedState
 from controller.store import StoreError
 from controller.use_cases import UseCases
+from controller.work.buying import CircuitBuyer
 from controller.work.provider_trouble import ProviderTroubles
 from controller.work.standing_in import routes, standing_in, undecided
 from topology.units import shown_rate
@@ -63,9 +63,9 @@ class Purchasing:
         self._provider = provider
         self._random = random.SystemRandom()
         self._troubles = ProviderTroubles(state, circuit, self._on)
+        self._buyer = CircuitBuyer(state, use_cases.saves, circuit, provider, may_decide)
         # By purchase; a process that starts knows nothing of these, and so waits the longest.
-        self._unsent: set[str] = set()  # asked for, and surely not sent: may be asked for again by its name
-        self._since_us: dict[str, int] = {}  # when it was first not known, or first not to be there
+        self._since_us: dict[str, int] = {}  # when what was given back or up was first not to be there
         self._again_us: dict[str, tuple[int, int]] = {}  # when it is tried again, and how long it waited before
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ class Purchasing:
             steps = actions(wanted, bought, terms, self._state.now_us(), lambda: self._provider.new_name(self._random))
         left = {p.name: p.period for p in bought}
         asked = {p.name for p in bought if p.state is PurchaseState.ASKED}
-        stuck: list[Period] = []
+        stuck = [p.period for p in bought if p.state is PurchaseState.DROPPED and p.name not in self._buyer.gone]
         for step in steps:
             # What was not answered is not changed before it is known what became of it.
             near = isinstance(step, PurchaseChange) and step.name in asked
@@ -164,7 +164,7 @@ class Purchasing:
         with self._state.changed:
             known = self._state.wished.purchases[self._circuit].get(step.name)
         if isinstance(step, Release):
-            return known is None or known.state is PurchaseState.DROPPED
+            return known is None or step.name in self._buyer.gone
         return known is not None and not self._waits(step.name)
 
     def _tried(self, step: Action) -> bool:
@@ -174,18 +174,18 @@ class Purchasing:
             ProviderError: it is to be tried again, or the provider has something else than it says.
         """
         try:
-            self._carry_out(step)
+            self._buyer.carry_out(step, self._apart(step.period) if isinstance(step, Buy) else frozenset())
         except ProviderRefused as refusal:
             if isinstance(step, Release):  # nothing is lost by it; it is tried again
                 raise
             if isinstance(step, Buy) and self._may_turn_up(step):  # refused for what of ours is there after all?
-                self._happened(step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
+                self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=refusal.reason)
                 raise
             self._refused(step, refusal.reason)
             return False
         except NotInForce as untrue:
-            if untrue.found is not None:
-                self._happened(step.name, PurchaseEvent.DIFFER, untrue.found, str(untrue))
+            if untrue.found is not None and not isinstance(step, Release):
+                self._buyer.happened(step.name, PurchaseEvent.DIFFER, untrue.found, str(untrue))
             raise
         return True
 
@@ -194,7 +194,7 @@ class Purchasing:
         publish = self._state.events.publish
         publish("provider.refused", level="warning", circuit=self._circuit, purchase=step.name, why=reason)
         if isinstance(step, Buy):
-            self._happened(step.name, PurchaseEvent.REFUSE, reason=reason)
+            self._buyer.happened(step.name, PurchaseEvent.REFUSE, reason=reason)
         self._fail_uncovered(step.period, f"{reason}{self._advice(step.period)}")
 
     def _advice(self, period: Period) -> str:
@@ -228,35 +228,6 @@ class Purchasing:
             known = self._state.wished.purchases[self._circuit].values()
             return any(p.state is PurchaseState.DROPPED and p.period.overlap_us(step.period) >= 0 for p in known)
 
-    def _carry_out(self, step: Action) -> None:
-        self._state.events.publish(
-            "provider.asked", circuit=self._circuit, purchase=step.name, step=type(step).__name__.lower()
-        )
-        if isinstance(step, Buy):
-            self._write(Purchase(step.name, step.period, PurchaseState.ASKED))
-            self._since_us[step.name] = self._state.now_us()
-            try:
-                is_sold = self._provider.reserve(step.name, step.period, self._apart(step.period))
-            except (AnswerLost, NotInForce):
-                self._unsent.discard(step.name)
-                raise
-            except ProviderError:
-                self._unsent.add(step.name)
-                raise
-            self._unsent.discard(step.name)
-            if is_sold:
-                self._happened(step.name, PurchaseEvent.SELL)
-        elif isinstance(step, PurchaseChange):
-            with self._state.changed:  # until it is rebuilt, no more than both rates have is counted on
-                known = self._state.wished.purchases[self._circuit][step.name]
-                if known.state is PurchaseState.UP:
-                    least_bps = min(known.period.rate_bps, step.period.rate_bps)
-                    self._state.put(wished=self._state.wished.with_rebuilding(known.name, least_bps))
-                self._state.changed.notify_all()
-            self._happened(step.name, PurchaseEvent.CHANGE, self._provider.change(step.name, step.period))
-        elif self._provider.release(step.name):
-            self._happened(step.name, PurchaseEvent.RELEASE)
-
     def _watch(self) -> list[ProviderError]:
         """Ask how each purchase does, and forget what is over; return what went wrong."""
         with self._state.changed:
@@ -272,7 +243,7 @@ class Purchasing:
                 look = partial(self._tried, Release(known.name))
             elif known.state is PurchaseState.DROPPED:
                 look = partial(self._keep_away, known)
-            elif known.state is PurchaseState.ASKED and known.name in self._unsent:
+            elif known.state is PurchaseState.ASKED and known.name in self._buyer.unsent:
                 look = partial(self._tried, Buy(known.name, known.period))
             elif known.state is PurchaseState.ASKED:
                 look = partial(self._find_out, known)
@@ -285,25 +256,27 @@ class Purchasing:
         """Look what became of a purchase that nobody has answered for; give it up once nothing can come of it."""
         status = self._provider.status(known.name)
         if status.state in {PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP}:
-            self._happened(known.name, PurchaseEvent.SELL, status.period)
+            self._buyer.happened(known.name, PurchaseEvent.SELL, status.period)
             return
         if status.refused:
             self._refused(Buy(known.name, known.period), status.reason)
             return
-        since_us = self._since_us.setdefault(known.name, self._state.now_us())
+        since_us = self._buyer.since_us.setdefault(known.name, self._state.now_us())
         if self._provider.terms is not None and self._state.now_us() >= since_us + self._provider.terms.settle_us:
             why = "nobody has answered, and it is not there"
-            self._happened(known.name, PurchaseEvent.GIVE_UP, reason=why)
+            self._buyer.happened(known.name, PurchaseEvent.GIVE_UP, reason=why)
+            self._buyer.gone.add(known.name)
             self._state.events.publish(
                 "provider.given_up", level="warning", circuit=self._circuit, purchase=known.name, why=why
             )
 
     def _keep_away(self, known: Purchase) -> None:
         """Give back what was given back or up, should it turn up; forget it once that cannot be any more."""
+        if not self._buyer.is_given_back(known.name):
+            return
         now_us, terms = self._state.now_us(), self._provider.terms
-        since_us = self._since_us.setdefault(f"dropped {known.name}", now_us)
-        is_gone = self._provider.release(known.name)
-        if is_gone and (terms is None or now_us >= since_us + _DROPPED_FOR * terms.settle_us):
+        since_us = self._since_us.setdefault(known.name, now_us)
+        if terms is None or now_us >= since_us + _DROPPED_FOR * terms.settle_us:
             self._forget(known.name)
         else:
             self._again_us[known.name] = now_us + _DROPPED_EACH_US, 0
@@ -324,7 +297,7 @@ class Purchasing:
             with self._state.changed:
                 current = self._state.wished.purchases[self._circuit][known.name]
             shown = moved(current, SHOWN[status.state], period, status.reason)
-            self._write(replace(shown, lacks=status.lacks, route=status.route))
+            self._buyer.write(replace(shown, lacks=status.lacks, route=status.route))
         if status.state is PurchaseState.UP:
             with self._state.changed:
                 if known.name in self._state.wished.rebuilding:
@@ -344,7 +317,7 @@ class Purchasing:
                 elsewhere = known.end_us <= period.start_us or period.end_us <= known.start_us
                 if elsewhere:
                     continue
-                if _covered(self._uses([*kept, known]), bought):
+                if are_covered(self._uses([*kept, known]), bought):
                     kept.append(known)
                     continue
                 self._state.wished.ledger.happened(known.reservation_id, LifecycleEvent.FAIL, self._state.now_us(), why)
@@ -353,43 +326,14 @@ class Purchasing:
                 )
         self._use_cases.tick()
 
-    def _happened(
-        self, name: str, event: PurchaseEvent, period: Period | None = None, reason: str | None = None
-    ) -> None:
-        """Take a purchase to its next state, on disk before this returns."""
-        with self._state.changed:
-            known = self._state.wished.purchases[self._circuit][name]
-        self._write(moved(known, event, period, reason))
-
     @property
     def _ends_itself(self) -> bool:
         return self._provider.terms is None or self._provider.terms.ends_itself
 
-    def _write(self, purchase: Purchase) -> None:
-        """Keep a purchase, on disk before this returns."""
-        with self._state.changed:
-            saved = self._use_cases.saves.save_purchase(self._circuit, purchase)
-        saved.result()
-
     def _forget(self, name: str) -> None:
-        with self._state.changed:
-            saved = self._use_cases.saves.forget_purchase(self._circuit, name)
-        saved.result()
-        self._unsent.discard(name)
+        self._buyer.forget(name)
         self._again_us.pop(name, None)
-        for key in (name, f"dropped {name}"):
-            self._since_us.pop(key, None)
+        self._since_us.pop(name, None)
 
 
 _NO_USE = frozenset({PurchaseState.FAILED, PurchaseState.DROPPED, PurchaseState.ENDED, PurchaseState.ASKED})
-
-
-def _covered(uses: Iterable[Period], bought: Iterable[Period]) -> bool:
-    """Return whether at each instant of each use what is bought carries them all."""
-    balance = Steps()
-    for period in bought:
-        balance.add(period.start_us, period.end_us, period.rate_bps)
-    held = tuple(uses)
-    for use in held:
-        balance.add(use.start_us, use.end_us, -use.rate_bps)
-    return all(balance.least(use.start_us, use.end_us) >= 0 for use in held)
