@@ -163,7 +163,12 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
 
 
 def _dependencies(
-    built: ControllerParts, settings: ControllerSettings, store: Store, pair: Pair | None, stop: Stop
+    built: ControllerParts,
+    settings: ControllerSettings,
+    store: Store,
+    pair: Pair | None,
+    led: Leadership | None,
+    stop: Stop,
 ) -> Dependencies:
     """Return what the API stands on."""
     state = built.state
@@ -183,6 +188,7 @@ def _dependencies(
         OwnCertificates(settings.tls, settings.rest_tls).found,
         tuple(Webhook(state.events, one) for one in settings.webhooks),
         LeaderView if pair is None else pair.view,
+        tuple if led is None else led.others_now,
         stop.begin_anew,
     )
 
@@ -232,7 +238,7 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
         providers = {circuit: seller.connected() for circuit, seller in settings.sellers.items()}
         parts.callback(hosts.stop)
         hosts.start(str(settings.agents))
-        behind = _dependencies(built, settings, store, pair, stop)
+        behind = _dependencies(built, settings, store, pair, led, stop)
         _serve(parts, behind, settings, state, stop)
         parts.callback(osken_hub.start(OpenFlowApp, _switches_address(settings), listener=built.sessions).stop)
         if led is not None and pair is not None:

@@ -37,6 +37,7 @@ class Dependencies:
         own_certificates: the controller's and its authority's, with when they end.
         webhooks: who is told of what happens.
         leader: which controller leads.
+        standbys: who stands by beside us as is seen now, for people.
         leave: lets another one lead.
         turns: of answers that take long.
     """
@@ -56,5 +57,6 @@ class Dependencies:
     own_certificates: Callable[[], tuple[EndingCertificate, ...]] = tuple
     webhooks: tuple[Webhook, ...] = ()
     leader: Callable[[], LeaderView] = LeaderView
+    standbys: Callable[[], tuple[str, ...]] = tuple
     leave: Callable[[], None] = lambda: None
     turns: Turns = field(default_factory=Turns)

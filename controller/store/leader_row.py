@@ -5,9 +5,11 @@ it need outlive a crash of the server, so its commits do not wait for the disk: 
 change of leaders. All its times are the server's.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -18,7 +20,10 @@ from controller.store.terms import TERM, TERM_STEP, next_term
 
 LEADER_TABLE = "headway_leader"
 SAVES = "saves"  # key in META: how many transactions those who led a pair have written
-_NAMED = "headway pair, "  # by which sessions on this row are known to each other
+CHANNEL = "headway_leader"  # on which those that stand by hear that the row was left
+_NAMED = "headway pair, "  # sessions on this row
+_STANDS_BY = "headway standby, "  # those of them that take it as soon as it is over: known to each other by that
+_BEATS_MS = 1_000  # who stands by looks at the row many times in this; one that has not hangs
 _MAKING = 0x4845_4144_5041_4952  # "HEADPAIR": held by who makes the table; two that make one at once would fail
 _SILENT_MS = 1_000  # a server whose machine is silent for so long is dead
 
@@ -51,11 +56,17 @@ _RENEWED = text(f"""
     UPDATE {LEADER_TABLE} SET until = clock_timestamp() + :ttl_us * interval '1 microsecond'
     WHERE term = :term RETURNING term
 """)  # noqa: S608
-_OTHERS = text("""
+_OTHERS = text(f"""
     SELECT application_name FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name LIKE :like AND pid <> pg_backend_pid() ORDER BY 1
-""")
-_LEFT = text(f"UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE term = :term")  # noqa: S608
+    WHERE datname = current_database() AND application_name LIKE :like AND pid <> pg_backend_pid()
+    AND state_change > clock_timestamp() - {_BEATS_MS} * interval '1 millisecond' ORDER BY 1
+""")  # noqa: S608
+_LEFT = text(f"""
+    WITH left_row AS (UPDATE {LEADER_TABLE} SET until = '-infinity' WHERE term = :term RETURNING term)
+    SELECT pg_notify('{CHANNEL}', term::text) FROM left_row
+""")  # noqa: S608
+_LISTENING = text(f"LISTEN {CHANNEL}")
+_CALLED = text("SELECT set_config('application_name', :name, false)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +97,15 @@ class LeaderRow:
         url: of the database.
         holder: who we are, for people.
         address: where we answer requests.
+
+    Attributes:
+        stands_by: whether we take the row as soon as it is over, for others to know.
     """
 
     def __init__(self, url: str, holder: str, address: str) -> None:
         self._holder, self._address = holder, address
+        self.stands_by = False
+        self._is_said = False  # that we stand by, in the name of the session
         parsed = make_url(url)
         self._shown = parsed.set(password=None).render_as_string()
         wanted = {
@@ -142,22 +158,38 @@ class LeaderRow:
         return self._asked(_RENEWED, term=term, ttl_us=ttl_us) is not None
 
     def leave(self, term: int) -> None:
-        """Let others take the row now, if it is ours.
+        """Let others take the row now, if it is ours; those that wait hear it.
 
         Raises:
             StoreFailed: the database does not answer.
         """
         self._asked(_LEFT, term=term)
 
+    def wait(self, timeout_s: float) -> None:
+        """Wait until the row is left, at most so long. Who leads may die without a word: look again after it.
+
+        Raises:
+            StoreFailed: the connection is broken.
+        """
+        if self._connection is None:
+            time.sleep(timeout_s)
+            return
+        driver: Any = self._connection.connection.driver_connection
+        try:
+            for _ in driver.notifies(timeout=timeout_s, stop_after=1):
+                return
+        except psycopg.Error as error:
+            raise self._failed(error) from error
+
     def others(self) -> tuple[str, ...]:
-        """Return who else has the row open now, for people.
+        """Return who else stands by now and has looked at the row in the last second, for people.
 
         Raises:
             StoreFailed: the database does not answer.
         """
         try:
-            rows = self._connected().execute(_OTHERS, {"like": f"{_NAMED}%"}).scalars()
-            return tuple(name.removeprefix(_NAMED) for name in rows)
+            rows = self._connected().execute(_OTHERS, {"like": f"{_STANDS_BY}%"}).scalars()
+            return tuple(name.removeprefix(_STANDS_BY) for name in rows)
         except SQLAlchemyError as error:
             raise self._failed(error) from error
 
@@ -192,11 +224,16 @@ class LeaderRow:
                 connection.execute(_SETTINGS, {"lock_ms": str(_SILENT_MS)})
                 if not connection.execute(_THERE).one()[0]:
                     connection.execute(_MADE)
+                connection.execute(_LISTENING)
             except BaseException:
                 connection.invalidate()
                 connection.close()
                 raise
-            self._connection = connection
+            self._connection, self._is_said = connection, False
+        if self._is_said is not self.stands_by:
+            named = _STANDS_BY if self.stands_by else _NAMED
+            self._connection.execute(_CALLED, {"name": f"{named}{self._holder}"[:63]})
+            self._is_said = self.stands_by
         return self._connection
 
     def _drop(self) -> None:
@@ -205,7 +242,7 @@ class LeaderRow:
             connection.invalidate()
             connection.close()
 
-    def _failed(self, error: SQLAlchemyError) -> StoreFailed:
+    def _failed(self, error: SQLAlchemyError | psycopg.Error) -> StoreFailed:
         """Return what happened; the next question connects anew."""
         self._drop()
         said = str(getattr(error, "orig", None) or error).strip().splitlines()

@@ -1,8 +1,11 @@
 """The thread that keeps the leader's row of a pair, or waits to take it."""
 
+import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import structlog
 
@@ -10,8 +13,9 @@ from controller.plan.leading import RENEWALS, Leading, PairStanding
 from controller.store import StoreFailed
 from controller.store.leader_row import LeaderRow, SeenLeader
 
-LOOK_S = 0.05  # how often who stands by looks at the row
+LOOK_S = 0.05  # how often who stands by looks at the row, unless it hears that the row was left
 OTHERS_S = 1.0  # how often it is looked who stands by
+ANSWERED_S = 1.0  # so long somebody waits who asks that
 
 _log = structlog.get_logger()
 
@@ -24,7 +28,7 @@ class Leadership:
         seen: what the row has said last; None before the first look.
         seen_us: when it was looked at or renewed last, elapsed time.
         may_take: whether the row may be taken: not before all is warm that a leader needs.
-        others: who else has the row open, for people: while we lead, those that stand by.
+        others: who stands by beside us, for people, as it was seen in the last second.
     """
 
     def __init__(self, row: LeaderRow, elapsed_us: Callable[[], int], ttl_us: int) -> None:
@@ -35,6 +39,7 @@ class Leadership:
         self._said = ""
         self._wakes = threading.Event()
         self._leaves = self._ends = False
+        self._answers: deque[Future[tuple[str, ...]]] = deque()  # who waits to be told who stands by now
         self._looked_s = 0.0
         self.may_take = False
         self.led = threading.Event()
@@ -79,13 +84,25 @@ class Leadership:
             try:
                 self.step()
             except StoreFailed as failure:
-                self._say(failure.why)
+                if self._leaves:
+                    _log.error("leader.not_left", why=failure.why)
+                else:
+                    self._say(failure.why)
             else:
                 self._say("")
             if self._leaves or self.standing is PairStanding.DEPOSED:
                 return
-            every_s = self._ttl_us / 1e6 / RENEWALS if self.term else LOOK_S
-            self._wakes.wait(max(0.0, every_s - (time.monotonic() - begun_s)))
+            self._pause(begun_s)
+
+    def others_now(self) -> tuple[str, ...]:
+        """Return who stands by beside us, as the row's thread sees it now; nobody if it cannot see it in time."""
+        answer: Future[tuple[str, ...]] = Future()
+        self._answers.append(answer)
+        self._wakes.set()
+        try:
+            return answer.result(ANSWERED_S)
+        except TimeoutError:
+            return ()
 
     def leave(self) -> None:
         """Let another take the row at once, by the thread's next act, which is its last."""
@@ -99,6 +116,7 @@ class Leadership:
             StoreFailed: the database does not answer.
         """
         asked_us = self._elapsed_us()
+        self._row.stands_by = self.may_take and not self.term
         if self._leaves:
             self._row.leave(self.term)
         elif self.term:
@@ -116,9 +134,21 @@ class Leadership:
                 _log.warning("leader.taken", term=term, before=self.seen.holder if self.seen else "")
                 self.seen = self._row.look()
                 self.led.set()
-        if time.monotonic() - self._looked_s > OTHERS_S:
+        waiting = [self._answers.popleft() for _ in range(len(self._answers))]
+        if waiting or time.monotonic() - self._looked_s > OTHERS_S:
             self._looked_s = time.monotonic()
             self.others = self._row.others()
+        for answer in waiting:
+            answer.set_result(self.others)
+
+    def _pause(self, begun_s: float) -> None:
+        """Wait until the row is to be renewed, counted from the last time, or looked at again."""
+        if self.term:
+            self._wakes.wait(max(0.0, self._ttl_us / 1e6 / RENEWALS - (time.monotonic() - begun_s)))
+            self._wakes.clear()
+            return
+        with contextlib.suppress(StoreFailed):  # the next look says so
+            self._row.wait(LOOK_S)
 
     def stop(self) -> None:
         """Let the thread end; the row holds until its time is over."""

@@ -1,6 +1,7 @@
 """``/v1/leader``: which of a pair of controllers leads, and letting another one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Response
@@ -12,6 +13,11 @@ from controller.northbound.rest.answers import add, answer, problem
 from controller.northbound.rest.shapes import WHOLE, Time
 from controller.plan.leading import LeaderView
 from topology.units import shown_time
+
+NOBODY = (
+    "no other controller stands by at this moment, so nobody would lead: start it, or wait until "
+    "`headway leader` lists it, and ask again"
+)
 
 
 @with_config(WHOLE)
@@ -42,6 +48,7 @@ class LeaderRoutes:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._leader: Callable[[], LeaderView] = dependencies.leader
+        self._standbys = dependencies.standbys
         self._leave = dependencies.leave
 
     def routes(self) -> APIRouter:
@@ -60,14 +67,16 @@ class LeaderRoutes:
     def move(self) -> Response:
         """Let a controller that stands by lead instead of this one, which begins anew and stands by.
 
-        Without one that stands by it is refused.
+        It is refused unless one stands by that has looked at the leader's row in the last second.
         """
         leader = self._leader()
-        if not leader.others:
-            detail = "no other controller stands by, so nobody would lead" if leader.standing else "this is no pair"
-            return problem(409, "no-standby", detail, {})
+        if not leader.standing:
+            return problem(409, "no-standby", "this is no pair", {})
+        others = self._standbys()
+        if not others:
+            return problem(409, "no-standby", NOBODY, {})
         self._leave()
-        return answer(_shown(leader), 202)
+        return answer(_shown(replace(leader, others=others)), 202)
 
 
 def _shown(value: LeaderView) -> LeaderOut:

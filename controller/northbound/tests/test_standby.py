@@ -21,7 +21,8 @@ class AskedController:
 
     def __init__(self, site):
         self.site, self.view, self.left = site, STANDS_BY, 0
-        behind = dependencies_of(site, leader=lambda: self.view, leave=self._leave)
+        self.there = ("ctl-b",)
+        behind = dependencies_of(site, leader=lambda: self.view, standbys=lambda: self.there, leave=self._leave)
         self.client = TestClient(api(behind, all_may(lambda: datetime.now(UTC))), follow_redirects=False)
 
     def _leave(self):
@@ -104,9 +105,17 @@ def test_who_leads_is_said_by_each(asked):
 
 def test_a_leader_lets_another_lead_only_if_one_stands_by(asked):
     asked.view = LEADS
+    answer = asked.client.post("/v1/leader/move")
+    assert (answer.status_code, answer.json()["standbys"], asked.left) == (202, ["ctl-b"], 1)
+
+
+def test_a_leader_goes_by_who_stands_by_now_and_not_by_the_list_of_a_moment_ago(asked):
+    asked.view, asked.there = LEADS, ()
+    answer = asked.client.post("/v1/leader/move")
+    assert (answer.status_code, asked.left) == (409, 0)
+    assert "start it, or wait until `headway leader` lists it, and ask again" in answer.json()["detail"]
+    asked.view, asked.there = replace(LEADS, others=()), ("ctl-b",)  # it has come since
     assert (asked.client.post("/v1/leader/move").status_code, asked.left) == (202, 1)
-    asked.view = replace(LEADS, others=())
-    assert (asked.client.post("/v1/leader/move").status_code, asked.left) == (409, 1)
 
 
 def test_one_that_is_alone_leads_and_is_asked_nothing_new(client):

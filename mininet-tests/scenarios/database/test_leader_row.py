@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -86,7 +87,6 @@ def test_of_many_who_want_it_at_once_one_takes_it(url):
     for thread in threads:
         thread.join(ACK_S)
     assert len([term for term in took if term is not None]) == 1
-    assert sorted(rows[0].others()) == [str(n) for n in range(1, 8)]
     for row in rows:
         row.close()
 
@@ -106,6 +106,75 @@ def test_who_leaves_the_row_is_followed_at_once(rows):
     assert term is not None
     a.leave(term)
     assert b.take(LONG_US, clock_ms=1)
+
+
+def waiting(row: LeaderRow) -> tuple[threading.Thread, list[bool]]:
+    """Let a row be waited for, for as long as it takes; and whether that is over."""
+    row.look()  # it listens from now on
+    over: list[bool] = []
+
+    def wait() -> None:
+        row.wait(10 * ACK_S)
+        over.append(True)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread, over
+
+
+def test_who_waits_for_the_row_hears_that_it_was_left(rows):
+    a, b = rows
+    term = a.take(LONG_US, clock_ms=1)
+    assert term is not None
+    thread, over = waiting(b)
+    assert a.renew(term, LONG_US)
+    assert not over
+    a.leave(term)
+    thread.join(ACK_S)
+    assert over
+    assert b.look().is_over
+
+
+def test_who_is_no_leader_any_more_wakes_nobody(rows, url):
+    a, b = rows
+    term = a.take(LONG_US, clock_ms=1)
+    assert term is not None
+    ended(url)
+    assert b.take(LONG_US, clock_ms=1)
+    third = LeaderRow(url, "c", "")
+    third.look()
+    a.leave(term)
+    begun_s = time.monotonic()
+    third.wait(0.5)
+    assert time.monotonic() - begun_s > 0.4
+    assert not third.look().is_over
+    third.close()
+
+
+def test_a_broken_connection_ends_the_wait_with_its_reason(rows, url):
+    _, b = rows
+    b.look()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'pair, b'")
+    with pytest.raises(StoreFailed):
+        b.wait(10 * ACK_S)
+    assert not b.look().term
+
+
+def test_only_who_would_take_the_row_and_looks_at_it_is_said_to_stand_by(rows):
+    a, b = rows
+    a.take(LONG_US, clock_ms=1)
+    b.look()
+    assert a.others() == ()  # it has not begun to stand by
+    b.stands_by = True
+    b.look()
+    assert a.others() == ("b",)
+    eventually(lambda: a.others() == (), within_s=ACK_S, what="one that looks no more is not counted on")
+    b.look()
+    assert a.others() == ("b",)
+    b.stands_by = False
+    b.look()
+    assert a.others() == ()
 
 
 def test_a_leader_whose_session_was_cut_goes_on_under_its_term(rows, url):
@@ -193,6 +262,7 @@ def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
     assert two[0].led.wait(ACK_S)
     threads[1].start()
     eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
+    assert two[0].others_now() == ("b",)
     two[0].stop()  # it renews no more, as one that hangs
     threads[0].join(ACK_S)
     assert two[1].led.wait(ACK_S)
@@ -200,6 +270,7 @@ def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
     two[0].step()  # it wakes up
     assert two[0].standing is PairStanding.DEPOSED
     assert two[1].standing is PairStanding.LEADER
+    assert two[1].others_now() == ()  # who led before has its session still, and does not stand by
     two[1].stop()
     threads[1].join(ACK_S)
     for one in two:

@@ -149,8 +149,8 @@ def _switches() -> SwitchesSeen:
     return SwitchesSeen.now(Realised(None, chile_illinois(), {}))
 
 
-def played(folder: Path, rounds: int, seed: int) -> dict[str, Any]:
-    """Return what was seen in so many rounds."""
+def played(folder: Path, rounds: int, seed: int, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
+    """Return what was seen in so many rounds of some kinds."""
     drawn = random.Random(seed)
     with ExitStack() as parts:
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
@@ -176,9 +176,9 @@ def played(folder: Path, rounds: int, seed: int) -> dict[str, Any]:
         )
         seen = []
         for number in range(rounds):
-            seen.append(site.round(KINDS[number] if number < len(KINDS) else drawn.choice(KINDS)))
+            seen.append(site.round(kinds[number] if number < len(kinds) else drawn.choice(kinds)))
             print(f"{number + 1} of {rounds}: {seen[-1]}", flush=True)
-        return {"rounds": seen} | _in_the_end(site)
+        return {"kinds": list(kinds), "rounds": seen} | _in_the_end(site)
 
 
 def _in_the_end(site: PairSite) -> dict[str, Any]:
@@ -215,10 +215,14 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
     lost = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] in {"killed", "stopped"}]
     moved = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == "moved"]
     obeyed = [one["obeyed_s"] for one in seen["rounds"] if one["kind"] != "cut"]
-    return {
-        "leader lost, until a request is answered, s, 99 of 100": at_most(_p99(lost), 1.0),
-        "leader lets another lead, until a request is answered, s, median": at_most(_median(moved), 0.25),
-        OBEYED: at_most(max(obeyed, default=None), 1.0),
+    kinds, found = set(seen["kinds"]), dict[str, Aim]()
+    if kinds & {"killed", "stopped"}:
+        found["leader lost, until a request is answered, s, 99 of 100"] = at_most(_p99(lost), 1.0)
+    if "moved" in kinds:
+        found["leader lets another lead, until a request is answered, s, median"] = at_most(_median(moved), 0.25)
+    if kinds != {"cut"}:
+        found[OBEYED] = at_most(max(obeyed, default=None), 1.0)
+    return found | {
         FELL_BACK: equal(seen["fallbacks"], 0),
         "epochs that went back": equal(seen["went_back"], 0),
         "answers lost": equal(seen["lost"], 0),
@@ -254,10 +258,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/pair"), help="folder for report.json and logs")
     parser.add_argument("--rounds", type=int, default=50, help="how often the leader is lost (default: 50)")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=KINDS, default=KINDS, help="ways in which it is lost (default: all)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    seen = {"seed": asked.seed} | played(asked.out, asked.rounds, asked.seed)
+    seen = {"seed": asked.seed} | played(asked.out, asked.rounds, asked.seed, asked.kinds)
     result = seen | {"times": times(seen)} | stated(aims(seen))
     write_report(asked.out, result)
     return int(bool(result["falls_short"]))

@@ -13,6 +13,7 @@ from mininet_tests.site.postgresql import binaries
 from mininet_tests.testing.aims import stated
 
 GOOD = {
+    "kinds": KINDS,
     "rounds": [
         {"kind": kind, "unanswered_s": 0.2, "obeyed_s": 0.2, "rules_put_again": 0}
         for kind in ("killed", "stopped", "moved", "cut")
@@ -50,6 +51,13 @@ def test_a_good_run_falls_short_of_nothing():
 )
 def test_each_aim_can_be_missed(run):
     assert stated(aims(run))["falls_short"]
+
+
+def test_a_run_of_one_kind_is_held_to_what_is_aimed_at_of_that():
+    moved = changed("moved") | {"kinds": ["moved"]}
+    moved["rounds"] = [one for one in moved["rounds"] if one["kind"] == "moved"]
+    assert stated(aims(moved))["falls_short"] == []
+    assert stated(aims(moved | {"rounds": []}))["falls_short"]
 
 
 @pytest.mark.root
