@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 
 from sqlalchemy import URL, Connection, Table, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from controller.store.errors import StoreBusy, StoreTaken, UrlNotUsable
@@ -65,6 +65,9 @@ class Backend(Protocol):
             StoreBusy: another one has it.
             StoreTaken: another one leads the pair.
         """
+
+    def warm(self) -> None:
+        """Have most of a connection ready, so that :meth:`connect` takes no time; safe to call again."""
 
     def snapshot(self) -> Connection:
         """Return a connection that only reads, as everything was at one moment, whoever has the database."""
@@ -152,6 +155,9 @@ class Sqlite:
             _keep_from_others(self._path)
         return self._engine.connect()
 
+    def warm(self) -> None:
+        """See :meth:`Backend.warm`. A file is opened at once."""
+
     def snapshot(self) -> Connection:
         """See :meth:`Backend.snapshot`. With a log beside the file, who reads waits for nobody, nor is waited for."""
         if self._path is not None and not self._path.exists():
@@ -221,6 +227,7 @@ class Postgresql:
             "keepalives_count": "3",
             "tcp_user_timeout": str(_GONE_S * 1000),
         }
+        self._warm: Connection | None = None
         where = {name: value for name, value in url.query.items() if name in {"host", "port", "dbname"}}
         shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, where)
         self.shown = shown.render_as_string()
@@ -232,13 +239,39 @@ class Postgresql:
 
     def connect(self, term: int = 0) -> Connection:
         """See :meth:`Backend.connect`."""
+        connection = self._warmed() or self._session()
+        try:
+            if term:
+                self._throw_out(connection, term)
+            self._take_lock(connection)
+        except BaseException:
+            self.drop(connection)
+            raise
+        return connection
+
+    def warm(self) -> None:
+        """See :meth:`Backend.warm`. It is a session without the lock."""
+        if self._warm is None:
+            self._warm = self._session()
+
+    def _warmed(self) -> Connection | None:
+        """Return the session that is ready; None if there is none, or it has been cut."""
+        connection, self._warm = self._warm, None
+        if connection is None:
+            return None
+        try:
+            with connection.begin():
+                connection.execute(_SESSION, _LIMITS)
+        except DBAPIError:
+            self.drop(connection)
+            return None
+        return connection
+
+    def _session(self) -> Connection:
         connection = self._engine.connect()
         try:
             with connection.begin():
                 connection.execute(_SESSION, _LIMITS)
-            if term:
-                self._throw_out(connection, term)
-            self._take_lock(connection)
         except BaseException:
             self.drop(connection)
             raise
@@ -259,6 +292,9 @@ class Postgresql:
 
     def release(self) -> None:
         """See :meth:`Backend.release`. The lock went with the connection."""
+        connection, self._warm = self._warm, None
+        if connection is not None:
+            self.drop(connection)
         self._engine.dispose()
 
     def upsert(self, table: Table) -> Upsert:

@@ -55,6 +55,7 @@ TIME, PROOF, MAINTENANCE, DELAYS = "time", "proof", "maintenance", "delays"
 _MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
 _DELAYS = TypeAdapter(tuple[MeasuredDelay, ...])
 _APPEND = insert(CHANGES)
+_KNOWN = select(META.c.key, META.c.value).where(META.c.key.in_([WRITTEN_BY, TERM, SAVES]))
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
@@ -88,6 +89,7 @@ class Database:
         self._connection = self._backend.snapshot()
         with self._connection.begin():
             self.is_made = revision(self._connection) is not None
+        self._backend.warm()
 
     def open(self, claimed: int = 0) -> None:
         """Connect, or connect again; be alone; bring the schema up to date; lead under a new term, or still ours.
@@ -106,23 +108,23 @@ class Database:
         if change := migrate(connection, self.shown):
             log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
         with connection.begin():
-            found = connection.execute(select(META.c.value).where(META.c.key == WRITTEN_BY)).scalar()
+            known = {row.key: row.value for row in connection.execute(_KNOWN)}
+            found = known.get(WRITTEN_BY)
             if found is None:
                 connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
-            self._lead(connection)
-            self.saves = int(connection.execute(select(META.c.value).where(META.c.key == SAVES)).scalar() or 0)
+            self._lead(known.get(TERM))
+            self.saves = int(known.get(SAVES) or 0)
             self._number = max(self._number, highest(connection).number)
             self._chain = next_end(connection)
 
-    def _lead(self, connection: Connection) -> None:
+    def _lead(self, text: str | None) -> None:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
 
         Raises:
             StoreTaken: it is not.
         """
-        text = connection.execute(select(META.c.value).where(META.c.key == TERM)).scalar()
         found = None if text is None else int(text)
         if self.term and found != self.term:
             raise StoreTaken(self.shown, self.term, found or 0)
