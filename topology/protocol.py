@@ -218,7 +218,7 @@ class StoreBrake(StrEnum):
 
 @dataclass(frozen=True, slots=True, config=_REPORT)
 class StoreTelemetry:
-    """What a host's store has taken since the telemetry before, about a second ago.
+    """What a host's store has taken since the telemetry before, about a second ago, or half of one.
 
     Attributes:
         name: the store's.

@@ -38,7 +38,7 @@ class Brake(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IntakeSight:
-    """What was seen of a receiver in about a second.
+    """What was seen of a receiver in about a second, or half of one if that is news.
 
     Attributes:
         drained_bps: what it has drained, bit/s of payload.

@@ -100,6 +100,7 @@ class Agent:
         self._counting = Counting()
         self._hindrances = Hindrances()
         self._stores = Stores(settings.stores)
+        self.has_news = self._stores.has_news  # whether another report is worth it before the second is over
         self._repairs = 0
         self._lock = threading.Lock()  # of the kernel and of what is in force, and of what is said of its state
         self._obeying = threading.Lock()  # held while a message is brought into force; before the other one
@@ -289,7 +290,7 @@ class Agent:
             log.warning("buffers.refused", why=str(error))
 
     def report(self) -> Sight:
-        """Read the counters once, send them up, and return what was seen; once a second.
+        """Read the counters once, send them up, and return what was seen; once a second, or earlier with news.
 
         A controller that has been silent for a whole lease is given up.
 

@@ -31,15 +31,21 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Watchdog:
-    """Looks at the agent once a second, and keeps what it saw for those who ask."""
+    """Looks at the agent once a second, and keeps what it saw for those who ask.
 
-    def __init__(self, look: Callable[[], Sight], identity: Identity) -> None:
-        """Look for the first time.
+    Args:
+        look: looks, and tells the controllers.
+        identity: who the agent is.
+        has_news: whether to look after half a second already.
 
-        Raises:
-            AgentError: the kernel does not let the counters be read.
-        """
-        self._look = look
+    Raises:
+        AgentError: the kernel does not let the counters be read.
+    """
+
+    def __init__(
+        self, look: Callable[[], Sight], identity: Identity, has_news: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._look, self._has_news = look, has_news
         self._identity = identity
         self._sights: tuple[Sight, ...] = (look(),)
         self._ended = threading.Event()
@@ -51,7 +57,9 @@ class Watchdog:
 
     def run(self, tell: Callable[[str], None], others: tuple[threading.Thread, ...]) -> None:
         """Look once a second until ``end``; tell the status in one line while that works and the other threads live."""
-        while not self._ended.wait(REPORT_S):
+        while not self._ended.wait(REPORT_S / 2):
+            if not self._has_news() and self._ended.wait(REPORT_S / 2):
+                return
             try:
                 sight = self._look()
             except Unregistered:
@@ -77,7 +85,7 @@ def run(settings: AgentSettings) -> int:
         with contextlib.ExitStack() as undo:
             namespace = Namespace.of_this_process()
             agent = _started(settings, namespace, supervisor, undo)
-            watch = Watchdog(agent.report, _identity(settings, namespace))
+            watch = Watchdog(agent.report, _identity(settings, namespace), agent.has_news)
             gc.freeze()  # what is loaded lives long: looking through it would stop all threads for 5 to 10 ms
             answering = _answering(settings, namespace, watch, undo)
             return _served(agent, watch, supervisor, answering)

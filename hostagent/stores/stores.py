@@ -10,6 +10,9 @@ from hostagent.stores.estimate import SocketIntake, StoreIntake, StoreLook, inta
 from hostagent.stores.settings import IntakeStore
 from topology.protocol import StoreTelemetry
 
+STANDS_SHARE = 16  # a store that drains less than a sixteenth of what was told stands still: that is no other rate
+NEWS_SHARE = 4  # a quarter less or more than what was told is news
+
 
 class Stores:
     """What each store takes.
@@ -31,6 +34,18 @@ class Stores:
         self._connections = connections
         self._now_ns = now_ns
         self._before: dict[str, StoreLook] = {}
+        self._told_bps: dict[str, int] = {}
+
+    def has_news(self) -> bool:
+        """Return whether a store of which nobody has said what it takes drains at another rate than was told last."""
+        if not self._told_bps or all(store.rate for store in self._stores):
+            return False
+        try:
+            looks = self._looks()
+        except OSError:
+            return False  # the next call of told says so
+        seen = {name: intake(self._before[name], look) for name, look in looks.items() if name in self._told_bps}
+        return any(one.is_waiting and _is_other(self._told_bps[name], one.drained_bps) for name, one in seen.items())
 
     def told(self) -> tuple[StoreTelemetry, ...]:
         """Return what each has taken since the call before; nothing at the first, or if nobody can look."""
@@ -40,14 +55,16 @@ class Stores:
             looks = self._looks()
         except OSError as error:
             log.warning("agent.stores_not_seen", why=str(error))
-            self._before = {}
+            self._before, self._told_bps = {}, {}
             return ()
         before, self._before = self._before, looks
-        return tuple(
+        told = tuple(
             _telemetry(store, intake(before[store.called], looks[store.called], store.rate))
             for store in self._stores
             if store.called in before
         )
+        self._told_bps = {one.name: one.drained_bps for one in told}
+        return told
 
     def _looks(self) -> dict[str, StoreLook]:
         """Return what is seen of each store; a connection is of the first that takes it."""
@@ -62,6 +79,10 @@ class Stores:
             store.called: StoreLook(now_ns, found.get(store.called, {}), self._disks[store.called].state(), stalled)
             for store in self._stores
         }
+
+
+def _is_other(told_bps: int, now_bps: int) -> bool:
+    return now_bps * STANDS_SHARE >= told_bps and abs(now_bps - told_bps) * NEWS_SHARE > told_bps
 
 
 def _telemetry(store: IntakeStore, seen: StoreIntake) -> StoreTelemetry:

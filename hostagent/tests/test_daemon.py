@@ -22,7 +22,12 @@ class WatchedAgent:
 
     def __init__(self) -> None:
         self.looks = 0
+        self.asked = 0
         self.refuses = False
+
+    def has_news(self) -> bool:
+        self.asked += 1
+        return self.asked % 2 == 0
 
     def report(self) -> Sight:
         self.looks += 1
@@ -83,3 +88,27 @@ def test_a_kernel_that_refuses_is_not_told_to_work_until_it_does_again(watched):
     assert agent.looks - silent >= 5
     agent.refuses = False
     eventually(lambda: len(told) > silent, within_s=5, what="signs of life again")
+
+
+def test_news_are_told_before_the_second_is_over(monkeypatch):
+    waits: list[float] = []
+    agent = WatchedAgent()
+    watch = Watchdog(agent.report, WHO, agent.has_news)
+    monkeypatch.setattr(watch, "_ended", Waits(waits, most=6))
+    watch.run(lambda _: None, ())
+    half_s = daemon.REPORT_S / 2
+    assert waits == [half_s] * 6
+    assert agent.looks == 1 + 4, "two of a second, two with news after half of one"
+
+
+class Waits:
+    """An event that nobody waits for; it has come after so many waits."""
+
+    def __init__(self, waits: list[float], most: int) -> None:
+        self._waits, self._most = waits, most
+
+    def wait(self, seconds: float) -> bool:
+        if len(self._waits) == self._most:
+            return True
+        self._waits.append(seconds)
+        return False

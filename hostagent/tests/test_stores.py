@@ -208,6 +208,24 @@ def test_each_connection_counts_for_the_first_store_that_takes_it(tmp_path):
     assert (rest.drained_bps, rest.unread_bytes) == ((30 + 6) * 8 * MBIT, 6 * MB)
 
 
+def test_a_store_that_becomes_slower_or_faster_is_news_and_noise_or_a_stall_is_not(tmp_path):
+    def is_news(then_mb, unread_mb=20, **settings):
+        """Whether it is, once 10 MB/s were told, and so much is read in the half second after that."""
+        looks = connections(*[(receives(1, 9, mb, unread_mb),) for mb in (100, 110, 110 + then_mb)])
+        stores = Stores([IntakeStore(tmp_path, **settings)], looks, iter([0, S_NS, S_NS * 3 // 2]).__next__)
+        assert not stores.told()
+        assert stores.told()
+        return stores.has_news()
+
+    assert is_news(3)
+    assert is_news(7)
+    assert not is_news(4)
+    assert not is_news(6)
+    assert not is_news(0), "it stands still, as a disk does that flushes"
+    assert not is_news(3, unread_mb=0), "nothing waits: that is only what came"
+    assert not is_news(3, rate="80Mbps"), "its operator has said what it takes"
+
+
 def test_what_its_operator_knows_is_said_in_place_of_what_was_measured(tmp_path):
     store = IntakeStore(tmp_path, rate="280Mbps", buffer="750MB")
     stores = Stores([store], connections((), (receives(1, 9, 30, 10),)), iter([0, S_NS]).__next__)
@@ -230,7 +248,9 @@ def test_a_host_without_stores_looks_at_nothing():
     def looked():
         raise AssertionError("nobody was to look")
 
-    assert Stores((), looked).told() == ()
+    stores = Stores((), looked)
+    assert stores.told() == ()
+    assert not stores.has_news()
 
 
 def test_the_disk_under_a_path_is_found_by_its_numbers(tmp_path):
