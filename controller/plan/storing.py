@@ -20,6 +20,7 @@ from topology.wire import PPM
 
 SLACK_US = 1_000  # what whole bit/s and microseconds may come to
 TURN_US = 50_000  # from the end of one promise's turn until the plan lets the next one send: milliseconds, as a rule
+BEGINS_US = 200_000  # a disk idles at first, until its kernel has enough to write: 0.1 to 0.17 s in the lab
 LEAST_TURN_US = 1_000_000  # a shorter time between the promises of others is of no use
 
 
@@ -69,7 +70,8 @@ class DiskTime:
 def disk_time(calendar: Calendar, store: StoreCapacity, start_us: int, until_us: int, least_bps: int) -> DiskTime:
     """Return what a store has for one more over ``[start_us, until_us)``, after all that is promised there.
 
-    Who has to wait begins a moment after the one before is stored: that is when the plan is changed.
+    Who has to wait begins a moment after the one before is stored, when the plan is changed; and a disk that idled
+    begins a moment after that.
 
     Args:
         calendar: it has the store (:func:`make_known`).
@@ -82,8 +84,10 @@ def disk_time(calendar: Calendar, store: StoreCapacity, start_us: int, until_us:
     waits = booked_us > start_us and calendar.free_bps(store.place, booked_us - 1) < least_bps
     turn_us = booked_us + TURN_US if waits else booked_us
     before = _long(calendar.rates(store.need, start_us, booked_us), least_bps) if booked_us > start_us else ()
-    after = calendar.rates(store.need, turn_us, until_us) if until_us > turn_us else ()
-    return DiskTime((*before, *after), store.room_bits, turn_us)
+    writes_us = turn_us if turn_us == booked_us > start_us else turn_us + BEGINS_US
+    idle = ((turn_us, min(writes_us, until_us), 0),) if writes_us > turn_us and until_us > turn_us else ()
+    after = calendar.rates(store.need, writes_us, until_us) if until_us > writes_us else ()
+    return DiskTime((*before, *idle, *after), store.room_bits, turn_us)
 
 
 def _long(pieces: Iterable[Piece], least_bps: int) -> Iterator[Piece]:

@@ -42,12 +42,12 @@ def in_s(promise):
 def test_a_promise_says_when_all_is_across_and_when_it_is_stored(site):
     promise = announced(site)
     across_s, stored_s = in_s(promise)
-    overhead_s = 0.9  # handshake, hand-over, confirmation
+    overhead_s = 1.1  # handshake, hand-over, confirmation; and before the disk begins to write
     assert across_s == pytest.approx((SIZE - 75 * MB) * 8 / 280e6, abs=overhead_s)
     assert stored_s == pytest.approx(SIZE * 8 / 280e6, abs=overhead_s)
     (rate,) = promise.rates
     line_bps = 280e6 * SIZE / (SIZE - 75 * MB) * 1538 / 1448
-    assert rate.rate_bps == pytest.approx(line_bps, rel=0.01), "eq. (4): the lowest that has it as soon"
+    assert rate.rate_bps == pytest.approx(line_bps, rel=0.02), "eq. (4): the lowest that has it as soon"
 
 
 def test_where_nobody_knows_what_is_stored_only_the_network_is_promised():
@@ -154,7 +154,7 @@ def test_the_second_of_two_promises_to_a_disk_waits_until_the_first_is_stored_an
     first, second = announced(site, "one"), announced(site, "two", senders=("base21",))
     assert second.rates[0].start_us >= first.stored_us
     line_bps = 280e6 * SIZE / (SIZE - 75 * MB) * 1538 / 1448
-    assert [rate.rate_bps for rate in second.rates] == [pytest.approx(line_bps, rel=0.01)]
+    assert [rate.rate_bps for rate in second.rates] == [pytest.approx(line_bps, rel=0.02)]
     site.converge()
     site.demand("base20")
     site.demand("base21")

@@ -1,7 +1,9 @@
 """What a store takes at once and drains for good, by writing a file to it at a rate.
 
 While the page cache has room a file is written at the rate; from then on as fast as the disk drains. Where that bend is
-says what it took at once: all that was written by then but for what had been drained.
+says what it took at once: all that was written by then but for what had been drained. A disk that /proc/diskstats
+counts is asked what it has drained: what is accepted after the bend is a little more, while the page cache fills up to
+where the kernel keeps it.
 """
 
 import os
@@ -10,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from hostagent.stores.disk import Disk
 
 BLOCK_BYTES = 1 << 20
 LATE_S = 0.25  # behind its rate by more than that: it is held up, and not by the machine's scheduler for a moment
@@ -56,10 +60,11 @@ class NoSpace(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How much was written by when, seconds since the beginning."""
+    """How much was written by when, seconds since the beginning, and how much of it the disk had, if it is counted."""
 
     at_s: float
     size_bytes: int
+    on_disk_bytes: int | None = None
 
 
 def bend(course: Sequence[Written], rate_bps: int) -> Written | None:
@@ -88,8 +93,13 @@ def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> Store
         drain_bps = min(rate_bps, kept_bps)
         room_bytes = max(0, last.size_bytes - round(drain_bps * last.at_s / 8))
         return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, is_held_up=False)
-    drain_bps = round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s))
-    room_bytes = max(0, at.size_bytes - round(drain_bps * at.at_s / 8))
+    accepted_bps = round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s))
+    drain_bps, drained_bytes = accepted_bps, round(accepted_bps * at.at_s / 8)
+    if at.on_disk_bytes is not None and last.on_disk_bytes is not None:
+        written_bps = round((last.on_disk_bytes - at.on_disk_bytes) * 8 / (last.at_s - at.at_s))
+        drain_bps = max(1, min(accepted_bps, written_bps))  # others may write there, too
+        drained_bytes = min(at.on_disk_bytes, round(drain_bps * at.at_s / 8))
+    room_bytes = max(0, at.size_bytes - drained_bytes)
     return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, is_held_up=True)
 
 
@@ -113,7 +123,8 @@ def measured(path: Path, rate_bps: int, most_bytes: int, tell: Callable[[Written
     with tempfile.NamedTemporaryFile(dir=path, prefix=".headway-measure-", buffering=0) as file:
         began_s = time.monotonic()
         course: list[Written] = []
-        for one in _written(file.fileno(), rate_bps, most_bytes, began_s):
+        on_disk = _on_disk(path)
+        for one in _written(file.fileno(), rate_bps, most_bytes, began_s, on_disk):
             if not course or one.at_s - course[-1].at_s > TOLD_EVERY_S or int(one.at_s) > int(course[-1].at_s):
                 tell(one)
             course.append(one)
@@ -121,14 +132,28 @@ def measured(path: Path, rate_bps: int, most_bytes: int, tell: Callable[[Written
         return measure_of(course, rate_bps, time.monotonic() - began_s)
 
 
-def _written(descriptor: int, rate_bps: int, most_bytes: int, began_s: float) -> Iterator[Written]:
+def _on_disk(path: Path) -> Callable[[], int | None]:
+    """Return what returns how much the disk under a path has written since now; of one that is not counted, None."""
+    disk = Disk(path)
+    before = disk.state()
+
+    def since() -> int | None:
+        now = disk.state()
+        return None if before is None or now is None else now.written_bytes - before.written_bytes
+
+    return since
+
+
+def _written(
+    descriptor: int, rate_bps: int, most_bytes: int, began_s: float, on_disk: Callable[[], int | None]
+) -> Iterator[Written]:
     """Write at a rate until enough is known, or so much is written; yield after each block."""
     block, size_bytes, until_s = os.urandom(BLOCK_BYTES), 0, float("inf")
     while size_bytes < most_bytes:
         due_s = began_s + size_bytes * 8 / rate_bps
         time.sleep(max(0.0, due_s - time.monotonic()))
         size_bytes += os.write(descriptor, block[: most_bytes - size_bytes])
-        one = Written(time.monotonic() - began_s, size_bytes)
+        one = Written(time.monotonic() - began_s, size_bytes, on_disk())
         yield one
         if until_s == float("inf") and _behind_s(one, rate_bps) > LATE_S:
             until_s = one.at_s + max(LEAST_AFTER_S, one.at_s / AFTER_PART)

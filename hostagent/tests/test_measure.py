@@ -1,12 +1,13 @@
 """What a store takes, measured: by courses of writing that a bucket would give, and by a real file."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostagent.stores.measure import BLOCK_BYTES, NoSpace, Written, measure_of, measured
+from hostagent.stores.measure import BLOCK_BYTES, NoSpace, Written, bend, measure_of, measured
 
 MB, MBIT = 10**6, 10**6
 
@@ -33,6 +34,18 @@ def test_room_and_drain_of_a_bucket_are_found(rate_mbps, tenths, room_mb):
     assert seen.drain_bps == pytest.approx(drain_bps, rel=0.02)
     assert seen.room_bytes == pytest.approx(room_mb * MB, rel=0.05, abs=3 * MB)
     assert seen.largest_bytes == pytest.approx(until_held_up, rel=0.1, abs=10 * MB)
+
+
+def test_a_disk_that_is_counted_says_itself_what_it_drains():
+    found, kept_s = course(1_000 * MBIT, 280 * MBIT, 75 * MB, 300 * MB)
+    idle_s = 0.2  # until its kernel begins to write; and the page cache fills up further while the writer is held up
+    counted = [replace(one, on_disk_bytes=round(max(0, one.at_s - idle_s) * 275 * MBIT / 8)) for one in found]
+    seen = measure_of(counted, 1_000 * MBIT, kept_s)
+    assert seen.drain_bps == pytest.approx(275 * MBIT, rel=0.001)
+    at = bend(counted, 1_000 * MBIT)
+    assert seen.room_bytes == pytest.approx(at.size_bytes - at.on_disk_bytes, rel=0.001)
+    others = [replace(one, on_disk_bytes=one.size_bytes * 9) for one in found]
+    assert measure_of(others, 1_000 * MBIT, kept_s).drain_bps == pytest.approx(280 * MBIT, rel=0.02)
 
 
 def test_a_store_that_is_never_held_up_has_at_least_what_waited_for_the_disk_at_the_end():
