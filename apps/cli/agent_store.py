@@ -11,6 +11,9 @@ from apps.cli.agent_setup import EXIT_FAILED, EXIT_USAGE, failed, quantity
 from hostagent.stores.measure import NoSpace, StoreMeasure, Written, measured
 from topology.units import rate_bps, shown_rate, shown_size, size_bytes
 
+LONG_IDLE_S = 1.0
+SOONER = "sysctl -w vm.dirty_expire_centisecs=20 vm.dirty_writeback_centisecs=20"
+
 
 def checked(path: Path, rate: str, most: str, *, as_json: bool) -> int:
     """Measure what a store takes, and print it; return the exit code."""
@@ -27,7 +30,7 @@ def checked(path: Path, rate: str, most: str, *, as_json: bool) -> int:
     if as_json:
         typer.echo(json.dumps({"path": str(path), **asdict(found), "largest_bytes": found.largest_bytes}))
     else:
-        typer.echo("\n".join(_said(path, found)))
+        typer.echo("\n".join(said(path, found)))
     return 0
 
 
@@ -38,7 +41,7 @@ def _tell(one: Written, most_bytes: int) -> None:
         typer.echo(f"{one.at_s:.0f} s: {shown_size(one.size_bytes)} of {shown_size(most_bytes)}, {mean}", err=True)
 
 
-def _said(path: Path, found: StoreMeasure) -> tuple[str, ...]:
+def said(path: Path, found: StoreMeasure) -> tuple[str, ...]:
     """Return the lines for people."""
     least = "" if found.is_held_up else "at least "
     largest = "any" if found.largest_bytes is None else f"{least}{shown_size(found.largest_bytes)}"
@@ -51,6 +54,12 @@ def _said(path: Path, found: StoreMeasure) -> tuple[str, ...]:
         f"takes at once (m):          {least}{shown_size(found.room_bytes)}",
         f"largest file at that rate:  {largest}",
     )
-    if found.is_held_up:
-        return lines
-    return (*lines, "the writer was never held up: for more, say --bytes with what the disk has room for")
+    notes = []
+    if not found.is_held_up:
+        notes.append("the writer was never held up: for more, say --bytes with what the disk has room for")
+    if found.idle_s is not None and found.idle_s > LONG_IDLE_S:
+        notes.append(
+            f"the disk wrote nothing for {found.idle_s:.1f} s, and what is promised to be stored counts from the first"
+            f" byte: {SOONER}, or let the program that receives fsync while it writes"
+        )
+    return (*lines, *notes)

@@ -34,6 +34,7 @@ class StoreMeasure:
         drain_bps: what it drains for good.
         room_bytes: what it takes at once; if it never was held up, the least that it can be.
         is_held_up: whether the writer ever was held up.
+        idle_s: for how long the disk wrote nothing at first; None if it is not counted.
     """
 
     rate_bps: int
@@ -42,6 +43,7 @@ class StoreMeasure:
     drain_bps: int
     room_bytes: int
     is_held_up: bool
+    idle_s: float | None = None
 
     @property
     def largest_bytes(self) -> int | None:
@@ -92,7 +94,7 @@ def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> Store
     if at is None or last.at_s <= at.at_s:
         drain_bps = min(rate_bps, kept_bps)
         room_bytes = max(0, last.size_bytes - round(drain_bps * last.at_s / 8))
-        return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, is_held_up=False)
+        return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, False, _idle_s(course))
     accepted_bps = round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s))
     drain_bps, drained_bytes = accepted_bps, round(accepted_bps * at.at_s / 8)
     if at.on_disk_bytes is not None and last.on_disk_bytes is not None:
@@ -100,7 +102,14 @@ def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> Store
         drain_bps = max(1, min(accepted_bps, written_bps))  # others may write there, too
         drained_bytes = min(at.on_disk_bytes, round(drain_bps * at.at_s / 8))
     room_bytes = max(0, at.size_bytes - drained_bytes)
-    return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, is_held_up=True)
+    return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, True, _idle_s(course))
+
+
+def _idle_s(course: Sequence[Written]) -> float | None:
+    """Return for how long a disk that is counted wrote less than a block; the whole course, if it never wrote more."""
+    if course[-1].on_disk_bytes is None:
+        return None
+    return next((one.at_s for one in course if (one.on_disk_bytes or 0) >= BLOCK_BYTES), course[-1].at_s)
 
 
 def measured(path: Path, rate_bps: int, most_bytes: int, tell: Callable[[Written], None]) -> StoreMeasure:

@@ -44,6 +44,10 @@ def test_a_disk_that_is_counted_says_itself_what_it_drains():
     assert seen.drain_bps == pytest.approx(275 * MBIT, rel=0.001)
     at = bend(counted, 1_000 * MBIT)
     assert seen.room_bytes == pytest.approx(at.size_bytes - at.on_disk_bytes, rel=0.001)
+    assert idle_s < seen.idle_s < idle_s + 0.05
+    assert measure_of(found, 1_000 * MBIT, kept_s).idle_s is None
+    never = [replace(one, on_disk_bytes=0) for one in found]
+    assert measure_of(never, 1_000 * MBIT, kept_s).idle_s == found[-1].at_s
     others = [replace(one, on_disk_bytes=one.size_bytes * 9) for one in found]
     assert measure_of(others, 1_000 * MBIT, kept_s).drain_bps == pytest.approx(280 * MBIT, rel=0.02)
 

@@ -3,13 +3,16 @@
 import json
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+from apps.cli import agent_store
 from apps.main import app
 from hostagent.agent import status
 from hostagent.agent.status import AgentState, AgentStatus, EntryStatus, Identity
+from hostagent.stores.measure import StoreMeasure
 
 WHO = Identity("base20", "0.1", "6.1.0", "1a", "headway1a", 1_790_000_000)
 ENTRY = EntryStatus(
@@ -167,6 +170,15 @@ def test_what_a_store_takes_is_measured_and_leaves_nothing_there(tmp_path):
     assert found["drain_bps"] > 0
     assert {"room_bytes", "largest_bytes", "is_held_up", "took_s"} <= found.keys()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_idles_at_first_is_said_with_its_cure(tmp_path):
+    late = StoreMeasure(10**9, 10**9, 60.0, 2 * 10**8, 10**8, is_held_up=True, idle_s=30.2)
+    *_, note = agent_store.said(tmp_path, late)
+    assert note.startswith("the disk wrote nothing for 30.2 s")
+    assert "vm.dirty_expire_centisecs" in note
+    for idle_s in (0.2, None):
+        assert "wrote nothing" not in "".join(agent_store.said(tmp_path, replace(late, idle_s=idle_s)))
 
 
 @pytest.mark.parametrize(
