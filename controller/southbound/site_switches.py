@@ -3,26 +3,41 @@
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import chain
+from operator import is_
 
 from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import LinkPlan, Plan
-from controller.plan.wiring import numbered
+from controller.plan.wiring import SeenPorts, numbered
 from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
+from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
 from controller.southbound.openflow.plan_lanes import NO_PLAN, PlanLanes, plan_lanes
 from controller.southbound.openflow.rules import make_ready
 from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.state import SwitchState
 from controller.southbound.openflow.switch_book import SwitchBook
 from controller.southbound.ovsdb.desired_queues import kept_open_bps, link_queues
 from controller.southbound.ovsdb.queues import PortQueues
 from controller.southbound.ovsdb.writer import QueueWriter
 from topology.network import Hop, Network, Switch
 
+_NONE: Mapping[object, object] = {}
 TIMEOUT_S = 5.0  # a switch on the site's own network answers in milliseconds
 READY_AFTER_S = 1.0  # a transition takes less, and is not to share its time
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """What a switch has confirmed last, and of what it was made: a plan that has the very same needs no look at it."""
+
+    down: frozenset[str]
+    ports: SeenPorts
+    parts: tuple[object, ...]
+    state: SwitchState
 
 
 class SiteSwitches:
@@ -48,6 +63,12 @@ class SiteSwitches:
         self._writers = writers
         known = numbers or MeterNumbers()
         self._books = {switch.name: SwitchBook(switch, site.policy, known) for switch in site.network.switches}
+        self._brought: dict[str, _Brought] = {}
+        self._numbers = known
+        self._leaving: dict[str, tuple[Hop, ...]] = {
+            switch.name: tuple(Hop(switch.name, head) for head, _ in circuit_ports(site.network, switch.name))
+            for switch in site.network.switches
+        }
         self._ready: dict[str, tuple[int, frozenset[str]]] = {}  # each switch's has one writer at a time
         self._lanes, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
         self._queues: dict[Hop, tuple[LinkPlan, int, PortQueues]] = {}  # each value is whole; a lost one is made anew
@@ -58,21 +79,46 @@ class SiteSwitches:
 
         With ``no_higher`` meters that are below it are left; those of ports of which nothing is sure are in any case.
         """
-        names = [switch for switch in self._site.network.switches if switch.name not in shut.switches]
-        lanes = self._lanes_of(plan)
-        found = self._pool.map(lambda switch: self._put_meters(switch, plan, lanes, shut, no_higher=no_higher), names)
+        lanes, every = self._lanes_of(plan), no_higher or bool(shut.unsure)
+        others = [
+            switch
+            for switch in self._site.network.switches
+            if switch.name not in shut.switches and (every or not self._has(switch, plan, lanes))
+        ]
+        found = self._pool.map(lambda switch: self._put_meters(switch, plan, lanes, shut, no_higher=no_higher), others)
         return tuple(chain.from_iterable(found))
+
+    def _has(self, switch: Switch, plan: Plan, lanes: PlanLanes) -> bool:
+        """Return whether a switch holds a plan already, without asking it: what is its own of that is as it was."""
+        known = self._brought.get(switch.name)
+        return (
+            known is not None
+            and known.down == plan.down
+            and all(map(is_, known.parts, self._parts(switch.name, plan, lanes)))
+            and self._sessions.has(switch.dpid, known.ports, known.state)
+        )
+
+    def _parts(self, switch: str, plan: Plan, lanes: PlanLanes) -> tuple[object, ...]:
+        """Return what a switch's rules and meters are made of, beside its ports and the circuits that are down."""
+        links = (plan.links[hop] for hop in self._leaving[switch])
+        return (lanes.begun.get(switch, _NONE), lanes.crossing.get(switch, _NONE), self._numbers.latest(switch), *links)
 
     def _put_meters(
         self, switch: Switch, plan: Plan, lanes: PlanLanes, shut: Closed, *, no_higher: bool
     ) -> tuple[PlaceFault, ...]:
+        self._brought.pop(switch.name, None)
         try:
-            network = numbered(self._site.network, switch.name, self._sessions.ports(switch.dpid, TIMEOUT_S))
+            ports = self._sessions.ports(switch.dpid, TIMEOUT_S)
+            network = numbered(self._site.network, switch.name, ports)
             unsure = class_meter_ids(network, switch, shut.unsure)
             state = self._books[switch.name].state(network, plan, lanes)
-            if no_higher or unsure:
+            is_whole = not no_higher and not unsure
+            if not is_whole:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
+            if is_whole:
+                parts = self._parts(switch.name, plan, lanes)
+                self._brought[switch.name] = _Brought(plan.down, ports, parts, state)
             self._make_ready(network, switch, plan.down)
         except SouthboundError as error:
             gone = isinstance(error, SwitchGone)

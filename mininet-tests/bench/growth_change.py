@@ -48,6 +48,11 @@ class TakenSwitches:
         """Return what it holds."""
         return self._held[dpid]
 
+    def has(self, dpid: int, _ports: SeenPorts, state: SwitchState) -> bool:
+        """Return whether it holds the very rules and meters."""
+        held = self._held[dpid]
+        return held.rules is state.rules and held.meters is state.meters and held.groups == state.groups
+
     def apply(self, dpid: int, desired: SwitchState, _timeout_s: float) -> int:
         """Take what it is told; return how many messages that would be."""
         told = messages(desired, self._held[dpid])

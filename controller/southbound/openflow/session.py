@@ -264,6 +264,20 @@ class SwitchSessions:
             connection = self._there(dpid, timeout_s)
             return dict(connection.ports)
 
+    def has(self, dpid: int, ports: SeenPorts, state: SwitchState) -> bool:
+        """Return whether a switch is connected, shows these ports, and has confirmed the very rules and meters last."""
+        with self._lock:
+            connection = self._connections.get(dpid)
+            confirmed = connection.confirmed if connection is not None else None
+            return (
+                connection is not None
+                and confirmed is not None
+                and confirmed.rules is state.rules
+                and confirmed.meters is state.meters
+                and confirmed.groups == state.groups
+                and connection.ports == ports
+            )
+
     def apply(self, dpid: int, desired: SwitchState, timeout_s: float) -> int:
         """Bring a switch to ``desired``; return, once it has confirmed everything, how many messages that took.
 
@@ -291,6 +305,8 @@ class SwitchSessions:
             difference = messages(desired, replace(shown, rules=shown.rules - spared) if spared else shown)
             connection.check_free(shown, difference, deadline)
             if not difference:
+                if not spared and connection.confirmed is shown:
+                    connection.confirmed = desired  # the same, and known by identity from now on
                 return 0
             connection.confirmed = None  # unknown until the last barrier
             for is_barrier, phase in itertools.groupby(difference, lambda message: isinstance(message, Barrier)):

@@ -1,0 +1,96 @@
+"""A plan at all switches of a site: each holds what it is to hold, and one that has that already is not looked at."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.plan.faults import OPEN
+from controller.plan.planning import planned
+from controller.plan.policy import DEFAULT_POLICY
+from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, any_network, demands_in, plan_of
+from controller.plan.transitions import lesser_of
+from controller.plan.wiring import numbered
+from controller.site import Site
+from controller.southbound.openflow.desired import switch_state
+from controller.southbound.openflow.meter_numbers import MeterNumbers
+from controller.southbound.openflow.session import SwitchSessions
+from controller.southbound.openflow.tests.played_switch import TERM, PlayedDatapath, at_port, connected
+from controller.southbound.openflow.tests.recorder import RecordedSwitches
+from controller.southbound.site_switches import SiteSwitches
+from topology.network import Network
+
+
+@contextmanager
+def played(network: Network) -> Iterator[tuple[SiteSwitches, SwitchSessions, dict[str, PlayedDatapath]]]:
+    """The switches of a network, each played by the test."""
+    sessions = SwitchSessions(RecordedSwitches(), TERM)
+    try:
+        datapaths = {switch.name: connected(sessions, id=switch.dpid) for switch in network.switches}
+        yield SiteSwitches(Site(network, DEFAULT_POLICY, (), 300), sessions, {}), sessions, datapaths
+    finally:
+        sessions.close()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_under_one_plan_after_the_other_every_switch_holds_its_part(data):
+    network = data.draw(any_network)
+    numbers, plans = MeterNumbers(), []
+    for epoch in (2, 4, 6):
+        plans.append(planned(epoch, network, DEFAULT_POLICY, data.draw(demands_in(network))))
+        plans += [lesser_of(plans[-2], plans[-1])] if len(plans) > 1 else []
+    with played(network) as (switches, sessions, _):
+        for one in data.draw(st.lists(st.sampled_from(plans), max_size=6)):
+            down = data.draw(st.sets(st.sampled_from([c.name for c in network.circuits]), max_size=1))
+            plan = replace(one, down=frozenset(down))
+            assert switches.put_meters(plan, OPEN) == ()
+            for switch in network.switches:
+                as_seen = numbered(network, switch.name, {})  # they show no port
+                whole = switch_state(as_seen, switch, plan, DEFAULT_POLICY, numbers)
+                assert sessions._connections[switch.dpid].confirmed == whole
+
+
+def test_a_switch_whose_part_is_as_it_was_is_not_looked_at(monkeypatch):
+    looked_at = []
+    with played(GIGABIT) as (switches, _, datapaths):
+        put = switches._put_meters
+        monkeypatch.setattr(
+            switches, "_put_meters", lambda s, *of, **how: (looked_at.append(s.name), put(s, *of, **how))[1]
+        )
+        switches.put_meters(plan_of(*IMAGE), OPEN)
+        assert sorted(looked_at) == sorted(datapaths)
+        switches.put_meters(plan_of(*IMAGE), OPEN)  # the same, of other values: nothing is sent
+        looked_at.clear()
+        plan = plan_of(*IMAGE, RAW_IMAGES)
+        switches.put_meters(plan, OPEN)
+        assert looked_at
+        looked_at.clear()
+        switches.put_meters(replace(plan, epoch=plan.epoch + 2), OPEN)
+        assert looked_at == []
+        switches.put_meters(plan, OPEN, no_higher=True)
+        assert sorted(looked_at) == sorted(datapaths)
+
+
+def test_a_switch_that_may_have_lost_its_part_is_looked_at_again():
+    plan, first = plan_of(DATABASE, RAW_IMAGES), GIGABIT.switches[0]
+    with played(GIGABIT) as (switches, sessions, datapaths):
+        switches.put_meters(plan, OPEN)
+        rules = switch_state(GIGABIT, first, plan, DEFAULT_POLICY).rules
+
+        def sent_again():
+            before = len(datapaths[first.name].sent)
+            assert switches.put_meters(plan, OPEN) == ()
+            return len(datapaths[first.name].sent) - before
+
+        assert sent_again() == 0
+        sessions._connections[first.dpid].confirmed = None  # as when it has told of a rule that is gone
+        assert sent_again() > len(rules)
+        assert sent_again() == 0
+        sessions.disconnected(datapaths[first.name])
+        datapaths[first.name] = connected(sessions, id=first.dpid)
+        assert sent_again() > len(rules)
+        sessions._connections[first.dpid].ports = at_port(9, "02:00:00:00:00:09")
+        assert switches._has(first, plan, switches._lanes_of(plan)) is False
