@@ -31,7 +31,7 @@ def within_interfaces(flow: Flow, network: Network) -> Flow:
 def interface_parts(total_bps: int, policy: Policy, wanted: Sequence[tuple[Flow, int]], framing: Framing) -> list[int]:
     """Return what each flow gets of an interface, bit/s of frames.
 
-    What is promised and what flows stand by with come first, beside what a class is guaranteed of a circuit; then the
+    What is promised comes first, then what flows stand by with, then what a class is guaranteed of a circuit; then the
     classes by priority, and within a class max-min. Nothing is left while a flow could have more of its circuits.
 
     Args:
@@ -58,16 +58,21 @@ def interface_parts(total_bps: int, policy: Policy, wanted: Sequence[tuple[Flow,
     by_class: dict[FlowClass, list[int]] = {}
     for n, (flow, _) in enumerate(wanted):
         by_class.setdefault(flow.flow_class, []).append(n)
-    floors = [
-        min(
-            cap_bps,
-            max(_kept_bps(flow, framing), _guaranteed_bps(total_bps, policy, flow, len(by_class[flow.flow_class]))),
-        )
-        for flow, cap_bps in wanted
-    ]
     caps = [cap_bps for _, cap_bps in wanted]
-    if sum(floors) > total_bps:
-        return max_min(total_bps, floors, caps)
+    promised = [min(cap_bps, _frames_bps(flow.floor_bps, framing)) for flow, cap_bps in wanted]
+    stood_by = [
+        min(cap_bps, max(bps, _frames_bps(_standby_bps(flow), framing)))
+        for (flow, cap_bps), bps in zip(wanted, promised, strict=True)
+    ]
+    floors = [
+        min(cap_bps, max(bps, _guaranteed_bps(total_bps, policy, flow, len(by_class[flow.flow_class]))))
+        for (flow, cap_bps), bps in zip(wanted, stood_by, strict=True)
+    ]
+    met = [0] * len(wanted)
+    for asked in (promised, stood_by, floors):
+        if sum(asked) > total_bps:
+            return max_min(total_bps, met, asked)
+        met = asked
     parts, left_bps = list(floors), total_bps - sum(floors)
     for flow_class in sorted(by_class, key=lambda c: policy.classes[c].priority):
         members = by_class[flow_class]
@@ -79,10 +84,13 @@ def interface_parts(total_bps: int, policy: Policy, wanted: Sequence[tuple[Flow,
     return parts
 
 
-def _kept_bps(flow: Flow, framing: Framing) -> int:
-    """Return what a flow is promised or stands by with, bit/s of frames."""
-    standby_bps = flow.standby_bps if flow.wanted_bps is None else min(flow.standby_bps, flow.wanted_bps)
-    return converted_bps(max(flow.floor_bps, standby_bps), Layer.WIRE, Layer.FRAME, framing)
+def _standby_bps(flow: Flow) -> int:
+    """Return what a flow stands by with, bit/s on the wire; no more than it wants."""
+    return flow.standby_bps if flow.wanted_bps is None else min(flow.standby_bps, flow.wanted_bps)
+
+
+def _frames_bps(wire_bps: int, framing: Framing) -> int:
+    return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
 
 
 def _guaranteed_bps(total_bps: int, policy: Policy, flow: Flow, members: int) -> int:

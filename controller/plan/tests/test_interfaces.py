@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan import interfaces
+from controller.plan.failover import carries
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
@@ -87,6 +88,18 @@ def test_what_is_promised_of_an_interface_is_kept():
     by_name = {e.flow.name: e.frame_bps for e in plan.entries}
     promised = converted_bps(4 * 10**9, Layer.WIRE, Layer.FRAME, RING.framing)
     assert by_name[raw.name] == promised // 1000 * 1000  # as its circuit's meter counts it
+
+
+def test_a_promise_that_takes_all_of_an_interface_is_kept_before_what_others_stand_by_with():
+    """An image that was late kept 20 Mbit/s of an interface, and what was promised beside it had 571 of 600."""
+    network = narrow("albu10", 10**9)
+    late = replace(flow(FlowClass.URGENT, "albu10", "losa10", network), standby_bps=20_000_000)
+    promised = replace(flow(FlowClass.BACKGROUND, "albu10", "live10", network), floor_bps=990_000_000)
+    reserved = {ClassShare(hop, FlowClass.BACKGROUND): 10**9 for hop in promised.links}
+    plan = planned(2, network, DEFAULT_POLICY, PlanInput((late, promised), {}, reserved))
+    waits, kept = sorted(plan.entries, key=lambda e: e.frame_bps)
+    assert carries(kept, promised.name, promised.floor_bps, network, frozenset())
+    assert waits.frame_bps == carried(network, ("albu10", "albu1")) - kept.frame_bps
 
 
 def test_what_a_slow_interface_cannot_use_of_a_circuit_others_have():

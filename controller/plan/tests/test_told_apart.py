@@ -266,6 +266,19 @@ class LedgerAndPlan(RuleBasedStateMachine):
             ), (name, rate_bps, plan.entries)
 
 
+def test_a_promise_beside_a_late_image_of_the_same_host_has_all_that_the_interface_is_promised_for():
+    """Found by the machine above: 600 and 400 Mbit/s of 1 Gbit/s are promised, and the image keeps nothing of them."""
+    machine = LedgerAndPlan()
+    machine.announce(("base20",), URGENT, 729, None, THE_REST)
+    machine.announce(("base21",), URGENT, 508, 17, RSYNC)
+    machine.reserve(("base21", "arch"), URGENT, 400, (0, 18), THE_REST, ())
+    machine.passes(11)
+    machine.announce(("base21",), BACKGROUND, 119, None, THE_REST)
+    machine.passes(6)
+    assert machine.ledger.announcements["p4"].floor_bps(machine.now_us) == 600_000_000
+    machine.what_is_active_has_its_floor_in_the_plan()
+
+
 LedgerAndPlan.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 TestLedgerAndPlan = LedgerAndPlan.TestCase
 
