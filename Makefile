@@ -37,6 +37,7 @@ test: check  ## what CI runs: some 15 minutes on 2 idle cores; CONTRIBUTING.md s
 	$(PYTHON) -m pytest -v -m "(lab or root) and not long" $(BESIDE)
 	$(PYTHON) -m pytest -v -m "root and not long" $(AFTER)
 
+test-all: export HEADWAY_EXAMPLES := 100  # of each property; the short tier draws 40
 test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
 	mininet-tests/lab/boot --setup-only
 	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -v -m "lab or root or long" $(BESIDE) controller/northbound/tests contrib
