@@ -18,6 +18,7 @@ from hostagent.errors import BpfError
 LIBRARY = "libbpf.so.1"
 BPF_ANY = 0
 LOG_LINES = 40  # the end of a verifier's log says why
+_BEFORE = 1 << 3  # BPF_F_BEFORE, of no other program: of all
 _DEBUG = 2  # enum libbpf_print_level
 _PRINT = c.CFUNCTYPE(c.c_int, c.c_int, c.c_char_p, c.c_void_p)
 _POINTERS = (
@@ -87,6 +88,12 @@ class LinkInfo(c.Structure):
         ("attach_type", c.c_uint32),
         ("padding_2", c.c_uint32),
     )
+
+
+class LinkOptions(c.Structure):
+    """The beginning of libbpf's ``struct bpf_link_create_opts``."""
+
+    _fields_ = (("size", c.c_size_t), ("flags", c.c_uint32), ("padding", c.c_uint32))
 
 
 class Libbpf:
@@ -303,14 +310,17 @@ class BpfObject:
         self._links.append(link)
         return self._lib.number("bpf_link__fd", link, doing=program)
 
-    def attached_to(self, way: TrafficWay, program: str, interface: int) -> int:
+    def attached_to(self, way: TrafficWay, program: str, interface: int, *, first: bool = False) -> int:
         """Attach a program to what passes an interface, by index; return its link, which is the caller's to close.
+
+        It sees a packet after those that are attached there already, or with ``first`` before them.
 
         Raises:
             BpfError: EINVAL where the kernel has no tcx.
         """
         fd, doing = self.program_fd(program), f"attaching {program} to interface {interface}"
-        return self._lib.number("bpf_link_create", fd, interface, int(way), None, doing=doing)
+        options = c.byref(LinkOptions(c.sizeof(LinkOptions), _BEFORE if first else 0))
+        return self._lib.number("bpf_link_create", fd, interface, int(way), options, doing=doing)
 
     def is_attached(self, link_fd: int) -> bool:
         """Whether a program is still attached to its cgroup."""

@@ -1,47 +1,26 @@
-"""Loss of single segments where super-packets pass: a BPF program at the ingress of an interface (``bpf/``).
+"""Loss of single segments where super-packets pass: a BPF program at the ingress of an interface (``bpf/``, Linux 6.6).
+
+What an agent has at that ingress sees what is left.
 
 What it costs is what is lost: a super-packet that loses nothing passes whole, and only the others are cut.
 """
 
-import ctypes as c
-import errno
 import socket
 import struct
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from hostagent.errors import BpfError
-from hostagent.kernel.loader import BpfMap, BpfObject, Libbpf
+from hostagent.kernel.loader import BpfMap, BpfObject, Libbpf, TrafficWay
 from hostagent.tests.rig import NamespaceHost
 from mininet_tests.site.long_line import run
 
 OBJECT = Path(__file__).parent / "bpf" / "losses.bpf.o"
-BPF_TC_INGRESS = 1  # libbpf's enum bpf_tc_attach_point
 CUTTER, DROPPER = "cut0", "cut1"
 _MODEL = struct.Struct("=Q6I4Q")  # struct model of losses.bpf.c
 _WHOLE = 1 << 32
 _SPREAD = 0x9E3779B97F4A7C15  # 2**64 / the golden ratio: the first numbers of two seeds are then not alike
 _KEY = struct.pack("=I", 0)
-
-
-class _Hook(c.Structure):
-    """libbpf's ``struct bpf_tc_hook``."""
-
-    _fields_ = (("size", c.c_size_t), ("ifindex", c.c_int), ("attach_point", c.c_int), ("parent", c.c_uint32))
-
-
-class _Options(c.Structure):
-    """libbpf's ``struct bpf_tc_opts``."""
-
-    _fields_ = (
-        ("size", c.c_size_t),
-        ("program_fd", c.c_int),
-        ("flags", c.c_uint32),
-        ("program_id", c.c_uint32),
-        ("handle", c.c_uint32),
-        ("priority", c.c_uint32),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +54,10 @@ class SegmentLoss:
         lib = Libbpf()
         self._object = BpfObject(lib, OBJECT.read_bytes())
         self._object.load()
-        for end, program in ((device, "lose"), (DROPPER, "drop")):
-            fd = self._object.program_fd(program)
-            index = _index(place, end)
-            place.inside(partial(_attached, lib, index, fd))
+        self._links = [
+            place.inside(partial(self._object.attached_to, TrafficWay.INGRESS, program, _index(place, end), first=True))
+            for end, program in ((device, "lose"), (DROPPER, "drop"))
+        ]
         self._models: BpfMap = self._object.map("models")
         self._ends = [_index(place, end) for end in (CUTTER, DROPPER)]
         self.set(0.0, 1)
@@ -106,15 +85,3 @@ class SegmentLoss:
 
 def _index(place: NamespaceHost, device: str) -> int:
     return place.inside(lambda: socket.if_nametoindex(device))
-
-
-def _attached(lib: Libbpf, index: int, program_fd: int) -> None:
-    """Attach a program to the ingress of an interface of this thread's namespace."""
-    hook = _Hook(c.sizeof(_Hook), index, BPF_TC_INGRESS, 0)
-    try:
-        lib.number("bpf_tc_hook_create", c.byref(hook), doing="making the hook")
-    except BpfError as error:
-        if error.errno != errno.EEXIST:
-            raise
-    options = _Options(c.sizeof(_Options), program_fd)
-    lib.number("bpf_tc_attach", c.byref(hook), c.byref(options), doing="attaching the program")

@@ -6,6 +6,7 @@
  * others are handed to that other end as they are: every packet waits once more in the same queue of the CPU, so that
  * none overtakes another. On several CPUs every count is right, and each super-packet loses what was decided for it; only
  * the random numbers may come twice. */
+#include <stdbool.h>
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <linux/if_ether.h>
@@ -14,7 +15,10 @@
 
 #define MOST_SEGMENTS 64
 #define REMEMBERED 4096 /* super-packets on their way through the veth; a power of two */
+#define NEXT_HEADER (ETH_HLEN + 6) /* of IPv6 */
+#define TCP 6
 #define CUT 0x80000000u
+#define NEXT -1 /* TCX_NEXT: what else looks at what comes sees what is left */
 
 struct model {
 	__u64 state;      /* of the random numbers (xorshift64), never 0 */
@@ -78,6 +82,17 @@ static long decide(__u32 i, struct deciding *now)
 	return 0;
 }
 
+/* IPv4, and IPv6's TCP: the neighbours' answers belong to the interface. */
+static __always_inline bool is_lossy(struct __sk_buff *skb)
+{
+	__u8 next;
+
+	if (skb->protocol == bpf_htons(ETH_P_IP))
+		return true;
+	return skb->protocol == bpf_htons(ETH_P_IPV6) && !bpf_skb_load_bytes(skb, NEXT_HEADER, &next, sizeof(next)) &&
+	       next == TCP;
+}
+
 SEC("tc")
 int lose(struct __sk_buff *skb)
 {
@@ -86,14 +101,14 @@ int lose(struct __sk_buff *skb)
 	struct deciding now = {.model = model};
 	struct cut *cut;
 
-	if (!model || skb->protocol != bpf_htons(ETH_P_IP)) /* ARP's answers belong to the interface */
-		return TC_ACT_OK;
+	if (!model || !is_lossy(skb))
+		return NEXT;
 	if (count > MOST_SEGMENTS)
 		count = MOST_SEGMENTS;
 	bpf_loop(count, decide, &now, 0);
 	__sync_fetch_and_add(&model->segments, count);
 	if (!now.lost)
-		return model->enter ? bpf_redirect(model->dropper, BPF_F_INGRESS) : TC_ACT_OK;
+		return model->enter ? bpf_redirect(model->dropper, BPF_F_INGRESS) : NEXT;
 	__sync_fetch_and_add(&model->lost, now.count);
 	if (count == 1) {
 		__sync_fetch_and_add(&model->dropped, 1);
@@ -104,7 +119,7 @@ int lose(struct __sk_buff *skb)
 	slot = number & (REMEMBERED - 1);
 	cut = bpf_map_lookup_elem(&cuts, &slot);
 	if (!cut)
-		return TC_ACT_OK;
+		return NEXT;
 	cut->lost = now.lost;
 	cut->next = 0;
 	skb->mark = CUT | number;
@@ -120,11 +135,11 @@ int drop(struct __sk_buff *skb)
 	__u64 segment;
 
 	if (!model || !cut || !(skb->mark & CUT))
-		return TC_ACT_OK;
+		return NEXT;
 	skb->mark = 0;
 	segment = __sync_fetch_and_add(&cut->next, 1) & (MOST_SEGMENTS - 1);
 	if (!(cut->lost >> segment & 1))
-		return TC_ACT_OK;
+		return NEXT;
 	__sync_fetch_and_add(&model->dropped, 1);
 	return TC_ACT_SHOT;
 }
