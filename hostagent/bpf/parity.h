@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The arithmetic of the coded tail: which cell belongs to which group, what a group comes to, and what it gives back.
+ *
+ * A block is a range of the sequence space, cut into cells of one full segment each, the last perhaps shorter. Cell i is
+ * in row i / groups of group i % groups, so that neighbours, which are lost together, are in different groups. What a
+ * group comes to is the exclusive or of its cells, and the sum of each of their words times a constant of its place and row. Of
+ * the cells of a group one may be missing: the exclusive or of all others and of the parity is that one. The sum is no
+ * linear function of the exclusive or, so one that was made of anything else does not agree with it.
+ *
+ *   groups = 4     row 0   0 1 2 3
+ *                  row 1   4 x 6 7       x = 1 ^ 9 ^ parity of group 1
+ *                  row 2   8 9
+ */
+#ifndef HEADWAY_PARITY_H
+#define HEADWAY_PARITY_H
+
+#define ROWS 64            /* a bit each */
+#define LEAST_ROWS 8       /* parities are an eighth of what they are for, at most */
+#define LEAST_GROUPS 8
+#define MOST_GROUPS 1024
+#define PIECE_WORDS 192
+#define PIECE_BYTES (PIECE_WORDS * 8)
+#define MOST_PIECES 6      /* of a cell: 9000 bytes */
+#define MOST_CELL_BYTES (PIECE_BYTES * MOST_PIECES)
+#define PIECE_STEP 0x9e3779b97f4a7c15ULL /* 2^64 by the golden ratio: constants of two pieces are not alike */
+#define WORD_STEP 6364136223846793005ULL  /* Knuth's MMIX generator */
+#define FAILING 25 /* groups = 25 x square of the losses that are expected: 2% of the blocks have two in one group */
+
+/* What a group comes to, as far as one piece of its cells goes. */
+struct piece {
+	__u64 owner; /* the block whose it is; of another one it holds nothing */
+	__u64 seen;  /* rows that are in it; of a cell's first piece */
+	__u64 sum;
+	__u64 words[PIECE_WORDS];
+};
+
+/* How many groups a block of so many cells has, of a path on which so many of the segments sent were sent again. */
+static __always_inline __u32 groups_for(__u32 cells, __u64 again, __u64 sent)
+{
+	__u64 losses_milli = sent ? cells * again * 1000 / sent : 0;
+	__u64 groups = losses_milli > 1000000 ? MOST_GROUPS : FAILING * losses_milli * losses_milli / 1000000;
+	__u64 least = (cells + ROWS - 1) / ROWS;
+
+	if (groups < LEAST_GROUPS)
+		groups = LEAST_GROUPS;
+	if (groups < least)
+		groups = least;
+	if (groups > cells / LEAST_ROWS)
+		groups = cells < LEAST_ROWS ? 1 : cells / LEAST_ROWS;
+	return groups < MOST_GROUPS ? groups : MOST_GROUPS;
+}
+
+/* The rows of a group that a block of so many cells has. */
+static __always_inline __u64 rows_of(__u32 cells, __u32 groups, __u32 group)
+{
+	__u32 rows;
+
+	if (!groups || group >= groups || group >= cells)
+		return 0;
+	rows = (cells - group - 1) / groups + 1;
+	return rows >= ROWS ? ~0ULL : (1ULL << rows) - 1;
+}
+
+/* The constants of a piece of a cell in a row: those of no other are the same. */
+static __always_inline __u64 piece_key(__u64 key, __u32 piece, __u32 row)
+{
+	return key + (piece * ROWS + row + 1) * PIECE_STEP;
+}
+
+/* The sum of the words of a piece, each times an odd constant of its place, modulo 2^64. */
+static __always_inline __u64 sum_of(const __u64 *words, __u64 key)
+{
+	__u64 sum = 0;
+	int i;
+
+	for (i = 0; i < PIECE_WORDS; i++) {
+		key = key * WORD_STEP + 1;
+		sum += words[i] * ((key ^ key >> 32) | 1);
+	}
+	return sum;
+}
+
+/* Adds the words of a cell to its group. */
+static __always_inline void fold(struct piece *piece, const __u64 *words, __u64 owner, __u32 row, __u64 key)
+{
+	int i;
+
+	if (piece->owner != owner) {
+		piece->owner = owner;
+		piece->seen = 0;
+		piece->sum = 0;
+		for (i = 0; i < PIECE_WORDS; i++)
+			piece->words[i] = 0;
+	}
+	for (i = 0; i < PIECE_WORDS; i++)
+		piece->words[i] ^= words[i];
+	piece->sum += sum_of(words, key);
+	piece->seen |= 1ULL << (row & (ROWS - 1));
+}
+
+/* Makes the parity of a group what is missing in it; returns the sum of that, which must be the parity's less the
+ * group's. */
+static __always_inline __u64 unfold(const struct piece *piece, __u64 *words, __u64 owner, __u64 key)
+{
+	int i;
+
+	if (piece->owner == owner)
+		for (i = 0; i < PIECE_WORDS; i++)
+			words[i] ^= piece->words[i];
+	return sum_of(words, key);
+}
+
+#endif
