@@ -6,16 +6,17 @@ from pathlib import Path
 from hostagent.errors import NoSuchFile
 
 OBJECT_FILE = "headway.bpf.o"
+CODED_OBJECT_FILE = "coded.bpf.o"  # loaded only where the coded tail is asked for
 NAME_PLACEHOLDER = b"headway@@@@@@@@\0"  # in hw_ops; libbpf 1.1 cannot set a struct_ops map's values
 
 
-def object_image() -> bytes:
-    """Return the prebuilt BPF object.
+def object_image(name: str = OBJECT_FILE) -> bytes:
+    """Return a prebuilt BPF object.
 
     Raises:
         NoSuchFile: it was not installed.
     """
-    path = resources.files("hostagent").joinpath("bpf", OBJECT_FILE)
+    path = resources.files("hostagent").joinpath("bpf", name)
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -7,12 +7,13 @@ import zipfile
 
 import pytest
 
-from hostagent.kernel.image import object_image
+from hostagent.kernel.image import CODED_OBJECT_FILE, OBJECT_FILE, object_image
 from hostagent.tests.rig import REPOSITORY
 
 BUILT_BY = "14.0.6"  # clang of Debian 12; another one makes another object
 SHIPPED = {
     "hostagent/bpf/headway.bpf.o",
+    "hostagent/bpf/coded.bpf.o",
     "hostagent/systemd/headway-agent.service",
     "hostagent/systemd/headway-agent.conf",
 }
@@ -30,10 +31,11 @@ def test_the_kernel_part_counts_the_lease_by_a_clock_that_goes_on_in_sleep():
 
 
 @pytest.mark.skipif(clang_version() != BUILT_BY, reason=f"needs clang {BUILT_BY}, llvm and libbpf-dev of Debian 12")
-def test_the_kernel_part_is_built_the_same_again(tmp_path):
+@pytest.mark.parametrize("name", [OBJECT_FILE, CODED_OBJECT_FILE])
+def test_the_kernel_part_is_built_the_same_again(tmp_path, name):
     folder = shutil.copytree(REPOSITORY / "hostagent/bpf", tmp_path / "bpf", ignore=shutil.ignore_patterns("*.o"))
     subprocess.run(["make", "-s", "-C", folder], check=True)
-    assert (folder / "headway.bpf.o").read_bytes() == object_image()
+    assert (folder / name).read_bytes() == object_image(name)
 
 
 def test_the_wheel_holds_the_kernel_part_and_the_units(tmp_path):
