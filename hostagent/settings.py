@@ -95,6 +95,7 @@ class AgentSettings:
         stores: where what is received is put, if the controller is to know what that takes.
         rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
         tail_copies: whether what is sent again at the end of a transfer goes twice (Linux 6.6 or newer).
+        tail_coded: whether parities follow the end of a transfer, and what one that comes lacks is rebuilt (Linux 6.6).
     """
 
     host: Annotated[str, Field(min_length=1)]
@@ -108,13 +109,14 @@ class AgentSettings:
     insecure: bool = False
     rto_min: Annotated[Duration, Field(ge=8_000, le=200_000)] = _DEFAULT.rto_min_us
     tail_copies: bool = _DEFAULT.tail_copies
+    tail_coded: bool = _DEFAULT.tail_coded
     stores: Annotated[tuple[IntakeStore, ...], Field(max_length=MOST_STORES)] = ()
 
     @property
     def tuning(self) -> Tuning:
         """What the kernel part is told once."""
         loss = self.fallback
-        return Tuning(loss.loss, loss.over, loss.clear, loss.hold, self.rto_min, self.tail_copies)
+        return Tuning(loss.loss, loss.over, loss.clear, loss.hold, self.rto_min, self.tail_copies, self.tail_coded)
 
 
 def loaded(path: Path) -> AgentSettings:

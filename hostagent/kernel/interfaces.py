@@ -1,4 +1,4 @@
-"""The programs on what leaves and what comes: on each interface of this network namespace but the loopback.
+"""Programs on what leaves and what comes: on each interface of this network namespace but the loopback.
 
 They are attached by links of tcx, which the kernel takes away when the agent has ended, however it has.
 """
@@ -6,6 +6,7 @@ They are attached by links of tcx, which the kernel takes away when the agent ha
 import errno
 import os
 import socket
+from collections.abc import Mapping
 
 from hostagent.errors import BpfError
 from hostagent.kernel.loader import BpfObject, TrafficWay
@@ -17,13 +18,25 @@ PROGRAMS = {TrafficWay.INGRESS: "headway_ingress", TrafficWay.EGRESS: "headway_e
 class Interfaces:
     """The interfaces that have the programs. Where the kernel has no tcx (before Linux 6.6) none has."""
 
-    def __init__(self, loaded: BpfObject) -> None:
+    def __init__(
+        self,
+        loaded: BpfObject,
+        programs: Mapping[TrafficWay, str] = PROGRAMS,
+        without: str = "agent.tail_not_copied",
+    ) -> None:
         """Attach them to all interfaces there are.
+
+        Args:
+            loaded: the object that has the programs.
+            programs: their names.
+            without: the event to log where the kernel has no tcx.
 
         Raises:
             BpfError: the kernel refused.
         """
         self._object = loaded
+        self._programs = programs
+        self._without = without
         self._links: dict[int, list[int]] = {}  # descriptors by the interface's index
         self._has_tcx = True
         self.follow()
@@ -40,7 +53,7 @@ class Interfaces:
         for index in sorted(there - self._links.keys()):
             self._links[index] = []
             try:
-                for way, program in PROGRAMS.items():
+                for way, program in self._programs.items():
                     self._links[index].append(self._object.attached_to(way, program, index))
             except BpfError as error:
                 self._detach(index)
@@ -49,7 +62,7 @@ class Interfaces:
                 if error.errno != errno.EINVAL or self._links:
                     raise
                 self._has_tcx = False
-                log.info("agent.tail_not_copied", why="Linux 6.6 or newer is needed for it")
+                log.info(self._without, why="Linux 6.6 or newer is needed for it")
                 return
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from hostagent.errors import AlreadyRunning, BpfError, Unregistered
 from hostagent.kernel import audit, cgroup, leftovers
 from hostagent.kernel.audit import Difference
+from hostagent.kernel.coded import CodedTail
 from hostagent.kernel.image import named_image, object_image
 from hostagent.kernel.interfaces import Interfaces
 from hostagent.kernel.layout import SLOT, Demanded, EntryCounters, layout_of
@@ -67,9 +68,8 @@ class Kernel:
             self._object = BpfObject(lib, named_image(image, namespace.algorithm))
             undo.callback(self._object.close)
             fallback = DEFAULT_ALGORITHM.read_text().strip()
-            self._object.set_constants(
-                ".rodata.host", self._layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
-            )
+            host = self._layout.host_bytes(namespace.cookie, namespace.algorithm, fallback, tuning)
+            self._object.set_constants(".rodata.host", host)
             if predecessor_fd is not None:
                 self._object.adopt(leftovers.CONNECTIONS_MAP.decode(), predecessor_fd)
                 os.close(predecessor_fd)  # libbpf keeps a descriptor of its own
@@ -88,6 +88,9 @@ class Kernel:
             }
             self._register(namespace)
             self._attach(cgroup_dir)
+            self._coded = CodedTail(lib, self._object, host) if tuning.tail_coded else None
+            if self._coded is not None:
+                undo.callback(self._coded.close)
             self._interfaces = Interfaces(self._object) if tuning.tail_copies else None
             if self._interfaces is not None:
                 undo.callback(self._interfaces.close)
@@ -193,8 +196,9 @@ class Kernel:
         """
         if not self._object.is_registered("hw_ops"):
             raise Unregistered
-        if self._interfaces is not None:
-            self._interfaces.follow()
+        for programs in (self._coded, self._interfaces):  # in this order: the second takes out what the first looks for
+            if programs is not None:
+                programs.follow()
         maps = {"matches": self._plan, "entries": self._entries, "control": self._control}
         lease = self._layout.control_bytes(self._generation, self._expires_ns)
         should = audit.wanted_contents(self._layout, self._held, self._grants, lease)

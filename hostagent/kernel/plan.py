@@ -31,6 +31,7 @@ class Tuning:
         loss_hold_us: ...but not before this; twice as long each time it happens again soon, up to 32 times.
         rto_min_us: least retransmission timeout of a connection that is held.
         tail_copies: whether what is sent again at the end of a transfer goes twice.
+        tail_coded: whether parities follow the end of a transfer, and what one that comes lacks is rebuilt.
     """
 
     loss_trip_ppm: int = 200_000
@@ -39,6 +40,7 @@ class Tuning:
     loss_hold_us: int = 10_000_000
     rto_min_us: int = 20_000
     tail_copies: bool = True
+    tail_coded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from topology.protocol import Allocation, Allocations, FlowClass
 from topology.wire import Framing, Layer
 
 LEASE_MS = 1500
+OF_BOTH = ("tail_coded",)  # settings of an agent that are nothing without the other
 # Half of the slack that a window has by the controller's own policy, and no least one.
 POLICY = replace(DEFAULT_POLICY, window_slack_ppm=10_000, least_slack_us=1)
 FRAMING = Framing()
@@ -78,12 +79,15 @@ class LongLineSite:
             largest_bps: the most that will be planned, bit/s: the receiver's window is sized by it.
             single_packets: see :class:`LongLine`.
             mtu_bytes: of every interface.
-            settings: of the sender's agent.
+            settings: of the sender's agent; of the receiver's too what needs both.
         """
         self.rtt_s = rtt_ms / 1000
+        settings = settings or {}
         self.line = LongLine(rtt_ms, single_packets=single_packets, mtu_bytes=mtu_bytes)
-        self.agent = ConfiguredAgent(self.line.sender, folder / "sender", settings or {})
-        self.receiving_agent = ConfiguredAgent(self.line.receiver, folder / "receiver", {})
+        self.agent = ConfiguredAgent(self.line.sender, folder / "sender", settings)
+        self.receiving_agent = ConfiguredAgent(
+            self.line.receiver, folder / "receiver", {key: settings[key] for key in OF_BOTH if key in settings}
+        )
         window_bytes = RECEIVE_WINDOWS * int(largest_bps / 8 * self.rtt_s)
         self.receiving_agent.obey(Allocations(1, LEASE_MS, (), receive_window_bytes=window_bytes))
         self.feeder, self.drain = Feeder(), Drain()

@@ -260,8 +260,8 @@ def batches(missing: list[Cell], line: tuple[str, ...], site: tuple[str, ...]) -
 def likeness(cell: Cell) -> tuple[object, ...]:
     """Return what cells have in common that are measured on one site."""
     single = cell.get("single_packets", False)
-    copies = cell.get("tail_copies", True)
-    return cell["experiment"], cell["rate_bps"], cell.get("mtu_bytes", 1500), single, dilation(cell), copies
+    tail = cell.get("tail_copies", True), cell.get("tail_coded", False)
+    return cell["experiment"], cell["rate_bps"], cell.get("mtu_bytes", 1500), single, dilation(cell), tail
 
 
 def dilation(cell: Cell) -> int:

@@ -30,6 +30,7 @@ from topology.wire import PPM, Layer
 IDLE_EVERY_S = 0.1  # a CPU that is full for less than that is seen in no longer interval
 FIRST_PORT = 5001
 OURS = "headway"
+TAILS = ("tail_copies", "tail_coded")  # of a cell, settings of the agents
 IMAGE, DATABASE, BACKGROUND = "image", "database", "background"
 SETTLE_S = 5.0  # the standing flows alone
 LEAST_RTT_US = 5000  # what a plan says of a path without latency: nine super-packets go on while one is sent again
@@ -48,7 +49,7 @@ class Measuring:
         way = way_of(cell)
         largest_rtt_ms = max(LARGEST_RTT_MS * 10**9 // way.rate_bps, cell["rtt_ms"])
         single = cell.get("single_packets", False)
-        settings = {"tail_copies": cell["tail_copies"]} if "tail_copies" in cell else {}
+        settings: dict[str, object] = {key: cell[key] for key in TAILS if key in cell}
         self._site = LongLineSite(
             *(folder, largest_rtt_ms, way.payload_bps),
             single_packets=single,

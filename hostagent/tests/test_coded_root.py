@@ -1,0 +1,165 @@
+"""The coded tail on a long line: a loss that is made good is none to TCP, one that is not is repeated."""
+
+import hashlib
+import os
+import random
+import threading
+from ipaddress import ip_network
+
+import pytest
+
+from hostagent.kernel.btf import Btf
+from hostagent.kernel.coded import SHARED, CodedCounts, counts_in
+from hostagent.kernel.image import CODED_OBJECT_FILE, object_image
+from hostagent.tests.delayed_line import DelayedLine, unconfirmed_bytes
+from hostagent.tests.kernel_maps import agents_map
+from hostagent.tests.rig import MBIT, RunningAgent, connected
+from hostagent.tests.test_tail_root import counted, programs_at, retransmitted
+from mininet_tests.testing.eventually import eventually
+from topology.protocol import Allocation, Allocations, FlowClass
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+RTT_S = 0.15
+RATE_MBPS = 16
+SEGMENT_BYTES = 1448
+WINDOW_SEGMENTS = 220  # of rate and round trip, and some more
+LONG_BYTES, SHORT_BYTES = 1_500 * SEGMENT_BYTES, 100 * SEGMENT_BYTES
+GROUPS = 8  # of a tail of such a window: cells so far apart are of one group
+MOST_BYTES = 8_000_000
+TYPES = Btf(object_image(CODED_OBJECT_FILE))
+REORDERINGS = ("TCPSACKReorder", "TCPTSReorder", "TCPDSACKRecv", "TCPDSACKOfoRecv", "TCPDSACKIgnoredOld")
+
+
+def counts_of(agent: RunningAgent) -> CodedCounts:
+    with agents_map(agent.process.pid, "hw_coded") as found:
+        return counts_in(found)
+
+
+class CodedLine:
+    """A line with an agent at each end, and a connection of the left host that has sent something already."""
+
+    def __init__(self, folder, cleanup, *, receiver_codes=True):
+        self.line = DelayedLine(RTT_S)
+        cleanup.callback(self.line.close)
+        self.sending = RunningAgent(self.line.left, folder / "left", tail_coded=True)
+        cleanup.callback(self.sending.close)
+        self.receiving = RunningAgent(self.line.right, folder / "right", tail_coded=receiver_codes)
+        cleanup.callback(self.receiving.close)
+        self.receiving.obey(Allocations(1, 60_000, (), receive_window_bytes=4 * WINDOW_SEGMENTS * SEGMENT_BYTES))
+        dest = ip_network(self.line.right.address)
+        allocation = Allocation("urgent/left", FlowClass.URGENT, dest, RATE_MBPS * MBIT, WINDOW_SEGMENTS)
+        self.sending.obey(Allocations(1, 60_000, (allocation,)))
+        self.sender, self.receiver = connected(self.line.left, self.line.right)
+        cleanup.callback(self.sender.close)
+        cleanup.callback(self.receiver.close)
+        self._seed = 0
+        self.carry(LONG_BYTES)
+
+    def carry(self, size_bytes, lost=(), meanwhile=lambda: None):
+        """Send something, of which the segments with these bytes are lost; it must arrive as it was sent."""
+        self._seed += 1
+        data = random.Random(self._seed).randbytes(size_bytes)  # noqa: S311 - repeatable, guards nothing
+        digest = hashlib.sha256()
+
+        def drain():
+            left = size_bytes
+            while left:
+                block = self.receiver.recv(left)
+                digest.update(block)
+                left -= len(block)
+
+        draining = threading.Thread(target=drain)
+        draining.start()
+        self.line.losses.lose(lost)
+        self.sender.sendall(data)
+        meanwhile()
+        draining.join(30)
+        assert digest.digest() == hashlib.sha256(data).digest()
+        eventually(lambda: unconfirmed_bytes(self.sender) == 0, within_s=10, what="all is confirmed")
+        assert len(self.line.losses.lost) == len(lost)
+
+    @property
+    def repeated(self):
+        """Segments that the sender has sent again so far."""
+        return retransmitted(self)
+
+    @property
+    def reorderings(self):
+        return counted(self.line.left, *REORDERINGS)
+
+    @property
+    def came(self) -> CodedCounts:
+        return counts_of(self.receiving)
+
+    @property
+    def sent(self) -> CodedCounts:
+        return counts_of(self.sending)
+
+
+@pytest.mark.parametrize("size_bytes", [LONG_BYTES, SHORT_BYTES], ids=["many windows", "less than a window"])
+@pytest.mark.parametrize("before_end", [80, 3], ids=["80th before the last", "3rd before the last"])
+def test_a_loss_in_the_last_window_is_none_to_tcp(tmp_path, cleanup, size_bytes, before_end):
+    line = CodedLine(tmp_path, cleanup)
+    repeated, rebuilt = line.repeated, line.came.rebuilt
+    line.carry(size_bytes, [size_bytes - before_end * SEGMENT_BYTES])
+    assert line.came.rebuilt == rebuilt + 1
+    assert line.repeated == repeated
+    assert line.reorderings == 0
+
+
+def test_two_losses_in_one_group_are_repeated_and_are_no_reordering(tmp_path, cleanup):
+    line = CodedLine(tmp_path, cleanup)
+    first = LONG_BYTES - 100 * SEGMENT_BYTES
+    repeated, too_many = line.repeated, line.came.too_many
+    line.carry(LONG_BYTES, [first, first + GROUPS * SEGMENT_BYTES])
+    assert line.came.too_many > too_many
+    assert repeated < line.repeated <= repeated + 4
+    assert line.reorderings == 0
+
+
+@pytest.mark.parametrize("what", ["no receiver of ours", "what has no flag is dropped on the way"])
+def test_where_nothing_is_rebuilt_tcp_is_told_of_each_loss(tmp_path, cleanup, what):
+    line = CodedLine(tmp_path, cleanup, receiver_codes=what != "no receiver of ours")
+    line.line.losses.without_flags = what != "no receiver of ours"
+    answered, hidden, repeated = line.sent.answered, line.sent.hidden, line.repeated
+    line.carry(LONG_BYTES, [LONG_BYTES - 80 * SEGMENT_BYTES])
+    assert (line.sent.answered, line.sent.hidden) == (answered, hidden)
+    assert line.repeated > repeated
+
+
+@pytest.mark.parametrize("end", ["left", "right", "both"])
+def test_agents_that_are_killed_midway_leave_tcp_going(tmp_path, cleanup, end):
+    line = CodedLine(tmp_path, cleanup)
+
+    def kill():
+        for name, agent in (("left", line.sending), ("right", line.receiving)):
+            if end in (name, "both"):
+                agent.kill()
+
+    line.carry(LONG_BYTES, [LONG_BYTES - 80 * SEGMENT_BYTES], meanwhile=kill)
+    line.carry(SHORT_BYTES, [SHORT_BYTES - 3 * SEGMENT_BYTES])
+
+
+def test_only_an_agent_that_is_asked_to_has_it(hosts, tmp_path, cleanup):
+    agent = RunningAgent(hosts[0], tmp_path / "agent")
+    cleanup.callback(agent.close)
+    with pytest.raises(LookupError):
+        counts_of(agent)
+    assert hosts[0].inside(lambda: programs_at(hosts[0].interface)) == 1
+
+
+def test_interfaces_have_it_while_there_is_such_an_agent(hosts, tmp_path, cleanup):
+    left = hosts[0]
+    agent = RunningAgent(left, tmp_path / "agent", tail_coded=True)
+    cleanup.callback(agent.close)
+    assert left.inside(lambda: programs_at(left.interface)) == 2
+    left.ip("link", "add", "late0", "type", "veth", "peer", "name", "late1")
+    eventually(lambda: left.inside(lambda: programs_at("late0")) == 2, within_s=3, what="a new interface has it too")
+    agent.kill()
+    eventually(lambda: left.inside(lambda: programs_at(left.interface)) == 0, within_s=3, what="it is gone")
+
+
+def test_its_maps_take_less_than_eight_megabytes():
+    maps = [one for name, one in TYPES.maps().items() if name not in SHARED]
+    assert sum((one.key.size_bytes + one.value.size_bytes) * one.max_entries for one in maps) < MOST_BYTES

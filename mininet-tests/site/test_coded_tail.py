@@ -1,0 +1,140 @@
+"""The coded tail in this machine's kernel: what is lost is made again at the receiver, as it was sent.
+
+The sender is deaf: its TCP hears no confirmation, so what arrives was sent once or was made of a parity.
+"""
+
+import hashlib
+import os
+import random
+import socket
+import subprocess
+import threading
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from hostagent.kernel.coded import CodedCounts
+from hostagent.tests.rig import MBIT, RunningAgent, connected
+from hostagent.tests.test_coded_root import counts_of
+from hostagent.tests.test_tail_root import lossless, lossy
+from mininet_tests.site.losses import SegmentLoss
+from topology.protocol import Allocation, Allocations, FlowClass
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+
+SIZE_BYTES = 400_000
+WITHIN_S = 0.15  # less than the least timeout of the senders here
+TRIES = 30
+ENTIRE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A transfer.
+
+    Attributes:
+        entire: all of it was there before the sender's TCP heard anything.
+        lost: segments that were lost of it, parities and all.
+    """
+
+    entire: bool
+    lost: int
+
+
+class CodedPair:
+    """Two hosts with the coded tail, and a connection of which segments are lost."""
+
+    def __init__(self, hosts, folder, cleanup, *, family=socket.AF_INET):
+        self.left, self.right = hosts
+        self.loss = SegmentLoss(self.right, self.right.interface, self.right.inside(partial(mac_of, self.right)))
+        self.sending = self._agent(self.left, folder / "left", cleanup, tail_coded=True, rto_min="200 ms")
+        self.receiving = self._agent(self.right, folder / "right", cleanup, tail_coded=True)
+        dest = ip_network(self.right.address if family == socket.AF_INET else self.right.address6)
+        self.sending.obey(
+            Allocations(1, 60_000, (Allocation("urgent/left", FlowClass.URGENT, dest, 1000 * MBIT, 2000),))
+        )
+        self.sender, self.receiver = connected(self.left, self.right, family=family)
+        cleanup.callback(self.sender.close)
+        cleanup.callback(self.receiver.close)
+        self._seed = 0
+        self.carried(deaf=False)  # its windows are open from here on
+
+    @staticmethod
+    def _agent(host, folder, cleanup, **settings):
+        agent = RunningAgent(host, folder, **settings)
+        cleanup.callback(agent.close)
+        return agent
+
+    def carried(self, *, deaf=True) -> Carried:
+        """Send something, which must arrive as it was sent."""
+        self._seed += 1
+        data = random.Random(self._seed).randbytes(SIZE_BYTES)
+        digest = hashlib.sha256()
+        before = self.loss.counts.dropped
+
+        def drain():
+            left = len(data)
+            while left:
+                block = self.receiver.recv(left)
+                digest.update(block)
+                left -= len(block)
+
+        draining = threading.Thread(target=drain)
+        draining.start()
+        if deaf:
+            lossy(self.left, "meta l4proto tcp")
+        self.sender.sendall(data)
+        draining.join(WITHIN_S)
+        entire = not draining.is_alive()
+        lost = self.loss.counts.dropped - before
+        if deaf:
+            lossless(self.left)
+        draining.join(30)
+        assert digest.digest() == hashlib.sha256(data).digest()
+        return Carried(entire, lost)
+
+    @property
+    def sent(self) -> CodedCounts:
+        return counts_of(self.sending)
+
+    @property
+    def came(self) -> CodedCounts:
+        return counts_of(self.receiving)
+
+
+def mac_of(host):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as packets:
+        packets.bind((host.interface, 0))
+        return packets.getsockname()[4].hex(":")
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("offload", ["on", "off"])  # off: the receiver's TCP looks at each checksum
+def test_what_is_lost_is_there_though_the_sender_hears_of_nothing(hosts, tmp_path, cleanup, family, mtu, offload):
+    for host in hosts:
+        host.ip("link", "set", host.interface, "mtu", str(mtu))
+        command = ["ip", "netns", "exec", host.name, "ethtool", "-K", host.interface, "tx", offload]
+        subprocess.run(command, check=True, capture_output=True)
+    pair = CodedPair(hosts, tmp_path, cleanup, family=family)
+    pair.loss.set(0.01 if mtu == 1500 else 0.05, 7)
+    entire_with_losses = 0
+    for _ in range(TRIES):
+        one = pair.carried()
+        entire_with_losses += one.entire and one.lost > 0
+        if entire_with_losses == ENTIRE:
+            break
+    assert entire_with_losses == ENTIRE, pair.came
+    assert pair.came.rebuilt >= ENTIRE
+    assert pair.came.refused == 0
+    assert snmp(hosts[1], "InCsumErrors") == 0
+
+
+def snmp(host, name) -> int:
+    """A counter of a host's TCP."""
+    lines = host.inside(Path("/proc/thread-self/net/snmp").read_text).splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("Tcp:"))
+    return int(dict(zip(names, values, strict=True))[name])
