@@ -15,7 +15,7 @@ OWNER, KEY = 7, 0x0123456789ABCDEF
 MASK = (1 << 64) - 1
 
 
-class Piece(c.Structure):
+class ParityPiece(c.Structure):
     """``struct piece``."""
 
     _fields_ = (("owner", c.c_uint64), ("seen", c.c_uint64), ("sum", c.c_uint64), ("words", c.c_uint64 * WORDS))
@@ -40,7 +40,7 @@ def words_of(data):
 
 def group_of(library, cells, *, key=KEY, without=None, piece=None):
     """What cells come to, but for one row; ``piece`` may have belonged to another block."""
-    piece = piece or Piece()
+    piece = piece or ParityPiece()
     for row, cell in enumerate(cells):
         if row != without:
             library.add(c.byref(piece), words_of(cell), OWNER, row, key)
@@ -61,7 +61,7 @@ cells_of = st.lists(st.binary(min_size=1, max_size=1448), min_size=1, max_size=9
 @given(cells_of, st.data())
 def test_any_single_cell_is_given_back_bit_for_bit_whatever_its_length(library, cells, data):
     lost = data.draw(st.integers(0, len(cells) - 1))
-    stale = Piece(owner=OWNER + 1, seen=MASK, sum=9, words=(c.c_uint64 * WORDS)(*[5] * WORDS))
+    stale = ParityPiece(owner=OWNER + 1, seen=MASK, sum=9, words=(c.c_uint64 * WORDS)(*[5] * WORDS))
     received = group_of(library, cells, without=lost, piece=stale)
     words, agrees = given_back(library, received, group_of(library, cells), lost)
     assert agrees

@@ -32,7 +32,7 @@ ENTIRE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CodedTransfer:
     """A transfer.
 
     Attributes:
@@ -68,7 +68,7 @@ class CodedPair:
         cleanup.callback(agent.close)
         return agent
 
-    def carried(self, *, deaf=True) -> Carried:
+    def carried(self, *, deaf=True) -> CodedTransfer:
         """Send something, which must arrive as it was sent."""
         self._seed += 1
         data = random.Random(self._seed).randbytes(SIZE_BYTES)
@@ -94,7 +94,7 @@ class CodedPair:
             lossless(self.left)
         draining.join(30)
         assert digest.digest() == hashlib.sha256(data).digest()
-        return Carried(entire, lost)
+        return CodedTransfer(entire, lost)
 
     @property
     def sent(self) -> CodedCounts:
