@@ -41,14 +41,13 @@ from mininet_tests.site.tcp_flows import SWITCH_S, Drain, Feeder, TcpStream, unt
 from mininet_tests.site.topos import PacketModel, in_namespace
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
-from topology.wire import Layer, converted_bps
 
 STORE = "data"
 POLICY = {"predictable": {"guarantee": "0.02%", "cap": "5%"}}  # nobody is of that class here
 ARCHIVE = {"name": "archive", "class": "background", "from": IMAGE_HOSTS[0], "to": RECEIVER}
 FIRST_PORT = 5101
 LOOK_S, FINE_S = 0.2, 0.002
-FULL = 0.9  # of the circuit: the background fills it, but for what stands by
+FULL = 0.9  # of what is planned for the background
 MEASURED_BYTES = "250MB"
 KEPT_EVERY = 20  # of what was counted each 2.5 ms
 
@@ -81,9 +80,13 @@ class DiskSite:
         return TcpStream(end, end)
 
     def settled(self) -> None:
-        """Wait until the background fills the circuit again, and the disk is idle."""
-        limit_bps = converted_bps(RATE_BPS, Layer.WIRE, Layer.PAYLOAD, self.site.realised.network.framing)
-        eventually(lambda: self.arrivals.bps(500_000, BACKGROUND) > FULL * limit_bps, within_s=60, what="it is full")
+        """Wait until the background has all that is planned for it again, and the disk is idle."""
+
+        def is_full() -> bool:
+            planned_bps = _planned_bps(self).get(FLOWS[-1]["name"], 0)
+            return 0 < FULL * planned_bps < self.arrivals.bps(500_000, BACKGROUND)
+
+        eventually(is_full, within_s=60, what="the background has what is planned for it")
         if self.holds:
             eventually(lambda: _store(self) is not None, within_s=20, what="the store is known")
             eventually(lambda: not (_store(self) or {}).get("waiting"), within_s=60, what="nothing waits for it")
@@ -215,9 +218,13 @@ def _files(on: DiskSite, files: list[Sent]) -> Cell:
 
 def _look(on: DiskSite, began_us: int) -> Cell:
     """Return what is planned now, and what is known of the store."""
+    return {"s": (now_us() - began_us) / 1e6, "planned_bps": _planned_bps(on), "store": _store(on)}
+
+
+def _planned_bps(on: DiskSite) -> dict[str, int]:
+    """Return what each flow is planned for now, payload."""
     plan = on.site.get("/v1/plan") or {"desired": {"allocations": []}}
-    planned = {one["name"]: one["payload_bps"] for one in plan["desired"]["allocations"]}
-    return {"s": (now_us() - began_us) / 1e6, "planned_bps": planned, "store": _store(on)}
+    return {one["name"]: one["payload_bps"] for one in plan["desired"]["allocations"]}
 
 
 def _store(on: DiskSite) -> Cell | None:
@@ -226,47 +233,54 @@ def _store(on: DiskSite) -> Cell | None:
     return next((one for one in found["receivers"] if one.get("store") == STORE), None)
 
 
-def _endless(on: DiskSite, name: str) -> TcpStream:
-    """Return a connection that writes to the disk for ever, under way."""
+@contextmanager
+def _endless(on: DiskSite, name: str) -> Iterator[TcpStream]:
+    """Give a connection that writes to the disk all the time, under way; what it has written is gone afterwards."""
     port = FIRST_PORT + len(on.site.processes)
-    on.writer(name, port, DISK_BYTES - (64 << 20))
+    writer = on.writer(name, port, DISK_BYTES - (64 << 20))
     stream = on.connected(IMAGE_HOSTS[0], port)
     on.feeder.feed([stream], DISK_BYTES - (64 << 20))
-    return stream
+    yield stream
+    on.feeder.forget([stream])
+    stream.sender.close()
+    writer.kill()
+    writer.wait()
+    (on.disk.path / name).unlink()
 
 
 def slows(on: DiskSite, cell: Cell) -> Cell:
     """Return what was planned while a disk, of which nobody has said anything, became slow, and fast again."""
     on.settled()
     began_us, looks = now_us(), list[Cell]()
-    stream = _endless(on, cell["name"])
     changes = list[float]()
-    for seconds, rate_bps in zip(cell["seconds"], (DISK_BPS, SLOWED_BPS, DISK_BPS), strict=True):
-        on.disk.change(rate_bps)
-        changes.append((now_us() - began_us) / 1e6)
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            looks.append(_look(on, began_us))
-            until(time.monotonic() + LOOK_S)
-    return _course(on, stream, began_us, looks) | {"changes_s": changes}
+    with _endless(on, cell["name"]) as stream:
+        for seconds, rate_bps in zip(cell["seconds"], (DISK_BPS, SLOWED_BPS, DISK_BPS), strict=True):
+            on.disk.change(rate_bps)
+            changes.append((now_us() - began_us) / 1e6)
+            looks += _looks(on, began_us, seconds)
+        return _course(on, stream, began_us, looks) | {"changes_s": changes}
+
+
+def _looks(on: DiskSite, began_us: int, seconds: float) -> Iterator[Cell]:
+    """Yield what is planned for some seconds, a few times in each."""
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        yield _look(on, began_us)
+        until(time.monotonic() + LOOK_S)
 
 
 def killed(on: DiskSite, cell: Cell) -> Cell:
     """Return what was planned before and after the receiver's agent was killed."""
     on.settled()
     began_us, looks = now_us(), list[Cell]()
-    stream = _endless(on, cell["name"])
-    for seconds in (6, 24):
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            looks.append(_look(on, began_us))
-            until(time.monotonic() + LOOK_S)
-        if seconds == 6:
-            agent = on.site.processes[f"agent-{RECEIVER}"]
-            agent.kill()
-            agent.wait()
-            killed_s = (now_us() - began_us) / 1e6
-    return _course(on, stream, began_us, looks) | {"killed_s": killed_s}
+    with _endless(on, cell["name"]) as stream:
+        looks += _looks(on, began_us, 10)
+        agent = on.site.processes[f"agent-{RECEIVER}"]
+        agent.kill()
+        agent.wait()
+        killed_s = (now_us() - began_us) / 1e6
+        looks += _looks(on, began_us, 20)
+        return _course(on, stream, began_us, looks) | {"killed_s": killed_s}
 
 
 def _course(on: DiskSite, stream: TcpStream, began_us: int, looks: list[Cell]) -> Cell:
@@ -274,7 +288,6 @@ def _course(on: DiskSite, stream: TcpStream, began_us: int, looks: list[Cell]) -
     first, again = counted[0][1], stream.told.retransmitted_segments
     rows = [[(at - began_us) / 1e6, c[IMAGE_HOSTS[0]] - first[IMAGE_HOSTS[0]], c[BACKGROUND] - first[BACKGROUND]]
             for at, c in counted[::KEPT_EVERY]]  # fmt: skip
-    on.feeder.forget([stream])
     return {"looks": looks, "arrived": rows, "again_segments": again, "measured": on.measured}
 
 
