@@ -35,9 +35,14 @@ class Stores:
         self._now_ns = now_ns
         self._before: dict[str, StoreLook] = {}
         self._told_bps: dict[str, int] = {}
+        self._had_news = False
 
     def has_news(self) -> bool:
-        """Return whether a store of which nobody has said what it takes drains at another rate than was told last."""
+        """Return whether a store of which nobody has said what it takes drains at another rate than was told last.
+
+        What was news is told again after as long: nothing is believed that was seen once.
+        """
+        had, self._had_news = self._had_news, False
         if not self._told_bps or all(store.rate for store in self._stores):
             return False
         try:
@@ -45,7 +50,10 @@ class Stores:
         except OSError:
             return False  # the next call of told says so
         seen = {name: intake(self._before[name], look) for name, look in looks.items() if name in self._told_bps}
-        return any(one.is_waiting and _is_other(self._told_bps[name], one.drained_bps) for name, one in seen.items())
+        self._had_news = any(
+            one.is_waiting and _is_other(self._told_bps[name], one.drained_bps) for name, one in seen.items()
+        )
+        return had or self._had_news
 
     def told(self) -> tuple[StoreTelemetry, ...]:
         """Return what each has taken since the call before; nothing at the first, or if nobody can look."""

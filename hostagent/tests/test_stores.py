@@ -211,11 +211,19 @@ def test_each_connection_counts_for_the_first_store_that_takes_it(tmp_path):
 def test_a_store_that_becomes_slower_or_faster_is_news_and_noise_or_a_stall_is_not(tmp_path):
     def is_news(then_mb, unread_mb=20, **settings):
         """Whether it is, once 10 MB/s were told, and so much is read in the half second after that."""
-        looks = connections(*[(receives(1, 9, mb, unread_mb),) for mb in (100, 110, 110 + then_mb)])
-        stores = Stores([IntakeStore(tmp_path, **settings)], looks, iter([0, S_NS, S_NS * 3 // 2]).__next__)
+        at_mb = (100, 110, 110 + then_mb, 110 + then_mb, 110 + 2 * then_mb, 110 + 2 * then_mb, 110 + 3 * then_mb)
+        looks = connections(*[(receives(1, 9, mb, unread_mb),) for mb in at_mb])
+        times = iter([halves * S_NS // 2 for halves in (0, 2, 3, 3, 4, 4, 5)])
+        stores = Stores([IntakeStore(tmp_path, **settings)], looks, times.__next__)
         assert not stores.told()
         assert stores.told()
-        return stores.has_news()
+        found = stores.has_news()
+        if found:
+            stores.told()
+            assert stores.has_news(), "what was news is told twice"
+            stores.told()
+            assert not stores.has_news()
+        return found
 
     assert is_news(3)
     assert is_news(7)
