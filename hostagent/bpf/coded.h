@@ -21,6 +21,7 @@
 #define FLOWS 1024
 #define TCP_HEADER 32    /* with timestamps and nothing else: what a segment has that carries data */
 #define MOST_HEADER (ETHERNET_BYTES + IPV6_BYTES + TCP_HEADER)
+#define MOST_RANGES 16
 #define MAGIC 0x48776179436f6465ULL
 #define OPTION 254       /* for experiments, RFC 4727; followed by its length and two bytes of ours */
 #define OPTION_MARK 0x4877
@@ -74,6 +75,11 @@ struct parity_option {
 	__u32 sum[2];
 };
 
+/* Of the sequence space; on the wire in network order. */
+struct sack_block {
+	__u32 start, end;
+};
+
 /* A block of the sender. */
 struct sent {
 	struct block block;
@@ -85,9 +91,12 @@ struct sent {
 	__u32 emitted;  /* parities */
 	__u32 interface;
 	__u32 header_bytes;
+	__u32 kept_to; /* the end of the last of ranges */
+	__u32 said_to; /* TCP knows of those before */
 	__u8 answered; /* the receiver rebuilds */
 	__u8 ends;     /* sent */
-	__u8 header[94];
+	__u8 header[MOST_HEADER + 6];
+	struct sack_block ranges[MOST_RANGES]; /* confirmed selectively, and not said to TCP yet */
 };
 
 /* A block of the receiver, and TCP's header of what came last of it. */
@@ -140,6 +149,14 @@ struct {
 	__type(key, struct flow);
 	__type(value, struct sent);
 } hw_sent SEC(".maps");
+
+/* A block before it is kept: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sent);
+} hw_fresh SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

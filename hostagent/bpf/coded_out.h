@@ -15,17 +15,14 @@
 
 #define BURST 44        /* packets that leave together, as those of a super-packet */
 #define SHORT_GROUPS 64 /* parities of a transfer that is shorter than a window: they leave together */
-#define ENDS 2
-#define MOST_BLOCKS 4
+#define ANCHORS 2
+#define ENDS 4 /* each lets the receiver say once more what is missing */
+#define MOST_BLOCKS 3 /* beside timestamps */
 #define SHOWN_NS 50000000ULL
-
-struct sack_block {
-	__be32 start, end;
-};
 
 struct sack_option {
 	__u8 nops[2], kind, length;
-	struct sack_block blocks[MOST_BLOCKS - 1]; /* beside timestamps there is room for so many */
+	struct sack_block blocks[MOST_BLOCKS];
 };
 
 /* Has the nested program make packets of a copy of this one. */
@@ -46,28 +43,30 @@ static __always_inline void emit(struct __sk_buff *skb, const struct flow *flow,
 	skb->tc_index = 0;
 }
 
-/* Opens a block with the first byte of a packet; false if there is no room for one. */
+/* Opens a block with the first byte of a packet; false if it would not help, or there is no room for one. */
 static __always_inline bool open_block(struct __sk_buff *skb, const struct packet *packet, const struct flow *flow,
 				       const struct tcp_sock *tp, const struct counters *counters, __u32 cell_bytes)
 {
-	struct sent fresh = {};
-	__u32 window_bytes = tp->snd_cwnd * cell_bytes;
-	__u32 left = tp->write_seq - packet->seq, cells = (left + cell_bytes - 1) / cell_bytes, groups;
+	__u32 zero = 0, left = tp->write_seq - packet->seq, cells = (left + cell_bytes - 1) / cell_bytes, groups;
+	struct sent *fresh = bpf_map_lookup_elem(&hw_fresh, &zero);
 
-	fresh.block.pieces = pieces_of(cell_bytes);
-	fresh.block.cell_bytes = cell_bytes;
+	if (!fresh || !worth_it(cells, counters->retransmitted_segments, counters->sent_segments))
+		return false;
+	__builtin_memset(fresh, 0, sizeof(*fresh));
+	fresh->block.pieces = pieces_of(cell_bytes);
+	fresh->block.cell_bytes = cell_bytes;
 	groups = groups_for(cells, counters->retransmitted_segments, counters->sent_segments);
-	if (tp->write_seq - tp->snd_una < window_bytes / 4 * 3 && groups > SHORT_GROUPS)
+	if (tp->write_seq - tp->snd_una < tp->snd_cwnd * cell_bytes / 4 * 3 && groups > SHORT_GROUPS)
 		groups = SHORT_GROUPS;
-	if (groups * fresh.block.pieces > POOL_PIECES / 2)
+	if (groups * fresh->block.pieces > POOL_PIECES / 2)
 		groups = POOL_PIECES / 2 / MOST_PIECES;
-	fresh.block.groups = groups;
-	fresh.block.base = fresh.next = packet->seq;
-	fresh.block.key = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	fresh.block.owner = pieces_for(OUT, groups, fresh.block.pieces);
-	fresh.interface = skb->ifindex;
-	fresh.header_bytes = packet->data;
-	if (!fresh.block.owner || bpf_map_update_elem(&hw_sent, flow, &fresh, BPF_ANY))
+	fresh->block.groups = groups;
+	fresh->block.base = fresh->next = fresh->kept_to = fresh->said_to = packet->seq;
+	fresh->block.key = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	fresh->block.owner = pieces_for(OUT, groups, fresh->block.pieces);
+	fresh->interface = skb->ifindex;
+	fresh->header_bytes = packet->data;
+	if (!fresh->block.owner || bpf_map_update_elem(&hw_sent, flow, fresh, BPF_ANY))
 		return false;
 	COUNT(blocks);
 	return true;
@@ -107,6 +106,7 @@ static __always_inline int end_short(struct __sk_buff *skb, const struct flow *f
 
 	sent->ends = ENDS;
 	go_on(skb, flow, sent, SHORT_GROUPS);
+	emit(skb, flow, sent->interface, END, 0, ENDS - 1);
 	if (!job || bpf_skb_change_tail(skb, sent->header_bytes + sizeof(struct notice), 0))
 		return TCX_NEXT; /* it goes twice */
 	job->flow = *flow;
@@ -152,7 +152,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 		sent = bpf_map_lookup_elem(&hw_sent, &flow);
 		if (!sent || !keep_header(skb, sent, packet.ipv4))
 			return TCX_NEXT;
-		emit(skb, &flow, skb->ifindex, ANCHOR, 0, ENDS);
+		emit(skb, &flow, skb->ifindex, ANCHOR, 0, ANCHORS);
 	}
 	if (!unsent) {
 		sent->rate_bytes_per_s = sk->sk_pacing_rate;
@@ -174,12 +174,73 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 	return end_short(skb, &flow, sent);
 }
 
-/* Which of the blocks are said to TCP: what is missing in a coded block is not. Returns whether anything has changed. */
+/* Keeps what is not said to TCP now, together with what it overlaps or touches: a receiver remembers four blocks. */
+__noinline int keep_range(struct sent *sent, __u32 start, __u32 end)
+{
+	__u32 i, room = MOST_RANGES;
+	struct sack_block *range;
+
+	if (!sent)
+		return 0;
+	for (i = 0; i < MOST_RANGES; i++) {
+		range = &sent->ranges[i];
+		if (range->start != range->end && (__s32)(start - range->end) <= 0 && (__s32)(range->start - end) <= 0) {
+			if ((__s32)(range->start - start) < 0)
+				start = range->start;
+			if ((__s32)(range->end - end) > 0)
+				end = range->end;
+			range->start = range->end = 0;
+		}
+		if (range->start == range->end && room == MOST_RANGES)
+			room = i;
+	}
+	if (room >= MOST_RANGES) {
+		sent->shown_ns = 0; /* so many are lost that TCP knows better */
+		return 0;
+	}
+	sent->ranges[room].start = start;
+	sent->ranges[room].end = end;
+	if ((__s32)(end - sent->kept_to) > 0)
+		sent->kept_to = end;
+	return 0;
+}
+
+/* Says what was kept, from the lowest on, as far as there is room for it; returns how many blocks there are then. */
+__noinline int say_ranges(struct sent *sent, struct sack_option *now, __u32 said, __u32 count)
+{
+	struct sack_block *range, *lowest_one;
+	__u32 i, turn;
+
+	if (!sent || !now)
+		return said;
+	for (turn = 0; turn < MOST_BLOCKS; turn++) {
+		if (said >= count || said >= MOST_BLOCKS || (__s32)(sent->kept_to - sent->said_to) <= 0)
+			break;
+		lowest_one = NULL;
+		for (i = 0; i < MOST_RANGES; i++) {
+			range = &sent->ranges[i];
+			if (range->start != range->end && (__s32)(range->end - sent->said_to) > 0 &&
+			    (!lowest_one || (__s32)(range->start - lowest_one->start) < 0))
+				lowest_one = range;
+		}
+		if (!lowest_one)
+			break;
+		sent->said_to = lowest_one->end;
+		now->blocks[said].start = bpf_htonl(lowest_one->start);
+		now->blocks[said].end = bpf_htonl(lowest_one->end);
+		said++;
+	}
+	return said;
+}
+
+/* Which of the blocks are said to TCP: what is missing in a coded block is not, until its end is confirmed. Then what was
+ * kept is said from the lowest on, as much in each confirmation as there is room for: of what lies above what is said
+ * TCP thinks nothing yet. Returns whether anything has changed. */
 static __always_inline bool sift(struct sent *sent, const struct packet *packet, const struct sack_option *was,
 				 struct sack_option *now, __u64 now_ns)
 {
-	__u32 base = sent->block.base, long_ago = base - LONG_AGO, start, end, kept = 0, count = (was->length - 2U) / 8, i;
-	bool changed = false, hidden = false, hides;
+	__u32 base = sent->block.base, long_ago = base - LONG_AGO, start, end, said = 0, count = (was->length - 2U) / 8, i;
+	bool hides, passes;
 
 	if (count && bpf_ntohl(was->blocks[0].start) == long_ago && !sent->answered) {
 		sent->answered = 1;
@@ -188,36 +249,33 @@ static __always_inline bool sift(struct sent *sent, const struct packet *packet,
 	if (count && bpf_ntohl(was->blocks[0].start) == long_ago + sizeof(struct notice))
 		sent->shown_ns = 0;
 	hides = sent->answered && sent->ended_ns && now_ns < sent->shown_ns;
-	for (i = 0; i < MOST_BLOCKS - 1; i++) {
+	passes = !hides && (__s32)(sent->kept_to - sent->said_to) <= 0;
+	for (i = 0; i < MOST_BLOCKS; i++) {
 		if (i >= count)
 			break;
 		start = bpf_ntohl(was->blocks[i].start);
 		end = bpf_ntohl(was->blocks[i].end);
-		if (packet->ack - start > LONG_AGO / 2 && (__s32)(packet->ack - start) > 0) {
-			changed = true; /* the answer itself */
-			continue;
-		}
-		if (hides && (__s32)(start - base) >= 0 && (__s32)(start - packet->ack) >= 0) {
-			changed = hidden = true;
-			continue;
-		}
-		if (hides && (__s32)(end - base) > 0 && (__s32)(start - packet->ack) >= 0) {
-			changed = hidden = true;
+		if ((__s32)(packet->ack - start) > (__s32)(LONG_AGO / 2))
+			continue; /* the answer itself */
+		if (!passes && (__s32)(start - packet->ack) >= 0 && (__s32)(end - base) > 0) {
+			keep_range(sent, (__s32)(start - base) > 0 ? start : base, end);
+			if ((__s32)(start - base) >= 0)
+				continue;
 			end = base;
 		}
-		if (kept < MOST_BLOCKS - 1) {
-			now->blocks[kept].start = bpf_htonl(start);
-			now->blocks[kept].end = bpf_htonl(end);
-		}
-		kept++;
+		now->blocks[said < MOST_BLOCKS ? said : 0].start = bpf_htonl(start);
+		now->blocks[said < MOST_BLOCKS ? said : 0].end = bpf_htonl(end);
+		said++;
 	}
-	if (kept) {
-		now->kind = SACK;
-		now->length = 2 + 8 * kept;
-	}
-	if (hidden)
+	if (hides)
 		COUNT(hidden);
-	return changed;
+	else
+		said = say_ranges(sent, now, said, count);
+	if (said) {
+		now->kind = SACK;
+		now->length = 2 + 8 * said;
+	}
+	return !passes || said != count;
 }
 
 /* A confirmation of what a coded block sends. */
@@ -236,8 +294,10 @@ static __always_inline void confirms(struct __sk_buff *skb, const struct packet 
 	if (!sent)
 		return;
 	now_ns = bpf_ktime_get_ns();
+	if ((__s32)(packet->ack - sent->said_to) > 0)
+		sent->said_to = packet->ack;
 	if (packet->header > TCP_HEADER && !bpf_skb_load_bytes(skb, option, &was, 4) && was.kind == SACK &&
-	    was.length >= 10 && was.length <= 2 + 8 * (MOST_BLOCKS - 1)) {
+	    was.length >= 10 && was.length <= 2 + 8 * MOST_BLOCKS) {
 		bytes = was.length + 2;
 		__builtin_memset(&now, NOP, sizeof(now));
 		if (bytes == sizeof(was) ? !bpf_skb_load_bytes(skb, option, &was, sizeof(was)) :

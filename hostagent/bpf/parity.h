@@ -24,6 +24,7 @@
 #define MOST_CELL_BYTES (PIECE_BYTES * MOST_PIECES)
 #define PIECE_STEP 0x9e3779b97f4a7c15ULL /* 2^64 by the golden ratio: constants of two pieces are not alike */
 #define WORD_STEP 6364136223846793005ULL  /* Knuth's MMIX generator */
+#define MOST_LOSSES 32 /* 1 - exp(-32^2 / (2 x 1024)): two of them in one of the most groups in 40% */
 #define FAILING 25 /* groups = 25 x square of the losses that are expected: 2% of the blocks have two in one group */
 
 /* What a group comes to, as far as one piece of its cells goes. */
@@ -34,11 +35,23 @@ struct piece {
 	__u64 words[PIECE_WORDS];
 };
 
+/* Losses expected of so many cells, in thousandths, on a path on which so many of the segments sent were sent again. */
+static __always_inline __u64 losses_milli(__u32 cells, __u64 again, __u64 sent)
+{
+	return sent ? cells * again * 1000 / sent : 0;
+}
+
+/* Whether parities help: not where two losses are in one group more often than not. */
+static __always_inline bool worth_it(__u32 cells, __u64 again, __u64 sent)
+{
+	return losses_milli(cells, again, sent) <= MOST_LOSSES * 1000;
+}
+
 /* How many groups a block of so many cells has, of a path on which so many of the segments sent were sent again. */
 static __always_inline __u32 groups_for(__u32 cells, __u64 again, __u64 sent)
 {
-	__u64 losses_milli = sent ? cells * again * 1000 / sent : 0;
-	__u64 groups = losses_milli > 1000000 ? MOST_GROUPS : FAILING * losses_milli * losses_milli / 1000000;
+	__u64 losses = losses_milli(cells, again, sent);
+	__u64 groups = losses > MOST_LOSSES * 1000 ? MOST_GROUPS : FAILING * losses * losses / 1000000;
 	__u64 least = (cells + ROWS - 1) / ROWS;
 
 	if (groups < LEAST_GROUPS)

@@ -10,6 +10,11 @@ __u32 groups_of(__u32 cells, __u64 again, __u64 sent)
 	return groups_for(cells, again, sent);
 }
 
+bool worth(__u32 cells, __u64 again, __u64 sent)
+{
+	return worth_it(cells, again, sent);
+}
+
 __u64 rows(__u32 cells, __u32 groups, __u32 group)
 {
 	return rows_of(cells, groups, group);

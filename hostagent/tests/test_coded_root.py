@@ -86,7 +86,7 @@ class CodedLine:
 
     @property
     def reorderings(self):
-        return counted(self.line.left, *REORDERINGS)
+        return {name: count for name in REORDERINGS if (count := counted(self.line.left, name))}
 
     @property
     def came(self) -> CodedCounts:
@@ -105,7 +105,7 @@ def test_a_loss_in_the_last_window_is_none_to_tcp(tmp_path, cleanup, size_bytes,
     line.carry(size_bytes, [size_bytes - before_end * SEGMENT_BYTES])
     assert line.came.rebuilt == rebuilt + 1
     assert line.repeated == repeated
-    assert line.reorderings == 0
+    assert line.reorderings == {}
 
 
 def test_two_losses_in_one_group_are_repeated_and_are_no_reordering(tmp_path, cleanup):
@@ -115,7 +115,18 @@ def test_two_losses_in_one_group_are_repeated_and_are_no_reordering(tmp_path, cl
     line.carry(LONG_BYTES, [first, first + GROUPS * SEGMENT_BYTES])
     assert line.came.too_many > too_many
     assert repeated < line.repeated <= repeated + 4
-    assert line.reorderings == 0
+    assert line.reorderings == {}
+
+
+def test_only_what_was_lost_is_repeated_where_much_was_missing(tmp_path, cleanup):
+    line = CodedLine(tmp_path, cleanup)
+    cells = (0, GROUPS, 20, 30, 45, 59, 71)  # the first two are of one group
+    lost = [LONG_BYTES - (100 - cell) * SEGMENT_BYTES for cell in cells]
+    repeated, rebuilt = line.repeated, line.came.rebuilt
+    line.carry(LONG_BYTES, lost)
+    assert line.came.rebuilt == rebuilt + 5
+    assert line.repeated <= repeated + len(lost)
+    assert line.reorderings == {}
 
 
 @pytest.mark.parametrize("what", ["no receiver of ours", "what has no flag is dropped on the way"])

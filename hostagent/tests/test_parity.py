@@ -28,7 +28,8 @@ def library(tmp_path_factory):
     subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{BPF}", SOURCE, "-o", built], check=True)
     found = c.CDLL(str(built))
     found.rows.restype = found.give_back.restype = c.c_uint64
-    found.groups_of.argtypes = (c.c_uint32, c.c_uint64, c.c_uint64)
+    found.worth.restype = c.c_bool
+    found.worth.argtypes = found.groups_of.argtypes = (c.c_uint32, c.c_uint64, c.c_uint64)
     found.add.argtypes = (c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32, c.c_uint64)
     found.give_back.argtypes = (c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32, c.c_uint64)
     return found
@@ -124,3 +125,11 @@ def test_a_block_has_groups_for_all_its_cells_and_parities_are_an_eighth_at_most
 )
 def test_groups_grow_with_the_square_of_the_losses_that_are_expected(library, cells, loss, groups):
     assert library.groups_of(cells, int(loss * 10**8), 10**8) == pytest.approx(groups, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("cells", "loss", "worth"), [(14_560, 1e-3, True), (14_560, 1e-2, False), (64_700, 1e-3, False)]
+)
+def test_where_more_is_lost_than_parities_mend_there_are_none(library, cells, loss, worth):
+    assert library.worth(cells, int(loss * 10**8), 10**8) == worth
+    assert library.worth(cells, 0, 0), "nothing is known yet"
