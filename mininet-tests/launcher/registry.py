@@ -233,6 +233,15 @@ EXPERIMENTS = (
         publishes=True,
     ),
     Experiment(
+        "receiver-turns",
+        Group.PAPER,
+        "several files to one disk, a disk that slows and recovers, an agent that is killed, datagrams beside a file",
+        "papers.eckart.tables",
+        Place.ITSELF,
+        15,
+        arguments=("--only", "^(several|slows|killed|overrun)"),
+    ),
+    Experiment(
         "eckart",
         Group.PAPER,
         "a receiver's disk sets the rate: PA-UDP's table 3 and figures 2 and 6, computed",
