@@ -231,6 +231,7 @@ class StoreTelemetry:
         first_port: the lowest of the host's TCP ports whose data goes there; 0 for all.
         last_port: the highest of them.
         senders: the addresses that what goes there comes from; none for all.
+        most_bytes: what it can take at once when nothing waits there; 0 if that is not known.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
@@ -243,6 +244,7 @@ class StoreTelemetry:
     first_port: Annotated[int, Field(ge=0, le=65535)] = 0
     last_port: Annotated[int, Field(ge=0, le=65535)] = 65535
     senders: tuple[Prefix, ...] = ()
+    most_bytes: Annotated[int, Field(ge=0)] = 0
 
 
 @dataclass(frozen=True, slots=True, config=_REPORT)

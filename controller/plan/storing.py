@@ -31,12 +31,14 @@ class StoreCapacity:
     Attributes:
         place: whose it is.
         drain_bps: what it drains for good, counted on the wire.
-        room_bits: what it takes at once, counted so.
+        room_bits: what it takes at once now, counted so.
+        most_bits: what it takes at once when nothing waits there; 0 if that is not known.
     """
 
     place: StorePlace
     drain_bps: int
     room_bits: int
+    most_bits: int = 0
 
     @property
     def need(self) -> Need:
@@ -87,7 +89,8 @@ def disk_time(calendar: Calendar, store: StoreCapacity, start_us: int, until_us:
     writes_us = turn_us if turn_us == booked_us > start_us else turn_us + BEGINS_US
     idle = ((turn_us, min(writes_us, until_us), 0),) if writes_us > turn_us and until_us > turn_us else ()
     after = calendar.rates(store.need, writes_us, until_us) if until_us > writes_us else ()
-    return DiskTime((*before, *idle, *after), store.room_bits, turn_us)
+    room_bits = max(store.room_bits, store.most_bits) if turn_us > start_us else store.room_bits
+    return DiskTime((*before, *idle, *after), room_bits, turn_us)
 
 
 def _long(pieces: Iterable[Piece], least_bps: int) -> Iterator[Piece]:

@@ -135,7 +135,10 @@ def capacity_of(
                 return None
             payload, wire = framing.segment_bytes(Layer.PAYLOAD), framing.segment_bytes(Layer.WIRE)
             drain_bps = converted_bps(store.intake.drain_bps, Layer.PAYLOAD, Layer.WIRE, framing)
-            return StoreCapacity(StorePlace(machine, name), drain_bps, 8 * store.told.room_bytes * wire // payload)
+            room_bits, most_bits = (
+                8 * size * wire // payload for size in (store.told.room_bytes, store.told.most_bytes)
+            )
+            return StoreCapacity(StorePlace(machine, name), drain_bps, room_bits, most_bits)
     return None
 
 

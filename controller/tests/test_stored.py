@@ -170,3 +170,10 @@ def test_the_second_of_two_promises_to_a_disk_waits_until_the_first_is_stored_an
     assert second_mbit() < 1.2, "the first is across, and the disk still writes it"
     site.clock.now_us = second.rates[0].start_us
     assert second_mbit() > 280
+
+
+def test_a_promise_that_is_asked_for_while_the_room_is_full_has_it_in_its_turn(site):
+    first = announced(site, "one")
+    tells(site, store(280, rate_bps=280 * MB, room_bytes=0, most_bytes=75 * MB))
+    second = announced(site, "two", senders=("base21",))
+    assert [rate.rate_bps for rate in second.rates] == [pytest.approx(first.rates[0].rate_bps, rel=0.01)]

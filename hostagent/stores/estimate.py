@@ -83,6 +83,7 @@ class StoreIntake:
         unread_bytes: what waits in the sockets.
         room_bytes: what it can take at once now: in the page cache, if it has a disk, else in the sockets.
         brake: what makes it slow, if something does.
+        most_bytes: what it can take at once when nothing waits in its page cache; 0 if it has no disk.
     """
 
     drained_bps: int
@@ -90,6 +91,7 @@ class StoreIntake:
     unread_bytes: int
     room_bytes: int
     brake: StoreBrake
+    most_bytes: int = 0
 
 
 def intake(before: StoreLook, now: StoreLook, rate_bps: int | None = None) -> StoreIntake:
@@ -114,21 +116,21 @@ def intake(before: StoreLook, now: StoreLook, rate_bps: int | None = None) -> St
     drained_bps = read_bps
     if written_bps is not None and disk_waits:
         drained_bps = written_bps if is_full else min(read_bps, written_bps)
-    room_bytes = _room_bytes(now, unread[1], rate_bps or written_bps or 0)
-    return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake)
+    most_bytes, room_bytes = _room_bytes(now, unread[1], rate_bps or written_bps or 0)
+    return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake, most_bytes)
 
 
-def _room_bytes(now: StoreLook, unread_bytes: int, rate_bps: int) -> int:
-    """Return what a store can take at once.
+def _room_bytes(now: StoreLook, unread_bytes: int, rate_bps: int) -> tuple[int, int]:
+    """Return what a store can take at once when nothing waits there, 0 if it has no disk; and what it can take now.
 
     With a disk that is what the page cache takes beyond what is on its way there. Once it is full, a writer sleeps, and
     meanwhile the disk drains: of the room, so much is never used. What fits into the sockets is not counted besides:
     that is where data lands while its reader is held up.
     """
     if now.disk is None:
-        return sum(one.room_bytes for one in now.connections.values())
-    slept_bytes = rate_bps * PAUSE_MS // 8_000
-    return max(0, now.disk.limit_bytes - now.disk.dirty_bytes - unread_bytes - slept_bytes)
+        return 0, sum(one.room_bytes for one in now.connections.values())
+    most_bytes = max(0, now.disk.limit_bytes - rate_bps * PAUSE_MS // 8_000)
+    return most_bytes, max(0, most_bytes - now.disk.dirty_bytes - unread_bytes)
 
 
 def _brake(before: PressureState | None, now: PressureState | None, took_ns: int, otherwise: StoreBrake) -> StoreBrake:

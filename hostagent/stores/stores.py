@@ -106,4 +106,5 @@ def _telemetry(store: IntakeStore, seen: StoreIntake) -> StoreTelemetry:
         first_port=store.ports.first if store.ports else 0,
         last_port=store.ports.last if store.ports else 65535,
         senders=store.senders,
+        most_bytes=seen.most_bytes if store.buffer is None else store.buffer,
     )

@@ -239,7 +239,7 @@ def test_what_its_operator_knows_is_said_in_place_of_what_was_measured(tmp_path)
     stores = Stores([store], connections((), (receives(1, 9, 30, 10),)), iter([0, S_NS]).__next__)
     stores.told()
     (told,) = stores.told()
-    assert (told.rate_bps, told.room_bytes) == (280 * MBIT, 740 * MB)
+    assert (told.rate_bps, told.room_bytes, told.most_bytes) == (280 * MBIT, 740 * MB, 750 * MB)
     message = Telemetry(1, 0, stores=(told,))
     assert parsed_from_agent(to_bytes(message)) == message
 
@@ -287,4 +287,5 @@ def test_a_disks_room_is_what_the_page_cache_takes_beyond_what_is_on_its_way_the
     assert estimate.intake(*two).room_bytes == limit_bytes - 300 * MB - 2 * MB, "nothing is known of its rate"
     known = estimate.intake(*two, 400 * MBIT)
     assert known.room_bytes == limit_bytes - 300 * MB - 2 * MB - 10 * MB
+    assert known.most_bytes == limit_bytes - 10 * MB, "when nothing waits there"
     assert estimate.intake(*two, 10**12).room_bytes == 0

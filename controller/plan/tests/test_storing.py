@@ -203,3 +203,12 @@ def test_what_leaves_some_of_the_disk_lets_the_next_use_that_and_no_more():
 def test_between_the_turns_of_two_nobody_is_promised_a_moment():
     *_, third = promised_in_turn(280 * MBIT, 0, [(LINE, 2_000 * MBIT, 0)] * 3)[0]
     assert len(third.rates) == 1
+
+
+def test_whose_turn_comes_later_finds_the_room_that_is_there_then_and_not_what_is_left_of_it_now():
+    calendar, full = Calendar({}), StoreCapacity(PLACE, 280 * MBIT, 5 * MBIT, most_bits=750 * MBIT)
+    make_known(calendar, full)
+    assert disk_time(calendar, full, 0, END_US, 1).room_bits == 5 * MBIT, "nothing is promised: others wait there"
+    calendar.book("first", Booking(full.need, 280 * MBIT, 0, 5 * US))
+    assert disk_time(calendar, full, 0, END_US, 1).room_bits == 750 * MBIT
+    assert disk_time(calendar, full, 6 * US, END_US, 1).room_bits == 5 * MBIT
