@@ -343,7 +343,8 @@ def test_what_a_host_holds_of_a_promise_that_is_over_counts_on_the_way_that_it_w
 def test_a_host_that_holds_a_newer_plan_is_not_granted_it_again_but_it_counts(site):
     held = next(message for host, message in reversed(site.hosts.sent) if host == "base23")
     after = FakeSite(clock=site.clock)
-    told = after.reports.host_up(Hello("base23", "0", "6.12", held.epoch + 1_000, 200, held.entries))
+    newer = held.epoch + 10**9  # a controller's first epoch is by the time at which it starts: this is days later
+    told = after.reports.host_up(Hello("base23", "0", "6.12", newer, 200, held.entries))
     assert (told.epoch, told.entries) == (0, ())
     host = after.value.reported.hosts["base23"]
     assert host.leases.acting(after.state.elapsed_us()) == site.value.reported.hosts["base23"].sent
