@@ -307,6 +307,14 @@ EXPERIMENTS = (
         1,
     ),
     Experiment(
+        "changed-plan",
+        Group.BENCH,
+        "how long Open vSwitch takes to accept a changed plan, by the number of senders",
+        "bench.changed_plan",
+        Place.HERE,
+        1,
+    ),
+    Experiment(
         "what-if",
         Group.PAPER,
         "forecasts beside the lab's figures, the paper's figure 11 and SimGrid; a week of 10,000 transfers",

@@ -222,9 +222,8 @@ class SwitchConnection:
                 raise SwitchGone(datapath.id)
             self._batch = batch
         try:
-            for _, wired in asked:
-                if not datapath.send_msg(wired):
-                    raise SwitchGone(datapath.id)
+            if not datapath.send_together(wired for _, wired in asked):
+                raise SwitchGone(datapath.id)
             if not batch.ended.wait(deadline.left_s()):
                 raise SwitchTimeout(datapath.id, deadline.timeout_s)
             if batch.open:  # woken by the end of the connection, not by the last answer

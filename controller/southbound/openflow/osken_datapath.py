@@ -4,10 +4,13 @@ import itertools
 import select
 import ssl
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from os_ken.base import app_manager  # noqa: F401  before os_ken.controller: they import each other
 from os_ken.controller import controller
+
+PIECE_BYTES = 1 << 15  # sent at once: some hundreds of messages, and in a moment
 
 
 class LockedTls:
@@ -98,6 +101,21 @@ class Datapath(controller.Datapath):  # type: ignore[misc]
             return False
         send_queue.put((buf, close_socket))
         return True
+
+    def send_together(self, messages: Iterable[Any]) -> bool:
+        """Queue numbered messages in few pieces; return whether the connection still took all.
+
+        One by one, each would wait for its turn of Python twice: for hundreds of meters longer than the switch takes.
+        """
+        piece = bytearray()
+        for msg in messages:
+            msg.serialize()
+            piece += msg.buf
+            if len(piece) >= PIECE_BYTES:
+                if not self.send(bytes(piece)):
+                    return False
+                piece.clear()
+        return not piece or self.send(bytes(piece))
 
     def close(self) -> None:
         """Announce the end, and wake the send loop so that its thread ends too."""

@@ -1,7 +1,7 @@
 """A connection to the sessions whose switch is played by the test."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,10 @@ class PlayedDatapath:
         elif answer is not None:
             self.say(answer(self, body=[], flags=0), msg.xid)
         return True
+
+    def send_together(self, messages: Iterable[Any]) -> bool:
+        """Keep the messages and answer them, one after the other."""
+        return all(self.send_msg(msg) for msg in messages)
 
     def answer_role(self, msg: Any) -> None:
         """Answer the wish to be its master."""

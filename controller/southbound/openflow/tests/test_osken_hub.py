@@ -307,6 +307,26 @@ def test_another_hub_is_refused(monkeypatch):
         osken_hub.repair()
 
 
+def test_messages_that_are_sent_together_arrive_whole_and_in_their_order():
+    script = """
+        from os_ken.ofproto.ofproto_v1_3_parser import OFPBarrierRequest
+        from controller.southbound.openflow.osken_datapath import PIECE_BYTES
+        server = socket.create_server(("127.0.0.1", 0))
+        switch = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+        datapath = Datapath(ours, "test")
+        asked = [OFPBarrierRequest(datapath) for _ in range(PIECE_BYTES // 3)]  # of 8 bytes each
+        xids = [datapath.set_xid(message) for message in asked]
+        threading.Thread(target=datapath._send_loop, daemon=True).start()
+        said = [datapath.send_together(asked), datapath.send_together([])]
+        got = switch.makefile("rb").read(8 * len(asked))
+        same = [int.from_bytes(got[at + 4 : at + 8], "big") for at in range(0, len(got), 8)] == xids
+        datapath.send_q = None  # as when the loop has ended
+        print(said, same, datapath.send_together(asked[:1]), flush=True)
+    """
+    assert outcome(script, repaired=True) == "[True, True] True False"
+
+
 def test_a_full_send_queue_is_no_obstacle_to_the_end():
     script = """
         server = socket.create_server(("127.0.0.1", 0))
