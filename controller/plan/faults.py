@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from controller.plan.failover import crossed, led_another_way
 from controller.plan.paths import Path
-from controller.plan.plan import THE_REST, Entry, Flow, Plan, PlanInput, Workings, entry
+from controller.plan.plan import THE_REST, Entry, Flow, Plan, PlanInput, entry
 from controller.plan.planning import planned
 from controller.plan.policy import Policy
 from controller.plan.transitions import lesser_of, with_meters
+from controller.plan.workings import Workings
 from topology.network import Hop, Network, hops
 from topology.wire import Layer, converted_bps
 

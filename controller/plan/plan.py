@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from operator import attrgetter, is_not
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
 
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
@@ -15,6 +16,9 @@ from topology.addresses import Prefix
 from topology.network import Hop, Network, hops
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer, converted_bps
+
+if TYPE_CHECKING:
+    from controller.plan.workings import Workings
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,7 @@ class LinkPlan:
     classes: dict[FlowClass, ClassLimits]
 
 
+COMPARED = 8  # other plans of which is kept how a plan differs from them
 _NAME, _HOST = attrgetter("flow.name"), attrgetter("flow.machine")
 
 
@@ -217,7 +222,30 @@ class Plan:
         """Return the entries that another plan does not have as the very same values."""
         if self.entries is other.entries:
             return []
-        return [*compress(self.entries, map(is_not, self.entries, map(other._own.get, self._names)))]
+        known = self._apart.get(id(other))
+        if known is not None and known[0]() is other:  # the same two are compared in each look
+            return known[1]
+        found = [*compress(self.entries, map(is_not, self.entries, map(other._own.get, self._names)))]
+        if len(self._apart) >= COMPARED:
+            self._apart.clear()
+        self._apart[id(other)] = ref(other), found
+        return found
+
+    def not_among(self, other: "Plan") -> list[Entry]:
+        """Return the same; of two entries of a name the last one alone is among those of a plan."""
+        if self.entries is other.entries and len(self._latest) == len(self.entries):
+            return []
+        return [*compress(self.entries, map(is_not, self.entries, map(other._latest.get, self._names)))]
+
+    def named(self, name: FlowId) -> Entry | None:
+        """Return the entry of a flow, the last if there are two; None if there is none."""
+        return self._latest.get(name)
+
+    def in_order(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Return entries of this plan in its order."""
+        if len(entries) < 2:
+            return tuple(entries)
+        return tuple(sorted(entries, key=lambda entry: self._places[entry.flow.name]))
 
     def hosts_apart(self, other: "Plan") -> set[str]:
         """Return the hosts of which this plan and another do not have all entries as the very same values."""
@@ -226,8 +254,22 @@ class Plan:
     @cached_property
     def _own(self) -> dict[FlowId, Entry]:
         """The entries by name; none if there are two of a name, where a place with a fault holds one."""
-        by_name = dict(zip(self._names, self.entries, strict=True))
-        return by_name if len(by_name) == len(self.entries) else {}
+        return self._latest if len(self._latest) == len(self.entries) else {}
+
+    @cached_property
+    def _latest(self) -> dict[FlowId, Entry]:
+        """The entries by name, of two of a name the last."""
+        return dict(zip(self._names, self.entries, strict=True))
+
+    @cached_property
+    def _places(self) -> dict[FlowId, int]:
+        """Where the first entry of a name stands among the names."""
+        return {name: place for place, name in enumerate(self._latest)}
+
+    @cached_property
+    def _apart(self) -> dict[int, "tuple[ref[Plan], list[Entry]]"]:
+        """What was found of other plans, as long as they are there."""
+        return {}
 
     @cached_property
     def _names(self) -> tuple[FlowId, ...]:
@@ -255,39 +297,6 @@ class PlanInput:
     capacity_bps: Mapping[Hop, int] = field(default_factory=dict)
     reserved_bps: Mapping[ClassShare, int] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Workings:
-    """What a plan was made of, place by place.
-
-    Attributes:
-        network: where.
-        policy: what each class may have.
-        demand: who wants to send, and what is promised.
-        flows: those, by name.
-        pairs: by sender and receiver, their flows as others make room for them.
-        carriers: by sender and receiver, how the answers to their data go.
-        data: by hop, the flows whose data cross it, in the order of their names.
-        answered: by hop of a circuit, the flows whose answers cross it, likewise.
-        links: the limits of every direction of every circuit.
-        parts: by such a link, what each flow can have of it, bit/s of frames.
-        held: by hop that is no circuit, and carries less than its flows could have, what each gets, bit/s of frames.
-        entries: by flow, its allocation; in the order of their names.
-    """
-
-    network: Network
-    policy: Policy
-    demand: PlanInput
-    flows: Mapping[FlowId, Flow]
-    pairs: Mapping[tuple[str, str], tuple[Flow, ...]]
-    carriers: Mapping[tuple[str, str], Flow]
-    data: Mapping[Hop, Mapping[FlowId, Flow]]
-    answered: Mapping[Hop, Mapping[FlowId, Flow]]
-    links: dict[Hop, LinkPlan]
-    parts: Mapping[Hop, Mapping[FlowId, int]]
-    held: Mapping[Hop, Mapping[FlowId, int]]
-    entries: Mapping[FlowId, Entry]
 
 
 def standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:

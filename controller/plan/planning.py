@@ -18,7 +18,6 @@ from controller.plan.plan import (
     Flow,
     Plan,
     PlanInput,
-    Workings,
     answered_shares,
     answers,
     entry,
@@ -26,6 +25,7 @@ from controller.plan.plan import (
     standing_in,
 )
 from controller.plan.policy import Policy
+from controller.plan.workings import Workings
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
@@ -59,7 +59,7 @@ def no_workings(network: Network, policy: Policy) -> Workings:
     hops = [Hop(tail, head) for tail, head, _ in network.circuit_links]
     flows: ByHop = {hop: {} for hop in hops}
     parts: Mapping[Hop, Mapping[FlowId, int]] = {hop: {} for hop in hops}
-    return Workings(network, policy, PlanInput(()), {}, {}, {}, flows, flows, {}, parts, {}, {})
+    return Workings(network, policy, PlanInput(()), {}, {}, {}, flows, flows, {}, parts, {}, {}, {}, {})
 
 
 @dataclass(slots=True)
@@ -79,7 +79,8 @@ def _worked_out(before: Workings, demand: PlanInput, touched: _Touched) -> Worki
     if come or gone:
         made = _with_flows(made, come, gone, touched)
     touched.links |= _differing(before.demand, demand) & made.parts.keys()
-    return _with_entries(_with_interfaces(_with_parts(_with_links(made, touched), touched), touched), touched)
+    made = _with_parts(_with_links(made, touched), touched)
+    return _with_entries(_with_interfaces(_with_sums(made, known, touched), touched), touched)
 
 
 def _differing(old: PlanInput, new: PlanInput) -> set[Hop]:
@@ -178,11 +179,37 @@ def _with_parts(made: Workings, touched: _Touched) -> Workings:
     return replace(made, parts=parts)
 
 
+def _with_sums(made: Workings, known: Mapping[FlowId, Flow], touched: _Touched) -> Workings:
+    """Return workings with what the circuits have for touched flows, by flow and summed by interface.
+
+    Args:
+        made: the workings.
+        known: the flows that the sums are of.
+        touched: which flows have another part; the links of their interfaces are added.
+    """
+    of_circuits, sums = dict(made.of_circuits), dict(made.sums)
+    for name in touched.flows:
+        for flows, sign in ((known, -1), (made.flows, 1)):
+            if (flow := flows.get(name)) is None:
+                continue
+            if sign > 0:
+                of_circuits[name] = _of_circuits(made, flow)
+            for hop in dict.fromkeys(interfaces_of(flow)):
+                if hop not in made.parts:
+                    sums[hop] = sums.get(hop, 0) + sign * of_circuits[name]
+                    touched.links.add(hop)
+            if sign < 0:
+                del of_circuits[name]
+    for hop in touched.links & sums.keys():
+        if hop not in made.data:
+            del sums[hop]
+    return replace(made, of_circuits=of_circuits, sums=sums)
+
+
 def _with_interfaces(made: Workings, touched: _Touched) -> Workings:
     """Return workings with the interfaces of touched flows divided anew, where they cannot carry all."""
     held = dict(made.held)
-    of_flows = (interfaces_of(made.flows[name]) for name in touched.flows if name in made.flows)
-    for hop in touched.links.union(*of_flows) - made.parts.keys():
+    for hop in touched.links - made.parts.keys():
         before, after = held.pop(hop, {}), _held(made, hop)
         if after:
             held[hop] = after
@@ -194,10 +221,10 @@ def _with_interfaces(made: Workings, touched: _Touched) -> Workings:
 def _held(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
     """Return what each flow gets of an interface; none if all of them can have what their circuits give."""
     framing, rate_bps = made.network.framing_of(hop), made.network.link(*hop).rate_bps
-    members = [(f, _of_circuits(made, f)) for f in made.data.get(hop, {}).values()]
     total_bps = converted_bps(rate_bps, Layer.WIRE, Layer.FRAME, framing)
-    if sum(bps for _, bps in members) <= total_bps:
+    if made.sums.get(hop, 0) <= total_bps:
         return {}
+    members = [(f, made.of_circuits[name]) for name, f in made.data[hop].items()]
     parts = interface_parts(total_bps, made.policy, members, framing)
     return {flow.name: bps for (flow, _), bps in zip(members, parts, strict=True)}
 
@@ -251,5 +278,5 @@ def _entry(made: Workings, asked: Flow) -> Entry | None:
     """Return the allocation of a flow: the least that its links have for it; None if that is nothing."""
     flow = next(f for f in made.pairs[asked.host, asked.target] if f.name == asked.name)
     held = (made.held[hop][flow.name] for hop in flow.links if hop in made.held)
-    frame_bps = min((_of_circuits(made, flow), *held))
+    frame_bps = min((made.of_circuits[flow.name], *held))
     return entry(flow, frame_bps, made.network, made.policy) if frame_bps else None

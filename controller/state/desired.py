@@ -11,9 +11,10 @@ from controller.plan.flows import away, flow_on, standing_by
 from controller.plan.held import StorePromise, Where, held
 from controller.plan.keys import FlowId, flow_id
 from controller.plan.paths import circuits
-from controller.plan.plan import Flow, Plan, PlanInput, Workings
+from controller.plan.plan import Flow, Plan, PlanInput
 from controller.plan.planning import no_workings
 from controller.plan.reservations import Reservation
+from controller.plan.workings import Workings
 from controller.site import Site
 from controller.state.installed import Installed
 from controller.state.receivers import receivers

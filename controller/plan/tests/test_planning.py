@@ -1,12 +1,12 @@
 """A plan that is worked out where it differs from another one is the plan that is worked out whole."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.plan.plan import PlanInput
+from controller.plan.plan import Plan, PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import any_network
@@ -76,3 +76,30 @@ def test_workings_of_another_network_are_not_gone_on_from():
         plans.append(planned(2, network, DEFAULT_POLICY, PlanInput(flows), before))
         assert plans[-1] == planned(2, network, DEFAULT_POLICY, PlanInput(flows))
     assert all(a.links != b.links for a, b in pairwise(plans))
+
+
+@given(st.data())
+def test_where_plans_differ_is_where_their_entries_are_not_the_very_same(data):
+    network, flows = pairs(6)
+    known = planned(2, network, DEFAULT_POLICY, PlanInput(flows)).entries
+    others = tuple(replace(entry, frame_bps=entry.frame_bps // 2) for entry in known)
+    chosen = st.lists(st.sampled_from((*known, *others)), max_size=8, unique_by=id).map(
+        lambda entries: Plan(2, {}, tuple(sorted(entries, key=lambda entry: entry.flow.name)))
+    )
+    plans = data.draw(st.lists(chosen, min_size=2, max_size=3))
+    for one, other in (*permutations(plans, 2), *permutations(plans, 2)):  # found, and remembered
+        names = [entry.flow.name for entry in other.entries]
+        last = {entry.flow.name: entry for entry in other.entries}
+        single = last if len(last) == len(names) else {}
+        assert one.apart(other) == [e for e in one.entries if single.get(e.flow.name) is not e]
+        assert one.not_among(other) == [e for e in one.entries if last.get(e.flow.name) is not e]
+        assert other.in_order(list(last.values())[::-1]) == tuple(last.values())
+    assert plans[0].apart(plans[0]) == []
+
+
+def test_what_was_found_of_a_plan_that_is_gone_says_nothing_of_the_next():
+    network, flows = pairs(6)
+    plan = planned(2, network, DEFAULT_POLICY, PlanInput(flows))
+    for _ in range(50):  # some of them are where the one before was in memory
+        assert plan.apart(Plan(2, {}, ())) == [*plan.entries]
+        assert plan.apart(Plan(2, {}, plan.entries[1:])) == [plan.entries[0]]

@@ -41,21 +41,21 @@ class PlanLanes:
     """The lanes of a plan.
 
     Attributes:
-        entries: of which they are.
+        plan: of which they are.
         pairs: by two hosts, the entries between them either way, in the plan's order.
         between: by two hosts, their lanes.
         begun: by switch, the lanes that enter a circuit there, by link and class.
         crossing: by node further on, but for the last switch, the lanes that come by it.
     """
 
-    entries: tuple[Entry, ...]
+    plan: Plan
     pairs: Mapping[_Pair, tuple[Entry, ...]]
     between: Mapping[_Pair, LaneWays]
     begun: Mapping[str, Mapping[ClassShare, LaneWays]]
     crossing: Mapping[str, LaneWays]
 
 
-NO_PLAN = PlanLanes((), {}, {}, {}, {})
+NO_PLAN = PlanLanes(Plan(0, {}, ()), {}, {}, {}, {})
 
 
 def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes = NO_PLAN) -> PlanLanes:
@@ -67,22 +67,18 @@ def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes =
         policy: what each class may have.
         before: those of another plan on the same network.
     """
-    now = {entry.flow.name: entry for entry in plan.entries}
-    known = {entry.flow.name: entry for entry in before.entries}
-    come = [entry for entry in plan.entries if known.get(entry.flow.name) is not entry]
-    gone = [entry for entry in before.entries if now.get(entry.flow.name) is not entry]
-    if not come and not gone and len(plan.entries) == len(before.entries):
+    come, gone = plan.not_among(before.plan), before.plan.not_among(plan)
+    if not come and not gone and len(plan.entries) == len(before.plan.entries):
         return before
-    place = {name: n for n, name in enumerate(now)}
     touched: dict[_Pair, list[Entry]] = {_pair(entry): [] for entry in (*come, *gone)}
     for pair, entries in touched.items():
-        entries += [entry for entry in before.pairs.get(pair, ()) if now.get(entry.flow.name) is entry]
+        entries += [entry for entry in before.pairs.get(pair, ()) if plan.named(entry.flow.name) is entry]
     for entry in come:
         touched[_pair(entry)].append(entry)
     pairs, between, ppm = dict(before.pairs), dict(before.between), answers_ppm(network.framing)
     begun, crossing = _Begun(before.begun), _Kept(before.crossing)
     for pair, members in touched.items():
-        pairs[pair] = ordered = tuple(sorted(members, key=lambda entry: place[entry.flow.name]))
+        pairs[pair] = ordered = plan.in_order(members)
         old, new = between.pop(pair, NO_LANES), _lanes_between(ordered, policy, ppm)
         for key, way in old.items():
             if new.get(key) != way:
@@ -98,7 +94,7 @@ def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes =
             between[pair] = new
         else:
             del pairs[pair]
-    return PlanLanes(plan.entries, pairs, between, begun.by_switch(), crossing.all())
+    return PlanLanes(plan, pairs, between, begun.by_switch(), crossing.all())
 
 
 class _Kept:

@@ -5,7 +5,7 @@ more than it may. A host that sends to few others has a meter for each of them: 
 floods one with, the data that it answers to another.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def senders_of_share(
     """
     meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
     needs_bps: dict[SenderKey, int] = {}
-    for lane, key in _keys(share, ways, most_targets).items():
+    for lane, key in sender_keys(share, ways, most_targets).items():
         needs_bps[key] = needs_bps.get(key, 0) + ways[lane].needs_bps
     spare_bps = max(0, meter_bps - sum(needs_bps.values())) // max(1, len(needs_bps))
     found = []
@@ -82,7 +82,7 @@ def senders_of_share(
     return tuple(found)
 
 
-def _keys(share: ClassShare, ways: LaneWays, most_targets: int) -> dict[LaneKey, SenderKey]:
+def sender_keys(share: ClassShare, ways: LaneWays, most_targets: int) -> dict[LaneKey, SenderKey]:
     """Return by which meter each lane of a class that enters a circuit is policed.
 
     That of its two hosts, if the sender has few targets: then what it floods one with harms no other, whose data its
@@ -104,9 +104,20 @@ def sender_meter_ids(
     Raises:
         MetersExhausted: there are more senders than meters.
     """
-    hosts, beyond, heads = _places(network, switch)
     most = targets_apart(network, switch)
-    keys = {key for share, ways in begun.items() for key in _keys(share, ways, most).values()}
+    return numbered_senders(network, switch, [sender_keys(share, ways, most) for share, ways in begun.items()], numbers)
+
+
+def numbered_senders(
+    network: Network, switch: Switch, of_shares: Iterable[Mapping[LaneKey, SenderKey]], numbers: MeterNumbers
+) -> Mapping[SenderKey, int]:
+    """Return the meters of the senders at a switch, given each class's by each circuit (:func:`sender_keys`).
+
+    Raises:
+        MetersExhausted: there are more senders than meters.
+    """
+    hosts, beyond, heads = _places(network, switch)
+    keys = set[SenderKey]().union(*(of_share.values() for of_share in of_shares))
 
     def home(key: SenderKey) -> int:
         of_sender = (hosts[key.host] * len(heads) + heads[key.head]) * len(QUEUE_ID) + QUEUE_ID[key.flow_class]

@@ -16,7 +16,7 @@ from controller.southbound.openflow.desired import class_meters, sender_meters, 
 from controller.southbound.openflow.flow_table import FlowTable
 from controller.southbound.openflow.lanes import treated_in
 from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
-from controller.southbound.openflow.plan_lanes import NO_LANES, LaneWays, PlanLanes
+from controller.southbound.openflow.plan_lanes import NO_LANES, LaneKey, LaneWays, PlanLanes
 from controller.southbound.openflow.rules import (
     crossing_rules,
     leave_rules,
@@ -24,7 +24,7 @@ from controller.southbound.openflow.rules import (
     standing_rules,
     used_heads,
 )
-from controller.southbound.openflow.senders import sender_meter_ids, senders_of_share, targets_apart
+from controller.southbound.openflow.senders import numbered_senders, sender_keys, senders_of_share, targets_apart
 from controller.southbound.openflow.shared import NOTHING, Pair, Treatment
 from controller.southbound.openflow.state import DropMeter, Rule, SwitchState
 from topology.network import Hop, Network, Switch
@@ -73,6 +73,7 @@ class SwitchBook:
         self._meter_ids: Mapping[SenderKey, int] = {}
         self._begun: Mapping[ClassShare, LaneWays] = {}
         self._shares: dict[ClassShare, _OfShare] = {}
+        self._keys: dict[ClassShare, tuple[LaneWays, Mapping[LaneKey, SenderKey]]] = {}
         self._pairs: dict[Pair, Treatment] = {}
         self._flow = FlowTable(self._switch, self._policy)
         self._class_meters: dict[str, tuple[LinkPlan, frozenset[DropMeter]]] = {}
@@ -119,7 +120,8 @@ class SwitchBook:
         numbers, name = self._numbers, self._switch.name
         if begun is not self._begun or numbers.latest(name) is not self._meter_ids:
             self._begun, before = begun, self._meter_ids
-            self._meter_ids = sender_meter_ids(network, self._switch, begun, numbers)
+            keys = [self._keys_of(network, share, ways) for share, ways in begun.items()]
+            self._meter_ids = numbered_senders(network, self._switch, keys, numbers)
             if before is not self._meter_ids:
                 self._renumber(before)
         changed: dict[Pair, Treatment] = {}
@@ -141,6 +143,13 @@ class SwitchBook:
         for pair in (pair for pair, treatment in changed.items() if not treatment):
             del self._pairs[pair]
         return self._flow.followed(network, plan.down, changed)
+
+    def _keys_of(self, network: Network, share: ClassShare, ways: LaneWays) -> Mapping[LaneKey, SenderKey]:
+        """Return the senders of a class by a circuit, by lane: looked for again where the lanes are others."""
+        known = self._keys.get(share)
+        if known is None or known[0] is not ways:
+            known = self._keys[share] = ways, sender_keys(share, ways, targets_apart(network, self._switch))
+        return known[1]
 
     def _renumber(self, before: Mapping[SenderKey, int]) -> None:
         """Have meters made anew that have other numbers now."""
