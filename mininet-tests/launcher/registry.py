@@ -109,6 +109,16 @@ EXPERIMENTS = (
         figure="scenarios.failover.figure",
     ),
     Experiment(
+        "lanes",
+        Group.SCENARIO,
+        "programs as they are over two circuits at once, and one of the circuits dies midway",
+        "scenarios.lanes.run",
+        Place.LAB,
+        20,
+        dilation=6,
+        figure="scenarios.lanes.figure",
+    ),
+    Experiment(
         "handover",
         Group.SCENARIO,
         "how long the circuit is idle when an image comes and goes, on a warm and on a new connection",
@@ -340,23 +350,12 @@ EXPERIMENTS = (
     ),
 )
 
-PARTS = frozenset(
-    {
-        "bench.agent_ack",
-        "bench.agent_cpu",
-        "bench.agent_push",
-        "bench.bare_commits",
-        "bench.bare_http",
-        "bench.growth_before",
-        "bench.growth_change",
-        "bench.growth_figure",
-        "bench.growth_network",
-        "bench.hostile_report",
-        "bench.providers_child",
-        "bench.smuggled",
-        "bench.strangers",
-    }
-)
+PARTS = frozenset({
+    "bench.agent_ack", "bench.agent_cpu", "bench.agent_push", "bench.bare_commits",
+    "bench.bare_http", "bench.growth_before", "bench.growth_change", "bench.growth_figure",
+    "bench.growth_network", "bench.hostile_report", "bench.providers_child", "bench.smuggled",
+    "bench.strangers",
+})  # fmt: skip
 """Modules that are run by another one."""
 TESTS_ONLY = frozenset({"scenarios.database", "scenarios.switches"})
 """Rooms in which there is nothing but tests and what they use."""

@@ -17,6 +17,7 @@ from mininet_tests.scenarios.faults.samples import FAULTS
 from mininet_tests.scenarios.figure2 import aims as figure2
 from mininet_tests.scenarios.floods import aims as floods
 from mininet_tests.scenarios.handover import aims as handover
+from mininet_tests.scenarios.lanes import aims as lanes
 from mininet_tests.scenarios.layers import aims as layers
 from mininet_tests.scenarios.longpath import aims as longpath
 from mininet_tests.scenarios.ring import aims as ring
@@ -55,6 +56,25 @@ FAILOVER = {
             "edge_drops": {"on_return": NO_DROPS},
             "violations": [],
         }
+    },
+}
+LANES = {
+    "idle_share": 0.3,
+    "runs": {
+        "curl, undisturbed": {
+            "of_both_lanes": 0.98,
+            "whole_s": 16.8,
+            "promised_s": 17.2,
+            "lanes_used": 2,
+            "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0},
+            "events": {"late": 0, "not_carried": 0},
+            "violations": [],
+        },
+        "curl, north dies": {
+            "death": {"allowed_ms": 300, "back_at_plan_ms": {"base20": 200.0}, "said_to_be_late_after_ms": 20.0},
+            "events": {"late": 1, "not_carried": 0},
+            "violations": [],
+        },
     },
 }
 WARM = {
@@ -268,6 +288,7 @@ VIDS = {"albuquerque-los-alamos": 301, "pop-livermore": 302, "los-alamos-pop": 3
 ALL = {
     "figure2": (figure2.aims, FIGURE2),
     "failover": (failover.aims, FAILOVER),
+    "lanes": (lanes.aims, LANES),
     "handover": (handover.aims, HANDOVER),
     "layers": (layers.aims, LAYERS),
     "floods": (lambda seen: floods.aims(seen, frozenset({"arp", LIAR["name"]}), "base21"), FLOODS),

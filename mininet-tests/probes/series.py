@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 LEAST_BIN_US = 5_000  # for the handover gaps
+BEGUN_BYTES = 65_536  # of a transfer: more than a program's session says before it
+ENDED_BYTES = 4_000  # and after it
 GAP_BELOW = 0.9  # a gap is where the received total stays under this part of the limit
 
 
@@ -50,3 +52,19 @@ def longest_gap_ms(rates: list[float], below_bps: float, bin_us: int) -> float:
         run = run + 1 if rate < below_bps else 0
         longest = max(longest, run)
     return longest * bin_us / 1000
+
+
+def flow_s(seen: list[tuple[float, int]]) -> float:
+    """Return for how long the bulk of what was seen has arrived, seconds.
+
+    >>> flow_s([(0.0, 0), (1.0, 3_000), (2.0, 80_000), (3.0, 9_000_000), (4.0, 9_000_500)])
+    1.0
+    """
+    last = seen[-1][1] - ENDED_BYTES
+    return next(at_s for at_s, count in seen if count >= last) - begun_s(seen)
+
+
+def begun_s(seen: list[tuple[float, int]]) -> float:
+    """Return when the bulk of what was seen began to arrive, seconds."""
+    first = seen[0][1] + BEGUN_BYTES
+    return next(at_s for at_s, count in seen if count >= first)

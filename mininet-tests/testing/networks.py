@@ -61,6 +61,11 @@ def chile_illinois_2(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_
     return scaled(loaded(FILES["chile-illinois-2"]), (10**9, rate_bps), (90_000, delay_us), mtu_bytes)
 
 
+def two_lanes(rate_bps: int = 1_000_000_000) -> Network:
+    """Return the path with two circuits for a host with two interfaces, with the rate of ``north``."""
+    return scaled(loaded(FILES["two-lanes"]), (10**9, rate_bps), (1, 1), 1500)
+
+
 def asc_ring(rate_bps: int = 10_000_000_000, delay_us: int = 20_000, mtu_bytes: int = 1500) -> Network:
     """Return the ring, with every circuit's rate, and the one-way delay of Albuquerque-Livermore."""
     return scaled(loaded(FILES["asc-ring"]), (10**10, rate_bps), (20_000, delay_us), mtu_bytes)

@@ -15,7 +15,9 @@ from pathlib import Path
 
 from mininet_tests.lab.cells import Cell
 from mininet_tests.papers.freemon.limits import Way
+from mininet_tests.probes.series import begun_s, flow_s
 from mininet_tests.probes.sockets import Connections
+from mininet_tests.site.gridftp import ANYBODY
 from mininet_tests.site.long_line import LineNode, LongLine
 from mininet_tests.site.tcp_flows import TcpStream, until
 from topology.wire import Layer
@@ -23,8 +25,6 @@ from topology.wire import Layer
 PORT = 6001
 UP_S = 1.0  # until a server listens
 LOOK_S = 0.005
-BEGUN_BYTES = 65_536  # more than a session says before it
-ENDED_BYTES = 4_000  # and after it
 ALL = 0.99  # of the file: what a connection brings between the last look at it and its end is not seen
 GIVE_UP_S = 600.0
 UDT_BUFFER_BYTES = 128 << 20
@@ -54,7 +54,6 @@ class Program:
     keeps: bool = False
 
 
-ANYBODY = "-aa -anonymous-user root -allow-root -disable-usage-stats"
 _GRIDFTP = f"globus-gridftp-server -p {PORT} -data-interface {{own}} {ANYBODY} -blocksize 1048576"
 _UDT = f"-threads 2 -dc-whitelist udt,tcp,gsi -dc-default udt:sndbuf={UDT_BUFFER_BYTES};rcvbuf={UDT_BUFFER_BYTES};"
 _COPY = "globus-url-copy -nodcau -fast -bs 1048576 -p {connections}"
@@ -142,22 +141,6 @@ class Arriving:
         """End the thread."""
         self._stop.set()
         self._thread.join()
-
-
-def flow_s(seen: list[tuple[float, int]]) -> float:
-    """Return for how long the bulk of what was seen has arrived, seconds.
-
-    >>> flow_s([(0.0, 0), (1.0, 3_000), (2.0, 80_000), (3.0, 9_000_000), (4.0, 9_000_500)])
-    1.0
-    """
-    last = seen[-1][1] - ENDED_BYTES
-    return next(at_s for at_s, count in seen if count >= last) - begun_s(seen)
-
-
-def begun_s(seen: list[tuple[float, int]]) -> float:
-    """Return when the bulk of what was seen began to arrive, seconds."""
-    first = seen[0][1] + BEGUN_BYTES
-    return next(at_s for at_s, count in seen if count >= first)
 
 
 @dataclass(slots=True)

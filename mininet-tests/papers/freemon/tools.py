@@ -12,10 +12,11 @@ from pathlib import Path
 
 from mininet_tests.lab.cells import Cell
 from mininet_tests.lab.saturation import IdleMeter
-from mininet_tests.papers.freemon.programs import ANYBODY, UP_S
+from mininet_tests.papers.freemon.programs import UP_S
 from mininet_tests.papers.freemon.replication import Replication, replication
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.site.emulation import Emulation, emulation, now_us
+from mininet_tests.site.gridftp import ANYBODY
 from mininet_tests.site.lsst import BACKGROUND, DATABASE, FLOWS, IMAGE_HOSTS, RECEIVER, SENDERS
 from mininet_tests.site.tcp_flows import until
 from mininet_tests.site.topos import PacketModel, seed_lines

@@ -5,10 +5,7 @@ In one case the controller's database hangs meanwhile. Run inside ``isolated.sh`
 """
 
 import argparse
-import fcntl
 import json
-import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,10 +22,11 @@ from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.probes.sockets import Connections
 from mininet_tests.scenarios.failover.aims import aims
 from mininet_tests.scenarios.failover.report import report
+from mininet_tests.site.cables import BOTH_ENDS, CircuitCable
 from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
 from mininet_tests.site.faults import SiteFaults
 from mininet_tests.site.saved_page import save_page
-from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back, wire_port
+from mininet_tests.site.topos import PacketModel, in_namespace, line_drops, port_drops, read_back
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois_2
@@ -45,8 +43,6 @@ RETURN_AFTER_S = 1
 HELD_WITHIN_S = 30
 SAMPLED_EVERY_S = 0.01
 LOOKED_AT_S = 6  # after the death, when what is delivered was told and asked several times
-IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
-BOTH_ENDS = (0, 1)  # 0 is the senders'
 HELD = "held"  # while the controller's database hangs
 CASES = {"both": BOTH_ENDS, "near": (0,), "far": (1,), HELD: BOTH_ENDS}  # which ends of the line lose their carrier
 
@@ -62,30 +58,6 @@ class HeldDatabase:
 
     let_go: Callable[[], None]
     write_status: int
-
-
-class CircuitCable:
-    """The line of a circuit, whose ends can be pulled out; one call of the kernel each, no program is started."""
-
-    def __init__(self, site: Emulation, circuit: str) -> None:
-        self._socket: socket.socket = in_namespace(site.realised.wires[circuit].pid, socket.socket)
-        links = [link for _, _, link in site.realised.network.circuit_links if link.circuit == circuit]
-        self._ends = [wire_port(link).encode() for link in links]
-
-    def pull(self, ends: tuple[int, ...]) -> int:
-        """Take the carrier from ends; return when, before the first of them had lost it."""
-        at_us = now_us()
-        for end in ends:
-            self._set_flags(self._ends[end], 0)
-        return at_us
-
-    def plug(self) -> None:
-        """Give all ends their carrier again."""
-        for end in self._ends:
-            self._set_flags(end, IFF_UP)
-
-    def _set_flags(self, end: bytes, flags: int) -> None:
-        fcntl.ioctl(self._socket, SIOCSIFFLAGS, struct.pack("16sh14x", end, flags))
 
 
 def run(directory: Path, names: Sequence[str], *, page: bool) -> dict[str, Any]:
@@ -247,7 +219,7 @@ def _seen(site: Emulation) -> dict[str, Any]:
 def _events(site: Emulation) -> list[dict[str, Any]]:
     """Return the events that the controller has logged about circuits and promises."""
     log = (site.directory / "logs" / "controller.log").read_text()
-    return [{"line": line} for line in log.splitlines() if " circuit." in line or " announcement." in line]
+    return [{"line": line} for line in log.splitlines() if "event=circuit." in line or "event=announcement." in line]
 
 
 def say(text: str) -> None:

@@ -1,0 +1,1 @@
+"""Programs as they are, over several circuits at once."""

@@ -1,0 +1,86 @@
+"""What arrives by each lane, as a picture and a table, from ``lanes.json`` and ``report.json``."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from rich.console import Console
+from rich.table import Table
+
+from mininet_tests.probes.figures import folder_drawn
+from mininet_tests.probes.series import rates_bps
+from mininet_tests.scenarios.lanes.report import LANES
+
+COLOURS = {"base20": "tab:blue", "base20.eth1": "tab:orange"}
+BIN_US = 200_000
+COLUMNS = 3
+
+
+def printed(report: dict[str, Any]) -> None:
+    """Print how long each transfer took, one a row."""
+    table = Table(title=f"{report['size_bytes'] / 1e9:g} GB over two lanes, seconds")
+    for column in (
+        "transfer",
+        "took",
+        "T by the plan",
+        "of both lanes",
+        "at the new plan, ms",
+        "rest",
+        "rest by the plan",
+    ):
+        table.add_column(column, justify="left" if column == "transfer" else "right")
+    for name, one in report["runs"].items():
+        death, shown = (
+            one.get("death"),
+            [f"{one['took_s']:.2f}", f"{one['formula_s']:.2f}", f"{one['of_both_lanes']:.1%}"],
+        )
+        if death is None:
+            table.add_row(name, *shown, "-", "-", "-")
+            continue
+        back = ", ".join("never" if ms is None else f"{ms:.0f}" for ms in death["back_at_plan_ms"].values())
+        table.add_row(name, shown[0], "-", "-", back, f"{death['rest_took_s']:.2f}", f"{death['rest_at_plan_s']:.2f}")
+    Console(highlight=False).print(table)
+
+
+def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
+    """Draw what arrives by each lane, one above the other, of each transfer."""
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    count = len(seen["runs"])
+    columns = min(COLUMNS, count)
+    figure, grid = plt.subplots(
+        -(-count // columns), columns, figsize=(4.4 * columns, 3 * -(-count // columns)), dpi=110, sharey=True,
+        squeeze=False,
+    )  # fmt: skip
+    for axes, (name, one) in zip(grid.flat, seen["runs"].items(), strict=False):
+        _draw(axes, one, report["runs"][name])
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("s since the program was started")
+    for row in grid:
+        row[0].set_ylabel("payload received, Mbit/s")
+    grid[0, -1].legend(fontsize=8, frameon=False)
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def _draw(axes: Any, one: dict[str, Any], found: dict[str, Any]) -> None:
+    times_us, began_us = [at_us for at_us, _ in one["received"]], one["started_us"]
+    span = began_us, times_us[-1]
+    rates = {lane: rates_bps(times_us, [counts[lane] for _, counts in one["received"]], span, BIN_US) for lane in LANES}
+    at_s = [(n + 0.5) * BIN_US / 1e6 for n in range(len(rates["base20"]))]
+    stacked = [[bps / 1e6 for bps in rates[lane]] for lane in LANES]
+    axes.stackplot(at_s, *stacked, colors=[COLOURS[lane] for lane in LANES], labels=[f"from {lane}" for lane in LANES])
+    axes.axhline(sum(found["planned_payload_bps"].values()) / 1e6, color="black", linewidth=0.8, linestyle=":")
+    if "died_us" in one:
+        axes.axvline((one["died_us"] - began_us) / 1e6, color="black", linewidth=0.8)
+
+
+def main() -> None:
+    """Draw and print what a folder has."""
+    folder_drawn("lanes", drawn, printed)
+
+
+if __name__ == "__main__":
+    main()

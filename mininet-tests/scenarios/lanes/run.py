@@ -1,0 +1,252 @@
+"""Programs as they are over two circuits at once: undisturbed, and when one of the circuits dies midway.
+
+Run inside ``isolated.sh``, best in the lab. Writes what it saw to ``lanes.json``; ``report.py`` makes figures of it.
+It does not know whether it is in the lab.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from socket import inet_ntoa
+from typing import Any
+
+from mininet_tests.lab.kept import kept
+from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.probes.arrivals import Arrivals
+from mininet_tests.scenarios.lanes.aims import aims
+from mininet_tests.scenarios.lanes.programs import PORT, PROGRAMS, sizes_bytes, write_parts
+from mininet_tests.scenarios.lanes.report import LANES, report
+from mininet_tests.site.cables import BOTH_ENDS, CircuitCable
+from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
+from mininet_tests.site.topos import PacketModel, line_drops, port_drops
+from mininet_tests.testing.aims import stated
+from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import two_lanes
+from mininet_tests.testing.progress import tell
+from mininet_tests.testing.reports import write_report
+from topology.network import Network
+from topology.units import rate_bps, size_bytes
+
+SENDER, RECEIVER = "base20", "arch"
+RATE_BPS, SIZE_BYTES = 10**9, 2_688_000_000  # of which the formula makes 15.41 s
+UNDISTURBED = "undisturbed"
+DIES = {f"{circuit} dies": circuit for circuit in LANES.values()}
+RETURN_AFTER_S = 1
+STARTS_SHARE = 0.15  # of a whole run
+SAMPLED_EVERY_S, LOOKS_EVERY_S = 0.01, 0.2
+UP_S = 1.0  # until a server listens
+GIVE_UP_S = 300.0
+ESTABLISHED = "01"  # in /proc/net/tcp
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One transfer: by which program, and the circuit that dies midway; empty for none."""
+
+    program: str
+    dies: str
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{self.program}, {f'{self.dies} dies' if self.dies else UNDISTURBED}"
+
+
+def run(directory: Path, cases: list[Case], rate: int, size: int) -> dict[str, Any]:
+    """Return all that was seen of these cases.
+
+    Raises:
+        AssertionError: something did not come about in time.
+        RuntimeError: a program ended with an error.
+    """
+    tell(0.0, "the site comes up")
+    network = two_lanes(rate)
+    more = MoreSettings(
+        {
+            "failover": {"return_after": f"{RETURN_AFTER_S} s"},
+            "policy": {
+                "urgent": {"guarantee": "0.1%", "cap": "100%"}
+            },  # of the slower circuit, what a queue can be given
+        }
+    )
+    with (
+        named_hosts(network, directory),
+        emulation(network, [], directory, packets=PacketModel(single=False), settings=more) as site,
+        Arrivals(site, RECEIVER, tuple(LANES), SAMPLED_EVERY_S) as arrivals,
+        IdleMeter() as idle,
+    ):
+        runs = {}
+        for number, case in enumerate(cases):
+            tell(STARTS_SHARE + (1 - STARTS_SHARE) * number / len(cases), case.name)
+            with tempfile.TemporaryDirectory(prefix="headway-") as folder:
+                seen = _transfer(site, arrivals, case, size, Path(folder))
+            seen["received"] = [one for one in arrivals.seen if seen["announced_us"] <= one[0] <= seen["ended_us"]]
+            runs[case.name] = seen
+        return {
+            "size_bytes": size,
+            "circuits": {
+                link.circuit: {"wire_bps": link.rate_bps, "rtt_us": 2 * link.delay_us}
+                for _, _, link in network.circuit_links
+            },
+            "mtu_bytes": network.framing.mtu_bytes,
+            "runs": runs,
+            "idle_shares": idle.shares,
+        }
+
+
+@contextmanager
+def named_hosts(network: Network, directory: Path) -> Iterator[None]:
+    """Let programs find the network's hosts by name, as they are found where there is a name server."""
+    hosts = Path("/etc/hosts")
+    own = directory / "hosts"
+    own.write_text(hosts.read_text() + "".join(f"{host.ip} {host.name}\n" for host in network.hosts))
+    subprocess.run(["mount", "--bind", own, hosts], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", hosts], check=True)
+
+
+def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder: Path) -> dict[str, Any]:
+    """Announce a transfer over two lanes, let a program send it, and release it; return what was seen.
+
+    Raises:
+        RuntimeError: the program has failed, with what it said; or it takes too long.
+    """
+    program, name = PROGRAMS[case.program], case.name.replace(", ", "-").replace(" ", "-")
+    write_parts(folder, sizes_bytes(size, program.parts))
+    words = {"address": site.realised.network.host(RECEIVER).ip, "port": PORT, "folder": folder}
+    site.spawn(f"server-{name}", program.server.format(**words).split(), host=RECEIVER)
+    time.sleep(UP_S)
+    before, first = _counted(site), _arrived(arrivals)
+    asked = {"id": name, "bytes": size, "from": [SENDER], "to": RECEIVER, "lanes": len(LANES)}
+    seen: dict[str, Any] = {"announced_us": now_us(), "promise": site.asked("POST", "/v1/announcements", asked)}
+    eventually(lambda: _hold(site, seen["announced_us"]), within_s=20, what="the sender holds the lanes")
+    seen["started_us"] = now_us()
+    client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=SENDER)
+    cable = CircuitCable(site, case.dies) if case.dies else None
+    looks, dealt = list[dict[str, Any]](), Counter[str]()
+    while client.poll() is None:
+        if cable is not None and "died_us" not in seen and _arrived(arrivals) - first >= size // 2:
+            seen["died_us"] = cable.pull(BOTH_ENDS)
+        looks.append({"at_us": now_us(), "planned_bps": _allocations(site)})
+        dealt = max(dealt, _connections(site), key=lambda one: one.total())
+        if looks[-1]["at_us"] - seen["started_us"] > GIVE_UP_S * 1e6:
+            raise RuntimeError(f"{case.name}: not done after {GIVE_UP_S:g} s: {site.tail(f'client-{name}')}")
+        time.sleep(LOOKS_EVERY_S)
+    seen["ended_us"] = now_us()
+    if client.returncode:
+        raise RuntimeError(f"{case.name}: exit code {client.returncode}: {site.tail(f'client-{name}')}")
+    after = _counted(site)
+    seen |= {"looks": looks, "connections": dict(dealt), "counted": {key: after[key] - before[key] for key in after}}
+    seen |= {"violations": site.get("/v1/plan")["violations"], "told": _told(site, name)}
+    site.release(name)
+    site.stop(f"server-{name}")
+    if cable is not None:
+        cable.plug()
+        eventually(lambda: _state(site, case.dies) == "up", within_s=30, what="the circuit is used again")
+    return seen
+
+
+def _arrived(arrivals: Arrivals) -> int:
+    """Return the bytes of all lanes so far."""
+    return sum(arrivals.seen[-1][1].values()) if arrivals.seen else 0
+
+
+def _hold(site: Emulation, since_us: int) -> bool:
+    """Return whether hosts were told of a plan since an instant, and all have it: connections before are not dealt."""
+    told = (step["place"] == "hosts" and step["started_us"] > since_us for step in site.get("/v1/transitions"))
+    return any(told) and not site.get("/healthz")["hosts_unconfirmed"]
+
+
+def _allocations(site: Emulation) -> dict[str, int]:
+    """Return what the plan gives each lane, payload, bit/s."""
+    return {one["from"]: one["payload_bps"] for one in site.get("/v1/plan")["desired"]["allocations"]}
+
+
+def _connections(site: Emulation) -> Counter[str]:
+    """Return how many connections of the sender to the program's receiver are open, by lane."""
+    network = site.realised.network
+    names = {str(network.host(lane).ip): lane for lane in LANES}
+    rows = Path(f"/proc/{site.realised.net[SENDER].pid}/net/tcp").read_text().splitlines()[1:]
+    found = Counter[str]()
+    for _, local, remote, state, *_ in map(str.split, rows):
+        if state == ESTABLISHED and _address(remote) == str(network.host(RECEIVER).ip):
+            found[names[_address(local)]] += 1
+    return found
+
+
+def _address(shown: str) -> str:
+    """Return an address as people write it.
+
+    >>> _address("1414140A:1771")
+    '10.20.20.20'
+    """
+    return inet_ntoa(bytes.fromhex(shown.split(":", maxsplit=1)[0])[::-1])
+
+
+def _counted(site: Emulation) -> dict[str, int]:
+    """Return what the two hosts' TCP and the circuits have counted so far."""
+    realised = site.realised
+    again = _named(Path(f"/proc/{realised.net[SENDER].pid}/net/snmp").read_text())["RetransSegs"]
+    unordered = _named(Path(f"/proc/{realised.net[RECEIVER].pid}/net/netstat").read_text())["TCPOFOQueue"]
+    drops = sum(port_drops(realised).values()) + sum(sum(line_drops(realised, c).values()) for c in LANES.values())
+    return {"sent_again": again, "out_of_order": unordered, "dropped": drops}
+
+
+def _named(text: str) -> dict[str, int]:
+    r"""Return TCP's counters by name, of a file of the kernel.
+
+    >>> _named("Tcp: InSegs RetransSegs\nTcp: 3 4\nUdp: InDatagrams\nUdp: 5")
+    {'InSegs': 3, 'RetransSegs': 4}
+    """
+    rows = [row.split()[1:] for row in text.splitlines() if row.startswith(("Tcp:", "TcpExt:"))]
+    return {name: int(value) for names, values in zip(rows[::2], rows[1::2], strict=True)
+            for name, value in zip(names, values, strict=True)}  # fmt: skip
+
+
+def _told(site: Emulation, name: str) -> list[str]:
+    """Return the events that the controller has logged of an announcement, each a line that begins with its time."""
+    log = (site.directory / "logs" / "controller.log").read_text()
+    return [line for line in log.splitlines() if "event=announcement." in line and f"announcement={name}" in line]
+
+
+def _state(site: Emulation, circuit: str) -> str:
+    """Return how the controller says that a line is."""
+    return next(str(one["state"]) for one in site.get("/v1/circuits") if one["name"] == circuit)
+
+
+def main() -> int:
+    """Run, and keep what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for lanes.json and logs")
+    parser.add_argument("--program", action="append", choices=PROGRAMS, help="again for another (default: all)")
+    parser.add_argument("--case", action="append", choices=[UNDISTURBED, *DIES], help="likewise (default: all)")
+    parser.add_argument(
+        "--rate", type=rate_bps, default=RATE_BPS, help="of north, twice that of south (default: 1 Gbit/s)"
+    )
+    parser.add_argument("--size", type=size_bytes, help="what is sent (default: 2.688 GB at 1 Gbit/s, in proportion)")
+    args = parser.parse_args()
+    size = args.size or SIZE_BYTES * args.rate // RATE_BPS
+    dies = [DIES.get(case, "") for case in args.case or [UNDISTURBED, *DIES]]
+    cases = [Case(program, circuit) for program in args.program or PROGRAMS for circuit in dies]
+
+    def scenario(folder: Path) -> None:
+        seen = run(folder, cases, args.rate, size)
+        (folder / "lanes.json").write_text(json.dumps(seen))
+        found = report(seen)
+        write_report(folder, found | stated(aims(found)))
+
+    return kept("lanes", args.out, scenario)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

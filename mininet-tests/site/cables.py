@@ -1,0 +1,35 @@
+"""The lines of circuits, whose ends can be pulled out of a running site and put back."""
+
+import fcntl
+import socket
+import struct
+
+from mininet_tests.site.emulation import Emulation, now_us
+from mininet_tests.site.topos import in_namespace, wire_port
+
+IFF_UP, SIOCSIFFLAGS = 1, 0x8914  # netdevice(7)
+BOTH_ENDS = (0, 1)  # 0 is the senders'
+
+
+class CircuitCable:
+    """The line of a circuit, whose ends can be pulled out; one call of the kernel each, no program is started."""
+
+    def __init__(self, site: Emulation, circuit: str) -> None:
+        self._socket: socket.socket = in_namespace(site.realised.wires[circuit].pid, socket.socket)
+        links = [link for _, _, link in site.realised.network.circuit_links if link.circuit == circuit]
+        self._ends = [wire_port(link).encode() for link in links]
+
+    def pull(self, ends: tuple[int, ...]) -> int:
+        """Take the carrier from ends; return when, before the first of them had lost it."""
+        at_us = now_us()
+        for end in ends:
+            self._set_flags(self._ends[end], 0)
+        return at_us
+
+    def plug(self) -> None:
+        """Give all ends their carrier again."""
+        for end in self._ends:
+            self._set_flags(end, IFF_UP)
+
+    def _set_flags(self, end: bytes, flags: int) -> None:
+        fcntl.ioctl(self._socket, SIOCSIFFLAGS, struct.pack("16sh14x", end, flags))
