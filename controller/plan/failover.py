@@ -77,7 +77,23 @@ def _lanes_together(network: Network, demand: PlanInput, moved: Sequence[Flow]) 
         for share, ppm in _taken_ppm(network, flow).items():
             reserved[share] = max(0, reserved.get(share, 0) - flow.floor_bps * ppm // PPM)
     others = tuple(f for f in demand.flows if f not in there)
-    return replace(demand, flows=others, reserved_bps=reserved), (*there, *moved)
+    return replace(demand, flows=others, reserved_bps=reserved), _by_size([*there, *moved])
+
+
+def _by_size(lanes: Sequence[Flow]) -> list[Flow]:
+    """Return lanes that send with what all of those are promised divided by what each is to carry; others as they are.
+
+    Not by what each is promised now: that ends some round trips of its own before the last bytes of all are confirmed.
+    """
+    senders = {lane.name for lane in lanes if lane.wanted_bps is None and not lane.carries}
+    whole_bps = sum(lane.floor_bps for lane in lanes if lane.name in senders)
+    size_bytes = sum(lane.size_bytes for lane in lanes if lane.name in senders)
+    return [
+        replace(lane, floor_bps=whole_bps * lane.size_bytes // size_bytes)
+        if size_bytes and lane.name in senders
+        else lane
+        for lane in lanes
+    ]
 
 
 def led_another_way(network: Network, policy: Policy, demand: PlanInput, flows: Sequence[Flow]) -> PlanInput:

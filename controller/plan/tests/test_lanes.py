@@ -1,6 +1,7 @@
 """Several circuits for one transfer: all lanes end at one instant, and none is promised what it has not free."""
 
 import doctest
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from controller.plan import lanes
 from controller.plan.announcements import Announcement, Wish
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.failover import without
+from controller.plan.flows import standing_by
 from controller.plan.lanes import FreeLane, arriving, free_together, parts, split, together
 from controller.plan.ledger import Ledger
 from controller.plan.planning import planned
@@ -45,13 +47,11 @@ def promise(ledger=None, **asked):
     return ledger.announce(wish(**asked), ("base20",), "arch", NOW)
 
 
-def promised_over(ledger):
-    """What the plan is made of while an image goes over both circuits, and what each lane is promised."""
+def promised_over(ledger, at_us=AT_US):
+    """What the plan is made of while an image goes over both circuits, and what each lane is to carry."""
     known = promise(ledger)
-    floors_bps = known.floors_bps(AT_US)
-    return ledger.demand((), AT_US, lambda _: None), {
-        flow.host: bps for flow, bps in zip(known.flows, floors_bps, strict=True)
-    }
+    sizes = zip(known.flows, known.sizes_bytes, strict=True)
+    return ledger.demand((), at_us, lambda _: None), {flow.host: size_bytes for flow, size_bytes in sizes}
 
 
 def line_of(path):
@@ -201,13 +201,29 @@ def test_a_lane_whose_circuit_is_down_is_not_promised():
 
 @pytest.mark.parametrize(("dies", "stays"), [("north", "south"), ("south", "north")])
 def test_the_rest_of_a_lane_that_dies_moves_with_the_share_of_its_whole(dies, stays):
-    demand, promised = promised_over(Ledger(NETWORK, DEFAULT_POLICY))
+    demand, carries = promised_over(Ledger(NETWORK, DEFAULT_POLICY))
     before, then = plan_after(demand, frozenset()), plan_after(demand, frozenset({dies}))
     (own_bps,) = (bps for (_, way), bps in before.items() if way == stays)
     assert {way for _, way in then} == {stays}
     got = {host: bps for (host, _), bps in then.items()}
     assert sum(got.values()) == pytest.approx(own_bps, abs=2000)
-    assert got["base20"] / got["base20.eth1"] == pytest.approx(promised["base20"] / promised["base20.eth1"], rel=1e-3)
+    assert got["base20"] / got["base20.eth1"] == pytest.approx(carries["base20"] / carries["base20.eth1"], rel=1e-3)
+
+
+def test_lanes_whose_promises_do_not_end_at_one_instant_keep_their_parts_until_both_have():
+    first_us, last_us = sorted(lane.rates[-1].end_us for lane in promise().lanes)
+    assert first_us < last_us
+    demand, carries = promised_over(Ledger(NETWORK, DEFAULT_POLICY), first_us + 1)
+    then = plan_after(demand, frozenset({"north"}))
+    whole = carries["base20"] / carries["base20.eth1"]
+    assert then["base20", "south"] / then["base20.eth1", "south"] == pytest.approx(whole, rel=1e-3)
+
+
+def test_a_lane_that_stands_by_gets_no_part_of_what_the_others_of_its_circuit_are_promised():
+    demand, _ = promised_over(Ledger(NETWORK, DEFAULT_POLICY))
+    flows = tuple(standing_by(f) if f.host == "base20.eth1" else f for f in demand.flows)
+    then = plan_after(replace(demand, flows=flows), frozenset({"north"}))
+    assert then["base20.eth1", "south"] < 0.03 * then["base20", "south"]
 
 
 @given(st.integers(10**8, 4 * 10**9))
