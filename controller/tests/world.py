@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.plan.faults import Closed, PlaceFault
 from controller.plan.invariant import Layers, violations
-from controller.plan.plan import THE_REST, Entry, Flow, Plan
+from controller.plan.plan import Entry, Flow, Plan
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.transitions import within
 from controller.reports import Reports
@@ -23,11 +23,12 @@ from controller.state.layers import UNKNOWN, link_layers
 from controller.state.value import SiteState
 from controller.store.terms import TERM_STEP
 from controller.tests.fakes import Clock, value_of
+from controller.tests.ground import Ground
 from controller.work.convergence import Convergence
 from controller.work.kept import KeptLooks, untold
 from controller.work.mending import Mending
 from topology.network import Hop, Network
-from topology.protocol import Allocations, Applied, Demand, FlowClass, Hello
+from topology.protocol import Allocations, Applied, Demand, Hello
 
 LEASE_MS = 3_000
 LEASE_US = LEASE_MS * 1000
@@ -61,7 +62,7 @@ class WorldHost:
         return tuple(e.stepped_down() if e.flow.name in self.stepped_down else e for e in self.in_force[1])
 
 
-class World:
+class World(Ground):
     """The site, and what became of it."""
 
     def __init__(self, network: Network) -> None:
@@ -74,11 +75,7 @@ class World:
         self.inherited_bps: dict[Hop, int] = {}  # all that hosts may send, by the ways they were told
         self._controller_begins()
         self.hosts = {host.name: WorldHost() for host in network.hosts}
-        nothing = self.value.desired.plan
-        self.meters = {n: {c: x.meter_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
-        self.queues = {n: {c: x.queue_bps for c, x in link.classes.items()} for n, link in nothing.links.items()}
-        self.circuits = {n: link.circuit_bps for n, link in nothing.links.items()}
-        self.routed: dict[str, dict[tuple[str, str, int], Flow]] = {switch.name: {} for switch in network.switches}
+        super().__init__(network, self.value.desired.plan)
         self.fails_after: int | None = None  # so many parts of a switch's step, once
         self.broken: set[str | Hop] = set()  # switches and ports that do not do what they are told, until they do
         for name in self.hosts:
@@ -137,25 +134,10 @@ class World:
 
     def _put_meters(self, switch: str, plan: Plan, shut: Closed, *, no_higher: bool = False) -> PlaceFault | None:
         """Meters that shrink, then rules, then meters that grow; each may be the last that the switch takes."""
-        hops = [hop for hop in plan.links if hop.tail == switch]
-        wanted = {n: {c: x.meter_bps for c, x in plan.links[n].classes.items()} for n in hops}
-        for n in hops:
-            if no_higher or n in shut.unsure:
-                wanted[n] = {c: min(bps, self.meters[n][c]) for c, bps in wanted[n].items()}
-        lower = {n: {c: min(bps, self.meters[n][c]) for c, bps in by_class.items()} for n, by_class in wanted.items()}
-        for n in hops:
+        for part in self.meter_parts(switch, plan, shut, no_higher=no_higher):
             if self._fails(switch):
                 return _silent(switch)
-            self.meters[n] = lower[n]
-            self.check()
-        if self._fails(switch):
-            return _silent(switch)
-        self.routed[switch] = {_seen_as(e.flow): e.flow for e in plan.entries if switch in e.flow.path}
-        self.check()
-        for n in hops:
-            if self._fails(switch):
-                return _silent(switch)
-            self.meters[n] = wanted[n]
+            part()
             self.check()
         return None
 
@@ -165,10 +147,7 @@ class World:
 
     def _put_queues(self, plan: Plan, hops: list[Hop]) -> tuple[PlaceFault, ...]:
         failed = [hop for hop in hops if self._fails(hop)]
-        for hop in hops:
-            if hop not in failed:
-                self.queues[hop] = {c: x.queue_bps for c, x in plan.links[hop].classes.items()}
-                self.circuits[hop] = plan.links[hop].circuit_bps
+        self.put_port_queues(plan, [hop for hop in hops if hop not in failed])
         self.check()
         return tuple(PlaceFault(f"port {hop}", "it is not there", ports=frozenset({hop})) for hop in failed)
 
@@ -278,8 +257,7 @@ class World:
     def _check_layers(self) -> None:
         """Fail if a layer lets through more than the next; a flow no switch knows of is unplanned, and policed so."""
         entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
-        layers = {n: self._on(n, [self._seen(e, n) for e in entries]) for n in self.meters}
-        found = violations({n: self._with_inherited(n, seen) for n, seen in layers.items()})
+        found = violations({n: self._with_inherited(n, seen) for n, seen in self.layers(entries).items()})
         assert not found, "; ".join(map(str, found))
 
     def _with_inherited(self, link: Hop, now: Layers) -> Layers:
@@ -299,22 +277,6 @@ class World:
         """Return what all hosts may send by each link, whether a switch would let it through or not."""
         entries = [e for it in self.hosts.values() for e in it.acting(self.clock.now_us)]
         return {n: sum(e.frame_bps for e in entries if n in e.flow.links) for n in self.meters}
-
-    def _seen(self, entry: Entry, link: Hop) -> Entry | None:
-        """Return what a host acts on as it is led over a link: by its first switch, and by the link's own."""
-        first, own = (self._led(entry.flow, switch) for switch in (entry.flow.path[1], link.tail))
-        crosses = first is not None and own is not None and link in first.links and link in own.links
-        return replace(entry, flow=first) if crosses else None
-
-    def _led(self, flow: Flow, switch: str) -> Flow | None:
-        """Return the flow that a switch takes one for: by its mark, or else for the rest of its pair."""
-        rules, seen = self.routed[switch], _seen_as(flow)
-        return rules.get(seen, rules.get((*seen[:2], 0)))
-
-    def _on(self, link: Hop, seen: list[Entry | None]) -> Layers:
-        crossing = [e for e in seen if e is not None]
-        hosts = {c: sum(e.frame_bps for e in crossing if e.flow.flow_class is c) for c in FlowClass}
-        return Layers(hosts, self.meters[link], self.queues[link], self.circuits[link])
 
     def settles(self) -> None:
         """Let everybody say what he has to say, and check that all is as desired then."""
@@ -337,19 +299,11 @@ class World:
         demand = demand_now(self.site, value.wished, value.reported, self.clock.instant())
         assert desired == desired_plan(self.site, value.installed, desired.epoch, demand), "it is worked out otherwise"
         assert self.value.installed.meters == desired
-        assert self.meters == {n: {c: x.meter_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
-        assert self.queues == {n: {c: x.queue_bps for c, x in k.classes.items()} for n, k in desired.links.items()}
+        assert self.is_as_planned(desired)
         for name, it in self.hosts.items():
             assert it.acting(self.clock.now_us) == desired.of_host(name), name
-        for switch, routed in self.routed.items():
-            assert routed == {_seen_as(e.flow): e.flow for e in desired.entries if switch in e.flow.path}
         assert not self.value.installed.faults
 
 
 def _silent(switch: str) -> PlaceFault:
     return PlaceFault(f"switch {switch}", "it does not answer", frozenset({switch}))
-
-
-def _seen_as(flow: Flow) -> tuple[str, str, int]:
-    """Return what a switch sees of a flow: the pair of hosts, and its mark; the rest it matches without one."""
-    return flow.host, flow.target, 0 if flow.selector == THE_REST else flow.mark or 0
