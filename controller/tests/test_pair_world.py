@@ -1,0 +1,133 @@
+"""Two real controllers on one fenced database lose each other in any order, and nothing that must hold ever does not.
+
+Five mistakes that a pair can be built with are each put in, and found.
+"""
+
+import contextlib
+import shutil
+
+import pytest
+
+from controller.plan.purchases import Release
+from controller.southbound.openflow import wire
+from controller.state import guard
+from controller.state.value import leading
+from controller.store import Store
+from controller.store.database import Database
+from controller.store.leader_row import SAVES
+from controller.store.tables import META
+from controller.tests import pair_parts
+from controller.tests.pair_world import PairWorld
+from controller.work.buying import CircuitBuyer
+
+SEEDS = range(25)
+SEEDS_OF_A_MISTAKE = range(100)
+STEPS = 150
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A database with a schema and nothing in it."""
+    path = tmp_path_factory.mktemp("pair") / "empty.db"
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    store.close()
+    return path
+
+
+@pytest.fixture
+def played(empty, tmp_path):
+    """Plays a world by its seed."""
+
+    def play(seed, steps=STEPS):
+        path = tmp_path / f"{seed}.db"
+        shutil.copy(empty, path)
+        world = PairWorld(seed, path)
+        try:
+            world.play(steps)
+        finally:
+            for one in world.controllers:
+                one.ends()
+            path.unlink()
+        return world
+
+    return play
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_happens_to_a_pair_what_must_hold_does(played, seed):
+    played(seed)
+
+
+def one_generation_twice(patch):
+    """A leader takes the row under the term that it has."""
+    patch.setattr(pair_parts, "next_term", lambda before, _clock_ms: before or 1)
+    patch.setattr(pair_parts, "TERM_STEP", 0)
+
+
+def equal_for_slave(patch):
+    """Who stands by asks switches for a role that they do not fence."""
+
+    def equal(datapath, term):
+        return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_EQUAL, term)
+
+    patch.setattr(wire, "standby_request", equal)
+
+
+def no_generation(patch):
+    """Who leads goes by its clock alone: every leader is of one generation to a switch."""
+
+    def master(datapath, _term):
+        return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_MASTER, 0)
+
+    patch.setattr(wire, "role_request", master)
+
+
+def no_fence(patch):
+    """Who leads goes by its clock alone: the database writes what it is told."""
+
+    @contextlib.contextmanager
+    def writing(self):
+        with self._connected().begin() as transaction:
+            yield transaction
+            self.saves += 1
+            row = {"key": SAVES, "value": str(self.saves)}
+            transaction.connection.execute(self._upserts[META], row)
+
+    patch.setattr(Database, "_writing", writing)
+
+
+def epochs_from_the_clock(patch):
+    """A leader's epochs begin with its clock, not with its term."""
+    patch.setattr(guard, "leading", lambda site, state, now, _term: leading(site, state, now, now.calendar_us // 2))
+
+
+def release_before_write(patch):
+    """The provider has a purchase back before that is written down."""
+    carry_out = CircuitBuyer.carry_out
+
+    def released(self, step, apart):
+        if isinstance(step, Release):
+            self._provider.release(step.name)
+        carry_out(self, step, apart)
+
+    patch.setattr(CircuitBuyer, "carry_out", released)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "seen"),
+    [
+        (one_generation_twice, "two lead|given twice|bit/s >"),
+        (equal_for_slave, "stands by, and may write"),
+        (no_generation, "not as is planned|bit/s >|has written to"),
+        (no_fence, "has written to the database"),
+        (epochs_from_the_clock, "does something else|not as is planned"),
+        (release_before_write, "is given back, and the database has it as"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_each_mistake_that_a_pair_can_be_built_with_is_found(played, monkeypatch, mistake, seen):
+    mistake(monkeypatch)
+    with pytest.raises(AssertionError, match=seen):
+        for seed in SEEDS_OF_A_MISTAKE:
+            played(seed)
