@@ -15,7 +15,7 @@ from controller.southbound.errors import SouthboundError, SwitchGone
 from controller.southbound.openflow.circuit_ports import circuit_ports
 from controller.southbound.openflow.desired import class_meter_ids, lowered
 from controller.southbound.openflow.meter_numbers import MeterNumbers
-from controller.southbound.openflow.plan_lanes import NO_PLAN, PlanLanes, plan_lanes
+from controller.southbound.openflow.plan_aggregates import NO_PLAN, PlanAggregates, plan_aggregates
 from controller.southbound.openflow.rules import make_ready
 from controller.southbound.openflow.session import SwitchSessions
 from controller.southbound.openflow.state import SwitchState
@@ -70,7 +70,7 @@ class SiteSwitches:
             for switch in site.network.switches
         }
         self._ready: dict[str, tuple[int, frozenset[str]]] = {}  # each switch's has one writer at a time
-        self._lanes, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
+        self._aggregates, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
         self._queues: dict[Hop, tuple[LinkPlan, int, PortQueues]] = {}  # each value is whole; a lost one is made anew
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
 
@@ -79,45 +79,52 @@ class SiteSwitches:
 
         With ``no_higher`` meters that are below it are left; those of ports of which nothing is sure are in any case.
         """
-        lanes, every = self._lanes_of(plan), no_higher or bool(shut.unsure)
+        aggregates, every = self._aggregates_of(plan), no_higher or bool(shut.unsure)
         others = [
             switch
             for switch in self._site.network.switches
-            if switch.name not in shut.switches and (every or not self._has(switch, plan, lanes))
+            if switch.name not in shut.switches and (every or not self._has(switch, plan, aggregates))
         ]
-        found = self._pool.map(lambda switch: self._put_meters(switch, plan, lanes, shut, no_higher=no_higher), others)
+        found = self._pool.map(
+            lambda switch: self._put_meters(switch, plan, aggregates, shut, no_higher=no_higher), others
+        )
         return tuple(chain.from_iterable(found))
 
-    def _has(self, switch: Switch, plan: Plan, lanes: PlanLanes) -> bool:
+    def _has(self, switch: Switch, plan: Plan, aggregates: PlanAggregates) -> bool:
         """Return whether a switch holds a plan already, without asking it: what is its own of that is as it was."""
         known = self._brought.get(switch.name)
         return (
             known is not None
             and known.down == plan.down
-            and all(map(is_, known.parts, self._parts(switch.name, plan, lanes)))
+            and all(map(is_, known.parts, self._parts(switch.name, plan, aggregates)))
             and self._sessions.has(switch.dpid, known.ports, known.state)
         )
 
-    def _parts(self, switch: str, plan: Plan, lanes: PlanLanes) -> tuple[object, ...]:
+    def _parts(self, switch: str, plan: Plan, aggregates: PlanAggregates) -> tuple[object, ...]:
         """Return what a switch's rules and meters are made of, beside its ports and the circuits that are down."""
         links = (plan.links[hop] for hop in self._leaving[switch])
-        return (lanes.begun.get(switch, _NONE), lanes.crossing.get(switch, _NONE), self._numbers.latest(switch), *links)
+        return (
+            aggregates.begun.get(switch, _NONE),
+            aggregates.crossing.get(switch, _NONE),
+            self._numbers.latest(switch),
+            *links,
+        )
 
     def _put_meters(
-        self, switch: Switch, plan: Plan, lanes: PlanLanes, shut: Closed, *, no_higher: bool
+        self, switch: Switch, plan: Plan, aggregates: PlanAggregates, shut: Closed, *, no_higher: bool
     ) -> tuple[PlaceFault, ...]:
         self._brought.pop(switch.name, None)
         try:
             ports = self._sessions.ports(switch.dpid, TIMEOUT_S)
             network = numbered(self._site.network, switch.name, ports)
             unsure = class_meter_ids(network, switch, shut.unsure)
-            state = self._books[switch.name].state(network, plan, lanes)
+            state = self._books[switch.name].state(network, plan, aggregates)
             is_whole = not no_higher and not unsure
             if not is_whole:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
             if is_whole:
-                parts = self._parts(switch.name, plan, lanes)
+                parts = self._parts(switch.name, plan, aggregates)
                 self._brought[switch.name] = _Brought(plan.down, ports, parts, state)
             self._make_ready(network, switch, plan.down)
         except SouthboundError as error:
@@ -134,11 +141,11 @@ class SiteSwitches:
         timer.daemon = True
         timer.start()
 
-    def _lanes_of(self, plan: Plan) -> PlanLanes:
-        """Return the lanes of a plan, worked out from those of the one before."""
+    def _aggregates_of(self, plan: Plan) -> PlanAggregates:
+        """Return the aggregates of a plan, worked out from those of the one before."""
         with self._looking:
-            self._lanes = plan_lanes(self._site.network, plan, self._site.policy, self._lanes)
-            return self._lanes
+            self._aggregates = plan_aggregates(self._site.network, plan, self._site.policy, self._aggregates)
+            return self._aggregates
 
     def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
         """Bring the queues of our circuit ports that are not closed to the plan, by database; return what failed."""
@@ -176,7 +183,7 @@ class SiteSwitches:
             if fault.is_gone and switch.dpid not in self._sessions.dpids():
                 still += (fault,)
             elif fault.is_unsure or not fault.is_gone:
-                failed = self._put_meters(switch, meters, self._lanes_of(meters), OPEN, no_higher=fault.is_unsure)
+                failed = self._put_meters(switch, meters, self._aggregates_of(meters), OPEN, no_higher=fault.is_unsure)
                 still += failed if switch.name in fault.switches else (fault,) * len(failed)
         return still or (self._put_queues(queues, fault.ports) if fault.ports else ())
 

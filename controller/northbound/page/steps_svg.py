@@ -1,4 +1,4 @@
-"""Transitions as a drawing: a lane for each layer, a bar for each step, as SVG. Pure."""
+"""Transitions as a drawing: a row for each layer, a bar for each step, as SVG. Pure."""
 
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
@@ -6,8 +6,8 @@ from xml.sax.saxutils import escape
 from controller.plan.transitions import Stage
 from controller.state.installed import StepDone
 
-WIDTH, LEFT, LANE, TOP = 720, 70, 34, 20
-LANES = (Stage.HOSTS, Stage.METERS, Stage.QUEUES)
+WIDTH, LEFT, ROW, TOP = 720, 70, 34, 20
+ROWS = (Stage.HOSTS, Stage.METERS, Stage.QUEUES)
 GAP_US = 20_000  # pauses between transitions are drawn no longer than this
 
 
@@ -15,16 +15,16 @@ def drawn(steps: Sequence[StepDone]) -> str:
     """Return a picture of steps, oldest first; empty if there are none."""
     if not steps:
         return ""
-    height = TOP + LANE * len(LANES) + 24
+    height = TOP + ROW * len(ROWS) + 24
     head = f'<svg class="steps" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
-    return "\n".join((f'{head} aria-label="The latest steps">', *_lanes(), *_bars(steps), "</svg>"))
+    return "\n".join((f'{head} aria-label="The latest steps">', *_rows(), *_bars(steps), "</svg>"))
 
 
-def _lanes() -> Iterator[str]:
-    for number, stage in enumerate(LANES):
-        y = TOP + LANE * number
-        yield f'<text x="4" y="{y + LANE / 2 + 4}">{stage.value}</text>'
-        yield f'<path class="day" d="M{LEFT} {y + LANE}H{WIDTH}"/>'
+def _rows() -> Iterator[str]:
+    for number, stage in enumerate(ROWS):
+        y = TOP + ROW * number
+        yield f'<text x="4" y="{y + ROW / 2 + 4}">{stage.value}</text>'
+        yield f'<path class="day" d="M{LEFT} {y + ROW}H{WIDTH}"/>'
 
 
 def _bars(steps: Sequence[StepDone]) -> Iterator[str]:
@@ -38,12 +38,12 @@ def _bars(steps: Sequence[StepDone]) -> Iterator[str]:
     epoch = None
     for step, start_us in zip(steps, starts, strict=True):
         x, wide = LEFT + start_us * scale, max(2.0, (step.done_us - step.started_us) * scale)
-        y = TOP + LANE * LANES.index(step.stage) + 6
+        y = TOP + ROW * ROWS.index(step.stage) + 6
         took = f"plan {step.epoch}, {step.stage.value}: {(step.done_us - step.started_us) / 1000:.1f} ms"
         said = f"{took}{', ' + step.error if step.error else ''}"
         kind = "bar failed" if step.error else "bar"
-        yield f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{LANE - 12}">'
+        yield f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{ROW - 12}">'
         yield f"<title>{escape(said)}</title></rect>"
         if step.epoch != epoch:
             epoch = step.epoch
-            yield f'<path class="day" d="M{x:.1f} {TOP}v{LANE * len(LANES)}"/>'
+            yield f'<path class="day" d="M{x:.1f} {TOP}v{ROW * len(ROWS)}"/>'

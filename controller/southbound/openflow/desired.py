@@ -8,7 +8,7 @@ from controller.plan.plan import Plan
 from controller.plan.policy import Policy
 from controller.southbound.openflow.circuit_ports import circuit_ports, group_id, links_beside, meter_id
 from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers
-from controller.southbound.openflow.plan_lanes import plan_lanes
+from controller.southbound.openflow.plan_aggregates import plan_aggregates
 from controller.southbound.openflow.rules import switch_rules, used_heads
 from controller.southbound.openflow.senders import PolicedSender, senders
 from controller.southbound.openflow.state import Bucket, DropMeter, FailoverGroup, SwitchState, drop_meter
@@ -36,7 +36,10 @@ def switch_state(
     Raises:
         MetersExhausted: more is planned there than there are meters.
     """
-    known, found = senders(network, switch, plan, policy, numbers or MeterNumbers()), plan_lanes(network, plan, policy)
+    known, found = (
+        senders(network, switch, plan, policy, numbers or MeterNumbers()),
+        plan_aggregates(network, plan, policy),
+    )
     heads = used_heads(network, switch, plan.down, found)
     meters = (*class_meters(network, switch, plan, heads), *sender_meters(known))
     rules = switch_rules(network, switch, plan, policy, known, found)

@@ -13,7 +13,7 @@ from controller.plan.paths import default_path
 from controller.plan.policy import Policy
 from controller.southbound.openflow import metadata
 from controller.southbound.openflow.addressing import ARP, Fields, ip_types, marked
-from controller.southbound.openflow.lanes import is_local, remote_hosts, stands_for
+from controller.southbound.openflow.aggregates import is_local, remote_hosts, stands_for
 from controller.southbound.openflow.rule_parts import FLOW_TABLE, goes_on
 from controller.southbound.openflow.shared import (
     NOTHING,

@@ -45,10 +45,10 @@ from controller.southbound.openflow.addressing import (
     sent_by,
     sent_to,
 )
+from controller.southbound.openflow.aggregates import is_local, remote_hosts, treatments
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports, group_id, links_beside, meter_id
 from controller.southbound.openflow.flow_table import by_port, flow_rules, stranger_rule
-from controller.southbound.openflow.lanes import is_local, remote_hosts, treatments
-from controller.southbound.openflow.plan_lanes import NO_LANES, LaneWays, PlanLanes
+from controller.southbound.openflow.plan_aggregates import NO_AGGREGATES, AggregateWays, PlanAggregates
 from controller.southbound.openflow.rule_parts import (
     ARRIVE_TABLE,
     COOKIE,
@@ -78,7 +78,12 @@ _TAG_PRESENT = 0x1000  # OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7
 
 
 def switch_rules(
-    network: Network, switch: Switch, plan: Plan, policy: Policy, known: Collection[PolicedSender], found: PlanLanes
+    network: Network,
+    switch: Switch,
+    plan: Plan,
+    policy: Policy,
+    known: Collection[PolicedSender],
+    found: PlanAggregates,
 ) -> frozenset[Rule]:
     """Return all rules of a switch under a plan.
 
@@ -86,19 +91,19 @@ def switch_rules(
     and on nothing else.
     """
     planned = flow_rules(network, switch, plan.down, treatments(found.begun.get(switch.name, {})), policy)
-    crossing = crossing_rules(network, switch, found.crossing.get(switch.name, NO_LANES), policy, plan.down)
+    crossing = crossing_rules(network, switch, found.crossing.get(switch.name, NO_AGGREGATES), policy, plan.down)
     leaving = leave_rules(network, switch, policy, used_heads(network, switch, plan.down, found))
     metered = sender_rules(network, switch, known)
     return standing_rules(network, switch, plan.down).union(planned, crossing, metered, leaving)
 
 
-def used_heads(network: Network, switch: Switch, down: frozenset[str], found: PlanLanes) -> frozenset[str]:
+def used_heads(network: Network, switch: Switch, down: frozenset[str], found: PlanAggregates) -> frozenset[str]:
     """Return where the circuits lead that anything may leave by: those that are up, and one that somebody is behind."""
     heads = _default_heads(network, switch, down)
     if not down:
         return heads
     begun = {share.hop.head for share in found.begun.get(switch.name, ())}
-    crossed = (way.path for way in found.crossing.get(switch.name, NO_LANES).values())
+    crossed = (way.path for way in found.crossing.get(switch.name, NO_AGGREGATES).values())
     return heads | begun | {path[path.index(switch.name) + 1] for path in crossed}
 
 
@@ -237,7 +242,7 @@ def sender_rules(network: Network, switch: Switch, known: Iterable[PolicedSender
 
 
 def crossing_rules(
-    network: Network, switch: Switch, ways: LaneWays, policy: Policy, down: frozenset[str]
+    network: Network, switch: Switch, ways: AggregateWays, policy: Policy, down: frozenset[str]
 ) -> Iterator[Rule]:
     """Yield the rules for what another edge has sent on and is for yet another by another way than the default one.
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from controller.plan.keys import ClassShare
 from controller.plan.plan import Plan
 from controller.plan.policy import Policy
+from controller.southbound.openflow.aggregates import is_local, remote_hosts
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, circuit_ports
-from controller.southbound.openflow.lanes import is_local, remote_hosts
 from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
-from controller.southbound.openflow.plan_lanes import LaneKey, LaneWays, plan_lanes
+from controller.southbound.openflow.plan_aggregates import AggregateKey, AggregateWays, plan_aggregates
 from topology.network import Network, Switch
 
 MOST_PAIR_METERS = 1_000
@@ -46,7 +46,7 @@ def senders(
     Raises:
         MetersExhausted: there are more of them than meters.
     """
-    begun = plan_lanes(network, plan, policy).begun.get(switch.name, {})
+    begun = plan_aggregates(network, plan, policy).begun.get(switch.name, {})
     meter_ids = sender_meter_ids(network, switch, begun, numbers)
     most = targets_apart(network, switch)
     found = (sender for share, ways in begun.items() for sender in senders_of_share(plan, share, ways, meter_ids, most))
@@ -54,7 +54,7 @@ def senders(
 
 
 def senders_of_share(
-    plan: Plan, share: ClassShare, ways: LaneWays, meter_ids: Mapping[SenderKey, int], most_targets: int
+    plan: Plan, share: ClassShare, ways: AggregateWays, meter_ids: Mapping[SenderKey, int], most_targets: int
 ) -> tuple[PolicedSender, ...]:
     """Return the senders of a class by a circuit.
 
@@ -66,14 +66,14 @@ def senders_of_share(
     Args:
         plan: who may send what.
         share: the class and the circuit.
-        ways: the lanes of that class that enter the circuit.
+        ways: the aggregates of that class that enter the circuit.
         meter_ids: the senders' meters.
         most_targets: to how many a host may send with a meter for each of them.
     """
     meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
     needs_bps: dict[SenderKey, int] = {}
-    for lane, key in sender_keys(share, ways, most_targets).items():
-        needs_bps[key] = needs_bps.get(key, 0) + ways[lane].needs_bps
+    for aggregate, key in sender_keys(share, ways, most_targets).items():
+        needs_bps[key] = needs_bps.get(key, 0) + ways[aggregate].needs_bps
     spare_bps = max(0, meter_bps - sum(needs_bps.values())) // max(1, len(needs_bps))
     found = []
     for key, needed_bps in needs_bps.items():
@@ -82,8 +82,8 @@ def senders_of_share(
     return tuple(found)
 
 
-def sender_keys(share: ClassShare, ways: LaneWays, most_targets: int) -> dict[LaneKey, SenderKey]:
-    """Return by which meter each lane of a class that enters a circuit is policed.
+def sender_keys(share: ClassShare, ways: AggregateWays, most_targets: int) -> dict[AggregateKey, SenderKey]:
+    """Return by which meter each aggregate of a class that enters a circuit is policed.
 
     That of its two hosts, if the sender has few targets: then what it floods one with harms no other, whose data its
     answers keep going. Else all that the sender has there have one.
@@ -93,11 +93,14 @@ def sender_keys(share: ClassShare, ways: LaneWays, most_targets: int) -> dict[La
         targets.setdefault(near, set()).add(far)
     apart = {near for near, beyond in targets.items() if len(beyond) <= most_targets}
     flow_class, head = share.flow_class, share.hop.head
-    return {lane: SenderKey(lane[0], flow_class, head, lane[1] if lane[0] in apart else "") for lane in ways}
+    return {
+        aggregate: SenderKey(aggregate[0], flow_class, head, aggregate[1] if aggregate[0] in apart else "")
+        for aggregate in ways
+    }
 
 
 def sender_meter_ids(
-    network: Network, switch: Switch, begun: Mapping[ClassShare, LaneWays], numbers: MeterNumbers
+    network: Network, switch: Switch, begun: Mapping[ClassShare, AggregateWays], numbers: MeterNumbers
 ) -> Mapping[SenderKey, int]:
     """Return the meters of the senders at a switch.
 
@@ -109,7 +112,7 @@ def sender_meter_ids(
 
 
 def numbered_senders(
-    network: Network, switch: Switch, of_shares: Iterable[Mapping[LaneKey, SenderKey]], numbers: MeterNumbers
+    network: Network, switch: Switch, of_shares: Iterable[Mapping[AggregateKey, SenderKey]], numbers: MeterNumbers
 ) -> Mapping[SenderKey, int]:
     """Return the meters of the senders at a switch, given each class's by each circuit (:func:`sender_keys`).
 

@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 from controller.plan.keys import ClassShare
 from controller.plan.plan import LinkPlan, Plan
 from controller.plan.policy import Policy
+from controller.southbound.openflow.aggregates import treated_in
 from controller.southbound.openflow.desired import class_meters, sender_meters, switch_groups
 from controller.southbound.openflow.flow_table import FlowTable
-from controller.southbound.openflow.lanes import treated_in
 from controller.southbound.openflow.meter_numbers import MeterNumbers, SenderKey
-from controller.southbound.openflow.plan_lanes import NO_LANES, LaneKey, LaneWays, PlanLanes
+from controller.southbound.openflow.plan_aggregates import NO_AGGREGATES, AggregateKey, AggregateWays, PlanAggregates
 from controller.southbound.openflow.rules import (
     crossing_rules,
     leave_rules,
@@ -51,9 +51,9 @@ class _Latest(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _OfShare:
-    """The lanes of a class that enter a circuit, what their meters were made of, these, and the rules that use them."""
+    """A class's aggregates that enter a circuit, what their meters were made of, these, and the rules that use them."""
 
-    ways: LaneWays
+    ways: AggregateWays
     meter_bps: int
     meters: frozenset[DropMeter] = frozenset()
     rules: frozenset[Rule] = frozenset()
@@ -71,17 +71,17 @@ class SwitchBook:
         """Forget what was made for a network in which ports had other numbers."""
         self._network = network
         self._meter_ids: Mapping[SenderKey, int] = {}
-        self._begun: Mapping[ClassShare, LaneWays] = {}
+        self._begun: Mapping[ClassShare, AggregateWays] = {}
         self._shares: dict[ClassShare, _OfShare] = {}
-        self._keys: dict[ClassShare, tuple[LaneWays, Mapping[LaneKey, SenderKey]]] = {}
+        self._keys: dict[ClassShare, tuple[AggregateWays, Mapping[AggregateKey, SenderKey]]] = {}
         self._pairs: dict[Pair, Treatment] = {}
         self._flow = FlowTable(self._switch, self._policy)
         self._class_meters: dict[str, tuple[LinkPlan, frozenset[DropMeter]]] = {}
         self._crossing, self._leave = _Latest[frozenset[Rule]](), _Latest[frozenset[Rule]]()
         self._rules, self._meters = _Latest[frozenset[Rule]](), _Latest[frozenset[DropMeter]]()
 
-    def state(self, network: Network, plan: Plan, found: PlanLanes) -> SwitchState:
-        """Return all rules, meters and groups of the switch under a plan, of which these are the lanes.
+    def state(self, network: Network, plan: Plan, found: PlanAggregates) -> SwitchState:
+        """Return all rules, meters and groups of the switch under a plan, of which these are the aggregates.
 
         Raises:
             MetersExhausted: more is planned there than there are meters.
@@ -89,12 +89,12 @@ class SwitchBook:
         with self._lock:
             return self._state(network, plan, found)
 
-    def _state(self, network: Network, plan: Plan, found: PlanLanes) -> SwitchState:
+    def _state(self, network: Network, plan: Plan, found: PlanAggregates) -> SwitchState:
         if network is not self._network:
             self._begin(network)
         switch, policy, down = self._switch, self._policy, plan.down
         flow = self._follow(network, plan, found.begun.get(switch.name, {}))
-        ways = found.crossing.get(switch.name, NO_LANES)
+        ways = found.crossing.get(switch.name, NO_AGGREGATES)
         heads = used_heads(network, switch, down, found)
         parts: tuple[frozenset[Rule], ...] = (
             standing_rules(network, switch, down),
@@ -115,7 +115,7 @@ class SwitchBook:
             known = self._class_meters[head] = link, frozenset(class_meters(network, self._switch, plan, (head,)))
         return known[1]
 
-    def _follow(self, network: Network, plan: Plan, begun: Mapping[ClassShare, LaneWays]) -> frozenset[Rule]:
+    def _follow(self, network: Network, plan: Plan, begun: Mapping[ClassShare, AggregateWays]) -> frozenset[Rule]:
         """Bring senders, their meters and their rules to what begins here; return the rules of the pairs."""
         numbers, name = self._numbers, self._switch.name
         if begun is not self._begun or numbers.latest(name) is not self._meter_ids:
@@ -126,9 +126,9 @@ class SwitchBook:
                 self._renumber(before)
         changed: dict[Pair, Treatment] = {}
         for share in (*self._shares.keys() - begun.keys(), *begun):
-            ways = begun.get(share, NO_LANES)
+            ways = begun.get(share, NO_AGGREGATES)
             meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
-            known = self._shares.get(share) or _OfShare(NO_LANES, 0)
+            known = self._shares.get(share) or _OfShare(NO_AGGREGATES, 0)
             if ways is known.ways and meter_bps == known.meter_bps:
                 continue
             self._treat(share, known.ways, ways, changed)
@@ -144,8 +144,8 @@ class SwitchBook:
             del self._pairs[pair]
         return self._flow.followed(network, plan.down, changed)
 
-    def _keys_of(self, network: Network, share: ClassShare, ways: LaneWays) -> Mapping[LaneKey, SenderKey]:
-        """Return the senders of a class by a circuit, by lane: looked for again where the lanes are others."""
+    def _keys_of(self, network: Network, share: ClassShare, ways: AggregateWays) -> Mapping[AggregateKey, SenderKey]:
+        """Return the senders of a class by a circuit, by aggregate: looked for again where those are others."""
         known = self._keys.get(share)
         if known is None or known[0] is not ways:
             known = self._keys[share] = ways, sender_keys(share, ways, targets_apart(network, self._switch))
@@ -158,8 +158,8 @@ class SwitchBook:
             if known := self._shares.get(share):
                 self._shares[share] = replace(known, meter_bps=-1)
 
-    def _treat(self, share: ClassShare, old: LaneWays, new: LaneWays, changed: dict[Pair, Treatment]) -> None:
-        """Note of which pairs a class by a circuit has other lanes now, and what becomes of their packets."""
+    def _treat(self, share: ClassShare, old: AggregateWays, new: AggregateWays, changed: dict[Pair, Treatment]) -> None:
+        """Note of which pairs a class by a circuit has other aggregates now, and what becomes of their packets."""
         for pair, treated in treated_in(share, old.keys() - new.keys()):
             changed[pair] = self._pairs[pair] = self._pairs[pair] - {treated}
         for pair, treated in treated_in(share, new.keys() - old.keys()):

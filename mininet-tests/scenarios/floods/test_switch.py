@@ -133,7 +133,7 @@ def test_a_flood_of_arp_is_unplanned(site):
     assert 0 < 8 * arrived()["arp"][1] < UNPLANNED_BPS * (lasted_s + 1) + METER_BURST_MIN_BITS
 
 
-def test_the_switch_shows_the_plan_s_rules_and_every_lane_s_meter_as_they_were_desired(site):
+def test_the_switch_shows_the_plan_s_rules_and_every_aggregate_s_meter_as_they_were_desired(site):
     desired = switch_state(NETWORK, NETWORK.switches[0], PLAN, DEFAULT_POLICY)
     assert site.sessions.installed(DPID) == desired
     assert len(desired.meters) == 4 + 2  # classes, senders of the image

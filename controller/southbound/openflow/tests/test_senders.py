@@ -205,11 +205,11 @@ def test_an_announcement_changes_no_rule_but_its_own():
 def needs_bps(plan):
     """What each two hosts' data and answers take of each class, on the circuit where they enter it."""
     needs, ppm = defaultdict(int), answers_ppm(RING.framing)
-    lanes = {(e.flow.host, e.flow.target): e.flow for e in plan.entries}
+    aggregates = {(e.flow.host, e.flow.target): e.flow for e in plan.entries}
     for e in plan.entries:
         flow = e.flow
         needs[flow.host, flow.flow_class, flow.path[2], flow.target] += e.frame_bps
-        back = lanes.get((flow.target, flow.host))
+        back = aggregates.get((flow.target, flow.host))
         path = flow.path[::-1] if back is None else back.path
         flow_class = flow.flow_class if back is None else back.flow_class
         needs[flow.target, flow_class, path[2], flow.host] += -(-e.frame_bps * ppm // 1_000_000)

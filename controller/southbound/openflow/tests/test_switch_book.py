@@ -11,7 +11,7 @@ from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES
 from controller.plan.transitions import lesser_of
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.meter_numbers import MeterNumbers
-from controller.southbound.openflow.plan_lanes import NO_PLAN, plan_lanes
+from controller.southbound.openflow.plan_aggregates import NO_PLAN, plan_aggregates
 from controller.southbound.openflow.switch_book import SwitchBook
 
 
@@ -29,9 +29,9 @@ def test_under_one_plan_after_the_other_a_switch_is_to_hold_what_it_is_to_hold_u
     for one in data.draw(st.lists(st.sampled_from(plans), max_size=6)):
         down = data.draw(st.sets(st.sampled_from([c.name for c in network.circuits]), max_size=1))
         plan = replace(one, down=frozenset(down))
-        found = plan_lanes(network, plan, DEFAULT_POLICY, found)
+        found = plan_aggregates(network, plan, DEFAULT_POLICY, found)
         assert {pair: {*ways.items()} for pair, ways in found.between.items()} == {
-            pair: {*ways.items()} for pair, ways in plan_lanes(network, plan, DEFAULT_POLICY).between.items()
+            pair: {*ways.items()} for pair, ways in plan_aggregates(network, plan, DEFAULT_POLICY).between.items()
         }
         for switch, book in zip(network.switches, books, strict=True):
             whole = switch_state(network, switch, plan, DEFAULT_POLICY, same_numbers)
@@ -42,7 +42,7 @@ def test_what_a_plan_does_not_change_at_a_switch_is_the_very_same_value():
     book = SwitchBook(GIGABIT.switches[0], DEFAULT_POLICY, MeterNumbers())
     states, found = [], NO_PLAN
     for plan in (plan_of(DATABASE, RAW_IMAGES), plan_of(DATABASE, RAW_IMAGES), plan_of(DATABASE, RAW_IMAGES, *IMAGE)):
-        found = plan_lanes(GIGABIT, plan, DEFAULT_POLICY, found)
+        found = plan_aggregates(GIGABIT, plan, DEFAULT_POLICY, found)
         states.append(book.state(GIGABIT, plan, found))
     assert states[0].rules is states[1].rules
     assert states[1].rules < states[2].rules
@@ -52,7 +52,7 @@ def test_a_number_that_another_look_has_moved_is_followed():
     numbers = MeterNumbers()
     book = SwitchBook(GIGABIT.switches[0], DEFAULT_POLICY, numbers)
     plan = plan_of(*IMAGE)
-    found = plan_lanes(GIGABIT, plan, DEFAULT_POLICY)
+    found = plan_aggregates(GIGABIT, plan, DEFAULT_POLICY)
     book.state(GIGABIT, plan, found)
     switch_state(GIGABIT, GIGABIT.switches[0], plan_of(DATABASE, RAW_IMAGES), DEFAULT_POLICY, numbers)
     assert book.state(GIGABIT, plan, found) == switch_state(GIGABIT, GIGABIT.switches[0], plan, DEFAULT_POLICY, numbers)

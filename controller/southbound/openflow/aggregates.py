@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from controller.plan.keys import ClassShare
 from controller.plan.policy import Policy
-from controller.southbound.openflow.plan_lanes import LaneWays
+from controller.southbound.openflow.plan_aggregates import AggregateWays
 from controller.southbound.openflow.shared import Pair, Treated, Treatment
 from topology.network import Host, Network, Switch
 
@@ -19,8 +19,8 @@ def remote_hosts(network: Network, switch: Switch) -> list[Host]:
     return [h for h in network.hosts if not is_local(network, switch, h.name)]
 
 
-def treatments(begun: Mapping[ClassShare, LaneWays]) -> dict[Pair, Treatment]:
-    """Return what becomes of each pair's packets at the switch where these lanes enter a circuit."""
+def treatments(begun: Mapping[ClassShare, AggregateWays]) -> dict[Pair, Treatment]:
+    """Return what becomes of each pair's packets at the switch where these aggregates enter a circuit."""
     found: dict[Pair, set[Treated]] = {}
     for share, ways in begun.items():
         for pair, treated in treated_in(share, ways):
@@ -29,7 +29,7 @@ def treatments(begun: Mapping[ClassShare, LaneWays]) -> dict[Pair, Treatment]:
 
 
 def treated_in(share: ClassShare, ways: Iterable[tuple[str, str, int | None]]) -> Iterator[tuple[Pair, Treated]]:
-    """Yield what becomes of the packets of some lanes of a class that enter a circuit."""
+    """Yield what becomes of the packets of some aggregates of a class that enter a circuit."""
     for near, far, mark in ways:
         yield (near, far), Treated(mark, share.flow_class, share.hop)
 

@@ -2,6 +2,8 @@
 
 It is worked out from that of another plan, where the two differ: what lies between two hosts follows from the entries
 of the one to the other and back, and from nothing else. What does not differ is the very same value. Pure.
+
+An aggregate is what one host sends another with one mark, by one way in one class (RFC 2475, traffic aggregate).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +17,12 @@ from topology.network import Hop, Network
 from topology.protocol import FlowClass
 from topology.wire import PPM, answers_ppm
 
-LaneKey = tuple[str, str, int | None]  # the host here, the one beyond, and the mark that tells it from others
+AggregateKey = tuple[str, str, int | None]  # the host here, the one beyond, and the mark that tells it from others
 _Pair = tuple[str, str]  # two hosts, in the order of their names
 
 
-class LaneWay(NamedTuple):
-    """The class and the path of a lane, and what its allocation and the answers in it take, bit/s of frames."""
+class AggregateWay(NamedTuple):
+    """The class and the path of an aggregate, and what its allocation and the answers in it take, bit/s of frames."""
 
     flow_class: FlowClass
     path: tuple[str, ...]
@@ -32,34 +34,34 @@ class LaneWay(NamedTuple):
         return ClassShare(Hop(self.path[1], self.path[2]), self.flow_class)
 
 
-LaneWays = Mapping[LaneKey, LaneWay]
-NO_LANES: LaneWays = {}
+AggregateWays = Mapping[AggregateKey, AggregateWay]
+NO_AGGREGATES: AggregateWays = {}
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLanes:
-    """The lanes of a plan.
+class PlanAggregates:
+    """The aggregates of a plan.
 
     Attributes:
         plan: of which they are.
         pairs: by two hosts, the entries between them either way, in the plan's order.
-        between: by two hosts, their lanes.
-        begun: by switch, the lanes that enter a circuit there, by link and class.
-        crossing: by node further on, but for the last switch, the lanes that come by it.
+        between: by two hosts, their aggregates.
+        begun: by switch, the aggregates that enter a circuit there, by link and class.
+        crossing: by node further on, but for the last switch, the aggregates that come by it.
     """
 
     plan: Plan
     pairs: Mapping[_Pair, tuple[Entry, ...]]
-    between: Mapping[_Pair, LaneWays]
-    begun: Mapping[str, Mapping[ClassShare, LaneWays]]
-    crossing: Mapping[str, LaneWays]
+    between: Mapping[_Pair, AggregateWays]
+    begun: Mapping[str, Mapping[ClassShare, AggregateWays]]
+    crossing: Mapping[str, AggregateWays]
 
 
-NO_PLAN = PlanLanes(Plan(0, {}, ()), {}, {}, {}, {})
+NO_PLAN = PlanAggregates(Plan(0, {}, ()), {}, {}, {}, {})
 
 
-def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes = NO_PLAN) -> PlanLanes:
-    """Return the lanes of a plan, the same whatever it is worked out from.
+def plan_aggregates(network: Network, plan: Plan, policy: Policy, before: PlanAggregates = NO_PLAN) -> PlanAggregates:
+    """Return the aggregates of a plan, the same whatever it is worked out from.
 
     Args:
         network: where.
@@ -79,7 +81,7 @@ def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes =
     begun, crossing = _Begun(before.begun), _Kept(before.crossing)
     for pair, members in touched.items():
         pairs[pair] = ordered = plan.in_order(members)
-        old, new = between.pop(pair, NO_LANES), _lanes_between(ordered, policy, ppm)
+        old, new = between.pop(pair, NO_AGGREGATES), _aggregates_between(ordered, policy, ppm)
         for key, way in old.items():
             if new.get(key) != way:
                 begun.of(way).pop(key)
@@ -94,42 +96,42 @@ def plan_lanes(network: Network, plan: Plan, policy: Policy, before: PlanLanes =
             between[pair] = new
         else:
             del pairs[pair]
-    return PlanLanes(plan, pairs, between, begun.by_switch(), crossing.all())
+    return PlanAggregates(plan, pairs, between, begun.by_switch(), crossing.all())
 
 
 class _Kept:
-    """Lanes by where they are; those of a place are copied before they change."""
+    """Aggregates by where they are; those of a place are copied before they change."""
 
-    def __init__(self, before: Mapping[str, LaneWays]) -> None:
+    def __init__(self, before: Mapping[str, AggregateWays]) -> None:
         self._before = before
-        self._own: dict[str, dict[LaneKey, LaneWay]] = {}
+        self._own: dict[str, dict[AggregateKey, AggregateWay]] = {}
 
-    def own(self, place: str) -> dict[LaneKey, LaneWay]:
+    def own(self, place: str) -> dict[AggregateKey, AggregateWay]:
         """Return those of a place, to be changed."""
         if place not in self._own:
-            self._own[place] = dict(self._before.get(place, NO_LANES))
+            self._own[place] = dict(self._before.get(place, NO_AGGREGATES))
         return self._own[place]
 
-    def all(self) -> Mapping[str, LaneWays]:
+    def all(self) -> Mapping[str, AggregateWays]:
         """Return them all."""
         return {place: ways for place, ways in {**self._before, **self._own}.items() if ways}
 
 
 class _Begun:
-    """Lanes by the switch and the class's link where they begin; those of a link are copied before they change."""
+    """Aggregates by the switch and the class's link where they begin; those of a link are copied before they change."""
 
-    def __init__(self, before: Mapping[str, Mapping[ClassShare, LaneWays]]) -> None:
+    def __init__(self, before: Mapping[str, Mapping[ClassShare, AggregateWays]]) -> None:
         self._before = before
-        self._own: dict[ClassShare, dict[LaneKey, LaneWay]] = {}
+        self._own: dict[ClassShare, dict[AggregateKey, AggregateWay]] = {}
 
-    def of(self, way: LaneWay) -> dict[LaneKey, LaneWay]:
-        """Return those where a lane begins, to be changed."""
+    def of(self, way: AggregateWay) -> dict[AggregateKey, AggregateWay]:
+        """Return those where an aggregate begins, to be changed."""
         share = way.share
         if share not in self._own:
-            self._own[share] = dict(self._before.get(share.hop.tail, {}).get(share, NO_LANES))
+            self._own[share] = dict(self._before.get(share.hop.tail, {}).get(share, NO_AGGREGATES))
         return self._own[share]
 
-    def by_switch(self) -> Mapping[str, Mapping[ClassShare, LaneWays]]:
+    def by_switch(self) -> Mapping[str, Mapping[ClassShare, AggregateWays]]:
         """Return them all."""
         found = dict(self._before)
         for switch in {share.hop.tail for share in self._own}:
@@ -143,21 +145,21 @@ def _pair(entry: Entry) -> _Pair:
     return (flow.host, flow.target) if flow.host < flow.target else (flow.target, flow.host)
 
 
-def _lanes_between(entries: Sequence[Entry], policy: Policy, ppm: int) -> dict[LaneKey, LaneWay]:
-    """Return the lanes of two hosts: data, and answers to it, which carry no mark. What is within a site has none."""
-    ways: dict[LaneKey, tuple[FlowClass, tuple[str, ...]]] = {}
-    needs_bps: dict[LaneKey, int] = {}
+def _aggregates_between(entries: Sequence[Entry], policy: Policy, ppm: int) -> dict[AggregateKey, AggregateWay]:
+    """Return the aggregates of two hosts: data, and answers, which carry no mark. What is within a site has none."""
+    ways: dict[AggregateKey, tuple[FlowClass, tuple[str, ...]]] = {}
+    needs_bps: dict[AggregateKey, int] = {}
     for entry in entries:
         flow = entry.flow
-        key, answered = lane_key(flow), (flow.target, flow.host, None)
+        key, answered = aggregate_key(flow), (flow.target, flow.host, None)
         ways.setdefault(key, (flow.flow_class, flow.path))
         needs_bps[key] = needs_bps.get(key, 0) + entry.frame_bps
         needs_bps[answered] = needs_bps.get(answered, 0) - (-entry.frame_bps * ppm // PPM)
     for (host, target), flow in answers([entry.flow for entry in entries], policy).items():
         ways.setdefault((target, host, None), (flow.flow_class, flow.path))
-    return {key: LaneWay(*way, needs_bps.get(key, 0)) for key, way in ways.items() if len(way[1]) > 3}
+    return {key: AggregateWay(*way, needs_bps.get(key, 0)) for key, way in ways.items() if len(way[1]) > 3}
 
 
-def lane_key(flow: Flow) -> LaneKey:
-    """Return what tells the lane of a flow's data from others."""
+def aggregate_key(flow: Flow) -> AggregateKey:
+    """Return what tells the aggregate of a flow's data from others."""
     return flow.host, flow.target, None if flow.selector == THE_REST else flow.mark
