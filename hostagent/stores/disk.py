@@ -79,19 +79,18 @@ def written_of(diskstats: str, numbers: tuple[str, str]) -> tuple[int, int] | No
     return None
 
 
-def dirty_of(vmstat: str) -> tuple[int, int, int]:
-    r"""Return what waits in the page cache, how much can when writers are held up, and from when on they are; bytes.
+def dirty_of(vmstat: str) -> tuple[int, int]:
+    r"""Return what waits in the page cache to be written, and how much can when writers are held up, bytes.
 
     The kernel holds them up from the middle of its two thresholds on, and more the nearer they come to the second: it
     steers to the middle between that middle and the second. Source: linux/mm/page-writeback.c, wb_position_ratio.
 
     >>> thresholds = "nr_dirty_threshold 80\nnr_dirty_background_threshold 40"
     >>> [size_bytes // PAGE_BYTES for size_bytes in dirty_of(f"nr_dirty 1\nnr_writeback 1\n{thresholds}")]
-    [2, 70, 60]
+    [2, 70]
     """
     found = dict(line.split(maxsplit=1) for line in vmstat.splitlines())
     waiting = sum(int(found.get(name, 0)) for name in ("nr_dirty", "nr_writeback"))
     most = int(found.get("nr_dirty_threshold", 0))
-    from_then_on = min(int(found.get("nr_dirty_background_threshold", most)), most)
-    pages = waiting, (3 * most + from_then_on) // 4, (most + from_then_on) // 2
-    return pages[0] * PAGE_BYTES, pages[1] * PAGE_BYTES, pages[2] * PAGE_BYTES
+    from_then_on = int(found.get("nr_dirty_background_threshold", most))
+    return waiting * PAGE_BYTES, (3 * most + min(from_then_on, most)) // 4 * PAGE_BYTES

@@ -15,7 +15,7 @@ BUSY_PERCENT = 90  # of the time the disk had something to write: it was the dis
 MEMORY_SHARE = 10  # a tenth of the time some program waited for memory: no other disk or reader would help
 IO_SHARE = 2  # half of the time for a disk
 PAUSE_MS = 200  # for so long a writer that is held up sleeps at most: MAX_PAUSE in linux/mm/page-writeback.c
-OWN_PERCENT = 75  # of what the disk has written came by the store's connections: a full page cache is theirs
+OWN_PERCENT = 75  # of what the disk has written can be of the store's own: then its rate is the store's
 LEAST_DIRTY_BYTES = 16 << 20  # below that nothing is known to wait for the disk: files of others are dirty, too
 
 
@@ -37,14 +37,12 @@ class DiskState:
         busy_ms: for how long it had something to do so far.
         dirty_bytes: what waits in the page cache to be written, of all disks.
         limit_bytes: how much can wait when writers are held up.
-        held_up_bytes: with so much waiting, they begin to be.
     """
 
     written_bytes: int
     busy_ms: int
     dirty_bytes: int
     limit_bytes: int
-    held_up_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,8 @@ class StoreIntake:
     """What a store took between two looks.
 
     Attributes:
-        drained_bps: what was read from its sockets, or written to its disk if that was waited for, whichever is less:
-            others may write to the same disk; or what was written to a page cache full of its own; bit/s of payload.
+        drained_bps: what was read from its sockets, or written to its disk if that was waited for: no more than what
+            was read and what the page cache has less of, for others may write there, too; bit/s of payload.
         is_waiting: whether something waited all the time, so that no more could be drained.
         unread_bytes: what waits in the sockets.
         room_bytes: what it can take at once now: in the page cache, if it has a disk, else in the sockets.
@@ -108,14 +106,13 @@ def intake(before: StoreLook, now: StoreLook, rate_bps: int | None = None) -> St
     unread = [sum(one.unread_bytes for one in look.connections.values()) for look in (before, now)]
     reader_waits = min(unread) * 8_000 > read_bps * WAITS_MS and min(unread) > 0
     written_bps = _waited_for_bps(before.disk, now.disk, took_ns)
-    is_full = written_bps is not None and _is_full(before.disk, now.disk, read_bps * 100 >= written_bps * OWN_PERCENT)
-    disk_waits = written_bps is not None and (is_full or reader_waits or written_bps < read_bps)
+    own_bps = read_bps + _backlog_less_bps(before.disk, now.disk, took_ns)
+    is_own = written_bps is not None and own_bps * 100 >= written_bps * OWN_PERCENT
+    disk_waits = written_bps is not None and (is_own or reader_waits)
     brake = _brake(before.pressure, now.pressure, took_ns, StoreBrake.DISK if disk_waits else StoreBrake.READER)
     if now.disk is not None and not disk_waits and brake is StoreBrake.DISK:
         brake = StoreBrake.READER  # its own disk is not what programs wait for
-    drained_bps = read_bps
-    if written_bps is not None and disk_waits:
-        drained_bps = written_bps if is_full else min(read_bps, written_bps)
+    drained_bps = read_bps if written_bps is None or not disk_waits else min(own_bps, written_bps)
     most_bytes, room_bytes = _room_bytes(now, unread[1], rate_bps or written_bps or 0)
     return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake, most_bytes)
 
@@ -148,12 +145,11 @@ def _read_bytes(before: SocketIntake | None, now: SocketIntake) -> int:
     return max(0, drained - (before.received_bytes - before.unread_bytes if before else 0))
 
 
-def _is_full(before: DiskState | None, now: DiskState | None, is_own: bool) -> bool:
-    """Return whether the page cache was full all the time, of what the store's own connections have brought.
-
-    Its writer is held up then, and its sender by TCP, at just what the disk drains: nothing needs to wait in a socket.
-    """
-    return is_own and all(one is not None and one.dirty_bytes >= one.held_up_bytes > 0 for one in (before, now))
+def _backlog_less_bps(before: DiskState | None, now: DiskState | None, took_ns: int) -> int:
+    """Return how much less waits in the page cache, bit/s: so much was written beyond what came, if it was our own."""
+    if before is None or now is None:
+        return 0
+    return max(0, before.dirty_bytes - now.dirty_bytes) * 8 * 10**9 // took_ns
 
 
 def _waited_for_bps(before: DiskState | None, now: DiskState | None, took_ns: int) -> int | None:
