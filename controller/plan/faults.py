@@ -8,6 +8,7 @@ ever, and finds what those leave.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from controller.plan.failover import crossed, led_another_way
 from controller.plan.paths import Path
@@ -97,18 +98,19 @@ class PlaceFault:
 
     def held_entry(self, flow: Flow) -> Entry | None:
         """Return what a flow had across it, on the same way and in the same class."""
-        return next((e for e in self.held if _seen_as(e.flow) == _seen_as(flow)), None)
+        return next((e for e in self.held if (e.flow.path, _seen_as(e.flow)) == (flow.path, _seen_as(flow))), None)
 
 
 def _seen_as(flow: Flow) -> tuple[object, ...]:
-    """Return what must be the same of a flow for a switch to take it for the one it knows."""
+    """Return what must be the same of a flow on the same way for a switch to take it for the one it knows."""
     mark = None if flow.selector == THE_REST else flow.mark
-    return flow.name, flow.flow_class, flow.path, flow.selector, mark
+    return flow.name, flow.flow_class, flow.selector, mark
 
 
 Faults = Mapping[str, PlaceFault]  # by place
 
 
+@lru_cache(maxsize=32_768)  # each plan beside a fault asks of each flow
 def needs(network: Network, path: tuple[str, ...]) -> tuple[frozenset[str], frozenset[Hop]]:
     """Return the switches that a path needs, and the circuits' links: of the data, and of the answers to it."""
     there = [hop for hop in hops(path) if network.link(*hop).circuit]
@@ -130,11 +132,49 @@ def across(network: Network, path: tuple[str, ...], faults: Faults) -> tuple[Pla
     return tuple(f for f in faults.values() if f.closed.is_crossed(network, path)) if faults else ()
 
 
-def kept(network: Network, flow: Flow, faults: Faults) -> Entry | None:
-    """Return what a flow with faults in its way may keep: the least that it had at each; None if nothing."""
-    held = [fault.held_entry(flow) for fault in across(network, flow.path, faults)]
-    alive = [one for one in held if one is not None]
-    return min(alive, key=lambda one: one.frame_bps) if alive and len(alive) == len(held) else None
+class FaultsByPlace:
+    """Faults by where they are, and what flows had across each, by flow: for who asks of every flow."""
+
+    def __init__(self, network: Network, faults: Faults) -> None:
+        self._network, self._faults = network, tuple(faults.values())
+        self._at: dict[str | Hop, list[int]] = {}  # by switch, and by link
+        self._held: list[dict[tuple[object, ...], dict[Path, Entry]]] = []  # by fault; by flow, and by its way
+        for number, fault in enumerate(self._faults):
+            shut = fault.closed
+            places: tuple[str | Hop, ...] = (*shut.switches, *shut.ports)
+            for place in places:
+                self._at.setdefault(place, []).append(number)
+            held: dict[tuple[object, ...], dict[Path, Entry]] = {}
+            for e in fault.held:
+                held.setdefault(_seen_as(e.flow), {}).setdefault(e.flow.path, e)
+            self._held.append(held)
+
+    def across(self, path: Path) -> list[int]:
+        """Return the numbers of the faults in a path's way, as :func:`across` has them."""
+        switches, ports = needs(self._network, path)
+        places: tuple[str | Hop, ...] = (*switches, *ports)
+        return sorted({number for place in places for number in self._at.get(place, [])})
+
+    def kept(self, flow: Flow) -> Entry | None:
+        """Return what a flow with faults in its way may keep: the least that it had at each; None if nothing."""
+        alive = [self._of(number, flow).get(flow.path) for number in self.across(flow.path)]
+        least = min((one for one in alive if one is not None), key=lambda one: one.frame_bps, default=None)
+        return None if None in alive else least
+
+    def way_there(self, flow: Flow, down: frozenset[str]) -> Path:
+        """Return the way that a flow has across faults in its way; its own if it has none there that is alive."""
+        ways = [{*self._of(number, flow)} for number in self.across(flow.path)]
+        common = set.intersection(*ways) if ways else set()
+        if flow.path in common:
+            return flow.path
+        return next((way for way in sorted(common) if not crossed(self._network, way, down)), flow.path)
+
+    def _of(self, number: int, flow: Flow) -> dict[Path, Entry]:
+        """Return what a flow had across a fault when that began, by its way."""
+        return self._held[number].get(_seen_as(flow), _NOTHING)
+
+
+_NOTHING: dict[Path, Entry] = {}
 
 
 def planned_beside(
@@ -152,8 +192,9 @@ def planned_beside(
     network, policy = before.network, before.policy
     if not closed(faults.values()):
         return planned(epoch, network, policy, demand, before)
-    demand = _staying(network, policy, demand, faults)
-    keeps = {f.name: kept(network, f, faults) for f in demand.flows if across(network, f.path, faults)}
+    places = FaultsByPlace(network, faults)
+    demand = _staying(network, policy, demand, places)
+    keeps = {f.name: places.kept(f) for f in demand.flows if places.across(f.path)}
     demand = replace(demand, flows=tuple(f for f in demand.flows if keeps.get(f.name, f) is not None))
     plan = planned(epoch, network, policy, demand, before)
     above = {e.flow.name: has for e in plan.entries if (has := keeps.get(e.flow.name)) and has.frame_bps < e.frame_bps}
@@ -170,29 +211,14 @@ def planned_beside(
     return plan if in_force is None else _with_links_held(plan, closed(faults.values()), *in_force)
 
 
-def _staying(network: Network, policy: Policy, demand: PlanInput, faults: Faults) -> PlanInput:
+def _staying(network: Network, policy: Policy, demand: PlanInput, places: FaultsByPlace) -> PlanInput:
     """Return the demand with flows on the ways that they have across faults, where nobody can be told of another."""
-    ways = {f.name: way for f in demand.flows if (way := _way_there(network, f, faults, demand.down)) != f.path}
+    ways = {f.name: way for f in demand.flows if (way := places.way_there(f, demand.down)) != f.path}
     staying = replace(demand, flows=tuple(f for f in demand.flows if f.name not in ways))
     for flow in demand.flows:
         if flow.name in ways:
             staying = led_another_way(network, policy, staying, [replace(flow, path=ways[flow.name])])
     return staying if ways else demand
-
-
-def _way_there(network: Network, flow: Flow, faults: Faults, down: frozenset[str]) -> Path:
-    """Return the way that a flow has across the faults in its way; its own if it has none there that is alive."""
-    there = across(network, flow.path, faults)
-    ways = [_ways_held(fault, flow) for fault in there]
-    common = set.intersection(*ways) if ways else set()
-    if flow.path in common:
-        return flow.path
-    return next((way for way in sorted(common) if not crossed(network, way, down)), flow.path)
-
-
-def _ways_held(fault: PlaceFault, flow: Flow) -> set[Path]:
-    """Return by which ways a flow went across a fault when that began."""
-    return {e.flow.path for e in fault.held if _seen_as(replace(e.flow, path=flow.path)) == _seen_as(flow)}
 
 
 def _at_most(network: Network, flow: Flow, has: Entry) -> Flow:

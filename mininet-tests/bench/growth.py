@@ -22,13 +22,14 @@ import structlog
 
 from controller.plan.admission import Request
 from controller.plan.clock import Instant
+from controller.plan.faults import PlaceFault, planned_beside
 from controller.plan.flows import flow_on
 from controller.plan.kept_ledger import KeptLedger
 from controller.plan.keys import FlowId
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import LifecycleEvent
 from controller.plan.plan import Flow, PlanInput
-from controller.plan.planning import planned
+from controller.plan.planning import no_workings, planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.ports import port_bursts
 from controller.reports import Reports
@@ -141,6 +142,16 @@ def many_flows(flows: int) -> Work:
     return lambda: planned(2, network, DEFAULT_POLICY, demand)
 
 
+def beside_a_fault(hosts: int) -> Work:
+    """Return the making of a plan after a host has come, while the switch in the middle is gone, which all sent by."""
+    network = star(hosts, 10)
+    flows = sending(network)
+    plan = planned(2, network, DEFAULT_POLICY, PlanInput(flows[1:]))
+    fault = PlaceFault("switch m", "gone", frozenset({"m"}), is_gone=True, held=plan.entries)
+    start, demand = no_workings(network, DEFAULT_POLICY), PlanInput(flows)
+    return lambda: planned_beside(4, plan.workings or start, demand, {fault.place: fault}, (plan, plan))
+
+
 def start(reservations: int) -> Work:
     """Return the start of a controller of 1,000 hosts with so many reservations on the books."""
     return growth_network.start(star(1_000, 10), reservations, CALLS)
@@ -238,6 +249,7 @@ ROWS = (
     GrowthRow("start: the longest round trip", "hosts", (100, 300, 1_000), longest_rtt, {}),
     GrowthRow("whole plan, a circuit for each flow", "flows", (100, 300, 1_000), whole_plan, {1_000: 100}),
     GrowthRow("whole plan, a hundred circuits", "flows", (1_000, 3_000, 10_000), many_flows, {10_000: 500}),
+    GrowthRow("a plan beside a switch that is gone", "sending hosts", (100, 300, 1_000), beside_a_fault, {}),
     GrowthRow("start of 1,000 hosts", "reservations", (3_000, 10_000, 30_000), start, {30_000: 3_000}),
     GrowthRow(
         "a dead circuit of a national network",
