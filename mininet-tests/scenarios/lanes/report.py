@@ -94,7 +94,7 @@ def death(seen: dict[str, Any], size_bytes: int, rtts_s: dict[str, float], begun
     looks = [one for one in seen["looks"] if look["at_us"] <= one["at_us"] < last_us]
     others_us = (one["at_us"] for one in looks if any(one["planned_bps"].get(k, 0) != planned[k] for k in LANES))
     until_us = next(others_us, last_us) - LOOKED_AT_US  # one lane is done, or the time of the promise is over
-    late_us = [at_us for at_us, event in told(seen["told"]) if event == "late"]
+    late_us = [at_us for at_us, event in told(seen["told"]) if event == "late" and at_us >= died_us]
     return {
         "allowed_ms": 1000 * max(rtts_s.values()) + ALLOWED_MS,
         "planned_payload_bps": planned,

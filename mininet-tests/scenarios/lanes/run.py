@@ -104,15 +104,17 @@ def run(directory: Path, cases: list[Case], rate: int, size: int) -> dict[str, A
 
 @contextmanager
 def named_hosts(network: Network, directory: Path) -> Iterator[None]:
-    """Let programs find the network's hosts by name, as they are found where there is a name server."""
-    hosts = Path("/etc/hosts")
-    own = directory / "hosts"
-    own.write_text(hosts.read_text() + "".join(f"{host.ip} {host.name}\n" for host in network.hosts))
-    subprocess.run(["mount", "--bind", own, hosts], check=True)
+    """Let programs find the network's hosts by name, as where there is a name server; of others they hear at once."""
+    names = Path("/etc/hosts").read_text() + "".join(f"{host.ip} {host.name}\n" for host in network.hosts)
+    bound = {"hosts": names, "resolv.conf": "nameserver 127.0.0.1\n"}  # where nobody is: no wait for an answer
+    for name, text in bound.items():
+        (directory / name).write_text(text)
+        subprocess.run(["mount", "--bind", directory / name, Path("/etc") / name], check=True)
     try:
         yield
     finally:
-        subprocess.run(["umount", hosts], check=True)
+        for name in bound:
+            subprocess.run(["umount", Path("/etc") / name], check=True)
 
 
 def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder: Path) -> dict[str, Any]:
