@@ -9,6 +9,7 @@ import random
 import socket
 import subprocess
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from hostagent.kernel.coded import CodedCounts
-from hostagent.tests.rig import MBIT, RunningAgent, connected
+from hostagent.tests.rig import MBIT, RunningAgent, connected, two_hosts
 from hostagent.tests.test_coded_root import counts_of
 from hostagent.tests.test_tail_root import lossless, lossy
 from mininet_tests.site.losses import SegmentLoss
@@ -103,6 +104,22 @@ class CodedPair:
     @property
     def came(self) -> CodedCounts:
         return counts_of(self.receiving)
+
+
+@pytest.fixture
+def cleanup():
+    """What is undone at the end of a test, the latest first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def hosts(cleanup):
+    """Two network namespaces joined by a cable."""
+    left, right = two_hosts()
+    cleanup.callback(left.remove)
+    cleanup.callback(right.remove)
+    return left, right
 
 
 def mac_of(host):
