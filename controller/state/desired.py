@@ -18,7 +18,7 @@ from controller.plan.workings import Workings
 from controller.site import Site
 from controller.state.installed import Installed
 from controller.state.receivers import receivers
-from controller.state.reported import Reported
+from controller.state.reported import NEVER_US, Reported
 from controller.state.wished import Wished
 from topology.network import Hop
 
@@ -92,15 +92,13 @@ def basis(site: Site, wished: Wished, reported: Reported, installed: Installed, 
 
 def hosts_absent(site: Site, reported: Reported, elapsed_us: int) -> frozenset[str]:
     """Return the hosts that have been away for a lease: what they were given others may use until they are back."""
-    lease_us = site.lease_ms * 1000
-    hosts = reported.hosts
-    return frozenset(name for name in hosts.away if elapsed_us >= hosts[name].away_us + lease_us)
+    return reported.hosts.absent(elapsed_us, site.lease_ms * 1000).names
 
 
 def absent_from_us(site: Site, reported: Reported, elapsed_us: int) -> int | None:
     """Return when the next host that is away will be absent, elapsed time; None if none is about to."""
-    ends_us = (reported.hosts[name].away_us + site.lease_ms * 1000 for name in reported.hosts.away)
-    return min((at_us for at_us in ends_us if at_us > elapsed_us), default=None)
+    until_us = reported.hosts.absent(elapsed_us, site.lease_ms * 1000).until_us
+    return None if until_us == NEVER_US else until_us
 
 
 def demand_now(site: Site, wished: Wished, reported: Reported, now: Instant) -> PlanInput:

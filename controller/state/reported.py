@@ -2,6 +2,7 @@
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from controller.plan.delays import MeasuredDelays
 from controller.plan.intake import Intake
@@ -12,6 +13,8 @@ from controller.plan.wiring import Wiring
 from controller.state.progress import EntryProgress, Hindrance, Telling
 from controller.state.round_trips import Moving
 from topology.protocol import StoreTelemetry, Telemetry
+
+NEVER_US = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,15 @@ class HostState:
         return bool(flow.standby_bps) and self.connected and not self.wants.get(flow.name, False)
 
 
+class AbsentHosts(NamedTuple):
+    """The hosts that have been away for a lease, from one elapsed time until another."""
+
+    names: frozenset[str]
+    lease_us: int
+    from_us: int
+    until_us: int
+
+
 class Hosts(Mapping[str, HostState]):
     """The state of every host, by name; it knows, without a look at all of them, which need one.
 
@@ -112,10 +124,11 @@ class Hosts(Mapping[str, HostState]):
         holding: those that have a store, or send to a receiver that takes less than it could be sent.
     """
 
-    __slots__ = ("_states", "away", "holding", "unknown", "wanting")
+    __slots__ = ("_absent", "_states", "away", "holding", "unknown", "wanting")
 
     def __init__(self, states: Mapping[str, HostState]) -> None:
         self._states = dict(states)
+        self._absent: AbsentHosts | None = None
         self.away = frozenset(name for name, state in states.items() if not state.connected)
         self.unknown = frozenset(name for name, state in states.items() if state.unknown_until_us)
         self.wanting = frozenset(name for name, state in states.items() if state.wants)
@@ -126,11 +139,22 @@ class Hosts(Mapping[str, HostState]):
         found = Hosts.__new__(Hosts)
         found._states = self._states.copy()
         found._states[name] = state
+        found._absent = None
         found.away = _with(self.away, name, is_in=not state.connected)
         found.unknown = _with(self.unknown, name, is_in=bool(state.unknown_until_us))
         found.wanting = _with(self.wanting, name, is_in=bool(state.wants))
         found.holding = _with(self.holding, name, is_in=state.holds)
         return found
+
+    def absent(self, elapsed_us: int, lease_us: int) -> "AbsentHosts":
+        """Return who has been away for a lease; looked for again only when another one has been."""
+        known = self._absent
+        if known is None or known.lease_us != lease_us or not known.from_us <= elapsed_us < known.until_us:
+            ends_us = {name: self._states[name].away_us + lease_us for name in self.away}
+            names = frozenset(name for name, at_us in ends_us.items() if at_us <= elapsed_us)
+            until_us = min((at_us for at_us in ends_us.values() if at_us > elapsed_us), default=NEVER_US)
+            self._absent = known = AbsentHosts(names, lease_us, elapsed_us, until_us)
+        return known
 
     def __getitem__(self, name: str) -> HostState:
         """Return the state of one."""

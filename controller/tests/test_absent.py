@@ -1,9 +1,12 @@
 """A host that is gone for a lease: others use what it was given, its promise is said to be late, and comes back."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.plan.invariant import violations
 from controller.promise_watch import PromiseWatch
+from controller.state.reported import NEVER_US, Hosts, HostState
 from controller.tests.fakes import LEASE_MS, ready_site, sending_image
 from topology.network import Hop
 from topology.protocol import FlowClass
@@ -84,3 +87,18 @@ def test_the_clock_wakes_up_when_a_lease_is_over(site):
     site.reports.host_down("base20")
     with site.state.changed:
         assert site.state.due_us() <= site.state.elapsed_us() + LEASE_US
+
+
+agents = st.builds(HostState, connected=st.booleans(), away_us=st.integers(0, 30))
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), agents, min_size=1), st.lists(st.tuples(st.integers(0, 50), agents)))
+def test_who_is_absent_is_known_at_any_time_and_of_any_hosts(states, later):
+    hosts, lease_us = Hosts(states), 10
+    for at_us, agent in later:
+        ends_us = {name: one.away_us + lease_us for name, one in hosts.items() if not one.connected}
+        for _ in range(2):  # found, and remembered
+            absent = hosts.absent(at_us, lease_us)
+            assert absent.names == {name for name, end_us in ends_us.items() if end_us <= at_us}
+            assert absent.until_us == min((end_us for end_us in ends_us.values() if end_us > at_us), default=NEVER_US)
+        hosts = hosts.put(min(states), agent) if at_us % 2 else hosts
