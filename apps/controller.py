@@ -190,6 +190,7 @@ def _dependencies(
         LeaderView if pair is None else pair.view,
         tuple if led is None else led.others_now,
         stop.begin_anew,
+        () if settings.pair is None else settings.pair.others,
     )
 
 

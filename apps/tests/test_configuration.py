@@ -82,6 +82,10 @@ def test_a_circuit_may_be_handed_over_as_a_vlan_at_both_ends():
         ({"policy": {"nonsense": 1}}, "policy.nonsense: \"nonsense\" is none of 'predictable', 'urgent',"),
         ({"policy": {"urgent": 1}}, "policy.urgent: must be `key: value` pairs"),
         ({"flows": 1}, "flows: must be a list"),
+        (
+            {"pair": {"address": "https://a.example", "others": ["https://b.example; script-src *"]}},
+            'pair.others[0]: "https://b.example; script-src *" is no address, need https://HOST:PORT',
+        ),
         ({"flows": [GOOD["flows"][0]] * 2}, "flows[1].name: there is already"),
         ({"flows": [{"name": "a", "class": "urgent", "from": "base20", "to": "base21"}]}, "flows[0]: to: base20 and"),
         ({"listen": {"rest": "8080"}}, 'listen.rest: "8080" is not an address'),

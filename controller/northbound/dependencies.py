@@ -39,6 +39,7 @@ class Dependencies:
         leader: which controller leads.
         standbys: who stands by beside us as is seen now, for people.
         leave: lets another one lead.
+        others: where the others of a pair take requests, as the configuration says: a page goes to these alone.
         turns: of answers that take long.
     """
 
@@ -59,4 +60,5 @@ class Dependencies:
     leader: Callable[[], LeaderView] = LeaderView
     standbys: Callable[[], tuple[str, ...]] = tuple
     leave: Callable[[], None] = lambda: None
+    others: tuple[str, ...] = ()
     turns: Turns = field(default_factory=Turns)

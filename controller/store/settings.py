@@ -1,8 +1,8 @@
 """The section ``store``: the URL of the database, and how long it keeps what has ended."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
@@ -73,10 +73,14 @@ def store_settings(section: StoreSection, problems: Problems) -> StoreSettings:
     return StoreSettings(section.url, section.retention)
 
 
+_ADDRESS = re.compile(r"https?://([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/?", re.ASCII)
+
+
 class PairSection(Section):
     """One of several controllers that share a database: where it takes requests, and how long its row holds."""
 
     address: str
+    others: tuple[str, ...] = ()
     ttl: Duration = Field(default=TTL_US, ge=200_000, le=60_000_000)
 
 
@@ -87,19 +91,27 @@ class PairSettings:
     Attributes:
         address: where it takes requests, for clients that are passed on.
         ttl_us: how long the leader's row holds unless it is renewed.
+        others: where the others take requests; a page in a browser goes to these, and to no other address.
     """
 
     address: str
     ttl_us: int
+    others: tuple[str, ...] = ()
 
 
 def pair_settings(section: PairSection | None, store: StoreSettings, problems: Problems) -> PairSettings | None:
     """Return the settings; None if the controller is alone."""
     if section is None:
         return None
-    said = urlsplit(section.address)
-    if said.scheme not in {"http", "https"} or not said.hostname or said.path.strip("/") or said.query:
-        problems.at("address").add(f'"{section.address}" is no address, need https://HOST:PORT')
+    _check_address(section.address, problems.at("address"))
+    for number, other in enumerate(section.others):
+        _check_address(other, problems.at(f"others[{number}]"))
     if not store.url.startswith("postgresql"):
         problems.add("several controllers need PostgreSQL: say store: postgresql://USER:PASSWORD@HOST/DATABASE")
-    return PairSettings(section.address.rstrip("/"), section.ttl)
+    return PairSettings(section.address.rstrip("/"), section.ttl, tuple(one.rstrip("/") for one in section.others))
+
+
+def _check_address(address: str, problems: Problems) -> None:
+    """Note what is no address; nothing else may stand in a header of a page."""
+    if not _ADDRESS.fullmatch(address):
+        problems.add(f'"{address}" is no address, need https://HOST:PORT')

@@ -29,6 +29,7 @@ from topology.protocol import FlowClass
 # Scripts, styles and pictures are files of ours; nothing is loaded from elsewhere, and nobody else's page frames ours.
 CSP = "default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 KINDS = {"css": "text/css", "js": "text/javascript", "txt": "text/plain", "svg": "image/svg+xml"}
+ICON = "icon.svg"
 MOST_PAGES, MOST_OF_ONE = 256, 64  # that follow at once, in all and of one address
 SESSION_S = 12 * 3600  # a browser forgets a token after a night
 
@@ -46,6 +47,9 @@ class Pages:
         self._behind = dependencies
         self._rules = rules
         self.watch, self.tonight = Watch(dependencies), Tonight(dependencies)
+        others = self._behind.others  # a page asks whether these are there, without showing who it is
+        self_and_others = " ".join(("'self'", *others))
+        self._csp = f"{CSP}; connect-src {self_and_others}" if others else CSP
         self._screen = Screen(dependencies, self.watch, self.tonight)
         self._details = Details(dependencies)
         self._oidc = None if rules.issuer is None else OidcLogin(rules.issuer, rules.sessions)
@@ -156,7 +160,10 @@ class Pages:
         kind = KINDS.get(name.rpartition(".")[2])
         if found is None or kind is None:
             return problem(404, "not-known", f'there is no file "{name}"', {})
-        return Response(found.read_bytes(), media_type=kind, headers={"Cache-Control": "max-age=86400"})
+        headers = {"Cache-Control": "max-age=86400"}
+        if name == ICON:  # the page of another controller of a pair asks for it to know that we are there
+            headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        return Response(found.read_bytes(), media_type=kind, headers=headers)
 
     def reservation(self, request: Request, name: str) -> Response:
         """Return the page of a reservation."""
@@ -208,7 +215,8 @@ class Pages:
             owners=asker_of(who, "", "").owners,
             by_token=COOKIE in request.cookies,
             version=__version__,
+            others=self._behind.others,
             **values,
         )
-        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-store"}
+        headers = {"Content-Security-Policy": self._csp, "Cache-Control": "no-store"}
         return Response(text, status, headers, "text/html")

@@ -147,10 +147,28 @@ def test_metrics_of_who_stands_by_tell_nothing_of_the_site(asked):
     assert "headway_plan_in_force" in text
 
 
+def test_the_page_follows_the_leader_to_addresses_of_the_configuration_alone(site):
+    behind = dependencies_of(site, leader=lambda: STANDS_BY, others=("https://ctl-b.example.org",))
+    answer = TestClient(api(behind, all_may(lambda: datetime.now(UTC)))).get("/")
+    assert 'data-others="https://ctl-b.example.org"' in answer.text
+    assert f'<a id="leader" href="{LEADER}">' in answer.text
+    assert "connect-src 'self' https://ctl-b.example.org" in answer.headers["content-security-policy"]
+    icon, script = (
+        TestClient(api(behind, all_may(lambda: datetime.now(UTC)))).get(f"/static/any/{name}").headers
+        for name in ("icon.svg", "page.js")
+    )
+    assert icon["cross-origin-resource-policy"] == "cross-origin"
+    assert script["cross-origin-resource-policy"] == "same-origin"
+    assert LEADER not in answer.headers["content-security-policy"]  # which only the database names
+    alone = TestClient(api(dependencies_of(site), all_may(lambda: datetime.now(UTC)))).get("/")
+    assert "data-others" not in alone.text
+    assert "connect-src" not in alone.headers["content-security-policy"]
+
+
 def test_the_page_says_who_leads_and_offers_to_change_something_only_there(asked):
     stood_by = asked.client.get("/").text
     assert "This controller stands by: ctl-a leads." in stood_by
-    assert f'<a href="{LEADER}">' in stood_by
+    assert f'href="{LEADER}">' in stood_by
     assert 'id="reserve"' not in stood_by
     assert asked.client.get("/v1/needs").json()["headline"] == "This controller stands by: ctl-a leads."
     leading = AskedController(asked.site)

@@ -1,5 +1,6 @@
 // What the pages do beside showing, by subject; here what several have, and the login.
 import "./circuit.js";
+import "./follow.js";
 import "./live.js";
 import "./reserve.js";
 import { $, ask, made, showAnew } from "./ask.js";
