@@ -222,13 +222,12 @@ class Plan:
         """Return the entries that another plan does not have as the very same values."""
         if self.entries is other.entries:
             return []
-        known = self._apart.get(id(other))
-        if known is not None and known[0]() is other:  # the same two are compared in each look
-            return known[1]
+        for plan, found in self._apart:  # the same two are compared in each look
+            if plan() is other:
+                return found
         found = [*compress(self.entries, map(is_not, self.entries, map(other._own.get, self._names)))]
-        if len(self._apart) >= COMPARED:
-            self._apart.clear()
-        self._apart[id(other)] = ref(other), found
+        self._apart.append((ref(other), found))
+        del self._apart[:-COMPARED]
         return found
 
     def not_among(self, other: "Plan") -> list[Entry]:
@@ -267,9 +266,9 @@ class Plan:
         return {name: place for place, name in enumerate(self._latest)}
 
     @cached_property
-    def _apart(self) -> dict[int, "tuple[ref[Plan], list[Entry]]"]:
-        """What was found of other plans, as long as they are there."""
-        return {}
+    def _apart(self) -> list[tuple["ref[Plan]", list[Entry]]]:
+        """What was found of the last other plans."""
+        return []
 
     @cached_property
     def _names(self) -> tuple[FlowId, ...]:

@@ -69,7 +69,7 @@ class SiteSwitches:
             switch.name: tuple(Hop(switch.name, head) for head, _ in circuit_ports(site.network, switch.name))
             for switch in site.network.switches
         }
-        self._ready: dict[str, tuple[int, frozenset[str]]] = {}  # each switch's has one writer at a time
+        self._ready: dict[str, tuple[Network, frozenset[str]]] = {}  # each switch's has one writer at a time
         self._aggregates, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
         self._queues: dict[Hop, tuple[LinkPlan, int, PortQueues]] = {}  # each value is whole; a lost one is made anew
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
@@ -134,9 +134,10 @@ class SiteSwitches:
 
     def _make_ready(self, network: Network, switch: Switch, down: frozenset[str]) -> None:
         """Have what a switch holds when a circuit dies worked out, when the transition under way is over."""
-        if self._ready.get(switch.name) == (id(network), down):
+        known = self._ready.get(switch.name)
+        if known is not None and known[0] is network and known[1] == down:
             return
-        self._ready[switch.name] = id(network), down
+        self._ready[switch.name] = network, down
         timer = threading.Timer(READY_AFTER_S, make_ready, (network, switch, down, self._site.redundant))
         timer.daemon = True
         timer.start()
