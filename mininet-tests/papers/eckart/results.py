@@ -55,8 +55,15 @@ def transferred(cell: Cell) -> dict[str, Any]:
 
 
 def of_the_promise(cell: Cell) -> float | None:
-    """Return when files were on the disk, of when that was promised: the latest by its own; None without a promise."""
-    shares = [one["stored_s"] / promised_s for one in cell["files"] if (promised_s := one.get("promised_stored_s"))]
+    """Return when files were on the disk, of when that was promised: the latest by its own; None without a promise.
+
+    Both count from the announcement, a moment before the file began.
+    """
+    shares = [
+        (one["stored_s"] + one["announced_before_s"]) / promised_s
+        for one in cell["files"]
+        if (promised_s := one.get("promised_stored_s"))
+    ]
     return max(shares, default=None)
 
 
@@ -117,6 +124,7 @@ def several(cell: Cell) -> dict[str, Any]:
     return {
         "files": len(cell["files"]),
         "across_s": [one["across_s"] for one in cell["files"]],
+        "each_stored_s": [one["stored_s"] + one["announced_before_s"] for one in cell["files"]],
         "stored_s": last_s,
         "promised_stored_s": [one["promised_stored_s"] for one in cell["files"]],
         "of_the_promise": of_the_promise(cell),

@@ -50,7 +50,7 @@ def seen(who, size_mb, stored_s, background_of_the_rest=0.97, promised_s=None, *
     across_s = size_mb * 8 / 320
     rest_bits = LINE_BPS * stored_s - size_mb * 8 * MB
     steps = [(across_s * n / 100, size_mb * MB * n / 100, 0) for n in range(101)]
-    file = {"across_s": across_s, "stored_s": stored_s, "cpu_s": 1.0, "again_segments": 0}
+    file = {"across_s": across_s, "stored_s": stored_s, "cpu_s": 1.0, "again_segments": 0, "announced_before_s": 0.0}
     file["promised_stored_s"] = promised_s
     return transfer(who, size_mb) | {
         "files": [file], "background_bytes": rest_bits * background_of_the_rest / 8, "seconds_seen": stored_s,
