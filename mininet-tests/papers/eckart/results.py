@@ -80,7 +80,13 @@ def columns(found: dict[str, Any]) -> dict[str, Any]:
             round(row["across_s"], 3), round(row["stored_s"], 3), round(row["background_of_the_rest"], 3),
             row["again_segments"], round(row["cpu_s_per_gbit"], 3),
         ]  # fmt: skip
-    return {"columns": COLUMNS, **tables}
+    turns = {name: {"stored, s": _rounded(one["each_stored_s"]), "promised, s": _rounded(one["promised_stored_s"])}
+             for name, one in found["several"].items()}  # fmt: skip
+    return {"columns": COLUMNS, **tables, **turns}
+
+
+def _rounded(seconds: Sequence[float]) -> list[float]:
+    return [round(one, 3) for one in seconds]
 
 
 def of_the_rest(cell: Cell, size_bits: int) -> float:
