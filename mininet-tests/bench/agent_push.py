@@ -131,7 +131,7 @@ class Simulated:
 
     def __init__(self, host: str, folder: Path, port: int) -> None:
         """Dial, shake hands, say hello."""
-        self.received_ns: dict[int, int] = {}
+        self.host, self.received_ns = host, dict[int, int]()
         context = ssl.create_default_context(cafile=folder / "ca.pem")
         context.load_cert_chain(folder / "agents" / f"{host}.pem", folder / "agents" / f"{host}.key")
         self.sock = context.wrap_socket(socket.create_connection((ADDRESS, port)), server_hostname=ADDRESS)
@@ -139,8 +139,11 @@ class Simulated:
         self._protocol = ClientProtocol(parse_uri(f"wss://{ADDRESS}:{port}{ATTACH_PATH}"))
         self._protocol.send_request(self._protocol.connect())
         self._flush()
-        while not self._taken(self.sock.recv(1 << 16), 0):
-            pass
+        while data := self.sock.recv(1 << 16):
+            if self._taken(data, 0):
+                break
+        else:
+            raise EOFError
         self._protocol.send_text(to_bytes(Hello(host, "simulated", "none", epoch=0)))
         self._flush()
         self.sock.setblocking(False)

@@ -300,14 +300,7 @@ EXPERIMENTS = (
         9,
         publishes=True,
     ),
-    Experiment(
-        "command",
-        Group.BENCH,
-        "what a call of the command costs in CPU time",
-        "bench.command",
-        Place.HERE,
-        1,
-    ),
+    Experiment("command", Group.BENCH, "what a call of the command costs in CPU time", "bench.command", Place.HERE, 1),
     Experiment(
         "growth",
         Group.BENCH,
@@ -315,6 +308,14 @@ EXPERIMENTS = (
         "bench.growth",
         Place.HERE,
         1,
+    ),
+    Experiment(
+        "attach",
+        Group.BENCH,
+        "how soon all agents are attached to a controller, after its start and after they have lost it",
+        "bench.attach",
+        Place.HERE,
+        3,
     ),
     Experiment(
         "changed-plan",

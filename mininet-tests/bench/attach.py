@@ -1,0 +1,161 @@
+"""How soon all agents are attached: to a controller that has just started, and after all have lost it at once.
+
+The controller is a process of its own, with its REST API, its database and TLS; half of the hosts have something to
+send. Its agents are simulated in another process, over real TLS with a certificate each, and try again as agents do: an
+agent is attached when it has the controller's answer to its ``Hello``. No switch is there, so each plan is made beside
+faults. Beside the time, which other load lengthens, the CPU time that this takes the controller from its start on.
+"""
+
+import argparse
+import json
+import os
+import platform
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controller.security import pki, pki_files
+from mininet_tests.bench.agent_push import ADDRESS, Simulated
+from mininet_tests.bench.growth import star
+from mininet_tests.lab import commands
+from mininet_tests.site.running import Running, free_port
+from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.reports import write_report
+from topology.certificates import Kind
+from topology.network import Network
+from topology.network_text import section_of
+
+SIZES = (200, 1_000)
+CIRCUITS = 10
+WITHIN_S = 10.0
+TRY_AGAIN_S = 0.1
+SIDE_BY_SIDE = 8  # handshakes that agents of one process have under way
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def configured(folder: Path, network: Network, rest: int, agents: int) -> Path:
+    """Write the configuration of a controller whose hosts send, every other one, to the host in the middle."""
+    now, stem = pki_files.now(), folder / "controllers" / ADDRESS
+    pki_files.init(folder, "bench", now, pki.AUTHORITY_DAYS)
+    pki_files.make(folder, Kind.CONTROLLER, (ADDRESS,), now, pki.CERTIFICATE_DAYS)
+    for host in network.hosts:
+        pki_files.make(folder, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS)
+    tls = {"authority": "ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key", "revoked": "crl.pem"}
+    flows = {f"raw-{h.name}": {"class": "background", "from": h.name, "to": "archive"} for h in network.hosts[1::2]}
+    listen = {"openflow": f"{ADDRESS}:{free_port()}", "rest": f"{ADDRESS}:{rest}", "agents": f"{ADDRESS}:{agents}"}
+    said = {"network": section_of(network), "listen": listen, "store": f"sqlite:///{folder}/headway.db"}
+    config = folder / "controller.yaml"
+    config.write_text(yaml.safe_dump({**said, "tls": tls, "flows": [{"name": n, **f} for n, f in flows.items()]}))
+    return config
+
+
+def attached(host: str, folder: Path, port: int) -> Simulated:
+    """Return an agent that has called until somebody answered."""
+    while True:
+        try:
+            return Simulated(host, folder, port)
+        except (OSError, EOFError):
+            time.sleep(TRY_AGAIN_S)
+
+
+def simulate(folder: Path, port: int, hosts: list[str]) -> None:
+    """Be the agents of some hosts; say when the last is attached, each time when all were lost (CLOCK_MONOTONIC)."""
+    while True:
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            agents = [*pool.map(lambda host: attached(host, folder, port), hosts)]
+        with selectors.DefaultSelector() as selector:
+            for agent in agents:
+                selector.register(agent.sock, selectors.EVENT_READ, agent)
+            silent = set(hosts)
+            try:
+                while True:
+                    for key, _ in selector.select():
+                        agent = key.data
+                        while data := agent.read():
+                            agent.take(data, time.monotonic_ns())
+                        silent -= {agent.host} if agent.received_ns else set()
+                    if not silent:
+                        print(json.dumps(time.monotonic()), flush=True)
+                        silent = {""}  # said once
+            except (EOFError, OSError):
+                for agent in agents:
+                    agent.sock.close()
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process until now."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def measured(count: int) -> dict[str, Any]:
+    """Return how soon so many agents are attached to a new controller, and to the next one after its death."""
+    network = star(count - 1, CIRCUITS)
+    found: dict[str, Any] = {"agents": count}
+    with tempfile.TemporaryDirectory() as name:
+        folder, rest, port = Path(name), free_port(), free_port()
+        controller = Running(configured(folder, network, rest, port), f"http://{ADDRESS}:{rest}")
+        (folder / "hosts.json").write_text(json.dumps([host.name for host in network.hosts]))
+        command = commands.module("bench.attach", "--simulate", str(folder), "--port", str(port))
+        agents = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert agents.stdout is not None  # noqa: S101 (for mypy)
+        try:
+            for what in ("start", "lost"):
+                began = time.monotonic()
+                controller.start()
+                up, spent = time.monotonic(), cpu_s(controller.pid)
+                all_attached = json.loads(agents.stdout.readline())
+                found[what] = {
+                    "answers_s": round(up - began, 2),
+                    "attached_s": round(all_attached - began, 2),
+                    "cpu_s": round(cpu_s(controller.pid), 2),
+                    "cpu_s_before_it_answers": round(spent, 2),
+                }
+                controller.end(signal.SIGKILL)
+        finally:
+            agents.kill()
+            agents.wait()
+            controller.end(signal.SIGKILL)
+    return found
+
+
+def aims(sizes: list[dict[str, Any]]) -> dict[str, Aim]:
+    """Return the aims of a report."""
+    return {
+        f"{one['agents']} agents, all attached after {what}, s": at_most(one[key]["attached_s"], WITHIN_S)
+        for one in sizes
+        for key, what in (("start", "the controller's start"), ("lost", "all have lost it"))
+    }
+
+
+def main() -> None:
+    """Run it all, write the file, print what it says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out/attach"), help="folder (default: %(default)s)")
+    parser.add_argument("--agents", type=int, nargs="+", default=SIZES, help="how many (default: %(default)s)")
+    parser.add_argument("--simulate", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.simulate:
+        simulate(asked.simulate, asked.port, json.loads((asked.simulate / "hosts.json").read_text()))
+        return
+    sizes = []
+    for count in asked.agents:
+        print(f"bench: {count} agents", file=sys.stderr, flush=True)
+        sizes.append(measured(count))
+        print(json.dumps(sizes[-1]), flush=True)
+    machine = {"python": platform.python_version(), "kernel": platform.release(), "cpu": platform.machine()}
+    write_report(asked.out, {"sizes": sizes, "machine": machine, **stated(aims(sizes))})
+    print(f"written: {asked.out / 'report.json'}")
+
+
+if __name__ == "__main__":
+    main()
