@@ -60,7 +60,7 @@ def of_the_promise(cell: Cell) -> float | None:
     Both count from the announcement, a moment before the file began.
     """
     shares = [
-        (one["stored_s"] + one.get("announced_before_s", 0.0)) / promised_s
+        (one["stored_s"] + one["announced_before_s"]) / promised_s
         for one in cell["files"]
         if (promised_s := one.get("promised_stored_s"))
     ]
@@ -130,7 +130,7 @@ def several(cell: Cell) -> dict[str, Any]:
     return {
         "files": len(cell["files"]),
         "across_s": [one["across_s"] for one in cell["files"]],
-        "each_stored_s": [one["stored_s"] + one.get("announced_before_s", 0.0) for one in cell["files"]],
+        "each_stored_s": [one["stored_s"] + one["announced_before_s"] for one in cell["files"]],
         "stored_s": last_s,
         "promised_stored_s": [one["promised_stored_s"] for one in cell["files"]],
         "of_the_promise": of_the_promise(cell),
