@@ -59,7 +59,7 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("s since the program was started")
     for row in grid:
         row[0].set_ylabel("payload received, Mbit/s")
-    grid[0, -1].legend(fontsize=8, frameon=False)
+    grid[0, -1].legend(fontsize=8, loc="lower right")
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)
