@@ -91,6 +91,7 @@ struct sent {
 	__u32 emitted;  /* parities */
 	__u32 interface;
 	__u32 header_bytes;
+	__u32 from;    /* sequence number from which on ranges are kept */
 	__u32 kept_to; /* the end of the last of ranges */
 	__u32 said_to; /* TCP knows of those before */
 	__u8 answered; /* the receiver rebuilds */

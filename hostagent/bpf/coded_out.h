@@ -45,7 +45,8 @@ static __always_inline void emit(struct __sk_buff *skb, const struct flow *flow,
 
 /* Opens a block with the first byte of a packet; false if it would not help, or there is no room for one. */
 static __always_inline bool open_block(struct __sk_buff *skb, const struct packet *packet, const struct flow *flow,
-				       const struct tcp_sock *tp, const struct counters *counters, __u32 cell_bytes)
+				       const struct tcp_sock *tp, const struct counters *counters, __u32 cell_bytes,
+				       const struct sent *before)
 {
 	__u32 zero = 0, left = tp->write_seq - packet->seq, cells = (left + cell_bytes - 1) / cell_bytes, groups;
 	struct sent *fresh = bpf_map_lookup_elem(&hw_fresh, &zero);
@@ -61,7 +62,14 @@ static __always_inline bool open_block(struct __sk_buff *skb, const struct packe
 	if (groups * fresh->block.pieces > POOL_PIECES / 2)
 		groups = POOL_PIECES / 2 / MOST_PIECES;
 	fresh->block.groups = groups;
-	fresh->block.base = fresh->next = fresh->kept_to = fresh->said_to = packet->seq;
+	fresh->block.base = fresh->next = packet->seq;
+	fresh->from = fresh->kept_to = fresh->said_to = packet->seq;
+	if (before && (__s32)(before->kept_to - before->said_to) > 0) { /* it was no end: TCP has still to hear of these */
+		fresh->from = before->from;
+		fresh->kept_to = before->kept_to;
+		fresh->said_to = before->said_to;
+		__builtin_memcpy(fresh->ranges, before->ranges, sizeof(fresh->ranges));
+	}
 	fresh->block.key = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 	fresh->block.owner = pieces_for(OUT, groups, fresh->block.pieces);
 	fresh->interface = skb->ifindex;
@@ -147,7 +155,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 			return TCX_NEXT; /* it is not the tail yet */
 		if (!unsent && packet.bytes <= cell_bytes)
 			return TCX_NEXT; /* a lone segment: nothing goes before it */
-		if (!open_block(skb, &packet, &flow, tp, counters, cell_bytes))
+		if (!open_block(skb, &packet, &flow, tp, counters, cell_bytes, sent))
 			return TCX_NEXT;
 		sent = bpf_map_lookup_elem(&hw_sent, &flow);
 		if (!sent || !keep_header(skb, sent, packet.ipv4))
@@ -239,7 +247,7 @@ __noinline int say_ranges(struct sent *sent, struct sack_option *now, __u32 said
 static __always_inline bool sift(struct sent *sent, const struct packet *packet, const struct sack_option *was,
 				 struct sack_option *now, __u64 now_ns)
 {
-	__u32 base = sent->block.base, long_ago = base - LONG_AGO, start, end, said = 0, count = (was->length - 2U) / 8, i;
+	__u32 base = sent->from, long_ago = sent->block.base - LONG_AGO, start, end, said = 0, count = (was->length - 2U) / 8, i;
 	bool hides, passes;
 
 	if (count && bpf_ntohl(was->blocks[0].start) == long_ago && !sent->answered) {

@@ -17,6 +17,7 @@ from itertools import count
 from hostagent.tests.rig import NamespaceHost
 
 TUNSETIFF = 0x400454CA
+SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B
 IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
 FRAME_BYTES = 65536
 ETHERNET_BYTES = 14
@@ -118,5 +119,10 @@ def _tap(name: str) -> int:
 
 
 def unconfirmed_bytes(sender: socket.socket) -> int:
-    """Return what a connection has been given and has no confirmation of (SIOCOUTQ)."""
-    return int(struct.unpack("=i", fcntl.ioctl(sender, 0x5411, bytes(4)))[0])
+    """Return what a connection has been given and has no confirmation of."""
+    return int(struct.unpack("=i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0])
+
+
+def unsent_bytes(sender: socket.socket) -> int:
+    """Return what a connection has been given and has not sent yet."""
+    return int(struct.unpack("=i", fcntl.ioctl(sender, SIOCOUTQNSD, bytes(4)))[0])
