@@ -183,7 +183,7 @@ class Operations(PromiseOperations):
     def move_leader(self) -> LeaderOut:
         """Let a controller that stands by lead instead of this one, which begins anew and stands by.
 
-        Without one that stands by it is refused.
+        It is refused unless one stands by that has looked at the leader's row in the last second.
         """
         answer: LeaderOut = self.call(Asked("POST", "/v1/leader/move"))
         return answer
