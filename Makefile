@@ -7,9 +7,9 @@
 PYTHON  := .venv/bin/python
 # Files side by side, more than there are cores: many tests wait.
 MANY := -n 4 --dist loadfile
-# Longest first, as their timeouts say: three labs at a time, and beside them what a busy machine makes slower but not wrong.
+# Longest first, as their timeouts say: two labs at a time, and beside them what a busy machine makes slower but not wrong.
 LONGEST_FIRST := --dist loadfile --no-loadscope-reorder --durations 20
-BESIDE := -n 5 $(LONGEST_FIRST) mininet-tests --ignore=mininet-tests/bench
+BESIDE := -n 4 $(LONGEST_FIRST) mininet-tests --ignore=mininet-tests/bench
 # What is judged by this machine's clock comes after the labs: three guests beside it have made 86 of 100 Mbit/s.
 AFTER := -n 3 $(LONGEST_FIRST) hostagent mininet-tests/bench
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
