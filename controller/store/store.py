@@ -56,20 +56,20 @@ class Store(Questions):
     Args:
         url: ``sqlite:////path``, ``sqlite://`` (in memory, for tests) or ``postgresql://...``. PostgreSQL is to be
             reached directly: behind a pooler of transactions nobody is alone.
-        save_within_s: what a save may take.
+        save_within_s: what a save may take; ``SAVE_WITHIN_S`` if nothing is said.
 
     Raises:
         UrlNotUsable: the URL names no database that we can use.
     """
 
-    def __init__(self, url: str, save_within_s: float = SAVE_WITHIN_S) -> None:
+    def __init__(self, url: str, save_within_s: float | None = None) -> None:
         self._database, self._url = Database(url), url
         self.url = self._database.shown
         self._using = threading.Lock()  # the database; never held while futures are completed
         guarded = threading.RLock()  # what follows; taken last
         self._changed = threading.Condition(guarded)  # for the writer
         self._begun = threading.Condition(guarded)  # for who watches it: something waits, and nothing did before
-        self._save_within_s = save_within_s
+        self._save_within_s = SAVE_WITHIN_S if save_within_s is None else save_within_s
         self._waiting: list[_Save] = []
         self._writing: list[_Save] = []
         self._lost_since_s: float | None = None  # since when what was refused has waited, until it is loaded

@@ -8,12 +8,6 @@ from controller.tests.fakes import FakeSite
 from mininet_tests.testing.networks import chile_illinois
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """A database that is waited for: a machine that stands still for two seconds is none that does not answer."""
-    monkeypatch.setattr("controller.store.store.READ_WITHIN_S", 30.0)
-
-
 @pytest.fixture
 def site():
     """A site of two places, joined by 1 Gbit/s."""
