@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -127,6 +128,26 @@ def end_both(sender: socket.socket, receiver: socket.socket, threads: Iterable[t
         thread.join()
     sender.close()
     receiver.close()
+
+
+class Draining(threading.Thread):
+    """Reads a transfer as it comes, from now on, and keeps nothing of it but its SHA-256."""
+
+    def __init__(self, receiver: socket.socket, size_bytes: int) -> None:
+        super().__init__()
+        self._receiver, self._left_bytes, self._sha256 = receiver, size_bytes, hashlib.sha256()
+        self.start()
+
+    def run(self) -> None:
+        """Read all of it, or until the connection ends."""
+        while self._left_bytes and (block := self._receiver.recv(min(self._left_bytes, 1 << 20))):
+            self._sha256.update(block)
+            self._left_bytes -= len(block)
+
+    def digest(self, within_s: float) -> bytes:
+        """Return the SHA-256 of what has come, by when all of it or so much time has."""
+        self.join(within_s)
+        return self._sha256.digest()
 
 
 class Bulk:

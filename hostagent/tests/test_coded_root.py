@@ -3,7 +3,6 @@
 import hashlib
 import os
 import random
-import threading
 import time
 from ipaddress import ip_network
 
@@ -14,7 +13,7 @@ from hostagent.kernel.coded import SHARED, CodedCounts, counts_in
 from hostagent.kernel.image import CODED_OBJECT_FILE, object_image
 from hostagent.tests.delayed_line import DelayedLine, unconfirmed_bytes, unsent_bytes
 from hostagent.tests.kernel_maps import agents_map
-from hostagent.tests.rig import MBIT, RunningAgent, connected
+from hostagent.tests.rig import MBIT, Draining, RunningAgent, connected
 from hostagent.tests.test_tail_root import counted, programs_at, retransmitted
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, FlowClass
@@ -66,24 +65,13 @@ class CodedLine:
         data = random.Random(self._seed).randbytes(size_bytes)  # noqa: S311 - repeatable, guards nothing
         if before is not None:
             data = bytes(size_bytes) + data
-        digest = hashlib.sha256()
-
-        def drain():
-            left = len(data)
-            while left:
-                block = self.receiver.recv(left)
-                digest.update(block)
-                left -= len(block)
-
-        draining = threading.Thread(target=drain)
-        draining.start()
+        draining = Draining(self.receiver, len(data))
         self.line.losses.lose(lost)
         if before is not None:
             before()
         self.sender.sendall(data[-size_bytes:])
         meanwhile()
-        draining.join(30)
-        assert digest.digest() == hashlib.sha256(data).digest()
+        assert draining.digest(30) == hashlib.sha256(data).digest()
         eventually(lambda: unconfirmed_bytes(self.sender) == 0, within_s=10, what="all is confirmed")
         assert len(self.line.losses.lost) == len(lost)
 

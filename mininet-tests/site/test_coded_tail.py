@@ -8,7 +8,6 @@ import os
 import random
 import socket
 import subprocess
-import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from hostagent.kernel.coded import CodedCounts
-from hostagent.tests.rig import MBIT, RunningAgent, connected, two_hosts
+from hostagent.tests.rig import MBIT, Draining, RunningAgent, connected, two_hosts
 from hostagent.tests.test_coded_root import counts_of
 from hostagent.tests.test_tail_root import lossless, lossy
 from mininet_tests.site.losses import SegmentLoss
@@ -73,18 +72,8 @@ class CodedPair:
         """Send something, which must arrive as it was sent."""
         self._seed += 1
         data = random.Random(self._seed).randbytes(SIZE_BYTES)
-        digest = hashlib.sha256()
         before = self.loss.counts.dropped
-
-        def drain():
-            left = len(data)
-            while left:
-                block = self.receiver.recv(left)
-                digest.update(block)
-                left -= len(block)
-
-        draining = threading.Thread(target=drain)
-        draining.start()
+        draining = Draining(self.receiver, len(data))
         if deaf:
             lossy(self.left, "meta l4proto tcp")
         self.sender.sendall(data)
@@ -93,8 +82,7 @@ class CodedPair:
         lost = self.loss.counts.dropped - before
         if deaf:
             lossless(self.left)
-        draining.join(30)
-        assert digest.digest() == hashlib.sha256(data).digest()
+        assert draining.digest(30) == hashlib.sha256(data).digest()
         return CodedTransfer(entire, lost)
 
     @property
