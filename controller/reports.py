@@ -274,18 +274,21 @@ class Reports:
         return tuple(e for e in self._state.desired.plan.entries if e.flow.target == host)
 
     def _count(self, before: HostState, told: Telemetry, now_us: int) -> None:
-        """Take in what a host has delivered of announcements; under the lock."""
+        """Take in what a host has delivered of announcements; what that stands by with no longer is others'. Locked."""
         ended = self._state.wished.ledger.ended
         together = {entry.flow.name: entry.flow.names for entry in before.sent if len(entry.flow.names) > 1}
         earlier = {} if before.telemetry is None else {seen.name: seen for seen in before.telemetry.entries}
+        is_done = False
         for seen in told.ended:
             ended.counted(seen, now_us, is_last=True)
         for seen in told.entries:
             flows = together.get(FlowId(seen.name), ())
             if flows:
-                ended.counted_together(flows, seen, moved_bytes(earlier.get(seen.name), seen), now_us)
+                is_done |= ended.counted_together(flows, seen, moved_bytes(earlier.get(seen.name), seen), now_us)
             else:
-                ended.counted(seen, now_us, is_last=False)
+                is_done |= ended.counted(seen, now_us, is_last=False)
+        if is_done:
+            self._state.demand_changed()
 
     def _say_fallbacks(self, host: str, before: Telemetry | None, now: Telemetry) -> None:
         """Say which entries of a host have fallen back to its own congestion control, and which have returned."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
-from controller.plan.keys import StorePlace
+from controller.plan.keys import FlowId, StorePlace
 from controller.plan.lanes import LanePart, arriving, free_together, parts, split, together
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.policy import Policy
@@ -39,6 +39,9 @@ HANDOVER_US = 50_000  # from the demand that a host sees until its share is in f
 ASKING_AGAIN_US = 2_000_000  # an offer is granted to who takes this long to ask for it
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
 LEAST_BPS = 64_000  # a slower promise is of no use to anybody
+AWAKE_BPS = (
+    500_000  # at which two full segments are sent in 50 ms: a connection that stood still would be late to go on
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,12 @@ class Announcement:
         if self.lanes:
             return tuple(lane.size_bytes for lane in self.lanes)
         return (-(-self.size_bytes // len(self.flows)),) * len(self.flows)
+
+    def left_bytes(self) -> dict[FlowId, int]:
+        """Return what each of its flows has yet to deliver of what was announced; nothing of those that have it all."""
+        parts_bytes = {flow.name: size for flow, size in zip(self.flows, self.sizes_bytes, strict=True)}
+        left = {one.flow: parts_bytes[one.flow] - one.payload_bytes for one in self.delivered}
+        return {name: size_bytes for name, size_bytes in left.items() if size_bytes > 0}
 
     def floor_bps(self, now_us: int) -> int:
         """Return what each sender is promised at an instant, on the wire."""
@@ -290,7 +299,11 @@ def led_by(network: Network, announcement: Announcement, known: Reservation) -> 
 
 
 def announced_flows(announcement: Announcement, now_us: int, network: Network, policy: Policy) -> Iterator[Flow]:
-    """Yield each sender's flow, or each lane's: what it is promised now, and what it keeps while it sends nothing."""
+    """Yield each sender's flow, or each lane's: what it is promised now, and what it keeps while it sends nothing.
+
+    One that has delivered all that was announced has lost nothing that is to be sent again: it is only kept awake.
+    """
+    left_bytes = announcement.left_bytes() if announcement.delivered else {flow.name for flow in announcement.flows}
     senders = 1 if announcement.lanes else len(announcement.flows)
     floors_bps = announcement.floors_bps(now_us)
     for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
@@ -299,7 +312,7 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
         yield replace(
             flow,
             floor_bps=floor_bps,
-            standby_bps=standby_bps,
+            standby_bps=standby_bps if flow.name in left_bytes else min(standby_bps, AWAKE_BPS),
             size_bytes=size_bytes,
             lanes_of=announcement.announcement_id if announcement.lanes else "",
         )

@@ -100,21 +100,26 @@ class Ended:
         self._uses(ended)
         return ended
 
-    def counted(self, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> None:
-        """Take in a count of an entry; it is the last one if the entry has ended."""
+    def counted(self, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
+        """Take in a count of an entry; it is the last one if the entry has ended.
+
+        Return whether a flow has now delivered all that was announced of it.
+        """
         flow = FlowId(seen.name)
         known = self._announcements.get(self._owners.get(flow, ""))
         if (known is None or is_last) and self._was_lately(flow, seen, now_us, is_last=is_last):
-            return
-        if known is not None:
-            self._goes_on(known, with_count(known.delivered, flow, seen, now_us, is_last=is_last))
+            return False
+        if known is None:
+            return False
+        return self._goes_on(known, with_count(known.delivered, flow, seen, now_us, is_last=is_last))
 
-    def counted_together(self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int, now_us: int) -> None:
+    def counted_together(self, flows: Sequence[FlowId], seen: EntryTelemetry, grown_bytes: int, now_us: int) -> bool:
         """Take in a count of an entry that carries several flows: what was promised first is taken to have come first.
 
-        The host does not tell them apart, so what each of them has delivered is not exact.
+        The host does not tell them apart, so what each of them has delivered is not exact. Return whether one of them
+        has now delivered all that was announced of it.
         """
-        left_bytes = grown_bytes
+        left_bytes, is_done = grown_bytes, False
         owners = (self._announcements.get(self._owners.get(flow, "")) for flow in flows)
         known_by_number = {known.sequence: known for known in owners if known is not None}
         for _, known in sorted(known_by_number.items()):
@@ -126,10 +131,11 @@ class Ended:
                 one.counted_with_others(seen, part_bytes, now_us) if one.flow == flow else one
                 for one in known.delivered
             )
-            self._goes_on(known, tuple(counted))
+            is_done |= self._goes_on(known, tuple(counted))
+        return is_done
 
-    def _goes_on(self, known: Announcement, delivered: tuple[Delivered, ...]) -> None:
-        """Take in what an announcement in the plan has delivered.
+    def _goes_on(self, known: Announcement, delivered: tuple[Delivered, ...]) -> bool:
+        """Take in what an announcement in the plan has delivered; return whether one of its flows now has it all.
 
         It is saved when a count has begun, which after a crash could not be told from another, or when all has arrived.
         """
@@ -138,6 +144,7 @@ class Ended:
         anew = any(a.is_of_another_count(b) for a, b in zip(delivered, known.delivered, strict=True))
         if anew or now.finished_us != known.finished_us:
             self._unsaved_counts.put(known.announcement_id, known, now)
+        return now.left_bytes().keys() != known.left_bytes().keys()
 
     def _was_lately(self, flow: FlowId, seen: EntryTelemetry, now_us: int, *, is_last: bool) -> bool:
         """Take in a count of a flow whose announcement has ended; return whether it was of one."""

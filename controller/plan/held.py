@@ -6,6 +6,7 @@ from itertools import groupby
 from math import inf
 from types import MappingProxyType
 
+from controller.plan.announcements import AWAKE_BPS
 from controller.plan.intake import Intake
 from controller.plan.keys import FlowId, StorePlace
 from controller.plan.plan import Flow
@@ -16,8 +17,7 @@ from topology.protocol import FlowClass
 from topology.wire import PPM, Layer, converted_bps
 
 KEPT = 7, 8  # of what is promised: who takes that much is promised it, for rooms are measured while they fill
-WAITING = 256  # who waits for a disk has a 256th of it: a connection that stood still would be late to go on ...
-LEAST_WAITING_BPS = 500_000  # ... and no less than this, at which two full segments are sent in 50 ms
+WAITING = 256  # who waits for a disk has a 256th of it, and no less than keeps its connection awake
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _most_bps(flow: Flow, where: Where) -> int:
 
 def _down_to_waiting(flow: Flow, drain_bps: int, network: Network) -> Flow:
     """Return a flow that waits for a disk: next to nothing of it comes, and the connection stays awake."""
-    payload_bps = max(drain_bps // WAITING, LEAST_WAITING_BPS)
+    payload_bps = max(drain_bps // WAITING, AWAKE_BPS)
     wire_bps = converted_bps(payload_bps, Layer.PAYLOAD, Layer.WIRE, network.framing_of(flow.path))
     return replace(flow, wanted_bps=min(wire_bps, flow.standby_bps or wire_bps), floor_bps=0)
 

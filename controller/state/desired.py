@@ -152,13 +152,9 @@ def _as_known(flow: Flow, reported: Reported, absent: frozenset[str]) -> Flow:
 
 def left_bytes(wished: Wished) -> dict[FlowId, int]:
     """Return what each announced flow has yet to deliver of what was announced; not of one that has delivered all."""
-    found = {}
+    found = dict[FlowId, int]()
     for known in wished.ledger.announcements.values():
-        parts = {flow.name: size_bytes for flow, size_bytes in zip(known.flows, known.sizes_bytes, strict=True)}
-        for one in known.delivered:
-            part_bytes = parts[one.flow]
-            if one.payload_bytes < part_bytes:
-                found[one.flow] = part_bytes - one.payload_bytes
+        found |= known.left_bytes()
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from controller.announced import Announced, state_at
 from controller.errors import NotKnown, Taken
 from controller.plan.announcement_states import AnnouncementState
+from controller.plan.announcements import AWAKE_BPS
 from controller.plan.deliveries import KEEP_US, LAST_COUNT_US, total_bytes
 from controller.plan.ended import EndedAnnouncement
 from controller.state.progress import Hindrance
@@ -62,6 +63,34 @@ def read(site):
 def state(site):
     """How the image stands now."""
     return state_at(read(site).one("image"), site.clock())
+
+
+def planned(site, flow):
+    """What a flow is planned for, payload; and what is free for the flows of its class beside it."""
+    entries = {entry.flow.name: entry.payload_bps for entry in site.value.desired.plan.entries}
+    return entries[flow], sum(bps for name, bps in entries.items() if name != flow)
+
+
+def test_what_has_delivered_all_keeps_no_more_than_a_connection_awake_and_others_have_the_rest(site):
+    known = announced(site)
+    for delivered in (known.size_bytes - 1, known.size_bytes):
+        tell(site, "base20", entry("image/base20", delivered, wants=False, standing_by=True))
+        site.converge()
+        kept_bps, others_bps = planned(site, "image/base20")
+        if delivered < known.size_bytes:
+            stood_by_bps, others_had_bps = kept_bps, others_bps
+    assert stood_by_bps > 18_000_000, "what the end of a flight has lost may have to be sent again"
+    assert 0.9 * AWAKE_BPS < kept_bps <= AWAKE_BPS
+    assert others_bps > others_had_bps + 17_000_000
+
+
+def test_what_has_delivered_all_and_sends_more_has_its_rate_again(site):
+    known = announced(site)
+    tell(site, "base20", entry("image/base20", known.size_bytes, wants=False, standing_by=True))
+    site.converge()
+    site.demand("base20")
+    site.converge()
+    assert planned(site, "image/base20")[0] > 400_000_000
 
 
 # The states that the author of a script sees.
