@@ -22,7 +22,7 @@ from controller.settings.webhooks import ALARMS, WebhookSettings
 from controller.tests.fakes import image, ready_site
 from hostagent.agent.metrics import StatusCollector
 from hostagent.agent.status import Identity, Sight, status_from
-from topology.protocol import Allocation, EntryTelemetry, FlowClass, Telemetry
+from topology.protocol import Allocation, EntryTelemetry, FlowClass, StoreBrake, StoreTelemetry, Telemetry
 
 
 def program(name):
@@ -46,7 +46,7 @@ def prometheus():
 
 
 def busy_api():
-    """The API of a site that has something to say under every name: drift, a fallback, promises, a pair's leader."""
+    """The API of a site that has something to say under every name: drift, a fallback, promises, a store, a leader."""
     site = ready_site()
     lost = Deviation(DriftKind.FLOW, Shape.MISSING, "rule", outcome=Outcome.REPAIRED)
     site.switches.found["ls1"] = [Compared({DriftKind.FLOW: 9}, (lost,))] * 2
@@ -54,7 +54,8 @@ def busy_api():
     site.announce(image())
     site.converge()
     counters = EntryTelemetry("image/base20", 1, 1, 5_000, 40, 3, 180_000, "loss")
-    site.reports.host_telemetry("base20", Telemetry(site.value.desired.plan.epoch, 250, (counters,)))
+    store = StoreTelemetry("data", 280_000_000, True, 0, 67_000_000, StoreBrake.DISK, rate_bps=280_000_000)
+    site.reports.host_telemetry("base20", Telemetry(site.value.desired.plan.epoch, 250, (counters,), stores=(store,)))
     pager = Webhook(site.state.events, WebhookSettings("https://pager.example.org/h", Path("pager.secret"), ALARMS))
     leads = LeaderView(PairStanding.LEADER, takes=True, term=7, holder="ctl-a", others=("ctl-b",))
     behind = dependencies_of(

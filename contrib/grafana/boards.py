@@ -173,6 +173,17 @@ HOST = Board(
             {"{{allocation}}: {{hindrance}}": f"headway_hindrance{{{HOST_OF}}}"},
         ),
         PanelLook(
+            *("Stores drain", "What is taken for good of what this host receives; nothing where that is all.", "bps"),
+            {"{{store}}": f"headway_store_drain_bps{{{HOST_OF}}}"},
+        ),
+        PanelLook(
+            *("Stores' room", "What they can take at once, and what waits unread in their sockets.", "bytes"),
+            {
+                "{{store}} room": f"headway_store_room_bytes{{{HOST_OF}}}",
+                "{{store}} unread": f"headway_store_unread_bytes{{{HOST_OF}}}",
+            },
+        ),
+        PanelLook(
             *("Connections", "Open, and those that share the rate.", "none"),
             {
                 "{{entry}} open": f"headway_agent_connections{{{AGENT}}}",

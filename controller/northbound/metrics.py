@@ -17,6 +17,7 @@ from controller.plan.leading import LeaderView, PairStanding
 from controller.plan.lifecycle import ENDED, ReservationState
 from controller.plan.lines import LineState
 from controller.state.health import Trouble, TroubleKind
+from controller.state.receivers import slow_now
 from controller.view import View
 from topology.network import Network
 
@@ -212,14 +213,11 @@ def _receivers(view: View) -> Iterator[Metric]:
     drain = GaugeMetricFamily("headway_store_drain_bps", about, labels=named)
     room = GaugeMetricFamily("headway_store_room_bytes", "What the store can take at once now.", labels=named)
     unread = GaugeMetricFamily("headway_store_unread_bytes", "What waits in its sockets to be read.", labels=named)
-    about = "Flows whose receiver, on this host, takes less than they could be sent; stores count as one."
-    slow = GaugeMetricFamily("headway_receivers_slow", about, labels=["host"])
-    found = Counter(
-        one.host
-        for state in view.hosts.values()
-        for one in (*state.intakes.values(), *(known.intake for known in state.stores.values()))
-        if one.drain_bps is not None
+    about = (
+        "Receivers of flows, and stores, on this host that keep somebody waiting; none whose operator says its rate."
     )
+    slow = GaugeMetricFamily("headway_receivers_slow", about, labels=["host"])
+    found = Counter(one.host for state in view.hosts.values() for one in slow_now(state))
     for host, state in view.hosts.items():
         slow.add_metric([host], found[host])
         for name, known in state.stores.items():

@@ -10,7 +10,7 @@ from controller.plan.plan import Entry, Flow, Selector
 from controller.plan.routes import TransferEnds
 from controller.plan.storing import StoreCapacity
 from controller.state.progress import EntryProgress
-from controller.state.reported import KnownStore, Reported
+from controller.state.reported import HostState, KnownStore, Reported
 from topology.addresses import is_within
 from topology.network import Network
 from topology.protocol import EntryTelemetry, StoreTelemetry, Telemetry
@@ -192,6 +192,18 @@ def why_held(flow: Flow, reported: Reported, network: Network) -> str:
     stores = (s.intake for s in told if is_kept_in(flow, s.told, network))
     intake = own or next((one for one in stores if one.drain_bps is not None), None)
     return said_of(intake) if intake is not None and can_be_held(flow) else ""
+
+
+def slow_now(told_by: HostState) -> Iterator[Intake]:
+    """Yield, of what a host tells, the receivers that keep somebody waiting now.
+
+    Of flows, those that are held; of stores those that something waits for, unless their operator has said the rate:
+    who knows it need not be told.
+    """
+    yield from (one for one in told_by.intakes.values() if one.drain_bps is not None)
+    for store in told_by.stores.values():
+        if store.intake.drain_bps is not None and store.told.is_waiting and not store.intake.is_fixed:
+            yield store.intake
 
 
 def said_of(intake: Intake) -> str:

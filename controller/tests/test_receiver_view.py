@@ -1,5 +1,6 @@
 """What is shown of receivers: what they take, which flows they hold, and who has the rest."""
 
+import pytest
 from fastapi.testclient import TestClient
 
 from controller.northbound.tests.site import api_of
@@ -54,3 +55,15 @@ def test_the_metrics_and_what_needs_somebody_say_it_too():
     (one,) = [one for one in needs["needs"] if one["kind"] == "receiver"]
     assert one["command"] == "headway receivers"
     assert "arch takes no more than 100 Mbit/s (disk)" in one["what"]
+
+
+@pytest.mark.parametrize("change", [{"waits": False}, {"rate_bps": 100 * MBIT}])
+def test_a_store_for_which_nothing_waits_or_whose_rate_somebody_has_typed_in_needs_nobody(change):
+    site = ready_site()
+    sending_image(site)
+    tells(site, store(100), seconds=2)
+    tells(site, store(100, **change))
+    client = TestClient(api_of(site))
+    assert 'headway_receivers_slow{host="arch"} 0.0' in client.get("/metrics").text
+    assert "receiver" not in {one["kind"] for one in client.get("/v1/needs").json()["needs"]}
+    assert shown(site)["receivers"][0]["drains_bps"] == 100 * MBIT, "it holds all the same"

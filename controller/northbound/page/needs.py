@@ -9,7 +9,7 @@ from controller.plan.lines import LineState
 from controller.security.own_certificates import EndingCertificate
 from controller.state.health import Trouble, TroubleKind
 from controller.state.lateness import Late
-from controller.state.receivers import said_of
+from controller.state.receivers import said_of, slow_now
 from controller.view import View
 from topology.certificates import ENDING_DAYS
 from topology.units import shown_time
@@ -236,8 +236,7 @@ def _around(view: View, around: Around, now_us: int) -> Iterator[Concern]:
         if not host.connected and name not in view.yet_to_call:
             yield Concern("agent", name, f"{name}: {NOT_CONNECTED}")
     for host in view.hosts.values():
-        slow = (*host.intakes.values(), *(one.intake for one in host.stores.values()))
-        yield from (Concern("receiver", one.host, said_of(one)) for one in slow if one.drain_bps is not None)
+        yield from (Concern("receiver", one.host, said_of(one)) for one in slow_now(host))
     for name, end_s in around.ends_s.items():
         if end_s and (days := _days_left(end_s, now_us)) < ENDING_DAYS:
             yield Concern("certificate", name, f"{name}: the certificate of its agent ends in {days} days")
