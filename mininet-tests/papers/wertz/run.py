@@ -8,120 +8,23 @@ import argparse
 import json
 import subprocess
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from controller.plan.keys import FlowId
-from controller.plan.policy import DEFAULT_POLICY, Policy
-from controller.site import Site, flow_between
 from controller.whatif.movers import Mover
 from controller.whatif.simulation import Simulation
-from controller.whatif.supposed import CircuitDeath, Opening, WhatIf, WorkItem
+from controller.whatif.supposed import WhatIf, WorkItem
 from mininet_tests.papers.wertz import pftp
+from mininet_tests.papers.wertz.lab_rows import SLICE_BYTES, T0, S, image, lab_rows, site
 from mininet_tests.papers.wertz.pftp import LANE_BPS, LANES, RTT_US, Pftp, blocks_of, mbytes_per_s
 from mininet_tests.testing.aims import Aim, at_most, below, stated, within
-from mininet_tests.testing.networks import FILES, chile_illinois, chile_illinois_2, loaded, scaled
+from mininet_tests.testing.networks import chile_illinois_2
 from mininet_tests.testing.reports import write_report
-from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM
 
-S = 1_000_000
-T0 = 1_800_000_000 * S
-SLICE_BYTES = 268_802_458
 WIDTHS = (1, 2, 4, 8, 16)
 DEBIAN_PYTHON = "/usr/bin/python3"  # has the bindings
-HALF_RTT_S = 0.09  # of Chile - Illinois
 WEEK_CPU_S, WEEK_TRANSFERS = 10.0, 10_000
-ALONE = Policy({c: replace(p, guarantee_ppm=1, cap_ppm=PPM) for c, p in DEFAULT_POLICY.classes.items()})
-"""Of the paper's table 2, where nobody else is there: a class may have the whole circuit."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabRow:
-    """A figure of the lab, and the forecast of it, seconds; and half of its round trip."""
-
-    what: str
-    source: str
-    measured_s: float
-    forecast_s: float
-    half_rtt_s: float
-
-    @property
-    def aim(self) -> Aim:
-        """Within 1% of what was measured, or half a round trip."""
-        off_s = max(self.measured_s / 100, self.half_rtt_s)
-        return within(round(self.forecast_s, 4), self.measured_s - off_s, self.measured_s + off_s)
-
-
-def site(network: Network, policy: Policy = DEFAULT_POLICY, *, standing: bool = True) -> Site:
-    """Return the lab's site: the database and the raw images always send."""
-    said = (("database", FlowClass.PREDICTABLE, "base22"), ("raw", FlowClass.BACKGROUND, "base23"))
-    flows = (flow_between(network, FlowId(name), c, (host, "arch")) for name, c, host in said if standing)
-    return Site(network, policy, tuple(flows), 3_000)
-
-
-def image(size_bytes: int, senders: tuple[str, ...] = ("base20", "base21"), **more: Any) -> WorkItem:
-    """Return one image, a second after the beginning."""
-    return WorkItem("image", FlowClass.URGENT, senders, "arch", size_bytes, T0 + S, **more)
-
-
-def took_s(of: Site, *items: WorkItem, lasts_s: int = 60) -> float:
-    """Return how long the last transfer took, seconds."""
-    run = Simulation(WhatIf(of, T0, T0 + lasts_s * S, items)).run()
-    took_us = run.transfers[-1].took_us
-    if took_us is None:
-        raise AssertionError(f"{run.transfers[-1]} was not done")
-    return took_us / S
-
-
-def lab_rows() -> list[LabRow]:
-    """Return each figure that the lab has published of a held flow, beside its forecast."""
-    gbit, ten = chile_illinois(), chile_illinois(10**10)
-    alone, alone_10 = (site(network, ALONE, standing=False) for network in (gbit, ten))
-    jumbo = site(chile_illinois(10**10, mtu_bytes=9000), ALONE, standing=False)
-    half = site(chile_illinois(5 * 10**8))
-    part, whole = image(SLICE_BYTES, ("base20",)), image(10 * SLICE_BYTES)
-    summary, handover, line = "docs/results/summary.json", "docs/handover.md", "docs/results.md"
-    said = (
-        ("slice, warm, alone at 1 Gbit/s", line, 2.465, took_s(alone, part)),
-        ("image, warm, alone at 10 Gbit/s", summary, 2.464605, took_s(alone_10, whole)),
-        ("image, alone at 10 Gbit/s, MTU 9000", summary, 2.352528, took_s(jumbo, whole)),
-        ("slice, new connection, alone", line, 2.645, took_s(alone, replace(part, opening=Opening.RECEIVER))),
-        ("slice, the default shares", summary, 2.575098, took_s(site(gbit, standing=False), part)),
-        ("figure 2 at 1 Gbit/s", summary, 2.820969, took_s(site(gbit), image(SLICE_BYTES, opening=Opening.RECEIVER))),
-        ("figure 2 at 10 Gbit/s", summary, 2.818483, took_s(site(ten), replace(whole, opening=Opening.RECEIVER))),
-        ("a night's image", summary, 2.654872, took_s(site(gbit), image(SLICE_BYTES, every_us=17 * S), lasts_s=204)),
-        ("hand-over, warm", handover, 1.608, took_s(half, image(75_000_000))),
-        ("hand-over, fresh", handover, 1.939, took_s(half, image(75_000_000, opening=Opening.SENDER))),
-        ("payload at the new plan after a death", "docs/results/failover.json", 0.157333, failover_s()),
-    )
-    rows = [LabRow(*one, HALF_RTT_S) for one in said]
-    return [*rows, LabRow("1 TB one way round the ring, 10 Gbit/s, MTU 9000", "computed", 808.0, terabyte_s(), 0.02)]
-
-
-def failover_s() -> float:
-    """Return how long after a death payload arrives at the new plan's rate: until it is sent so, and the new line."""
-    died_us, seen = T0 + 5 * S, dict[int, int]()
-
-    def watch(at_us: int, loads_bps: Mapping[Hop, int]) -> None:
-        seen[at_us] = loads_bps.get(Hop("ls1", "south"), 0)
-
-    network = chile_illinois_2(10**8)
-    death = CircuitDeath("north", died_us, 20 * S)
-    Simulation(WhatIf(site(network), T0, T0 + 60 * S, (image(10**8),), (death,)), observe=watch).run()
-    most_bps = max(bps for at_us, bps in seen.items() if at_us < died_us + S)
-    full_us = min(at_us for at_us, bps in seen.items() if at_us > died_us and bps >= most_bps * 0.9)
-    return (full_us - died_us) / S + network.link("ls1", "south").delay_us / S
-
-
-def terabyte_s() -> float:
-    """Return how long 1 TB takes from Albuquerque to Livermore by one way."""
-    ring = scaled(loaded(FILES["asc-ring"]), (1, 1), (1, 1), 9000)
-    dump = WorkItem("dump", FlowClass.URGENT, ("albu10",), "live10", 10**12, T0 + S)
-    return took_s(Site(ring, ALONE, (), 3_000), dump, lasts_s=1_000)
 
 
 def simgrid(streams: int) -> dict[str, float]:
