@@ -12,6 +12,7 @@ from controller.events import Happened
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page.look import Look
 from controller.northbound.page.steps_svg import drawn as drawn_steps
+from controller.northbound.page.stored import HEADS, store_rows, stored_by
 from controller.northbound.page.words import measured_rate, when
 from controller.northbound.rest.render_announcements import announcement as announcement_out
 from controller.northbound.rest.render_promises import reservation as reservation_out
@@ -172,6 +173,7 @@ class Details:
             ("Bytes", f"{shown_size(out['bytes'])} announced, {shown_size(out['delivered_bytes'])} delivered"),
             ("Announced", shown_time(made.announced_us)),
             ("Promised for", shown_time(made.promised_us)),
+            ("Stored by", stored_by(made)),
             ("Arrived", "-" if made.finished_us is None else shown_time(made.finished_us)),
             ("To", ", ".join(dict.fromkeys(flow.target for flow in made.flows))),
             ("Owner", made.owner or "nobody"),
@@ -225,7 +227,8 @@ class Details:
         heads = ("flow", "class", "path", "planned", "delivered", "window, segments", "in the way of more", "since")
         state = "connected" if host.connected else "missing"
         table = Table("What it may send", heads, tuple(rows), "The plan has nothing for it.")
-        return Detail("Host", name, state, facts, (table, self._events_of(name)), curl="/v1/hosts")
+        stores = Table("Where it puts what it receives", HEADS, store_rows(host), "Its agent tells of no store.")
+        return Detail("Host", name, state, facts, (table, stores, self._events_of(name)), curl="/v1/hosts")
 
     def circuit(self, name: str, look: Look) -> Detail:
         """Return a circuit: its layers side by side, and who uses it.

@@ -24,6 +24,7 @@ from controller.security.tokens import Role, Tokens, new_token
 from controller.tests.fakes import START_US, FakeSite, image
 from mininet_tests.testing.networks import chile_illinois
 from topology import __version__
+from topology.protocol import StoreBrake, StoreTelemetry, Telemetry
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 MADE = {role: new_token(role.value, role, NOW, NOW + timedelta(days=1)) for role in Role}
@@ -112,6 +113,20 @@ def test_a_reservation_s_page_says_what_the_api_says(site, client):
     assert 'data-act="release"' in text
     client.delete(f"{MANY}/{name}")
     assert 'data-act="release"' not in client.get(f"/reservations/{name}").text
+
+
+def test_a_host_s_page_says_what_its_stores_take_and_an_announcement_s_by_when_it_is_stored(site, client):
+    site.announce(image("early"))
+    told = StoreTelemetry("data", 90 * 10**6, True, 7_000_000, 67_000_000, StoreBrake.DISK, rate_bps=100 * 10**6)
+    site.reports.host_telemetry("arch", Telemetry(0, 1_000, stores=(told,)))
+    site.announce(image())
+    rows = re.findall(r"<tr>(.*?)</tr>", client.get("/hosts/arch").text, flags=re.DOTALL)
+    (cells,) = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows if "<td>data</td>" in row]
+    assert cells == ["data", "100 Mbit/s", "67 MB", "7 MB", "yes", "disk"]
+    assert "Its agent tells of no store." in client.get("/hosts/base20").text
+    stored = client.get("/v1/announcements/image").json()["stored"]
+    assert f"{stored}, on the store data of arch" in client.get("/announcements/image").text
+    assert "nobody knows what its receiver takes" in client.get("/announcements/early").text
 
 
 def test_a_reservation_s_page_says_what_is_delivered_of_it_and_to_an_admin_who_has_changed_it(site, client):
