@@ -92,13 +92,16 @@ class StoreIntake:
     most_bytes: int = 0
 
 
-def intake(before: StoreLook, now: StoreLook, rate_bps: int | None = None) -> StoreIntake:
+def intake(
+    before: StoreLook, now: StoreLook, rate_bps: int | None = None, buffer_bytes: int | None = None
+) -> StoreIntake:
     """Return what a store took between two looks.
 
     Args:
         before: the first.
         now: the second.
         rate_bps: what it drains for good, if that is known.
+        buffer_bytes: what it takes at once when nothing waits, if that is known.
     """
     took_ns = max(1, now.at_ns - before.at_ns)
     read_bytes = sum(_read_bytes(before.connections.get(key), one) for key, one in now.connections.items())
@@ -113,21 +116,27 @@ def intake(before: StoreLook, now: StoreLook, rate_bps: int | None = None) -> St
     if now.disk is not None and not disk_waits and brake is StoreBrake.DISK:
         brake = StoreBrake.READER  # its own disk is not what programs wait for
     drained_bps = read_bps if written_bps is None or not disk_waits else min(own_bps, written_bps)
-    most_bytes, room_bytes = _room_bytes(now, unread[1], rate_bps or written_bps or 0)
-    return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake, most_bytes)
+    most_bytes = _most_bytes(now.disk, rate_bps or written_bps or 0) if buffer_bytes is None else buffer_bytes
+    room_bytes = _room_bytes(now, most_bytes, unread[1])
+    return StoreIntake(drained_bps, disk_waits or reader_waits, unread[1], room_bytes, brake, most_bytes or 0)
 
 
-def _room_bytes(now: StoreLook, unread_bytes: int, rate_bps: int) -> tuple[int, int]:
-    """Return what a store can take at once when nothing waits there, 0 if it has no disk; and what it can take now.
+def _most_bytes(disk: DiskState | None, rate_bps: int) -> int | None:
+    """Return what a store's page cache can take at once when nothing waits there; None if it has no disk.
 
-    With a disk that is what the page cache takes beyond what is on its way there. Once it is full, a writer sleeps, and
-    meanwhile the disk drains: of the room, so much is never used. What fits into the sockets is not counted besides:
-    that is where data lands while its reader is held up.
+    Once it is full, a writer sleeps, and meanwhile the disk drains: of the room, so much is never used.
     """
-    if now.disk is None:
-        return 0, sum(one.room_bytes for one in now.connections.values())
-    most_bytes = max(0, now.disk.limit_bytes - rate_bps * PAUSE_MS // 8_000)
-    return most_bytes, max(0, most_bytes - now.disk.dirty_bytes - unread_bytes)
+    return None if disk is None else max(0, disk.limit_bytes - rate_bps * PAUSE_MS // 8_000)
+
+
+def _room_bytes(now: StoreLook, most_bytes: int | None, unread_bytes: int) -> int:
+    """Return what a store can take at once now: what is on its way to its disk has a part of the room already.
+
+    What fits into the sockets is not counted besides: that is where data lands while its reader is held up.
+    """
+    if most_bytes is None:
+        return sum(one.room_bytes for one in now.connections.values())
+    return max(0, most_bytes - (now.disk.dirty_bytes if now.disk else 0) - unread_bytes)
 
 
 def _brake(before: PressureState | None, now: PressureState | None, took_ns: int, otherwise: StoreBrake) -> StoreBrake:

@@ -67,7 +67,7 @@ class Stores:
             return ()
         before, self._before = self._before, looks
         told = tuple(
-            _telemetry(store, intake(before[store.called], looks[store.called], store.rate))
+            _telemetry(store, intake(before[store.called], looks[store.called], store.rate, store.buffer))
             for store in self._stores
             if store.called in before
         )
@@ -100,11 +100,11 @@ def _telemetry(store: IntakeStore, seen: StoreIntake) -> StoreTelemetry:
         drained_bps=seen.drained_bps,
         is_waiting=seen.is_waiting,
         unread_bytes=seen.unread_bytes,
-        room_bytes=seen.room_bytes if store.buffer is None else max(0, store.buffer - seen.unread_bytes),
+        room_bytes=seen.room_bytes,
         brake=seen.brake,
         rate_bps=store.rate,
         first_port=store.ports.first if store.ports else 0,
         last_port=store.ports.last if store.ports else 65535,
         senders=store.senders,
-        most_bytes=seen.most_bytes if store.buffer is None else store.buffer,
+        most_bytes=seen.most_bytes,
     )

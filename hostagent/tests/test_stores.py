@@ -87,6 +87,13 @@ def test_a_disk_that_is_waited_for_is_the_rate_however_fast_the_page_cache_takes
     )
 
 
+def test_of_the_room_that_its_operator_knows_what_waits_for_the_disk_has_a_part():
+    before, now = look(0, 100, 0, disk_at(0, 0, 200)), look(1, 145, 5, disk_at(35, 980, 210))
+    seen = intake(before, now, buffer_bytes=300 * MB)
+    assert (seen.most_bytes, seen.room_bytes) == (300 * MB, 85 * MB)
+    assert intake(before, now, buffer_bytes=200 * MB).room_bytes == 0
+
+
 @pytest.mark.parametrize(
     "after", [disk_at(35, 500, 210), disk_at(35, 980, LEAST_DIRTY_BYTES // MB - 10)], ids=["idle", "little waits"]
 )
@@ -234,8 +241,8 @@ def test_a_store_that_becomes_slower_or_faster_is_news_and_noise_or_a_stall_is_n
     assert not is_news(3, rate="80Mbps"), "its operator has said what it takes"
 
 
-def test_what_its_operator_knows_is_said_in_place_of_what_was_measured(tmp_path):
-    store = IntakeStore(tmp_path, rate="280Mbps", buffer="750MB")
+def test_what_its_operator_knows_is_said_in_place_of_what_was_measured():
+    store = IntakeStore(Path("/proc"), rate="280Mbps", buffer="750MB")
     stores = Stores([store], connections((), (receives(1, 9, 30, 10),)), iter([0, S_NS]).__next__)
     stores.told()
     (told,) = stores.told()
