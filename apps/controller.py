@@ -56,6 +56,7 @@ from controller.work.mending import Mending
 from controller.work.pair import Pair
 from controller.work.purchasing import Purchasing
 from controller.work.recovery import Recovery
+from controller.work.repeating import Repeating
 from controller.work.retention import Retention
 from controller.work.timekeeper import Timekeeper
 from hostagent.agent.supervisor import Supervisor
@@ -140,6 +141,7 @@ class ControllerParts:
     audits: AuditRunner
     use_cases: UseCases
     clocks: ClockWatch
+    repeating: Repeating | None  # of one of a pair
 
 
 def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *, trusts_wall: bool) -> ControllerParts:
@@ -147,9 +149,11 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
     clock = machine_clock(store.time(), trusts_wall=trusts_wall)
     state = GuardedState(settings.site, clock.now, store.term, stands_by=led is not None)
     reports = Reports(state)
-    hosts = HostSessions(reports, settings.site.lease_ms, settings.tls)
     ignored = settings.audit.ignored
     sessions = SwitchSessions(reports, store.term, ignored, None if led is None else lambda: led.seen_term)
+    repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
+    may_tell = (lambda _host: True) if repeating is None else repeating.may
+    hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)
     writers = _queue_writers(settings, store.term)
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
     numbers = MeterNumbers()
@@ -159,7 +163,8 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
     audits = AuditRunner(state, audit, hosts, writing, settings.audit.interval_s)
     use_cases = UseCases(state, store, settings.access.quotas)
     clocks = ClockWatch(state, store, clock)
-    return ControllerParts(state, reports, hosts, sessions, writers, switches, writing, audits, use_cases, clocks)
+    at_work = audits, use_cases, clocks, repeating
+    return ControllerParts(state, reports, hosts, sessions, writers, switches, writing, *at_work)
 
 
 def _dependencies(
@@ -207,6 +212,8 @@ def _leading(
     for webhook in behind.webhooks:
         yield partial(webhook.run, stop.wait), "webhook"
     yield Convergence(state, built.switches, built.hosts, built.writing, may_decide).run, "convergence"
+    if built.repeating is not None:
+        yield built.repeating.run, "repeating"
     yield Mending(state, built.switches).run, "mending"
     yield built.audits.run, "audit"
     yield Timekeeper(state, use_cases, built.clocks).run, "clock"

@@ -13,6 +13,8 @@ TTL_US = 500_000
 """How long the leader's row holds without being renewed."""
 RENEWALS = 4
 """So many times it is renewed meanwhile: that two in a row are lost or late ends nothing."""
+VOUCHED_US = 1_000_000
+"""For how long a leader that is not confirmed goes by what its switches have said, from before it asked them."""
 
 
 class PairStanding(StrEnum):
@@ -21,7 +23,8 @@ class PairStanding(StrEnum):
     STANDBY = "standby"
     LEADER = "leader"
     UNSURE = "unsure"
-    """It led, and for so long the database has not confirmed it: it repeats what it has said, and decides nothing."""
+    """It led, and for so long the database has not confirmed it: it decides nothing, and repeats what it has said to
+    hosts for which its switches vouch."""
     DEPOSED = "deposed"
     """Another has led since: for this process that is the end."""
 

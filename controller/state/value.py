@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from controller.plan.clock import Instant
+from controller.plan.leading import VOUCHED_US
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines, LineState
 from controller.plan.plan import Flow
@@ -63,7 +64,7 @@ def leading(site: Site, state: SiteState, now: Instant, term: int) -> SiteState:
     It is as one that has just begun, but for what it has read and heard already: no plan is in force that it knows of,
     and hosts may be acting on what was granted before.
     """
-    until_us = now.elapsed_us + site.lease_ms * 1000
+    until_us = now.elapsed_us + site.lease_ms * 1000 + VOUCHED_US  # who led before may have repeated for so long
     hosts = {
         name: replace(host, leases=Leases(), confirmed_epoch=0, unknown_until_us=until_us)
         for name, host in state.reported.hosts.items()

@@ -29,6 +29,7 @@ from controller.work.leadership import Leadership
 from controller.work.mending import Mending
 from controller.work.pair import Pair
 from controller.work.purchasing import Purchasing
+from controller.work.repeating import Repeating
 from topology.network import Hop
 from topology.protocol import Allocations, Applied, Declined, FlowClass, Hello
 
@@ -113,6 +114,7 @@ class PairController:
         saves = self.use_cases.saves
         self.pair = Pair(self.leadership, self.state, self.store, saves, self.elapsed_us)
         self.sessions = SwitchSessions(RecordedSwitches(), 0, (), lambda: self.leadership.seen_term)
+        self.repeating = Repeating(self.state, self.sessions, lambda: self.leadership.standing)
         self.queue_term = 0
         may_decide = self.leadership.may_decide
         self.convergence = Convergence(self.state, self, self, threading.Lock(), may_decide)

@@ -81,6 +81,14 @@ class SharedDatabase:
         return None if row is None else str(row[0])
 
 
+def empty_database(path: Path) -> Path:
+    """Return a path at which there is a schema now, and nothing in it."""
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    store.close()
+    return path
+
+
 class WorldRow:
     """The leader's row, by one controller's connection, with the interface of ``LeaderRow``."""
 
@@ -240,6 +248,11 @@ class RoleDatapath(PlayedDatapath):
     def is_slave(self) -> bool:
         """Whether it is asked to be nothing else."""
         return self.switch.roles.get(self) == self.ofproto.OFPCR_ROLE_SLAVE
+
+    def answer_question(self, msg: Any) -> None:
+        """Say which role it has."""
+        self.now_role = self.switch.roles.get(self, self.ofproto.OFPCR_ROLE_SLAVE)
+        super().answer_question(msg)
 
     def answer_role(self, msg: Any) -> None:
         """Answer as the switch does."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from controller.plan.invariant import Layers, violations
+from controller.plan.leading import VOUCHED_US
 from controller.plan.plan import Entry, Flow
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.purchases import Period
@@ -31,6 +32,7 @@ from topology.protocol import Allocations, Applied, Declined, Hello
 LEASE_US = LEASE_MS * 1000
 NETWORK = chile_illinois_2()
 FLOWS = tuple(replace(f, path=NETWORK.path(f.host, f.target)) for f in (DATABASE, RAW_IMAGES, *IMAGE))
+REPEATED_EVERY_US = 250_000  # at most so long passes between two messages to a host
 SKEW_US = 600 * S  # the clocks of a controller are wrong by so much at most
 
 
@@ -76,12 +78,13 @@ class PairWorld(Ground):
         self.shared = SharedDatabase(path, lambda: self.now_us)
         self.sold: dict[str, Period] = {}
         self.switches = {s.name: RoleSwitch(s.dpid) for s in NETWORK.switches}
-        self.queue_term = self.led_term = 0
+        self.queue_term = self.led_term = self.led_us = 0
         self.hosts = {host.name: PairHost() for host in NETWORK.hosts}
         self.inherited_bps: dict[Hop, int] = {}
         self.pending: set[str] = set()  # requests that nobody has answered
         self.given_back: set[str] = set()  # reservations
         self.answered: dict[str, str] = {}
+        self.apart: set[tuple[str, str]] = set()  # hosts, and controllers that they do not reach
         self._depth = 0
         self.controllers = [PairController(self, name, self.drawn.randint(-SKEW_US, SKEW_US)) for name in "ab"]
         super().__init__(NETWORK, self.controllers[0].value.desired.plan)
@@ -109,6 +112,8 @@ class PairWorld(Ground):
             (1, lambda: setattr(one, "is_cut", True)),
             (4, lambda: setattr(one, "is_cut", False)),
             (1, lambda: self.breaks(host, one)),
+            (1, lambda: self.parts(host, one)),
+            (2, self.apart.clear),
             (1, lambda: one.loses(self.drawn.choice([*self.switches]))),
             (4, lambda: one.connects(self.drawn.choice([*self.switches]))),
             (1, lambda: self.restarts(self.drawn.choice([*self.switches]))),
@@ -139,7 +144,8 @@ class PairWorld(Ground):
 
     def led(self, term: int) -> None:
         """Note who leads, and what hosts may do then."""
-        self.led_term = max(self.led_term, term)
+        if term > self.led_term:
+            self.led_term, self.led_us = term, self.now_us
         self.inherited_bps = self._sockets_bps()
 
     def wants(self) -> None:
@@ -186,7 +192,8 @@ class PairWorld(Ground):
     def calls(self, name: str, one: PairController) -> None:
         """A host dials a controller."""
         host = self.hosts[name]
-        if one.is_there and not one.is_stopped and one.name not in host.said:
+        is_reached = one.is_there and not one.is_stopped and (name, one.name) not in self.apart
+        if is_reached and one.name not in host.said:
             host.inbox[one.name], host.outbox[one.name] = deque(), deque()
             host.said[one.name] = self._hello(name)
             one.hears(name, host.said[one.name])
@@ -199,6 +206,11 @@ class PairWorld(Ground):
                 streams.pop(one.name)
             if not one.is_stopped:
                 one.reports.host_down(name)
+
+    def parts(self, name: str, one: PairController) -> None:
+        """A host reaches a controller no more."""
+        self.breaks(name, one)
+        self.apart.add((name, one.name))
 
     def reads(self, name: str, one: PairController) -> None:
         """A host reads what has arrived of one controller."""
@@ -237,16 +249,23 @@ class PairWorld(Ground):
         return Hello(name, "0", "6.12", told.epoch, left_ms, told.entries)
 
     def passes(self, us: int) -> None:
-        """Time passes; who repeats what a host obeys renews its lease, whether it is sure to lead or not."""
-        self.now_us += us
-        for one in self.controllers:
-            for name, host in self.hosts.items():
-                if not one.is_there or one.is_stopped or host.inbox.get(one.name, True) or not host.told.epoch:
-                    continue
-                if one.value.reported.hosts[name].sent_epoch == host.told.epoch:
-                    host.until_us = self.now_us + LEASE_US
+        """Time passes; who may repeat what a host obeys renews its lease meanwhile."""
+        end_us = self.now_us + us
+        while self.now_us < end_us:
+            self.now_us = min(self.now_us + REPEATED_EVERY_US, end_us)
+            for one in self.controllers:
+                if one.is_there and not one.is_stopped:
+                    one.repeating.look()
+                    self._repeats(one)
         if hasattr(self, "meters"):
             self.check()
+
+    def _repeats(self, one: PairController) -> None:
+        """One tells each host again what it was told last, if it may."""
+        for name, host in self.hosts.items():
+            is_read = not host.inbox.get(one.name, True) and host.told.epoch
+            if is_read and one.value.reported.hosts[name].sent_epoch == host.told.epoch and one.repeating.may(name):
+                host.until_us = self.now_us + LEASE_US
 
     # What must hold.
 
@@ -261,12 +280,17 @@ class PairWorld(Ground):
                     assert datapath.is_slave, f"{one.name} stands by, and may write to {name}"
 
     def _with_unheard(self, link: Hop, now: Layers) -> Layers:
-        """Return layers with what switches let through, while a host acts on what an earlier leader has granted it."""
+        """Return layers with what switches let through, while a host acts on what an earlier leader has granted it.
+
+        It may do so for one lease; from then on all sockets together fit the circuit again.
+        """
         unheard = [h for h in self.hosts.values() if h.acting(self.now_us) and h.told.epoch < 2 * self.led_term - 1]
         if not unheard and self._is_granted():
             return now
-        sockets_bps, most_bps = self._sockets_bps()[link], max(self.inherited_bps.get(link, 0), now.circuit_bps)
-        assert sockets_bps <= most_bps, f"{link}: sockets of {sockets_bps:,} bit/s, {most_bps:,} at the take-over"
+        is_over = self.now_us >= self.led_us + LEASE_US + VOUCHED_US and self._is_granted()
+        inherited_bps = 0 if is_over else self.inherited_bps.get(link, 0)
+        sockets_bps, most_bps = self._sockets_bps()[link], max(inherited_bps, now.circuit_bps)
+        assert sockets_bps <= most_bps, f"{link}: sockets of {sockets_bps:,} bit/s > {most_bps:,}"
         return replace(now, hosts_bps={c: min(bps, now.meters_bps[c]) for c, bps in now.hosts_bps.items()})
 
     def _is_granted(self) -> bool:
@@ -281,10 +305,11 @@ class PairWorld(Ground):
     def settles(self) -> None:
         """Let everybody do what he has to, and check what must be so in the end."""
         self._depth = 1  # nobody dies any more
+        self.apart.clear()
         for one in self.controllers:
             one.is_cut = False
         for us in (*[100_000] * 25, *[31 * S] * 6, *[100_000] * 25):
-            self._round(us)
+            self.round(us)
         leading = [one for one in self.controllers if one.pair.view().takes]
         assert len(leading) == 1, "two lead" if leading else "nobody leads"
         (leader,) = leading
@@ -294,7 +319,8 @@ class PairWorld(Ground):
         assert sorted(set(self.shared.takes)) == self.shared.takes, "a term was given twice"
         self._check_promises(leader)
 
-    def _round(self, us: int) -> None:
+    def round(self, us: int) -> None:
+        """Let everybody do what he can, and so much time pass."""
         for one in self.controllers:
             if not one.is_there:
                 one.begins()

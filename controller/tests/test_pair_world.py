@@ -12,11 +12,11 @@ from controller.plan.purchases import Release
 from controller.southbound.openflow import wire
 from controller.state import guard
 from controller.state.value import leading
-from controller.store import Store
 from controller.store.database import Database
 from controller.store.leader_row import SAVES
 from controller.store.tables import META
 from controller.tests import pair_parts
+from controller.tests.pair_parts import empty_database
 from controller.tests.pair_world import PairWorld
 from controller.work.buying import CircuitBuyer
 
@@ -28,11 +28,7 @@ STEPS = 150
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory):
     """A database with a schema and nothing in it."""
-    path = tmp_path_factory.mktemp("pair") / "empty.db"
-    store = Store(f"sqlite:///{path}")
-    store.open()
-    store.close()
-    return path
+    return empty_database(tmp_path_factory.mktemp("pair") / "empty.db")
 
 
 @pytest.fixture

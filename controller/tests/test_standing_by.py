@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from controller.plan.leading import VOUCHED_US
 from controller.plan.leases import Leases
 from controller.reports import Reports
 from controller.state.guard import GuardedState
@@ -59,13 +60,13 @@ def test_a_host_with_nothing_to_do_hears_of_the_new_term_too():
     assert not value_of(state).reported.hosts["base23"].unknown_until_us
 
 
-def test_hosts_that_have_not_called_count_for_one_lease_as_nobody_knows_what():
+def test_hosts_that_have_not_called_count_until_no_leader_before_can_have_repeated_it_as_nobody_knows_what():
     site = ready_site()
     state, _ = standing_by(site)
     site.clock.now_us += 50 * LEASE_MS * 1000  # it has stood by for long
     state.lead(TERM)
     elapsed_us = site.clock.instant().elapsed_us
-    assert value_of(state).reported.unknown_until_us(elapsed_us) == elapsed_us + LEASE_MS * 1000
+    assert value_of(state).reported.unknown_until_us(elapsed_us) == elapsed_us + LEASE_MS * 1000 + VOUCHED_US
 
 
 def test_one_that_is_not_sure_that_it_leads_changes_nothing():

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -96,10 +97,18 @@ class HostSessions:
     """The port that agents dial, and what each of them is told.
 
     Without ``tls`` nobody is asked who he is: for the same machine, or for those who have said that they know.
+    ``may_tell`` is looked at before each message to a host: while not, its lease runs out.
     """
 
-    def __init__(self, listener: HostListener, lease_ms: int, tls: ServerTls | None = None) -> None:
+    def __init__(
+        self,
+        listener: HostListener,
+        lease_ms: int,
+        tls: ServerTls | None = None,
+        may_tell: Callable[[str], bool] = lambda _host: True,
+    ) -> None:
         self._listener = listener
+        self._may_tell = may_tell
         self._lease_ms = lease_ms
         self._renewal_s = lease_ms / 1000 / RENEWALS_PER_LEASE
         self._tls = tls
@@ -182,7 +191,8 @@ class HostSessions:
         """Send an agent the current message, and again in time to renew the lease."""
         if session.renewal is not None:
             session.renewal.cancel()
-        session.connection.send(session.message)
+        if self._may_tell(session.host):
+            session.connection.send(session.message)
         wait_s = self._renewal_s * random.uniform(EARLIEST_RENEWAL, 1)  # noqa: S311 (spreads load, guards nothing)
         session.renewal = self._loop.call_later(wait_s, self._tell, session)
 

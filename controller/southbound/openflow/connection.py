@@ -15,6 +15,7 @@ import structlog
 
 from controller.southbound.errors import RuleTaken, SwitchGone, SwitchRefused, SwitchTimeout
 from controller.southbound.openflow import wire
+from controller.southbound.openflow.asked_role import AskedRole
 from controller.southbound.openflow.limits import AskedLimits
 from controller.southbound.openflow.messages import Message, PutRule
 from controller.southbound.openflow.state import Rule, SwitchState, is_ours
@@ -94,6 +95,7 @@ class SwitchConnection:
         role_xid: of our wish to be its master; None before that.
         echo_xid: of our question whether it is there; None before that.
         limits: what it holds, as far as it was asked and has said.
+        role: whether we are its master, as it says when it is asked.
     """
 
     def __init__(self, datapath: Any) -> None:
@@ -105,13 +107,14 @@ class SwitchConnection:
         self.role_xid: int | None = None
         self.echo_xid: int | None = None
         self.limits = AskedLimits(datapath)
+        self.role = AskedRole(datapath)
         self._lock = threading.Lock()  # guards these
         self._batch: _Batch | None = None
         self._gone = False
 
     def answered(self, msg: Any) -> bool:
         """Take in an answer; return whether it was asked for."""
-        if self.limits.takes(msg):
+        if self.limits.takes(msg) or self.role.takes(msg):
             return True
         with self._lock:
             return self._batch is not None and self._batch.answered(msg)

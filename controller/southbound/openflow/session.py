@@ -66,8 +66,7 @@ class SwitchSessions:
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
         self._lock = threading.Lock()  # guards these
         self._arrived = threading.Condition(self._lock)
-        # Changes are told in a thread of their own: told in os-ken's, a callback that waits for an answer of the
-        # switch would wait for ever, since that very thread delivers the answers.
+        # Told in os-ken's thread, which delivers the answers, a callback that waits for one would wait for ever.
         self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._teller = threading.Thread(target=self._tell, name="switch-changes", daemon=True)
         self._teller.start()
@@ -253,6 +252,14 @@ class SwitchSessions:
         """Return the switches connected now."""
         with self._lock:
             return frozenset(self._connections)
+
+    def still_obeying(self, timeout_s: float) -> frozenset[int]:
+        """Return the switches that say, asked now, that we are their one master; who is late is not among them."""
+        with self._lock:
+            asked, deadline = dict(self._connections), Deadline.after(timeout_s)
+        for connection in asked.values():
+            connection.role.ask()
+        return frozenset(dpid for dpid, one in asked.items() if one.role.is_master(deadline.left_s()))
 
     def ports(self, dpid: int, timeout_s: float = 0.0) -> SeenPorts:
         """Return the ports of a switch, as it has shown them; one that has just gone is waited for, at most so long.

@@ -64,6 +64,17 @@ def standby_request(datapath: Any, term: int) -> Any:
     return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_SLAVE, term)
 
 
+def role_question(datapath: Any) -> Any:
+    """Return the question which role we have; OpenFlow 1.3, section 7.3.9, ``OFPCR_ROLE_NOCHANGE``."""
+    return datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_NOCHANGE, 0)
+
+
+def is_master(reply: Any) -> bool:
+    """Return whether the answer to that says that we are the one master."""
+    ofp = reply.datapath.ofproto
+    return bool(reply.msg_type == ofp.OFPT_ROLE_REPLY and reply.role == ofp.OFPCR_ROLE_MASTER)
+
+
 def echo_request(datapath: Any) -> Any:
     """Return the question whether a switch is there."""
     return datapath.ofproto_parser.OFPEchoRequest(datapath)

@@ -72,8 +72,10 @@ def test_a_switch_obeys_the_controller_of_the_latest_term_and_no_other(tmp_path)
         switch.ovs.vsctl("set-controller", BRIDGE, first, f"ptcp:{PORT}:127.0.0.1")
         with second_controller() as other:
             assert not other.becomes_master(1)  # of the past
+            assert switch.sessions.still_obeying(timeout_s=5) == {DPID}
             switch.sessions.apply(DPID, LARGE, timeout_s=5)
             assert other.becomes_master(1 << 60)
+            assert switch.sessions.still_obeying(timeout_s=5) == frozenset()
             with pytest.raises(SwitchRefused, match="OFPBRC_IS_SLAVE"):
                 switch.sessions.apply(DPID, SMALL, timeout_s=5)
             meters = switch.ovs.ofctl("-O", "OpenFlow13", "dump-meters", BRIDGE)

@@ -37,6 +37,7 @@ class RecordingListener:
     def __init__(self):
         self.up, self.down, self.applied, self.telemetry, self.declined = [], [], [], [], []
         self.demand, self.repaired = [], []
+        self.withheld = set()  # hosts that are told nothing
 
     def host_up(self, hello):
         """Let base20 in."""
@@ -74,7 +75,7 @@ def served():
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     listener = RecordingListener()
-    sessions = HostSessions(listener, LEASE_MS)
+    sessions = HostSessions(listener, LEASE_MS, None, lambda host: host not in listener.withheld)
     sessions.start(address)
     yield address, sessions, listener
     sessions.stop()
@@ -95,9 +96,9 @@ class FakeAgent:
         """Send a message."""
         self._stream.send(message if isinstance(message, bytes) else to_bytes(message))
 
-    def hear(self):
+    def hear(self, timeout_s=5):
         """Return the next message."""
-        return parsed_allocations(self._stream.recv(timeout=5, decode=False))
+        return parsed_allocations(self._stream.recv(timeout=timeout_s, decode=False))
 
     def close(self):
         """End the stream."""
@@ -126,6 +127,16 @@ def test_a_new_plan_is_sent_at_once_and_then_renewed_without_being_asked(served,
     served[1].send("base20", Allocations(8, LEASE_MS))
     epochs = [agent.hear().epoch for _ in range(4)]
     assert epochs[-3:] == [8, 8, 8]
+
+
+def test_a_host_that_may_not_be_told_hears_nothing_until_it_may(served, agent):
+    served[2].withheld.add("base20")
+    with pytest.raises(TimeoutError):
+        while True:  # what was on its way
+            agent.hear(timeout_s=5 * LEASE_MS / 1000)
+    served[1].send("base20", Allocations(8, LEASE_MS))
+    served[2].withheld.clear()
+    assert agent.hear().epoch == 8
 
 
 def test_a_host_that_leaves_is_noticed(served, agent):

@@ -35,6 +35,7 @@ class PlayedDatapath:
     role: Any = None  # what it answers to the wish to be its master: None yes, () nothing, else an error
     generation: int | None = None  # that came with that wish
     asked_role: int | None = None  # which it was
+    now_role: int | None = None  # which it says that we have; None: the one that we asked for last
     certified_dpid: int | None = None
     is_there: bool = True  # answers an echo
     room: tuple[int, dict[int, int]] | None = None  # for how many meters, and rules by table; None: it does not say
@@ -51,6 +52,9 @@ class PlayedDatapath:
     def send_msg(self, msg: Any) -> bool:
         """Keep the message and answer it; the wish to be its master is kept apart."""
         parser = self.ofproto_parser
+        if isinstance(msg, parser.OFPRoleRequest) and msg.role == self.ofproto.OFPCR_ROLE_NOCHANGE:
+            self.answer_question(msg)
+            return True
         if isinstance(msg, parser.OFPRoleRequest):
             self.generation, self.asked_role = msg.generation_id, msg.role
             self.answer_role(msg)
@@ -94,6 +98,14 @@ class PlayedDatapath:
         elif self.role:
             error_type, code = self.role
             self.say(parser.OFPErrorMsg(self, type_=error_type, code=code, data=b""), msg.xid)
+
+    def answer_question(self, msg: Any) -> None:
+        """Say which role we have; if it answers wishes for a role."""
+        role = self.asked_role if self.now_role is None else self.now_role
+        if self.role is None and not self.is_closed:
+            self.say(self.ofproto_parser.OFPRoleReply(self, role=role, generation_id=self.generation), msg.xid)
+        elif self.role:
+            self.answer_role(msg)
 
     def answer_room(self, msg: Any) -> None:
         """Say how much it holds, the tables one by one; or that it does not know the question."""

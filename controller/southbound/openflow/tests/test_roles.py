@@ -113,3 +113,18 @@ def test_who_begins_to_lead_where_another_leads_already_is_let_go(standing_by, l
     standing_by.lead(TERM + 1)
     standing_by.close()
     assert (datapath.is_closed, listener.lost) == (True, [DPID])
+
+
+def test_a_switch_vouches_for_us_while_it_says_that_we_are_its_master(sessions):
+    ours, theirs = connected(sessions), connected(sessions, id=DPID + 1)
+    theirs.now_role = ofproto_v1_3.OFPCR_ROLE_SLAVE
+    assert sessions.still_obeying(timeout_s=0.05) == {DPID}
+    assert (ours.generation, theirs.is_closed) == (TERM, False)  # it was asked, and for nothing
+
+
+@pytest.mark.parametrize("says", [(), UNSUPPORTED], ids=["nothing", "that it knows no roles"])
+def test_a_switch_vouches_for_nobody_that_says(sessions, says):
+    datapath = connected(sessions)
+    assert sessions.still_obeying(timeout_s=0.05) == {DPID}
+    datapath.role = says  # what it said before counts no more
+    assert sessions.still_obeying(timeout_s=0.05) == frozenset()
