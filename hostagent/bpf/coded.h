@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* What sender and receiver of a coded tail keep and send each other.
  *
- * Three kinds of packets go along a connection, none of which TCP takes: they have no flag, and a segment without ACK is
+ * Two kinds of packets go along a connection, none of which TCP takes: they have no flag, and a segment without ACK is
  * dropped (RFC 9293 section 3.10.7.4). An anchor goes before the first cell of a block and says where its cells are; then
- * follow the cells, which are TCP's own segments as they were; and when nothing is left to be sent, parities and an end.
+ * follow the cells, which are TCP's own segments as they were; and when nothing is left to be sent, parities.
  *
- *   sender    A 0 1 2 3 ... n   P P P P P E
- *   receiver  a         (what is missing, made of a parity)  e
- *
- * a, e: the receiver makes of an anchor and of an end a segment that TCP has had long ago, and TCP confirms that at once,
- * by a duplicate SACK (RFC 2883) of its own place. By this the sender knows that there is a receiver that rebuilds, and
- * later that all parities have come.
+ *   A 0 1 2 3 ... n   P P P P P
  */
 #ifndef HEADWAY_CODED_H
 #define HEADWAY_CODED_H
@@ -21,11 +16,9 @@
 #define FLOWS 1024
 #define TCP_HEADER 32    /* with timestamps and nothing else: what a segment has that carries data */
 #define MOST_HEADER (ETHERNET_BYTES + IPV6_BYTES + TCP_HEADER)
-#define MOST_RANGES 16
 #define MAGIC 0x48776179436f6465ULL
 #define OPTION 254       /* for experiments, RFC 4727; followed by its length and two bytes of ours */
 #define OPTION_MARK 0x4877
-#define LONG_AGO (1U << 30) /* bytes: a segment so far before a block is one that TCP has had */
 #define TCP_FLAGS_OFFSET 13
 #define TCP_ACK 0x10
 #define TCP_PSH 0x08
@@ -57,14 +50,14 @@ struct block {
 	__u32 pieces; /* of a cell */
 };
 
-/* What an anchor and an end carry. */
+/* What an anchor carries. */
 struct notice {
 	__u64 magic;
 	__u64 key;
 	__u32 groups;
 	__u32 cell_bytes;
 	__u32 base;
-	__u32 is_end;
+	__u32 padding;
 };
 
 /* In a parity the fields of TCP's header say: seq the block's base, ack_seq cells << 16 | groups - 1, window the bytes of
@@ -75,29 +68,18 @@ struct parity_option {
 	__u32 sum[2];
 };
 
-/* Of the sequence space; on the wire in network order. */
-struct sack_block {
-	__u32 start, end;
-};
-
 /* A block of the sender. */
 struct sent {
 	struct block block;
 	__u64 ended_ns;  /* when nothing was left to be sent; 0: it is open */
 	__u64 refill_ns; /* when parities were sent last */
 	__u64 rate_bytes_per_s;
-	__u64 shown_ns; /* from here on what is missing is said to TCP, at the latest */
 	__u32 next;     /* sequence number of what is to come */
 	__u32 emitted;  /* parities */
+	__u32 last;     /* sequence number from which on confirmations cannot tell TCP that something is lost */
 	__u32 interface;
 	__u32 header_bytes;
-	__u32 from;    /* sequence number from which on ranges are kept */
-	__u32 kept_to; /* the end of the last of ranges */
-	__u32 said_to; /* TCP knows of those before */
-	__u8 answered; /* the receiver rebuilds */
-	__u8 ends;     /* sent */
-	__u8 header[MOST_HEADER + 6];
-	struct sack_block ranges[MOST_RANGES]; /* confirmed selectively, and not said to TCP yet */
+	__u8 header[MOST_HEADER + 2];
 };
 
 /* A block of the receiver, and TCP's header of what came last of it. */
@@ -115,13 +97,11 @@ struct job {
 	__u32 number; /* of the one that is being made */
 };
 
-enum kind { ANCHOR, PARITY, END };
+enum kind { ANCHOR, PARITY };
 
 struct coded_counts {
 	__u64 blocks;     /* of the sender, opened */
-	__u64 answered;   /* of these, by a receiver that rebuilds */
 	__u64 parities;   /* sent */
-	__u64 hidden;     /* confirmations of which TCP was not told what is missing */
 	__u64 anchors;    /* of the receiver, come */
 	__u64 rebuilt;    /* segments */
 	__u64 needless;   /* parities of whose group nothing was missing */

@@ -151,36 +151,15 @@ static __always_inline int parity_came(struct __sk_buff *skb, const struct packe
 	return TCX_NEXT;
 }
 
-/* Makes of an anchor or an end a segment that TCP has had long ago. */
-static __always_inline int answered(struct __sk_buff *skb, const struct packet *packet, const struct notice *notice)
-{
-	__be32 was[2], now[2];
-
-	if (bpf_skb_load_bytes(skb, packet->tcp + TCP_SEQ_OFFSET, &was[0], 4) ||
-	    bpf_skb_load_bytes(skb, packet->tcp + TCP_FLAGS_OFFSET - 1, &was[1], 4))
-		return DROP;
-	now[0] = bpf_htonl(notice->base - LONG_AGO + (notice->is_end ? sizeof(*notice) : 0));
-	now[1] = was[1];
-	((__u8 *)&now[1])[1] = TCP_ACK;
-	if (bpf_skb_store_bytes(skb, packet->tcp + TCP_SEQ_OFFSET, &now[0], 4, 0) ||
-	    bpf_skb_store_bytes(skb, packet->tcp + TCP_FLAGS_OFFSET - 1, &now[1], 4, 0) ||
-	    bpf_l4_csum_replace(skb, packet->tcp + TCP_CHECK_OFFSET, was[0], now[0], 4) ||
-	    bpf_l4_csum_replace(skb, packet->tcp + TCP_CHECK_OFFSET, was[1], now[1], 4))
-		return DROP;
-	return TCX_NEXT;
-}
-
-/* An anchor or an end has come. */
-static __always_inline int notice_came(struct __sk_buff *skb, const struct packet *packet, const struct flow *flow,
+/* An anchor has come. */
+static __always_inline int anchor_came(struct __sk_buff *skb, const struct packet *packet, const struct flow *flow,
 				       const struct notice *notice)
 {
 	struct came *came = bpf_map_lookup_elem(&hw_came, flow);
 	struct came fresh = {};
 	struct bpf_sock *sk;
 
-	if (came && came->block.key == notice->key)
-		return notice->is_end ? answered(skb, packet, notice) : DROP;
-	if (notice->is_end || !notice->groups || notice->groups > MOST_GROUPS || !notice->cell_bytes ||
+	if ((came && came->block.key == notice->key) || !notice->groups || notice->groups > MOST_GROUPS || !notice->cell_bytes ||
 	    notice->cell_bytes > MOST_CELL_BYTES || notice->groups * pieces_of(notice->cell_bytes) > POOL_PIECES)
 		return DROP;
 	sk = receiver_of(skb, packet->tcp - packet->ip);
@@ -193,11 +172,10 @@ static __always_inline int notice_came(struct __sk_buff *skb, const struct packe
 	fresh.block.cell_bytes = notice->cell_bytes;
 	fresh.block.pieces = pieces_of(notice->cell_bytes);
 	fresh.block.owner = pieces_for(IN, notice->groups, fresh.block.pieces);
-	if (bpf_skb_load_bytes(skb, packet->tcp, fresh.tcp, TCP_HEADER) ||
-	    bpf_map_update_elem(&hw_came, flow, &fresh, BPF_ANY))
-		return DROP;
-	COUNT(anchors);
-	return answered(skb, packet, notice);
+	if (!bpf_skb_load_bytes(skb, packet->tcp, fresh.tcp, TCP_HEADER) &&
+	    !bpf_map_update_elem(&hw_came, flow, &fresh, BPF_ANY))
+		COUNT(anchors);
+	return DROP;
 }
 
 /* What comes with data: TCX_NEXT if TCP is to have it. */
@@ -213,7 +191,7 @@ static __always_inline int comes(struct __sk_buff *skb, const struct packet *pac
 	if (!packet->flags) {
 		if (packet->header == TCP_HEADER && packet->bytes == sizeof(notice) &&
 		    !bpf_skb_load_bytes(skb, packet->data, &notice, sizeof(notice)) && notice.magic == MAGIC)
-			return notice_came(skb, packet, &flow, &notice);
+			return anchor_came(skb, packet, &flow, &notice);
 		came = bpf_map_lookup_elem(&hw_came, &flow);
 		if (!came || packet->header != TCP_HEADER ||
 		    bpf_skb_load_bytes(skb, packet->tcp + 20, &option, sizeof(option)) || option.kind != OPTION ||

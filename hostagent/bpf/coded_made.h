@@ -203,8 +203,7 @@ static __always_inline int make(struct __sk_buff *skb)
 			return DROP;
 		COUNT(parities);
 	} else {
-		notice = (struct notice){MAGIC, sent->block.key, sent->block.groups, sent->block.cell_bytes, sent->block.base,
-					 job->kind == END};
+		notice = (struct notice){MAGIC, sent->block.key, sent->block.groups, sent->block.cell_bytes, sent->block.base, 0};
 		if (bpf_skb_store_bytes(skb, sent->header_bytes, &notice, sizeof(notice), 0))
 			return DROP;
 		for (i = 0; i < (int)sizeof(notice) / 8; i++)

@@ -367,7 +367,7 @@ int headway_ingress(struct __sk_buff *skb)
 	struct bpf_sock *sk;
 	bool held;
 
-	if (!host.tail_copies || !tcp)
+	if (!tcp)
 		return TCX_NEXT;
 	option = duplicate_sack(skb, tcp, &sacked);
 	if (!option)

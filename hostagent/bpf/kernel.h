@@ -57,6 +57,7 @@ struct tcp_sock {
 	__u32 lost_out;
 	__u32 retrans_out;
 	__u32 lost; /* segments ever marked lost */
+	__u32 reordering; /* so many segments confirmed behind one that is missing say that it is lost */
 	__u32 srtt_us; /* eighths of a microsecond */
 	__u32 data_segs_out;
 	__u32 delivered; /* segments, confirmed cumulatively or selectively */

@@ -21,9 +21,7 @@ class CodedCounts:
 
     Attributes:
         blocks: opened here as the sender.
-        answered: of these, by a receiver that rebuilds.
         parities: packets sent.
-        hidden: confirmations of which TCP was not told what is missing.
         anchors: blocks of which this host was the receiver.
         rebuilt: segments made again.
         needless: parities that came for a group of which nothing was missing.
@@ -32,9 +30,7 @@ class CodedCounts:
     """
 
     blocks: int
-    answered: int
     parities: int
-    hidden: int
     anchors: int
     rebuilt: int
     needless: int

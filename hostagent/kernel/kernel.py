@@ -91,7 +91,7 @@ class Kernel:
             self._coded = CodedTail(lib, self._object, host) if tuning.tail_coded else None
             if self._coded is not None:
                 undo.callback(self._coded.close)
-            self._interfaces = Interfaces(self._object) if tuning.tail_copies else None
+            self._interfaces = Interfaces(self._object) if tuning.tail_copies or tuning.tail_coded else None
             if self._interfaces is not None:
                 undo.callback(self._interfaces.close)
             self._close = undo.pop_all()
