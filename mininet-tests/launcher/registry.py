@@ -220,10 +220,11 @@ EXPERIMENTS = (
     Experiment(
         "tail",
         Group.PAPER,
-        "small objects when packets are lost, repetitions at the end sent twice or once; --only REGEX, --list, resumed",
+        "the end of transfers when packets are lost, with parities and without; --only REGEX, --published, resumed",
         "papers.freemon.tail",
         Place.ITSELF,
-        40,
+        600,
+        publishes=True,
     ),
     Experiment(
         "antony",

@@ -278,7 +278,11 @@ TAIL = {
         "new, 30 MB, 800 ms, 1%": {
             "twice": {"median_rtts": 1.2, "worst_rtts": 2.9},
             "once": {"median_rtts": 2.6, "worst_rtts": 5.1},
-        }
+        },
+        "reused, 268.8 MB, 180 ms, 0.1%": {
+            "coded": {"median_rtts": 0.09, "worst_rtts": 0.3},
+            "twice": {"median_rtts": 0.97, "worst_rtts": 1.01},
+        },
     },
     "saturated": [],
     "on_fallback": 0,

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from controller.plan.policy import DEFAULT_POLICY
+from hostagent.kernel.coded import CodedCounts, counts_in
+from hostagent.tests.kernel_maps import agents_map
 from hostagent.tests.rig import NamespaceHost, RunningAgent
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.site.fallbacks import Fallbacks, fallbacks
@@ -103,6 +105,15 @@ class LongLineSite:
     def fallbacks(self) -> Fallbacks:
         """What the sender's agent has given back so far, and taken again."""
         return fallbacks([self.agent.log])
+
+    @property
+    def coded(self) -> tuple[CodedCounts, CodedCounts]:
+        """What the coded tail has done at the sender and at the receiver; LookupError where it is not loaded."""
+        found = []
+        for agent in (self.agent, self.receiving_agent):
+            with agents_map(agent.process.pid, "hw_coded") as counts:
+                found.append(counts_in(counts))
+        return found[0], found[1]
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:

@@ -190,7 +190,11 @@ class Measuring:
         """Return one transfer; the line loses something only while it lasts."""
         self._lose(cell, number)
         dropped = self._site.line.dropped()
+        coded = self._site.coded if cell.get("tail_coded") else None
         seen = self._transferred(streams, cell, way)
+        if coded is not None:
+            sender, receiver = self._site.coded
+            seen |= {"parities": sender.parities - coded[0].parities, "rebuilt": receiver.rebuilt - coded[1].rebuilt}
         seen["queue_dropped"] = self._site.line.dropped() - dropped
         if cell["loss_percent"]:
             seen |= self._line.counts

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from mininet_tests.lab import commands
-from mininet_tests.papers.freemon import aims, cells, limits, programs, report, run, summary, tail, tools
+from mininet_tests.papers.freemon import aims, cells, limits, programs, report, run, summary, tools
 from mininet_tests.papers.freemon.cells import (
     PAPER_LOSS_PERCENT,
     PAPER_RTT_MS,
@@ -49,7 +49,7 @@ def reused(rtt_ms=180, loss=0.01, model=SUPER_PACKETS):
     return table_cell(rtt_ms, loss, "reused", model, 3)
 
 
-@pytest.mark.parametrize("module", [limits, cells, summary, report, programs, tail, tools])
+@pytest.mark.parametrize("module", [limits, cells, summary, report, programs, tools])
 def test_examples_in_the_docstrings_are_true(module):
     assert doctest.testmod(module).failed == 0
 
@@ -68,41 +68,6 @@ def test_table_2_is_table_1_less_a_round_trip_so_both_were_copied_right():
 def test_no_limit_is_above_what_the_paper_has_measured():
     for (rtt_ms, loss), printed in table2().items():
         assert rounded(Way(rtt_ms=rtt_ms).limit_s(IMAGE_SLICE_BYTES)) <= printed, (rtt_ms, loss)
-
-
-def small(copies, *times_s, connection="reused", **others):
-    """A small object that has been measured, with repetitions at its end sent twice or once."""
-    cell = tail.tail_cell(10, 800, 1.0, connection, copies=copies)
-    return seen(cell, *times_s, **others) | {
-        "runs_seen": [{"s": s, "again_segments": 7, "fallback": False} for s in times_s]
-    }
-
-
-def test_a_small_object_is_late_by_round_trips_beyond_what_its_bytes_need():
-    limit_s = Way(rtt_ms=800).limit_s(10_000_000)
-    reused = tail.summary([small(True, limit_s + 0.8, limit_s), small(False, limit_s + 4, limit_s + 1.6)])
-    assert reused["paths"] == {
-        "reused, 10 MB, 800 ms, 1%": {
-            "twice": reused_row(median=0.5, worst=1.0, median_s=limit_s + 0.4),
-            "once": reused_row(median=3.5, worst=5.0, median_s=limit_s + 2.8),
-        }
-    }
-    new = small(True, limit_s + 0.8, connection="sender connects")
-    assert 0 < tail.more_rtts(new)[0] < 0.01, "a sender that connects waits for a round trip, its first segments apart"
-
-
-def reused_row(median, worst, median_s):
-    row = {"median_rtts": median, "mean_rtts": median, "worst_rtts": worst}
-    return row | {"median_s": round(median_s, 4), "sent_again": 14, "runs": 2}
-
-
-def test_what_was_measured_one_way_only_or_failed_is_compared_with_nothing():
-    assert tail.summary([small(True, 5.0), small(False, 5.0) | {"failed": "no line"}])["paths"] == {}
-
-
-def test_what_is_sent_twice_and_once_is_measured_by_agents_of_their_own():
-    alike = {cells.likeness(cell) for cell in tail.cells()}
-    assert len(alike) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""The ends of transfers, compared: each way of sending them against the one before, by the same cells."""
+
+import doctest
+import json
+
+from mininet_tests.lab.cells import Kept
+from mininet_tests.papers.freemon import cells, tail
+from mininet_tests.papers.freemon.limits import Way
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(tail).failed == 0
+
+
+def small(way, *times_s, connection="reused"):
+    """A small object that has been measured, its end sent in one of the ways."""
+    cell = tail.tail_cell(10_000_000, 800, 1.0, connection, way)
+    run = {"again_segments": 7, "dropped_segments": 6, "fallback": False}
+    run |= {"parities": 64, "rebuilt": 5} if way == "coded" else {}
+    facts = {"idle_share": 0.8, "mean_idle_share": 0.9, "commit": "c0ffee"}
+    return cell | facts | {"runs_seen": [run | {"s": s} for s in times_s]}
+
+
+def test_a_small_object_is_late_by_round_trips_beyond_what_its_bytes_need():
+    limit_s = Way(rtt_ms=800).limit_s(10_000_000)
+    reused = tail.summary([small("twice", limit_s + 0.8, limit_s), small("once", limit_s + 4, limit_s + 1.6)])
+    assert reused["paths"] == {
+        "reused, 10 MB, 800 ms, 1%": {
+            "twice": reused_row(median=0.5, worst=1.0, median_s=limit_s + 0.4),
+            "once": reused_row(median=3.5, worst=5.0, median_s=limit_s + 2.8),
+        }
+    }
+    new = small("twice", limit_s + 0.8, connection="sender connects")
+    assert 0 < tail.more_rtts(new)[0] < 0.01, "a sender that connects waits for a round trip, its first segments apart"
+
+
+def reused_row(median, worst, median_s):
+    row = {"median_rtts": median, "mean_rtts": median, "worst_rtts": worst, "busy_permille": 100}
+    counts = {"lost": 12, "sent_again": 14, "parities": 0, "rebuilt": 0, "runs": 2}
+    return row | {"median_s": round(median_s, 4)} | counts
+
+
+def test_what_was_measured_one_way_only_or_failed_is_compared_with_nothing():
+    assert tail.summary([small("twice", 5.0), small("once", 5.0) | {"failed": "no line"}])["paths"] == {}
+
+
+def test_parities_that_make_a_transfer_slower_fall_short():
+    limit_s = Way(rtt_ms=800).limit_s(10_000_000)
+    found = tail.summary([small("twice", limit_s, limit_s + 0.8), small("coded", limit_s + 0.1, limit_s + 1.2)])
+    assert [name for name, aim in tail.aims(found).items() if not aim.ok] == [
+        "reused, 10 MB, 800 ms, 1%: median of coded later than twice, round trips",
+        "reused, 10 MB, 800 ms, 1%: worst of coded later than twice, round trips",
+    ]
+
+
+def test_what_is_published_of_cells_gives_the_same_rows_and_is_not_measured_again(tmp_path):
+    one = small("coded", 5.0, 6.0)
+    cell = tail.tail_cell(10_000_000, 800, 1.0, "reused", "coded")
+    published = json.loads(json.dumps(tail.slim(one, cell)))
+    assert tail.summary([published, small("twice", 5.0)]) == tail.summary([one, small("twice", 5.0)])
+    kept = Kept(tmp_path)
+    kept.keep(published)
+    assert kept.missing([cell]) == []
+
+
+def test_the_tables_have_a_row_for_each_way_of_a_path():
+    found = tail.summary([small("twice", 5.0), small("coded", 5.0)])
+    rows = [line for line in tail.page(found).splitlines() if line.startswith("| reused")]
+    assert [row.split(" | ")[1] for row in rows] == ["coded", "twice"]
+    assert len({line.count("|") for line in tail.page(found).splitlines() if line.startswith("|")}) == 1
+
+
+def test_each_way_is_measured_by_agents_of_its_own():
+    alike = {cells.likeness(cell) for cell in tail.cells()}
+    assert len(alike) == len(tail.WAYS)
