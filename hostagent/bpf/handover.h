@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How a socket comes to us and goes back: its congestion control, its DSCP, its least timeout; and the push that has it
- * look at its new window at once.
+/* How a socket comes to us and goes back: its congestion control, its DSCP, its least timeout, how far its application may
+ * write ahead; and the push that has it look at its new window at once.
  *
  * ctx is everywhere what bpf_setsockopt wants in this kind of program. */
 #ifndef HEADWAY_HANDOVER_H
@@ -40,6 +40,21 @@ static __always_inline void unmark(void *ctx, struct conn *conn, bool ipv6)
 	bpf_setsockopt(ctx, level, option, &tos, sizeof(tos));
 }
 
+/* Bounds what the application may write ahead of what is sent, unless it has chosen that itself (tcp(7),
+ * TCP_NOTSENT_LOWAT); 0 takes the bound away. A send buffer holds several windows: an application that deals its work to
+ * whoever can take some would deal lanes by their buffers, and not by their rates. */
+static __always_inline void bound(void *ctx, struct conn *conn, __u32 ahead_bytes)
+{
+	int now = 0, bytes = ahead_bytes;
+
+	if (conn->ahead_bytes == ahead_bytes)
+		return;
+	if (bpf_getsockopt(ctx, SOL_TCP, TCP_NOTSENT_LOWAT, &now, sizeof(now)) || (__u32)now != conn->ahead_bytes)
+		return;
+	if (!bpf_setsockopt(ctx, SOL_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)))
+		conn->ahead_bytes = ahead_bytes;
+}
+
 /* Gives the socket back to the algorithm it had. ctx: what bpf_setsockopt wants in this kind of program. */
 static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 {
@@ -54,8 +69,10 @@ static __always_inline void give_back(void *ctx, struct conn *conn, bool ipv6)
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
-	if (conn)
-		unmark(ctx, conn, ipv6);
+	if (!conn)
+		return;
+	unmark(ctx, conn, ipv6);
+	bound(ctx, conn, 0);
 }
 
 static __always_inline bool is_ours(const char *algorithm)
@@ -66,8 +83,8 @@ static __always_inline bool is_ours(const char *algorithm)
 	return left[0] == right[0] && left[1] == right[1];
 }
 
-/* Switches a socket to our algorithm and the allocation's DSCP, and keeps what it had. */
-static __always_inline void take(void *ctx, struct conn *conn, __u32 dscp, bool ipv6)
+/* Switches a socket to our algorithm, the allocation's DSCP and its bound, and keeps what it had. */
+static __always_inline void take(void *ctx, struct conn *conn, const struct entry *entry, bool ipv6)
 {
 	char algorithm[HEADWAY_NAME_BYTES] __attribute__((aligned(8))) = "";
 	int rto_min_us = host.rto_min_us;
@@ -83,10 +100,11 @@ static __always_inline void take(void *ctx, struct conn *conn, __u32 dscp, bool 
 	/* Does nothing if the socket runs it already; a dead agent's copy of the same name is replaced. */
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm)))
 		return;
-	if (dscp == HEADWAY_NO_DSCP)
+	if (entry->dscp == HEADWAY_NO_DSCP)
 		unmark(ctx, conn, ipv6);
 	else
-		mark(ctx, conn, dscp, ipv6);
+		mark(ctx, conn, entry->dscp, ipv6);
+	bound(ctx, conn, entry->ahead_bytes);
 	/* the last segments of a transfer have nothing behind them that would show their loss: their timer must */
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min_us, sizeof(rto_min_us));
 }

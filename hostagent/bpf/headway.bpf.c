@@ -86,7 +86,7 @@ static __always_inline struct entry held_now(struct sock *sk, struct conn *conn,
 
 static __always_inline struct conn *conn_of(struct sock *sk)
 {
-	return bpf_sk_storage_get(&hw_conns_6, sk, NULL, 0);
+	return bpf_sk_storage_get(&hw_conns_7, sk, NULL, 0);
 }
 
 enum occasion { OTHER, ACK };
@@ -264,11 +264,11 @@ int headway_established(struct bpf_sock_ops *ctx)
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters || counters->fallback_since_ns)
 		return 1;
-	conn = bpf_sk_storage_get(&hw_conns_6, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 1;
 	conn->accepted = ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
-	take(ctx, conn, entry->dscp, ctx->family == AF_INET6);
+	take(ctx, conn, entry, ctx->family == AF_INET6);
 	return 1;
 }
 
@@ -304,16 +304,16 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	if (!tp || !((1 << ((struct sock *)tp)->__sk_common.skc_state) & SENDING))
 		return 0;
 	ipv6 = ((struct sock *)tp)->__sk_common.skc_family == AF_INET6;
-	slot = planned_slot(tp, bpf_sk_storage_get(&hw_conns_6, tp, NULL, 0));
+	slot = planned_slot(tp, bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0));
 	entry = bpf_map_lookup_elem(&hw_entries, &slot);
 	counters = bpf_map_lookup_elem(&hw_counters, &slot);
 	if (!entry || !counters) {
-		conn = bpf_sk_storage_get(&hw_conns_6, tp, NULL, 0);
+		conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
 		if (conn && conn->held)
 			give_back(tp, conn, ipv6);
 		return 0;
 	}
-	conn = bpf_sk_storage_get(&hw_conns_6, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!conn)
 		return 0;
 	if (counters->fallback_since_ns) {
@@ -324,7 +324,7 @@ int headway_open(struct bpf_iter__tcp *ctx)
 	}
 	if (conn->held)
 		entry_of((struct sock *)tp, conn, bpf_ktime_get_ns()); /* an idle socket leaves its old slot now */
-	take(tp, conn, entry->dscp, ipv6);
+	take(tp, conn, entry, ipv6);
 	push(tp);
 	return 0;
 }
@@ -333,7 +333,7 @@ int headway_open(struct bpf_iter__tcp *ctx)
 
 static __always_inline bool is_held(struct tcp_sock *tp)
 {
-	struct conn *conn = tp ? bpf_sk_storage_get(&hw_conns_6, tp, NULL, 0) : NULL;
+	struct conn *conn = tp ? bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0) : NULL;
 
 	return conn && conn->held;
 }

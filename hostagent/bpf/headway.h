@@ -70,7 +70,7 @@ struct entry {
 	__u64 size_bytes;          /* announced; 0: not known */
 	__u64 grant;               /* the epoch that gives the rate; 0: none does, the standby rate holds */
 	__u32 way;                 /* a number for the circuits its packets cross; 0: not known */
-	__u32 padding;
+	__u32 ahead_bytes;         /* a connection's application may have written unsent; 0: what its buffer holds */
 };
 
 /* What the connections of a watched allocation want; written by the kernel part only. Behind 16 bytes of a timer. */

@@ -106,6 +106,7 @@ struct tcp_congestion_ops {
 #define IP_TOS 1
 #define TCP_NODELAY 1
 #define TCP_CONGESTION 13
+#define TCP_NOTSENT_LOWAT 25
 #define TCP_BPF_RTO_MIN 1004
 #define TCP_RTO_MIN_US 200000 /* HZ / 5; the only least timeout that may be set back to */
 #define IPV6_TCLASS 67

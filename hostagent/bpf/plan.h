@@ -41,6 +41,8 @@ struct conn {
 	__u32 left_lost;
 	__u32 left_end;
 	__u32 left_spared;
+	__u32 ahead_bytes; /* what its application may write ahead of what is sent, as we have set it; 0: we have not */
+	__u32 padding;
 	char previous[HEADWAY_NAME_BYTES]; /* the algorithm before ours */
 	__u8 part;
 	__u8 held;  /* runs our algorithm, is counted in its slot */
@@ -92,7 +94,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct conn);
-} hw_conns_6 SEC(".maps");
+} hw_conns_7 SEC(".maps");
 
 /* Copies a name of struct host. By volatile words: memcpy would let the compiler put the zeros of build time. */
 static __always_inline void copy_name(char *to, const volatile char *from)

@@ -141,6 +141,7 @@ class Layout:
                 "size_bytes": entry.size_bytes,
                 "grant": grant,
                 "way": entry.way,
+                "ahead_bytes": entry.ahead_bytes,
             }
         )
 

@@ -17,6 +17,7 @@ from topology.protocol import Allocation
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
 V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
 V4_MAPPED_BITS = 96
+AHEAD_MS, LEAST_AHEAD_BYTES = 20, 1 << 18  # of a lane's rate: longer than a program takes until it writes again
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class KernelEntry:
     """What all connections of one allocation may do together; the rates are payload; ``dscp`` None: not marked.
 
     ``standby_bytes_per_s`` 0: what they want is not watched; ``size_bytes`` 0: not known. ``way``: a number for the
-    circuits they cross, 0 if these are not known.
+    circuits they cross, 0 if these are not known. ``ahead_bytes``: what the application of each connection may have
+    written and not sent; 0 for what its buffer holds.
     """
 
     rate_bytes_per_s: int
@@ -72,6 +74,7 @@ class KernelEntry:
     standby_bytes_per_s: int = 0
     size_bytes: int = 0
     way: int = 0
+    ahead_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,7 @@ def entry_of(allocation: Allocation) -> KernelEntry:
         standby_bytes_per_s,
         allocation.size_bytes,
         way=crc32(",".join(allocation.circuits).encode()),
+        ahead_bytes=max(LEAST_AHEAD_BYTES, rate_bytes_per_s * AHEAD_MS // 1000) if allocation.lanes else 0,
     )
 
 

@@ -1,5 +1,6 @@
 """The kernel part deals the connections of programs that know nothing of it, on this machine's kernel."""
 
+import contextlib
 import os
 import socket
 from collections import Counter
@@ -9,14 +10,19 @@ from ipaddress import ip_network
 
 import pytest
 
+from hostagent.kernel.plan import LEAST_AHEAD_BYTES
+from hostagent.tests import rig
+from hostagent.tests.delayed_line import unsent_bytes
 from hostagent.tests.kernel_maps import children, detach_hooks
-from hostagent.tests.rig import NamespaceHost, allocation
+from hostagent.tests.rig import TCP_CONGESTION, NamespaceHost, allocation
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocations
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
 LEASE_MS = 30_000
+TCP_NOTSENT_LOWAT = 25
+RATE_MBPS = 100  # of each lane: of so little, 20 ms are less than the least
 FIRST, SECOND, TO = ("10.77.0.1", "fd77::1"), ("10.77.0.3", "fd77::3"), ("10.77.0.2", "fd77::2")
 
 
@@ -24,7 +30,7 @@ def lanes(*sizes_bytes, dest_port=0):
     """Two lanes to the receiver, from the sender's two addresses."""
     for own, size_bytes in zip((FIRST, SECOND), sizes_bytes, strict=True):
         sources = tuple(map(ip_network, own))
-        known = allocation(f"{TO[0]}/32", 100, also=(ip_network(TO[1]),), sources=sources, dest_port=dest_port)
+        known = allocation(f"{TO[0]}/32", RATE_MBPS, also=(ip_network(TO[1]),), sources=sources, dest_port=dest_port)
         yield replace(known, name=f"image/{own[0]}", size_bytes=size_bytes, lanes="image")
 
 
@@ -100,3 +106,44 @@ def test_another_host_of_the_same_kernel_is_not_dealt_to(two_addresses, agent):
     found = connected(receiver, receiver, 0, "", count=4)
     assert set(found) == {TO[0]}
     assert len(set(connected(sender, receiver, 0, "", count=2))) == 2
+
+
+def bound_bytes(sender):
+    """Return what the application may have written and not sent; 0 where nothing bounds it."""
+    return sender.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT)
+
+
+def is_held(sender):
+    return sender.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).startswith(b"headway")
+
+
+@pytest.fixture
+def sending(two_addresses, cleanup: ExitStack):
+    """A connection whose receiver reads nothing."""
+    sender, receiver = two_addresses
+    ends = rig.connected(sender, receiver)
+    for end in ends:
+        cleanup.callback(end.close)
+    return ends[0]
+
+
+def test_what_an_application_may_write_ahead_on_a_lane_is_bounded_until_the_lane_is_over(sending, agent):
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    eventually(lambda: bound_bytes(sending) == LEAST_AHEAD_BYTES, within_s=5, what="it is bounded")
+    sending.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while sending.send(bytes(1 << 16)):
+            pass
+    assert unsent_bytes(sending) <= LEAST_AHEAD_BYTES + (1 << 16)
+    agent.obey(Allocations(2, LEASE_MS, (allocation(f"{TO[0]}/32", RATE_MBPS),)))
+    eventually(lambda: bound_bytes(sending) == 0, within_s=5, what="it is bounded no more")
+
+
+def test_what_an_application_has_chosen_to_write_ahead_stays(sending, agent):
+    sending.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 12_345)
+    agent.obey(Allocations(1, LEASE_MS, tuple(lanes(1_000, 1_000))))
+    eventually(lambda: is_held(sending), within_s=5, what="it is held")
+    assert bound_bytes(sending) == 12_345
+    agent.obey(Allocations(2, LEASE_MS, ()))
+    eventually(lambda: not is_held(sending), within_s=5, what="it is given back")
+    assert bound_bytes(sending) == 12_345

@@ -23,10 +23,10 @@ HEADER = (BPF / "headway.h").read_text()
 TYPES = Btf(object_image())
 MAPS = TYPES.maps()
 LAYOUT = layout_of(object_image())
-ENTRY = KernelEntry(1, 2, 3, 4, 5, 7)
+ENTRY = KernelEntry(1, 2, 3, 4, 5, 7, 8)
 MATCH = Match(IPv6Network("::ffff:10.1.2.0/120"), dest_port=443, local_port=1)
 SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters", "turn", "dealt")
-ADOPTED = {"hw_conns_6": "9c71"}  # the map that a new agent takes over from a dead one, and its struct's digest
+ADOPTED = {"hw_conns_7": "2a2b"}  # the map that a new agent takes over from a dead one, and its struct's digest
 
 
 def with_entry(*members: Member) -> Layout:
@@ -61,16 +61,14 @@ def test_a_map_that_outlives_its_agent_is_called_otherwise_once_its_struct_is_an
 
 
 def test_an_entry_is_written_member_by_member():
-    words = ((1, 8), (2, 4), (3, 4), (4, 8), (5, 8), (6, 8), (7, 4), (0, 4))
+    words = ((1, 8), (2, 4), (3, 4), (4, 8), (5, 8), (6, 8), (7, 4), (8, 4))
     assert LAYOUT.entry_bytes(ENTRY, grant=6) == b"".join(value.to_bytes(size, "little") for value, size in words)
     assert LAYOUT.entry_bytes(replace(ENTRY, dscp=None), grant=6)[12] == NO_DSCP
 
 
 def test_where_two_members_of_an_entry_are_swapped_so_are_their_bytes():
-    rate, window, dscp, standby, size, grant, way = MAPS["hw_entries"].value.members
-    swapped = with_entry(
-        rate, window, dscp, replace(size, offset_bytes=16), replace(standby, offset_bytes=24), grant, way
-    )
+    rate, window, dscp, standby, size, *rest = MAPS["hw_entries"].value.members
+    swapped = with_entry(rate, window, dscp, replace(size, offset_bytes=16), replace(standby, offset_bytes=24), *rest)
     before, after = (one.entry_bytes(ENTRY, grant=6) for one in (LAYOUT, swapped))
     assert (
         (after[16:24], after[24:32]) == (before[24:32], before[16:24]) == (b"\5".ljust(8, b"\0"), b"\4".ljust(8, b"\0"))

@@ -135,6 +135,15 @@ def test_another_way_makes_another_entry_and_the_same_one_has_its_number_with_ev
     assert old.held["a"].entry.way == 0xDC2A30C2
 
 
+def test_on_a_lane_no_more_is_written_ahead_than_it_sends_in_20_ms():
+    def ahead_bytes(**of):
+        return change_to([an_allocation(**of)], EMPTY).plan.held["a"].entry.ahead_bytes
+
+    assert ahead_bytes(rate_bps=800_000_000, lanes="image") == 2_000_000
+    assert ahead_bytes(rate_bps=8_000_000, lanes="image") == 262_144
+    assert ahead_bytes(rate_bps=800_000_000) == 0
+
+
 @pytest.mark.parametrize("other", [{"dscp": 46}, {"dest": "10.0.0.0/9"}, {"name": "b"}], ids=str)
 def test_another_dscp_or_match_needs_a_walk(other):
     old = change_to([an_allocation()], EMPTY).plan
