@@ -11,9 +11,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from socket import inet_ntoa
 from typing import Any
@@ -124,8 +125,16 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         RuntimeError: the program has failed, with what it said; or it takes too long.
     """
     program, name = PROGRAMS[case.program], case.name.replace(", ", "-").replace(" ", "-")
-    write_parts(folder, sizes_bytes(size, program.parts))
-    words = {"address": site.realised.network.host(RECEIVER).ip, "port": PORT, "folder": folder}
+    write_parts(folder / "sent", sizes_bytes(size, program.parts))
+    store = folder / "store"
+    store.mkdir()
+    words = {
+        "address": site.realised.network.host(RECEIVER).ip,
+        "port": PORT,
+        "folder": folder / "sent",
+        "store": store,
+    }
+    _tell_sender(site, program.before)
     site.spawn(f"server-{name}", program.server.format(**words).split(), host=RECEIVER)
     time.sleep(UP_S)
     before, first = _counted(site), _arrived(arrivals)
@@ -156,6 +165,13 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         cable.plug()
         eventually(lambda: _state(site, case.dies) == "up", within_s=30, what="the circuit is used again")
     return seen
+
+
+def _tell_sender(site: Emulation, commands: Sequence[str]) -> None:
+    """Let the sender do what a program needs before it, once for each of its addresses; again does nothing."""
+    for command, lane in product(commands, LANES):
+        words = command.format(own=site.realised.network.host(lane).ip).split()
+        subprocess.run(["mnexec", "-a", str(site.realised.net[SENDER].pid), *words], check=False)
 
 
 def _arrived(arrivals: Arrivals) -> int:
