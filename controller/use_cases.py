@@ -279,6 +279,12 @@ class UseCases:
                 for known in promises
             )
 
+    def is_dealt(self, known: Announcement) -> bool:
+        """Return whether the host of its lanes, if it is there, has its allocations: connections are dealt to them."""
+        with self._state.changed:
+            hosts = self._state.value.reported.hosts
+        return not any(hosts[lane.machine].lacks(lane.name) for lane in known.flows if known.lanes)
+
     def not_guaranteed(self, promises: Sequence[Reservation]) -> tuple[tuple[str, ...], ...]:
         """Return of each reservation what the providers of its circuits do not guarantee, each with where."""
         state = self._state

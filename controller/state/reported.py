@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from controller.plan.delays import MeasuredDelays
 from controller.plan.intake import Intake
+from controller.plan.keys import FlowId
 from controller.plan.leases import Leases
 from controller.plan.lines import Lines
 from controller.plan.plan import Entry, Flow
@@ -99,6 +100,11 @@ class HostState:
         if self.connected:
             return known
         return replace(known, delivered_bps=0, hindrance=Hindrance.NO_AGENT, since_us=self.since_us or started_us)
+
+    def lacks(self, name: FlowId) -> bool:
+        """Return whether it is there, and has not confirmed an entry of this flow."""
+        is_sent = any(entry.flow.name == name for entry in self.sent)
+        return self.connected and not (is_sent and self.confirmed_epoch == self.sent_epoch)
 
     def waits(self, flow: Flow) -> bool:
         """Return whether a flow of this host has nothing to send yet, or any more; not known of one that is gone."""

@@ -23,6 +23,7 @@ from controller.plan.announcements import Announcement
 from controller.plan.ended import UsedKey
 from controller.plan.plan import THE_REST
 
+DEALT_WITHIN_S, LOOKS_EVERY_S = 1.0, 0.005  # a promise that no host can be told of soon is answered nevertheless
 Name = Annotated[str, Path(alias="id", description="The announcement's name.", examples=["image"])]
 
 
@@ -80,7 +81,16 @@ class Announcements:
             return refusal(value)
         if isinstance(value, UsedKey):
             value = await asyncio.to_thread(self._announced.repeated, value, asked.fingerprint)
+        if isinstance(value, Announcement):
+            await self._once_dealt(value)
         return self._shown(value, 200 if done.is_repeated else 201)
+
+    async def _once_dealt(self, known: Announcement) -> None:
+        """Return once connections are dealt to its lanes: those that are made after the answer will be."""
+        for _ in range(round(DEALT_WITHIN_S / LOOKS_EVERY_S)):
+            if self._use_cases.is_dealt(known):
+                return
+            await asyncio.sleep(LOOKS_EVERY_S)
 
     def page(self, request: Request, query: Annotated[AnnouncementQuery, Query()]) -> Response:
         """Return announcements in the order they were made, a page at a time; for thirty days those that have ended.

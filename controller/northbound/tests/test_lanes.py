@@ -1,16 +1,19 @@
 """An announcement over several circuits at once: in the API, in the plan, in the database, and when a circuit dies."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi.testclient import TestClient
 
+from controller.northbound.rest import announcements
 from controller.northbound.tests.site import api_of
 from controller.plan.flows import flow_on
 from controller.plan.invariant import violations
 from controller.promise_watch import PromiseWatch
 from controller.store.announcements import announcement_of, announcement_text
 from controller.tests.fakes import FakeSite
+from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES, loaded
 from topology.protocol import FlowClass
 
@@ -66,6 +69,26 @@ def test_a_promise_over_two_circuits_says_what_goes_by_each(client):
     assert (one["lanes"], made["carried"]) == ([], True)
     assert client.post("/v1/announcements", json=IMAGE).status_code == 200
     assert client.post("/v1/announcements", json={**IMAGE, "lanes": 3}).status_code == 409
+
+
+def test_the_answer_waits_until_the_host_deals_connections_to_the_lanes(client, site, monkeypatch):
+    monkeypatch.setattr(announcements, "DEALT_WITHIN_S", 60)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(client.post, "/v1/announcements", json=IMAGE)
+        eventually(site.use_cases.announcements, within_s=20, what="it is promised")
+        (known,) = site.use_cases.announcements()
+        assert not site.use_cases.is_dealt(known)
+        assert not answer.done()
+        site.converge()
+        assert site.use_cases.is_dealt(known)
+        assert answer.result().status_code == 201
+
+
+def test_a_host_whose_agent_is_away_is_not_waited_for(client, site):
+    site.reports.host_down("base20")
+    assert client.post("/v1/announcements", json=IMAGE).status_code == 201
+    (known,) = site.use_cases.announcements()
+    assert site.use_cases.is_dealt(known)
 
 
 @pytest.mark.parametrize(

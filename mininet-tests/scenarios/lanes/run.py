@@ -140,7 +140,6 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     before, first = _counted(site), _arrived(arrivals)
     asked = {"id": name, "bytes": size, "from": [SENDER], "to": RECEIVER, "lanes": len(LANES)}
     seen: dict[str, Any] = {"announced_us": now_us(), "promise": site.asked("POST", "/v1/announcements", asked)}
-    eventually(lambda: _hold(site, seen["announced_us"]), within_s=20, what="the sender holds the lanes")
     seen["started_us"] = now_us()
     client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=SENDER)
     cable = CircuitCable(site, case.dies) if case.dies else None
@@ -177,12 +176,6 @@ def _tell_sender(site: Emulation, commands: Sequence[str]) -> None:
 def _arrived(arrivals: Arrivals) -> int:
     """Return the bytes of all lanes so far."""
     return sum(arrivals.seen[-1][1].values()) if arrivals.seen else 0
-
-
-def _hold(site: Emulation, since_us: int) -> bool:
-    """Return whether hosts were told of a plan since an instant, and all have it: connections before are not dealt."""
-    told = (step["place"] == "hosts" and step["started_us"] > since_us for step in site.get("/v1/transitions"))
-    return any(told) and not site.get("/healthz")["hosts_unconfirmed"]
 
 
 def _allocations(site: Emulation) -> dict[str, int]:
