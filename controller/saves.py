@@ -202,6 +202,7 @@ class Saves:
         state.put(reported=replace(state.reported, store_error=without_paths(why)))
         state.wished.ledger.withdraw()
         state.changed.notify_all()
+        state.halted.notify_all()
 
     # Not under the lock.
 

@@ -29,15 +29,17 @@ class NotHeld(Exception):
 class GuardedState:
     """All that changes. Whoever reads or replaces it holds ``changed``; who does not is stopped by :class:`NotHeld`.
 
-    None of its methods blocks. ``site``, the clocks and ``events`` need no lock; ``site`` is replaced, by another that
-    differs in measured delays alone.
+    ``halted`` is of the same lock, for threads that wait for the end, or for the store to fail, and for nothing else:
+    what agents say does not wake them. None of its methods blocks. ``site``, the clocks and ``events`` need no lock;
+    ``site`` is replaced, by another that differs in measured delays alone.
     """
 
     def __init__(self, site: Site, now: Callable[[], Instant], term: int, *, stands_by: bool = False) -> None:
         self.site = site
         self.now = now
         self.events = Events(self.now_us)
-        self.changed = threading.Condition()
+        lock = threading.RLock()
+        self.changed, self.halted = threading.Condition(lock), threading.Condition(lock)
         self._value = first_state(site, now(), term, stands_by=stands_by)
 
     def now_us(self) -> int:
@@ -123,6 +125,10 @@ class GuardedState:
         """Return whether anything has changed that the plan is made of."""
         return must_replan(self.site, self.value, self.now())
 
+    def must_replan_at_once(self) -> bool:
+        """Return whether anything has changed that the plan is made of, beside hosts that have come or gone."""
+        return must_replan(self.site, self.value, self.now(), beside_hosts=True)
+
     def note_lines(self) -> None:
         """Act on lines that have died since the last call, and say of those that are used again."""
         before = self.desired
@@ -138,6 +144,8 @@ class GuardedState:
         self.note_lines()
         before = self.desired
         self._value = replanned(self.site, self.value, self.now())
+        if self.desired.basis.demands != before.basis.demands:  # of all these hosts only the first has woken anybody
+            self.changed.notify_all()
         self._tell_of(before)
 
     def demand_changed(self) -> None:
@@ -147,8 +155,10 @@ class GuardedState:
 
     def hosts_changed(self) -> None:
         """Note that a host has come or gone. The clock's thread plans once for all that come together."""
+        is_first = self.reported.demands == self.desired.basis.demands
         self.put(reported=replace(self.reported, demands=self.reported.demands + 1))
-        self.changed.notify_all()
+        if is_first:
+            self.changed.notify_all()
 
     def grant_anew(self) -> None:
         """Give the desired plan another epoch, for a host that acts on it only once it is newer."""
@@ -195,3 +205,4 @@ class GuardedState:
         with self.changed:
             self._value = replace(self.value, stopping=True)
             self.changed.notify_all()
+            self.halted.notify_all()

@@ -75,9 +75,12 @@ def leading(site: Site, state: SiteState, now: Instant, term: int) -> SiteState:
     return replace(mine, reported=reported, desired=desired)
 
 
-def must_replan(site: Site, state: SiteState, now: Instant) -> bool:
-    """Return whether anything has changed that the plan is made of."""
-    return state.desired.basis != basis(site, state.wished, state.reported, state.installed, now)
+def must_replan(site: Site, state: SiteState, now: Instant, *, beside_hosts: bool = False) -> bool:
+    """Return whether anything has changed that the plan is made of; ``beside_hosts``: but which hosts are there."""
+    known, made_of = state.desired.basis, basis(site, state.wished, state.reported, state.installed, now)
+    if beside_hosts:
+        made_of = replace(made_of, demands=known.demands, absent=known.absent)
+    return known != made_of
 
 
 def must_prepare(site: Site, state: SiteState) -> bool:

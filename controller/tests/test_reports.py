@@ -121,9 +121,31 @@ def test_hosts_that_come_or_go_together_are_one_plan_which_the_clocks_thread_is_
             site.reports.host_down(host)
         with site.state.changed:
             assert timekeeper._woken()
+            assert not timekeeper._cannot_rest()
     assert plans == []
     site.use_cases.tick()
     assert len(plans) == 1
+
+
+def test_of_hosts_that_come_together_the_first_wakes_others_and_then_their_plan(site, monkeypatch):
+    site.attach_all()
+    site.use_cases.tick()
+    woken, wake = [], site.state.changed.notify_all
+    monkeypatch.setattr(site.state.changed, "notify_all", lambda: woken.append(1) or wake())
+    for host in site.state.site.network.hosts:
+        site.reports.host_up(Hello(host.name, "0", "6.12", epoch=0))
+    assert len(woken) == 1
+    with site.state.changed:
+        site.state.replan()
+    assert len(woken) == 2
+
+
+def test_what_is_promised_does_not_wait_for_hosts_that_may_come(site):
+    timekeeper = Timekeeper(site.state, site.use_cases, watch_of(site))
+    site.reports.host_down("base20")
+    site.use_cases.announce(image()).saved.result()
+    with site.state.changed:
+        assert timekeeper._cannot_rest()
 
 
 def test_a_host_that_comes_back_sends_on_until_it_says_that_it_has_nothing_to_send(site):

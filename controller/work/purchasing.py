@@ -74,7 +74,7 @@ class Purchasing:
         while self._provider.terms is not None:
             self.step()
             with state.changed:
-                if state.changed.wait_for(lambda: state.stopping, timeout=POLL_S):
+                if state.halted.wait_for(lambda: state.stopping, timeout=POLL_S):
                     return
 
     def step(self) -> None:

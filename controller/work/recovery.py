@@ -24,12 +24,12 @@ class Recovery:
         state = self._state
         while True:
             with state.changed:
-                state.changed.wait_for(lambda: state.stopping or state.reported.store_error)
+                state.halted.wait_for(lambda: state.stopping or state.reported.store_error)
                 if state.stopping:
                     return
             if not self.step():
                 with state.changed:
-                    state.changed.wait_for(lambda: state.stopping, timeout=AGAIN_S)
+                    state.halted.wait_for(lambda: state.stopping, timeout=AGAIN_S)
 
     def step(self) -> bool:
         """Try once; return whether the store works.

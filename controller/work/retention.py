@@ -39,7 +39,7 @@ class Retention:
             if not more:
                 self.say_last()
             with state.changed:
-                stops = state.changed.wait_for(lambda: state.stopping, timeout=PAUSE_S if more else AGAIN_S)
+                stops = state.halted.wait_for(lambda: state.stopping, timeout=PAUSE_S if more else AGAIN_S)
             if stops:
                 self.say_last()
                 return

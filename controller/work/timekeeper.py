@@ -15,6 +15,7 @@ from controller.work.clock_watch import ClockWatch
 
 IDLE_US = 1_000_000  # how long a failure of the store, or of an agent, may wait to be noticed
 SOONEST_US = 1_000
+RESTS = 3  # times as long as a step has taken hosts that come or go are waited for: they share the next plan
 
 
 def prepare(state: GuardedState) -> None:
@@ -59,14 +60,22 @@ class Timekeeper:
         """Work until the state says stop."""
         state = self._state
         while True:
+            began_us = state.elapsed_us()
             self.step()
             with state.changed:
                 elapsed_us = state.elapsed_us()
                 until_us = max(elapsed_us + SOONEST_US, min(elapsed_us + IDLE_US, state.due_us()))
                 state.sleep_until(until_us)
-                state.changed.wait_for(self._woken, timeout=(until_us - elapsed_us) / 1e6)
+                rested_us = min(until_us, elapsed_us + RESTS * (elapsed_us - began_us))
+                state.changed.wait_for(self._cannot_rest, timeout=(rested_us - elapsed_us) / 1e6)
+                state.changed.wait_for(self._woken, timeout=(until_us - state.elapsed_us()) / 1e6)
                 if state.stopping:
                     return
+
+    def _cannot_rest(self) -> bool:
+        """Return whether there is something to do that does not wait for more hosts to come; under the lock."""
+        state = self._state
+        return state.stopping or state.due_us() < state.value.sleeping_until_us or state.must_replan_at_once()
 
     def _woken(self) -> bool:
         """Return whether there is something to do before the time; under the lock."""

@@ -48,6 +48,7 @@ from topology.protocol import (
     Hello,
     Repaired,
     Telemetry,
+    UpMessage,
     parsed_allocations,
     to_bytes,
 )
@@ -129,11 +130,9 @@ def _entries(epoch: int) -> tuple[Allocation, ...]:
 class Simulated:
     """An agent without a kernel part: one TLS connection that confirms what it is told."""
 
-    def __init__(self, host: str, folder: Path, port: int) -> None:
+    def __init__(self, host: str, context: ssl.SSLContext, port: int) -> None:
         """Dial, shake hands, say hello."""
         self.host, self.received_ns = host, dict[int, int]()
-        context = ssl.create_default_context(cafile=folder / "ca.pem")
-        context.load_cert_chain(folder / "agents" / f"{host}.pem", folder / "agents" / f"{host}.key")
         self.sock = context.wrap_socket(socket.create_connection((ADDRESS, port)), server_hostname=ADDRESS)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._protocol = ClientProtocol(parse_uri(f"wss://{ADDRESS}:{port}{ATTACH_PATH}"))
@@ -167,6 +166,11 @@ class Simulated:
         self._taken(data, at_ns)
         self._flush()
 
+    def say(self, told: UpMessage) -> None:
+        """Tell the controller something."""
+        self._protocol.send_text(to_bytes(told))
+        self._flush()
+
     def _taken(self, data: bytes, at_ns: int) -> bool:
         """Take in what has come; return whether the connection is open."""
         self._protocol.receive_data(data)
@@ -185,9 +189,17 @@ class Simulated:
             self.sock.sendall(data)
 
 
+def context_of(host: str, folder: Path) -> ssl.SSLContext:
+    """Return what an agent shakes hands by, as a host has it once its agent has started."""
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    context.load_cert_chain(folder / "agents" / f"{host}.pem", folder / "agents" / f"{host}.key")
+    return context
+
+
 def simulate(folder: Path, port: int) -> None:
     """Be all hosts but the real one until the controller hangs up; then say when each had each plan."""
-    agents = {f"dtn{n}": Simulated(f"dtn{n}", folder, port) for n in range(1, HOSTS)}
+    hosts = [f"dtn{n}" for n in range(1, HOSTS)]
+    agents = {host: Simulated(host, context_of(host, folder), port) for host in hosts}
     with selectors.DefaultSelector() as selector:
         for agent in agents.values():
             selector.register(agent.sock, selectors.EVENT_READ, agent)

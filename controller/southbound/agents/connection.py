@@ -63,6 +63,7 @@ class AgentConnection:
         self.ends_s = 0
         self._loop = loop
         self._sock = sock
+        self._fd = sock.fileno()  # for the loop: it would say a socket's addresses each time that it does not know it
         self._owner = owner
         self._protocol = ServerProtocol(max_size=LONGEST_BYTES)
         self._unsent = bytearray()
@@ -82,7 +83,7 @@ class AgentConnection:
                 self._gone(why(error))
                 return
             self._on_readable = self._shake_hands
-        self._loop.add_reader(self._sock, self._ready)
+        self._loop.add_reader(self._fd, self._ready)
 
     def _ready(self) -> None:
         self._on_readable()
@@ -216,7 +217,7 @@ class AgentConnection:
             self._gone(why(error))
             return
         if self._writer:
-            self._loop.remove_writer(self._sock)
+            self._loop.remove_writer(self._fd)
             self._writer = False
         if self._last:
             self._gone(self._said())
@@ -226,7 +227,7 @@ class AgentConnection:
             self._gone("does not read what it is sent")
         elif not self._writer:
             self._writer = True
-            self._loop.add_writer(self._sock, self._write)
+            self._loop.add_writer(self._fd, self._write)
 
     def _gone(self, reason: str) -> None:
         """Free everything, and say so; once."""
@@ -234,7 +235,7 @@ class AgentConnection:
             return
         self._over = True
         if self._sock.fileno() != -1:
-            self._loop.remove_reader(self._sock)
-            self._loop.remove_writer(self._sock)
+            self._loop.remove_reader(self._fd)
+            self._loop.remove_writer(self._fd)
         self._sock.close()
         self._owner.ended(self, reason)
