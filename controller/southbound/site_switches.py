@@ -36,8 +36,20 @@ class _Brought:
 
     down: frozenset[str]
     ports: SeenPorts
-    parts: tuple[object, ...]
+    begun: object
+    crossing: object
+    numbers: object
+    links: tuple[LinkPlan, ...]
     state: SwitchState
+
+
+@dataclass(frozen=True, slots=True)
+class _PortBrought:
+    """The queues that a port has confirmed last, and of what they were made."""
+
+    link: LinkPlan
+    least_bps: int
+    queues: PortQueues
 
 
 class SiteSwitches:
@@ -71,7 +83,12 @@ class SiteSwitches:
         }
         self._ready: dict[str, tuple[Network, frozenset[str]]] = {}  # each switch's has one writer at a time
         self._aggregates, self._looking = NO_PLAN, threading.Lock()  # a fault is mended by another thread
-        self._queues: dict[Hop, tuple[LinkPlan, int, PortQueues]] = {}  # each value is whole; a lost one is made anew
+        self._ports = {
+            Hop(tail, head): link for tail, head, link in site.network.circuit_links if site.network.is_ours(tail)
+        }
+        self._queues: dict[
+            Hop, _PortBrought
+        ] = {}  # as confirmed last; each value is whole, and a lost one is made anew
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
@@ -92,22 +109,15 @@ class SiteSwitches:
 
     def _has(self, switch: Switch, plan: Plan, aggregates: PlanAggregates) -> bool:
         """Return whether a switch holds a plan already, without asking it: what is its own of that is as it was."""
-        known = self._brought.get(switch.name)
+        known, name, links = self._brought.get(switch.name), switch.name, plan.links
         return (
             known is not None
+            and known.begun is aggregates.begun.get(name, _NONE)
+            and known.crossing is aggregates.crossing.get(name, _NONE)
+            and known.numbers is self._numbers.latest(name)
+            and all(map(is_, known.links, map(links.__getitem__, self._leaving[name])))
             and known.down == plan.down
-            and all(map(is_, known.parts, self._parts(switch.name, plan, aggregates)))
             and self._sessions.has(switch.dpid, known.ports, known.state)
-        )
-
-    def _parts(self, switch: str, plan: Plan, aggregates: PlanAggregates) -> tuple[object, ...]:
-        """Return what a switch's rules and meters are made of, beside its ports and the circuits that are down."""
-        links = (plan.links[hop] for hop in self._leaving[switch])
-        return (
-            aggregates.begun.get(switch, _NONE),
-            aggregates.crossing.get(switch, _NONE),
-            self._numbers.latest(switch),
-            *links,
         )
 
     def _put_meters(
@@ -124,8 +134,16 @@ class SiteSwitches:
                 state = lowered(state, self._sessions.installed(switch.dpid, TIMEOUT_S), None if no_higher else unsure)
             self._sessions.apply(switch.dpid, state, TIMEOUT_S)
             if is_whole:
-                parts = self._parts(switch.name, plan, aggregates)
-                self._brought[switch.name] = _Brought(plan.down, ports, parts, state)
+                name = switch.name
+                self._brought[name] = _Brought(
+                    plan.down,
+                    ports,
+                    aggregates.begun.get(name, _NONE),
+                    aggregates.crossing.get(name, _NONE),
+                    self._numbers.latest(name),
+                    tuple(plan.links[hop] for hop in self._leaving[name]),
+                    state,
+                )
             self._make_ready(network, switch, plan.down)
         except SouthboundError as error:
             gone = isinstance(error, SwitchGone)
@@ -148,29 +166,39 @@ class SiteSwitches:
             self._aggregates = plan_aggregates(self._site.network, plan, self._site.policy, self._aggregates)
             return self._aggregates
 
-    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
-        """Bring the queues of our circuit ports that are not closed to the plan, by database; return what failed."""
-        network = self._site.network
-        hops = (Hop(tail, head) for tail, head, _ in network.circuit_links if network.is_ours(tail))
-        return self._put_queues(plan, [hop for hop in hops if hop not in shut.ports])
+    def put_queues(self, plan: Plan, shut: Closed, *, in_doubt: bool = False) -> tuple[PlaceFault, ...]:
+        """Bring the queues of our circuit ports that are not closed to the plan, by database; return what failed.
+
+        Ports that have confirmed these very queues are left out, unless they may have lost them (``in_doubt``).
+        """
+        if in_doubt:
+            self._queues.clear()
+        return self._put_queues(plan, [hop for hop in self._ports if hop not in shut.ports])
 
     def _put_queues(self, plan: Plan, hops: Collection[Hop]) -> tuple[PlaceFault, ...]:
-        by_writer: dict[QueueWriter, dict[str, PortQueues]] = {}
-        named: dict[QueueWriter, dict[str, Hop]] = {}
+        wanted: dict[QueueWriter, dict[Hop, _PortBrought]] = {}
         for hop in hops:
-            writer, port_name = self._writers[hop.tail], self._site.network.link(*hop).port_name
-            by_writer.setdefault(writer, {})[port_name] = self._queues_of(hop, plan)
-            named.setdefault(writer, {})[port_name] = hop
-        found = self._pool.map(lambda writer: _written(writer, by_writer[writer], named[writer]), by_writer)
+            link, least_bps, known = plan.links[hop], kept_open_bps(self._ports[hop], plan), self._queues.get(hop)
+            if known is None or known.link is not link or known.least_bps != least_bps:
+                one = _PortBrought(link, least_bps, link_queues(link, least_bps))
+                wanted.setdefault(self._writers[hop.tail], {})[hop] = one
+        found = self._pool.map(lambda writer: self._written(writer, wanted[writer]), wanted)
         return tuple(chain.from_iterable(found))
 
-    def _queues_of(self, hop: Hop, plan: Plan) -> PortQueues:
-        """Return the queues of a circuit's port, made anew where a plan has other limits for it than the one before."""
-        link, least_bps = plan.links[hop], kept_open_bps(self._site.network.link(*hop), plan)
-        known = self._queues.get(hop)
-        if known is None or known[0] is not link or known[1] != least_bps:
-            self._queues[hop] = known = (link, least_bps, link_queues(link, least_bps))
-        return known[2]
+    def _written(self, writer: QueueWriter, wanted: Mapping[Hop, _PortBrought]) -> tuple[PlaceFault, ...]:
+        """Write queues to one database; return what failed: the database, or some of its ports."""
+        named = {self._ports[hop].port_name: hop for hop in wanted}
+        for hop in wanted:
+            self._queues.pop(hop, None)
+        try:
+            failed = writer.apply_each({name: wanted[hop].queues for name, hop in named.items()}, TIMEOUT_S)
+        except SouthboundError as error:
+            return (PlaceFault(f"database {writer.remote}", str(error), ports=frozenset(wanted)),)
+        self._queues.update((hop, wanted[hop]) for name, hop in named.items() if name not in failed)
+        return tuple(
+            PlaceFault(f"port {name} of {named[name].tail}", str(why), ports=frozenset({named[name]}))
+            for name, why in failed.items()
+        )
 
     def mended(self, fault: PlaceFault, meters: Plan, queues: Plan) -> tuple[PlaceFault, ...]:
         """Try to bring a place with a fault to what is in force there; return what is still wrong, or found so.
@@ -186,16 +214,8 @@ class SiteSwitches:
             elif fault.is_unsure or not fault.is_gone:
                 failed = self._put_meters(switch, meters, self._aggregates_of(meters), OPEN, no_higher=fault.is_unsure)
                 still += failed if switch.name in fault.switches else (fault,) * len(failed)
-        return still or (self._put_queues(queues, fault.ports) if fault.ports else ())
-
-
-def _written(writer: QueueWriter, ports: Mapping[str, PortQueues], named: Mapping[str, Hop]) -> tuple[PlaceFault, ...]:
-    """Write queues to one database; return what failed: the database, or some of its ports."""
-    try:
-        failed = writer.apply_each(ports, TIMEOUT_S)
-    except SouthboundError as error:
-        return (PlaceFault(f"database {writer.remote}", str(error), ports=frozenset(named.values())),)
-    return tuple(
-        PlaceFault(f"port {name} of {named[name].tail}", str(why), ports=frozenset({named[name]}))
-        for name, why in failed.items()
-    )
+        if still:
+            return still
+        for hop in fault.ports:  # nobody knows what it holds
+            self._queues.pop(hop, None)
+        return self._put_queues(queues, fault.ports)

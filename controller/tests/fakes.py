@@ -100,7 +100,7 @@ class FakeSwitches:
         self.log.append(("meters not higher" if no_higher else "meters", plan))
         return (switch_gone(LS1),) if self.gone and LS1.name not in shut.switches else ()
 
-    def put_queues(self, plan, shut):
+    def put_queues(self, plan, shut, *, in_doubt=False):
         """Take queues."""
         self.log.append(("queues", plan))
         why = "there is no such port"

@@ -271,7 +271,7 @@ class PairController:
             self.world.check()
         return None
 
-    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
+    def put_queues(self, plan: Plan, shut: Closed, *, in_doubt: bool = False) -> tuple[PlaceFault, ...]:
         """One transaction, which a later term refuses."""
         return self._put_queues(plan, [hop for hop in plan.links if hop not in shut.ports])
 

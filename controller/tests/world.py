@@ -141,7 +141,7 @@ class World(Ground):
             self.check()
         return None
 
-    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
+    def put_queues(self, plan: Plan, shut: Closed, *, in_doubt: bool = False) -> tuple[PlaceFault, ...]:
         """One transaction, for the ports that are there."""
         return self._put_queues(plan, [hop for hop in plan.links if hop not in shut.ports])
 

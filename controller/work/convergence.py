@@ -26,8 +26,8 @@ class Switches(Protocol):
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:
         """Return once every switch has confirmed the plan's rules and meters; or meters that are lower already."""
 
-    def put_queues(self, plan: Plan, shut: Closed) -> tuple[PlaceFault, ...]:
-        """Return once every circuit port has the plan's queues."""
+    def put_queues(self, plan: Plan, shut: Closed, *, in_doubt: bool = False) -> tuple[PlaceFault, ...]:
+        """Return once every circuit port has the plan's queues; also if it had, and may have lost them."""
 
 
 class HostSender(Protocol):
@@ -137,7 +137,8 @@ class Convergence:
         if step.stage is Stage.METERS:
             failed = self._switches.put_meters(step.plan, installed.closed, no_higher=step.no_higher)
         else:
-            failed = self._switches.put_queues(step.plan, installed.closed)
+            in_doubt = self._progress.sure.get(step.stage) != before.doubts
+            failed = self._switches.put_queues(step.plan, installed.closed, in_doubt=in_doubt)
         error = "; ".join(str(fault) for fault in failed)
         done = StepDone(step.plan.epoch, step.stage, started_us, state.now_us(), error, changes)
         with state.changed:

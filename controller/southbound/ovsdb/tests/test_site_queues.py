@@ -1,5 +1,7 @@
 """The queues of a whole site, written to the databases of our own switches alone."""
 
+from dataclasses import replace
+
 from controller.plan.faults import OPEN
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
@@ -17,21 +19,62 @@ class KeptQueues:
 
     def __init__(self):
         self.ports = {}
+        self.failing = {}  # by port, why it cannot have them
 
     def apply_each(self, ports, timeout_s):
-        """Take queues by port; none fails."""
+        """Take queues by port."""
         del timeout_s
         self.ports |= ports
-        return {}
+        return {name: why for name, why in self.failing.items() if name in ports}
+
+    def taken(self):
+        """The ports that were named since this was asked last."""
+        names, self.ports = set(self.ports), {}
+        return names
 
 
-def test_queues_are_written_for_our_ports_alone_where_a_circuit_ends_at_a_site_that_is_not_ours():
+def planned_switches():
+    """The switches of a site, their writers by name, and a plan."""
     network = loaded(FILES["three-sites"])
     writers = {switch.name: KeptQueues() for switch in network.switches}
     switches = SiteSwitches(Site(network, DEFAULT_POLICY, (), 300), SwitchSessions.__new__(SwitchSessions), writers)
-    plan = planned(2, network, DEFAULT_POLICY, PlanInput(()))
+    return switches, writers, planned(2, network, DEFAULT_POLICY, PlanInput(()))
+
+
+def test_queues_are_written_for_our_ports_alone_where_a_circuit_ends_at_a_site_that_is_not_ours():
+    switches, writers, plan = planned_switches()
     assert switches.put_queues(plan, OPEN) == ()
     assert {name: set(writer.ports) for name, writer in writers.items()} == {
         "dl1": {"dl-wan", "dl-far"},
         "pt1": {"pt-wan"},
     }
+
+
+def test_only_ports_whose_queues_differ_are_written_unless_they_may_have_lost_them():
+    switches, writers, plan = planned_switches()
+    switches.put_queues(plan, OPEN)
+    for writer in writers.values():
+        writer.taken()
+    hop = next(hop for hop, link in plan.links.items() if hop.tail == "dl1" and link.circuit_bps)
+    less = replace(plan, links={**plan.links, hop: replace(plan.links[hop], circuit_bps=10**9)})
+    switches.put_queues(less, OPEN)
+    port_name = switches._ports[hop].port_name
+    assert {name: writer.taken() for name, writer in writers.items()} == {"dl1": {port_name}, "pt1": set()}
+    switches.put_queues(less, OPEN, in_doubt=True)
+    assert {name: writer.taken() for name, writer in writers.items()} == {
+        "dl1": {"dl-wan", "dl-far"},
+        "pt1": {"pt-wan"},
+    }
+
+
+def test_a_port_that_could_not_have_its_queues_is_written_again_and_so_is_one_that_is_mended():
+    switches, writers, plan = planned_switches()
+    writers["pt1"].failing = {"pt-wan": "no such port"}
+    (fault,) = switches.put_queues(plan, OPEN)
+    writers["pt1"].taken()
+    assert switches.put_queues(plan, OPEN) == (fault,)
+    assert writers["pt1"].taken() == {"pt-wan"}
+    writers["pt1"].failing = {}
+    for _ in range(2):
+        assert switches.mended(fault, plan, plan) == ()
+        assert writers["pt1"].taken() == {"pt-wan"}
