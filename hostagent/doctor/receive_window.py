@@ -184,9 +184,11 @@ class TcpBuffers:
 def full(name: str) -> str:
     """Return a setting's name as sysctl takes it.
 
-    >>> full("rmem_max"), full("tcp_mem")
-    ('net.core.rmem_max', 'net.ipv4.tcp_mem')
+    >>> full("rmem_max"), full("tcp_mem"), full("sctp.pf_enable")
+    ('net.core.rmem_max', 'net.ipv4.tcp_mem', 'net.sctp.pf_enable')
     """
+    if "." in name:
+        return f"net.{name}"
     return f"net.ipv4.{name}" if name.startswith("tcp_") else f"net.core.{name}"
 
 

@@ -36,6 +36,11 @@ TCP_SETTINGS = (
     "tcp_retries2",
 )
 CORE_SETTINGS = ("rmem_max", "wmem_max")
+RIVAL_SETTINGS = (
+    "mptcp.enabled",
+    "sctp.pf_enable",
+    "sctp.pf_retrans",
+)  # of protocols that use several paths themselves
 PROC = Path("/proc")
 INTERFACES = Path("/sys/class/net")
 # What a container's runtime leaves where the container sees it: Docker, Podman, systemd (nspawn and services like it).
@@ -124,9 +129,10 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
 
 
 def sysctls(sysctl: Path, core: Path) -> dict[str, Numbers]:
-    """Return the settings that can be seen in this namespace."""
-    paths = [sysctl / name for name in TCP_SETTINGS] + [core / name for name in CORE_SETTINGS]
-    return {path.name: Numbers.parsed(path.read_text()) for path in paths if path.exists()}
+    """Return the settings that can be seen in this namespace: those of a protocol only where its module is loaded."""
+    paths = {name: sysctl / name for name in TCP_SETTINGS} | {name: core / name for name in CORE_SETTINGS}
+    paths |= {name: sysctl.parent / name.replace(".", "/") for name in RIVAL_SETTINGS}
+    return {name: Numbers.parsed(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
 def interface(to: str | None) -> Interface | None:

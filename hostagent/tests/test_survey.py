@@ -33,6 +33,13 @@ def test_what_this_namespace_does_not_show_is_left_out(tmp_path):
     assert survey.sysctls(tmp_path, tmp_path) == {"tcp_rmem": Numbers((4096, 131072, 6291456))}
 
 
+def test_settings_of_a_protocol_are_seen_where_its_module_is_loaded(tmp_path):
+    for folder in ("ipv4", "core", "sctp"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "sctp" / "pf_enable").write_text("0\n")
+    assert survey.sysctls(tmp_path / "ipv4", tmp_path / "core") == {"sctp.pf_enable": Numbers((0,))}
+
+
 def test_an_agent_is_found_by_its_lock(tmp_path):
     assert not survey.agent_runs(tmp_path, "1a")
     with lock_path(tmp_path, "1a").open("w") as lock:
