@@ -76,6 +76,7 @@ struct sent {
 	__u64 rate_bytes_per_s;
 	__u32 next;     /* sequence number of what is to come */
 	__u32 emitted;  /* parities */
+	__u32 from;     /* sequence number from which on parities have been sent, of this block or of those before it */
 	__u32 last;     /* sequence number from which on confirmations cannot tell TCP that something is lost */
 	__u32 interface;
 	__u32 header_bytes;

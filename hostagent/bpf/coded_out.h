@@ -5,7 +5,8 @@
  * No timer can send a packet, but each confirmation that comes can, and for a round trip after the last segment they come
  * as fast as segments went: each lets so many parities go as the rate allows since the one before. A transfer that is
  * shorter than a window gets no confirmation before all of it has come: there the last departure goes as a copy, the
- * parities follow at once, and the packet itself becomes the last of them.
+ * parities follow at once, and the packet itself becomes the last of them. If such a transfer is longer than a block, the
+ * parities of a block that is full go before the next.
  *
  * TCP is told of all that is missing, and repeats it: that leaves on an idle line, and always before a confirmation of what
  * was rebuilt comes, because parities go after everything. So each hole that closes was sent again, and is no reordering
@@ -15,7 +16,8 @@
 #define HEADWAY_CODED_OUT_H
 
 #define BURST 44        /* packets that leave together, as those of a super-packet */
-#define SHORT_GROUPS 64 /* parities of a transfer that is shorter than a window: they leave together */
+#define TOGETHER_SHIFT 8 /* parities that leave together take no more than 4 ms of the rate, and are ... */
+#define MOST_TOGETHER 240 /* ... no more than this */
 #define ANCHORS 2
 #define MOST_RANGES 3 /* of a SACK option beside timestamps */
 #define TIMESTAMPS 8 /* the option's kind, RFC 7323 */
@@ -38,9 +40,18 @@ static __always_inline void emit(struct __sk_buff *skb, const struct flow *flow,
 	skb->tc_index = 0;
 }
 
+/* How many parities may leave together: a meter's bucket holds 20 ms of the rate. */
+static __always_inline __u32 together(const struct sock *sk, __u32 cell_bytes)
+{
+	__u64 packets = (sk->sk_pacing_rate >> TOGETHER_SHIFT) / (cell_bytes ? cell_bytes : 1);
+
+	return packets < BURST ? BURST : packets < MOST_TOGETHER ? packets : MOST_TOGETHER;
+}
+
 /* Opens a block with the first byte of a packet; false if it would not help, or there is no room for one. */
 static __always_inline bool open_block(struct __sk_buff *skb, const struct packet *packet, const struct flow *flow,
-				       const struct tcp_sock *tp, const struct counters *counters, __u32 cell_bytes)
+				       const struct tcp_sock *tp, const struct counters *counters, __u32 cell_bytes,
+				       __u32 most_together, const __u32 *from)
 {
 	__u32 zero = 0, left = tp->write_seq - packet->seq, cells = (left + cell_bytes - 1) / cell_bytes, groups;
 	struct sent *fresh = bpf_map_lookup_elem(&hw_fresh, &zero);
@@ -51,12 +62,13 @@ static __always_inline bool open_block(struct __sk_buff *skb, const struct packe
 	fresh->block.pieces = pieces_of(cell_bytes);
 	fresh->block.cell_bytes = cell_bytes;
 	groups = groups_for(cells, counters->retransmitted_segments, counters->sent_segments);
-	if (tp->write_seq - tp->snd_una < tp->snd_cwnd * cell_bytes / 4 * 3 && groups > SHORT_GROUPS)
-		groups = SHORT_GROUPS;
+	if (tp->write_seq - tp->snd_una < tp->snd_cwnd * cell_bytes / 4 * 3 && groups > most_together)
+		groups = most_together;
 	if (groups * fresh->block.pieces > POOL_PIECES / 2)
 		groups = POOL_PIECES / 2 / MOST_PIECES;
 	fresh->block.groups = groups;
 	fresh->block.base = fresh->next = packet->seq;
+	fresh->from = from ? *from : packet->seq;
 	fresh->block.key = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 	fresh->block.owner = pieces_for(OUT, groups, fresh->block.pieces);
 	fresh->interface = skb->ifindex;
@@ -104,6 +116,13 @@ static __always_inline int end_short(struct __sk_buff *skb, const struct flow *f
 	return make(skb) == TCX_NEXT ? TCX_NEXT : DROP;
 }
 
+/* Whether a block that is full belongs to a transfer of which nothing is confirmed yet. */
+static __always_inline bool full_of_short(const struct sent *sent, const struct packet *packet, const struct tcp_sock *tp)
+{
+	return !sent->ended_ns && packet->seq == sent->next && sent->block.groups <= MOST_TOGETHER &&
+	       (__s32)(tp->snd_una - sent->block.base) <= 0 && has_pieces(&sent->block, OUT);
+}
+
 /* What leaves of a held connection, for the first time or again. */
 static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, struct sock *sk, struct conn *conn)
 {
@@ -111,7 +130,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 	struct flow flow;
 	struct sent *sent;
 	struct counters *counters;
-	__u32 slot = conn->slot, unsent, cell_bytes = skb->gso_size ? skb->gso_size : tp->mss_cache;
+	__u32 slot = conn->slot, from, *kept_from = NULL, unsent, cell_bytes = skb->gso_size ? skb->gso_size : tp->mss_cache;
 	__u64 now_ns = bpf_ktime_get_ns();
 
 	if (!looked_at(skb, &packet) || !packet.bytes || packet.header != TCP_HEADER ||
@@ -137,7 +156,12 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 			return TCX_NEXT; /* it is not the tail yet */
 		if (!unsent && packet.bytes <= cell_bytes)
 			return TCX_NEXT; /* a lone segment: nothing goes before it */
-		if (!open_block(skb, &packet, &flow, tp, counters, cell_bytes))
+		if (sent && full_of_short(sent, &packet, tp)) {
+			send_parities(skb, &flow, sent, sent->block.groups);
+			from = sent->from;
+			kept_from = &from;
+		}
+		if (!open_block(skb, &packet, &flow, tp, counters, cell_bytes, together(sk, cell_bytes), kept_from))
 			return TCX_NEXT;
 		sent = bpf_map_lookup_elem(&hw_sent, &flow);
 		if (!sent || !keep_header(skb, sent, packet.ipv4))
@@ -216,13 +240,14 @@ static __always_inline void confirms(struct __sk_buff *skb, const struct packet 
 	if (!(packet->flags & TCP_ACK) || !flow_of(skb, packet, true, &flow))
 		return;
 	sent = bpf_map_lookup_elem(&hw_sent, &flow);
-	if (!sent || !sent->ended_ns)
+	if (!sent)
 		return;
-	if (sent->emitted && packet->ack - sent->block.base <= sent->next - sent->block.base) {
+	if ((sent->emitted || sent->from != sent->block.base) && packet->ack - sent->from <= sent->next - sent->from) {
 		without_time(skb, packet);
-		without_last(skb, packet, sent);
+		if (sent->ended_ns)
+			without_last(skb, packet, sent);
 	}
-	if (sent->emitted >= sent->block.groups || !has_pieces(&sent->block, OUT))
+	if (!sent->ended_ns || sent->emitted >= sent->block.groups || !has_pieces(&sent->block, OUT))
 		return;
 	now_ns = bpf_ktime_get_ns();
 	count = (now_ns - sent->refill_ns) * (sent->rate_bytes_per_s >> 10) / (1000000000ULL >> 10) /
