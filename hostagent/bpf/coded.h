@@ -83,7 +83,7 @@ struct sent {
 	__u8 header[MOST_HEADER + 2];
 };
 
-/* A block of the receiver, and TCP's header of what came last of it. */
+/* A block of the receiver, and TCP's header of what came last of the connection. */
 struct came {
 	struct block block;
 	__u8 tcp[TCP_HEADER];

@@ -200,11 +200,14 @@ static __always_inline int comes(struct __sk_buff *skb, const struct packet *pac
 		return parity_came(skb, packet, came);
 	}
 	came = bpf_map_lookup_elem(&hw_came, &flow);
-	if (!came || !came->block.cell_bytes || !has_pieces(&came->block, IN) ||
-	    (packet->seq - came->block.base) / came->block.cell_bytes >= came->block.groups * ROWS)
+	if (!came)
 		return TCX_NEXT;
+	/* Of what is sent again too: TCP takes nothing that was sent before what it had last (PAWS, RFC 7323 section 5). */
 	if (packet->header == TCP_HEADER)
 		bpf_skb_load_bytes(skb, packet->tcp, came->tcp, TCP_HEADER);
+	if (!came->block.cell_bytes || !has_pieces(&came->block, IN) ||
+	    (packet->seq - came->block.base) / came->block.cell_bytes >= came->block.groups * ROWS)
+		return TCX_NEXT;
 	fold_packet(skb, &came->block, packet, IN);
 	return TCX_NEXT;
 }
