@@ -44,6 +44,7 @@ def report(seen: dict[str, Any]) -> dict[str, Any]:
         "bare_circuits_s": round(formula_s(seen["size_bytes"], bare), 3),
         "took_s": {name: round(one["took_s"], 3) for name, one in runs.items()},
         "by_the_plan_s": {name: round(one["formula_s"], 3) for name, one in runs.items()},
+        "rest_bytes": {name: one["rest_bytes"] for name, one in deaths.items()},
         "rest_took_s": {name: round(one["rest_took_s"], 3) for name, one in deaths.items()},
         "rest_by_the_plan_s": {name: round(one["rest_at_plan_s"], 3) for name, one in deaths.items()},
         "runs": runs,
