@@ -239,11 +239,19 @@ class Postgresql:
 
     def connect(self, term: int = 0) -> Connection:
         """See :meth:`Backend.connect`."""
-        connection = self._warmed() or self._session()
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            try:
+                return self._alone(warm, term)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+        return self._alone(self._session(), term)
+
+    def _alone(self, connection: Connection, term: int) -> Connection:
+        """Return a connection once it has the lock; one that does not get it is dropped."""
         try:
-            if term:
-                self._throw_out(connection, term)
-            self._take_lock(connection)
+            self._take_lock(connection, term)
         except BaseException:
             self.drop(connection)
             raise
@@ -253,19 +261,6 @@ class Postgresql:
         """See :meth:`Backend.warm`. It is a session without the lock."""
         if self._warm is None:
             self._warm = self._session()
-
-    def _warmed(self) -> Connection | None:
-        """Return the session that is ready; None if there is none, or it has been cut."""
-        connection, self._warm = self._warm, None
-        if connection is None:
-            return None
-        try:
-            with connection.begin():
-                connection.execute(_SESSION, _LIMITS)
-        except DBAPIError:
-            self.drop(connection)
-            return None
-        return connection
 
     def _session(self) -> Connection:
         connection = self._engine.connect()
@@ -302,25 +297,24 @@ class Postgresql:
         new = postgresql.insert(table)
         return new.on_conflict_do_update(index_elements=table.primary_key, set_=_replaced(table, new))
 
-    def _throw_out(self, connection: Connection, term: int) -> None:
-        """End the session that has the lock: its controller led before us, and may hang in the midst of writing.
+    def _take_lock(self, connection: Connection, term: int) -> None:
+        """Take the lock for as long as the connection lasts; it is not the transaction's.
 
-        Only who leads by the row does that. A predecessor that wakes up must not throw out its successor.
+        Who leads a pair ends the session that has it: its controller led before us, and may hang in the midst of
+        writing. Only who leads by the row does that. A predecessor that wakes up must not throw out its successor.
 
         Raises:
-            StoreTaken: another one leads by the row.
+            StoreBusy: another one has it.
+            StoreTaken: another one leads the pair.
         """
-        with connection.begin():
-            found = connection.execute(_LEADS).scalar()
-            if found != term:
-                raise StoreTaken(self.shown, term, found or 0)
-            connection.execute(_THROWN_OUT, {"first": LOCK[0], "second": LOCK[1]})
-
-    def _take_lock(self, connection: Connection) -> None:
-        """Take the lock for as long as the connection lasts; it is not the transaction's."""
         key = {"first": LOCK[0], "second": LOCK[1]}
         try:
             with connection.begin():
+                if term:
+                    found = connection.execute(_LEADS).scalar()
+                    if found != term:
+                        raise StoreTaken(self.shown, term, found or 0)
+                    connection.execute(_THROWN_OUT, key)
                 connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'"))
                 connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
         except OperationalError as error:

@@ -34,7 +34,7 @@ from controller.store.rows import (
     reservation_of,
     reservation_row,
 )
-from controller.store.schema import WRITTEN_BY, migrate, revision
+from controller.store.schema import WRITTEN_BY, known_schemas, migrate, revision
 from controller.store.tables import (
     ANNOUNCEMENTS,
     CHANGES,
@@ -89,6 +89,7 @@ class Database:
         self._connection = self._backend.snapshot()
         with self._connection.begin():
             self.is_made = revision(self._connection) is not None
+        known_schemas()  # so that open() need not read them
         self._backend.warm()
 
     def open(self, claimed: int = 0) -> None:
@@ -105,9 +106,8 @@ class Database:
         self._disconnect()
         self._claimed = claimed or self._claimed
         connection = self._connection = self._backend.connect(self._claimed)
-        if change := migrate(connection, self.shown):
-            log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
         with connection.begin():
+            change = migrate(connection, self.shown)
             known = {row.key: row.value for row in connection.execute(_KNOWN)}
             found = known.get(WRITTEN_BY)
             if found is None:
@@ -118,6 +118,8 @@ class Database:
             self.saves = int(known.get(SAVES) or 0)
             self._number = max(self._number, highest(connection).number)
             self._chain = next_end(connection)
+        if change is not None:
+            log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
 
     def _lead(self, text: str | None) -> None:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.

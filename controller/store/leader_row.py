@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy import Connection, TextClause, create_engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from controller.store.errors import StoreFailed
 from controller.store.tables import META
-from controller.store.terms import TERM, TERM_STEP, next_term
+from controller.store.terms import TERM, TERM_STEP
 
 LEADER_TABLE = "headway_leader"
 SAVES = "saves"  # key in META: how many transactions those who led a pair have written
@@ -42,16 +42,30 @@ _SETTINGS = text("""
     SELECT set_config('synchronous_commit', 'off', false), set_config('lock_timeout', :lock_ms, false),
     set_config('statement_timeout', :lock_ms, false)
 """)
-_SEEN = text(f"""
-    SELECT term, holder, address, until <= clock_timestamp() AS is_over,
-    (extract(epoch FROM since) * 1000000)::bigint AS since_us FROM {LEADER_TABLE}
-""")  # noqa: S608 (names of ours)
-_META = text(f"SELECT key, value FROM {META.name} WHERE key IN ('{TERM}', '{SAVES}')")  # noqa: S608
-_TAKEN = text(f"""
-    UPDATE {LEADER_TABLE} SET term = greatest(:least, term + :step), holder = :holder, address = :address,
-    until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
-    WHERE until <= clock_timestamp() RETURNING term
-""")  # noqa: S608
+_ROW = "term, holder, address, (extract(epoch FROM since) * 1000000)::bigint AS since_us"
+
+
+def _of_meta(key: str) -> str:
+    return f"(SELECT value::bigint FROM {META.name} WHERE key = '{key}')"  # noqa: S608
+
+
+def _seen(saves: str) -> TextClause:
+    over = "until <= clock_timestamp() AS is_over"
+    return text(f"SELECT {_ROW}, {over}, {saves} AS saves FROM {LEADER_TABLE}")  # noqa: S608
+
+
+def _taken(kept_term: str) -> TextClause:
+    """Return what takes the row under the next term (:func:`controller.store.terms.next_term`)."""
+    return text(f"""
+        UPDATE {LEADER_TABLE} SET term = greatest(:clock_ms, term + {TERM_STEP}, {kept_term} + {TERM_STEP}),
+        holder = :holder, address = :address,
+        until = clock_timestamp() + :ttl_us * interval '1 microsecond', since = clock_timestamp()
+        WHERE until <= clock_timestamp() RETURNING {_ROW}
+    """)  # noqa: S608
+
+
+_SEEN, _SEEN_WITH_META = _seen("NULL::bigint"), _seen(_of_meta(SAVES))
+_TAKEN, _TAKEN_WITH_META = _taken("NULL"), _taken(_of_meta(TERM))  # greatest() passes over NULL
 _RENEWED = text(f"""
     UPDATE {LEADER_TABLE} SET until = clock_timestamp() + :ttl_us * interval '1 microsecond'
     WHERE term = :term RETURNING term
@@ -131,11 +145,11 @@ class LeaderRow:
         Raises:
             StoreFailed: the database does not answer.
         """
-        row = self._asked(_SEEN)
-        return SeenLeader(row.term, row.holder, row.address, row.since_us, row.is_over, self._kept().get(SAVES))
+        row = self._asked(_SEEN_WITH_META if self._there_is_meta() else _SEEN)
+        return SeenLeader(row.term, row.holder, row.address, row.since_us, row.is_over, row.saves)
 
-    def take(self, ttl_us: int, clock_ms: int) -> int | None:
-        """Take the row if it is over; return the term under which we lead then, None if it is not.
+    def take(self, ttl_us: int, clock_ms: int) -> SeenLeader | None:
+        """Take the row if it is over; return what it says then, None if it is not.
 
         Args:
             ttl_us: how long it holds.
@@ -144,10 +158,9 @@ class LeaderRow:
         Raises:
             StoreFailed: the database does not answer; we do not lead, though the row may be ours.
         """
-        least = next_term(self._kept().get(TERM), clock_ms)
-        values = {"holder": self._holder, "address": self._address, "ttl_us": ttl_us}
-        row = self._asked(_TAKEN, least=least, step=TERM_STEP, **values)
-        return None if row is None else int(row.term)
+        values = {"holder": self._holder, "address": self._address, "ttl_us": ttl_us, "clock_ms": clock_ms}
+        row = self._asked(_TAKEN_WITH_META if self._there_is_meta() else _TAKEN, **values)
+        return None if row is None else SeenLeader(row.term, row.holder, row.address, row.since_us, is_over=False)
 
     def renew(self, term: int, ttl_us: int) -> bool:
         """Let the row hold for so long from now; return False if another has taken it.
@@ -198,16 +211,9 @@ class LeaderRow:
         self._drop()
         self._engine.dispose()
 
-    def _kept(self) -> dict[str, int]:
-        """Return what META says of terms and transactions; nothing before there is a META."""
-        if not self._has_meta:
-            self._has_meta = bool(self._asked(_THERE)[1])
-        if not self._has_meta:
-            return {}
-        try:
-            return {row.key: int(row.value) for row in self._connected().execute(_META)}
-        except SQLAlchemyError as error:
-            raise self._failed(error) from error
+    def _there_is_meta(self) -> bool:
+        self._has_meta = self._has_meta or bool(self._asked(_THERE)[1])
+        return self._has_meta
 
     def _asked(self, statement: Any, **values: object) -> Any:
         """Return the first row of an answer; None if there is none."""

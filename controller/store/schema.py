@@ -1,6 +1,7 @@
 """The schema of a database: brought to what this Headway knows, or refused if it is beyond that."""
 
 import contextlib
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +42,8 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
     Raises:
         StoreNewer: its schema, or the one it is to have, is not known here.
     """
-    config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
-    config.attributes.update(connection=connection, version_table=VERSION_TABLE)
-    scripts = ScriptDirectory.from_config(config)
-    newest = scripts.get_current_head() or ""
-    wanted, known = to or newest, {script.revision for script in scripts.walk_revisions()}
+    newest, known = known_schemas()
+    wanted = to or newest
     with contextlib.nullcontext() if connection.in_transaction() else connection.begin():
         found = revision(connection)
         if found == wanted:
@@ -55,8 +52,23 @@ def migrate(connection: Connection, shown: str, to: str = "", written_by: str = 
             if one not in known:
                 by = written_by or _written_by(connection)
                 raise StoreNewer(shown, one, newest, by, __version__)
+        config = _config()
+        config.attributes.update(connection=connection, version_table=VERSION_TABLE)
         command.upgrade(config, wanted)
     return SchemaChange(found, wanted)
+
+
+@functools.cache
+def known_schemas() -> tuple[str, frozenset[str]]:
+    """Return the newest schema, and all that are known here. At first it reads files, which takes a while."""
+    scripts = ScriptDirectory.from_config(_config())
+    return scripts.get_current_head() or "", frozenset(one.revision for one in scripts.walk_revisions())
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    return config
 
 
 def revision(connection: Connection) -> str | None:

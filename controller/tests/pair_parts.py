@@ -103,7 +103,7 @@ class WorldRow:
         is_over = it.until_us <= it.now_us()
         return SeenLeader(it.term, it.holder, f"http://{it.holder}", 0, is_over, it.meta(SAVES))
 
-    def take(self, ttl_us: int, _clock_ms: int) -> int | None:
+    def take(self, ttl_us: int, _clock_ms: int) -> SeenLeader | None:
         """Take it if it is over; the clock is that of the world's controller."""
         self._reached()
         it = self._shared
@@ -113,7 +113,7 @@ class WorldRow:
         it.term, it.holder, it.until_us = term, self._asks.name, it.now_us() + ttl_us
         it.takes.append(term)
         self._asks.moment()
-        return term
+        return SeenLeader(term, it.holder, f"http://{it.holder}", 0, is_over=False)
 
     def renew(self, term: int, ttl_us: int) -> bool:
         """Let it hold from now on."""

@@ -128,12 +128,12 @@ class Leadership:
             self.seen_us = asked_us
         elif self.look().is_over and self.may_take:
             asked_us = self._elapsed_us()
-            term = self._row.take(self._ttl_us, time.time_ns() // 1_000_000)
-            if term is not None:
-                self._leading = self._leading.took(term, asked_us, self._ttl_us)
-                _log.warning("leader.taken", term=term, before=self.seen.holder if self.seen else "")
-                self.seen = self._row.look()
+            taken = self._row.take(self._ttl_us, time.time_ns() // 1_000_000)
+            if taken is not None:
+                self._leading = self._leading.took(taken.term, asked_us, self._ttl_us)
+                before, self.seen = self.seen, taken
                 self.led.set()
+                _log.warning("leader.taken", term=taken.term, before=before.holder if before else "")
         waiting = [self._answers.popleft() for _ in range(len(self._answers))]
         if waiting or time.monotonic() - self._looked_s > OTHERS_S:
             self._looked_s = time.monotonic()

@@ -52,7 +52,7 @@ class BuyingPair:
         with psycopg.connect(self.url) as connection:
             connection.execute("UPDATE headway_leader SET until = clock_timestamp()")
         store = Store(self.url, save_within_s=30)
-        store.open(row.take(LONG_US, clock_ms=1) or 0)
+        store.open(row.take(LONG_US, clock_ms=1).term)
         now_us = self.sites[-1].clock.now_us if self.sites else None
         made = lambda now_us: {CIRCUIT: OscarsProvider(settings(self.oscars_url, timeout_s=5.0), now_us)}  # noqa: E731
         site = BuyingSite(made, store=store, now_us=now_us)

@@ -59,14 +59,12 @@ def ended(url: str) -> None:
 
 def test_the_row_is_taken_once_and_again_when_it_is_over_each_time_under_a_later_term(rows, url):
     a, b = rows
-    term = a.take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = a.take(LONG_US, clock_ms=1).term
     assert b.take(LONG_US, clock_ms=1) is None
     seen = b.look()
     assert (seen.term, seen.holder, seen.address, seen.is_over) == (term, "a", "http://a", False)
     ended(url)
-    later = b.take(LONG_US, clock_ms=1)
-    assert later is not None
+    later = b.take(LONG_US, clock_ms=1).term
     assert later > term
     assert not a.renew(term, LONG_US)
     assert b.renew(later, LONG_US)
@@ -95,15 +93,13 @@ def test_a_term_is_above_those_of_controllers_that_led_alone(rows, url):
     store = Store(url)
     store.open()
     store.close()
-    term = rows[0].take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = rows[0].take(LONG_US, clock_ms=1).term
     assert term > store.term
 
 
 def test_who_leaves_the_row_is_followed_at_once(rows):
     a, b = rows
-    term = a.take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = a.take(LONG_US, clock_ms=1).term
     a.leave(term)
     assert b.take(LONG_US, clock_ms=1)
 
@@ -124,8 +120,7 @@ def waiting(row: LeaderRow) -> tuple[threading.Thread, list[bool]]:
 
 def test_who_waits_for_the_row_hears_that_it_was_left(rows):
     a, b = rows
-    term = a.take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = a.take(LONG_US, clock_ms=1).term
     thread, over = waiting(b)
     assert a.renew(term, LONG_US)
     assert not over
@@ -137,8 +132,7 @@ def test_who_waits_for_the_row_hears_that_it_was_left(rows):
 
 def test_who_is_no_leader_any_more_wakes_nobody(rows, url):
     a, b = rows
-    term = a.take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = a.take(LONG_US, clock_ms=1).term
     ended(url)
     assert b.take(LONG_US, clock_ms=1)
     third = LeaderRow(url, "c", "")
@@ -179,8 +173,7 @@ def test_only_who_would_take_the_row_and_looks_at_it_is_said_to_stand_by(rows):
 
 def test_a_leader_whose_session_was_cut_goes_on_under_its_term(rows, url):
     a, _ = rows
-    term = a.take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = a.take(LONG_US, clock_ms=1).term
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ 'pair, a'")
     with pytest.raises(StoreFailed):
@@ -190,8 +183,7 @@ def test_a_leader_whose_session_was_cut_goes_on_under_its_term(rows, url):
 
 def led(row: LeaderRow, url: str) -> Store:
     """A store of who takes the row."""
-    term = row.take(LONG_US, clock_ms=1)
-    assert term is not None
+    term = row.take(LONG_US, clock_ms=1).term
     store = Store(url, save_within_s=ACK_S)
     store.open(term)
     return store
