@@ -206,6 +206,12 @@ def slow_now(told_by: HostState) -> Iterator[Intake]:
             yield store.intake
 
 
+def why_slow(intake: Intake, told: StoreTelemetry | None) -> Brake | None:
+    """Return what makes a receiver slow; None if it is not, or if it is known by its operator's word alone."""
+    is_seen = told is None or told.is_waiting or not intake.is_fixed
+    return intake.brake if intake.drain_bps is not None and is_seen else None
+
+
 def said_of(intake: Intake) -> str:
     """Return in words what a receiver takes that is held."""
     return f"{intake.host} takes no more than {shown_rate(intake.drain_bps or 0)} ({intake.brake})"

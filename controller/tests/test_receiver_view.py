@@ -67,3 +67,11 @@ def test_a_store_for_which_nothing_waits_or_whose_rate_somebody_has_typed_in_nee
     assert 'headway_receivers_slow{host="arch"} 0.0' in client.get("/metrics").text
     assert "receiver" not in {one["kind"] for one in client.get("/v1/needs").json()["needs"]}
     assert shown(site)["receivers"][0]["drains_bps"] == 100 * MBIT, "it holds all the same"
+
+
+def test_of_a_rate_that_somebody_has_typed_in_nothing_is_said_to_be_the_cause_until_something_waits():
+    site = ready_site()
+    for waits, why in ((False, None), (True, "disk")):
+        tells(site, store(100, waits=waits, rate_bps=100 * MBIT))
+        (one,) = shown(site)["receivers"]
+        assert (one["drains_bps"], one["why"]) == (100 * MBIT, why)

@@ -70,11 +70,13 @@ class Written:
 
 
 def bend(course: Sequence[Written], rate_bps: int) -> Written | None:
-    """Return where a writer began to be held up: the last moment at which it was in time; None if it always was."""
+    """Return a moment from which a writer was held up: the last before it was late; None if it never was.
+
+    It may have been held up for up to :data:`LATE_S` already: what waits for the disk is the same from the bend on. One
+    that is a moment behind from its first blocks on is not held up by that.
+    """
     late = next((n for n, one in enumerate(course) if _behind_s(one, rate_bps) > LATE_S), None)
-    if late is None:
-        return None
-    return next((one for one in reversed(course[:late]) if _behind_s(one, rate_bps) <= 0.01), course[0])
+    return None if late is None else course[max(0, late - 1)]
 
 
 def _behind_s(one: Written, rate_bps: int) -> float:

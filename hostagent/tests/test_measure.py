@@ -36,6 +36,13 @@ def test_room_and_drain_of_a_bucket_are_found(rate_mbps, tenths, room_mb):
     assert seen.largest_bytes == pytest.approx(until_held_up, rel=0.1, abs=10 * MB)
 
 
+def test_a_writer_that_is_a_moment_behind_from_its_first_blocks_on_is_not_held_up_by_that():
+    found, kept_s = course(1_000 * MBIT, 280 * MBIT, 75 * MB, 300 * MB)
+    behind = [replace(one, at_s=max(one.at_s, one.size_bytes * 8 / 1e9 + 0.03)) for one in found]
+    seen = measure_of(behind, 1_000 * MBIT, kept_s)
+    assert seen.room_bytes == pytest.approx(75 * MB, rel=0.05)
+
+
 def test_a_disk_that_is_counted_says_itself_what_it_drains():
     found, kept_s = course(1_000 * MBIT, 280 * MBIT, 75 * MB, 300 * MB)
     idle_s = 0.2  # until its kernel begins to write; and the page cache fills up further while the writer is held up

@@ -1,6 +1,7 @@
 """What a host's page and an announcement's say of where data is put. Pure."""
 
 from controller.plan.announcements import Announcement
+from controller.state.receivers import why_slow
 from controller.state.reported import HostState
 from topology.units import shown_rate, shown_size, shown_time
 
@@ -15,7 +16,7 @@ def store_rows(host: HostState) -> tuple[tuple[str, ...], ...]:
         drains = "what it is sent" if drain_bps is None else shown_rate(drain_bps)
         sizes = shown_size(store.told.room_bytes), shown_size(store.told.unread_bytes)
         waits = "yes" if store.told.is_waiting else "no"
-        rows.append((name, drains, *sizes, waits, "-" if drain_bps is None else store.intake.brake.value))
+        rows.append((name, drains, *sizes, waits, why_slow(store.intake, store.told) or "-"))
     return tuple(rows)
 
 

@@ -2,6 +2,7 @@
 
 from controller.northbound.rest.receiver_shapes import ChangedFlowOut, ReceiverOut, ReceiversOut
 from controller.state.receiver_view import ChangedFlow, ReceiversView, ReceiverView
+from controller.state.receivers import why_slow
 from topology.units import shown_time
 
 
@@ -14,7 +15,6 @@ def receivers(value: ReceiversView) -> ReceiversOut:
 
 
 def _receiver(one: ReceiverView) -> ReceiverOut:
-    is_slow = one.intake.drain_bps is not None
     return {
         "host": one.intake.host,
         "store": one.store or None,
@@ -23,7 +23,7 @@ def _receiver(one: ReceiverView) -> ReceiverOut:
         "room_bytes": None if one.told is None else one.told.room_bytes,
         "unread_bytes": None if one.told is None else one.told.unread_bytes,
         "waiting": None if one.told is None else one.told.is_waiting,
-        "why": one.intake.brake if is_slow else None,
+        "why": why_slow(one.intake, one.told),
         "since": shown_time(one.since_us),
         "holds": [_changed(flow) for flow in one.holds],
     }
