@@ -175,12 +175,12 @@ class LinkPlan:
 
 
 COMPARED = 8  # other plans of which is kept how a plan differs from them
-_NAME, _HOST = attrgetter("flow.name"), attrgetter("flow.machine")
+_NAME = attrgetter("flow.name")
 
 
 def by_host(entries: Sequence[Entry]) -> dict[str, tuple[Entry, ...]]:
     """Return entries by their sending hosts, those of each in their order."""
-    hosts = [*map(_HOST, entries)]
+    hosts = [one.flow.interface_of or one.flow.host for one in entries]  # as ``machine`` is, without a call for each
     found: dict[str, tuple[Entry, ...]] = dict(zip(hosts, zip(entries, strict=True), strict=True))
     if len(found) < len(hosts):  # most hosts have one, and are done
         several = {host for host, count in Counter(hosts).items() if count > 1}
@@ -225,10 +225,14 @@ class Plan:
         for plan, found in self._apart:  # the same two are compared in each look
             if plan() is other:
                 return found
-        found = [*compress(self.entries, map(is_not, self.entries, map(other._own.get, self._names)))]
+        found = [self.entries[place] for place in self.places_apart(other)]
         self._apart.append((ref(other), found))
         del self._apart[:-COMPARED]
         return found
+
+    def places_apart(self, other: "Plan") -> list[int]:
+        """Return where these stand among the entries."""
+        return [*compress(range(len(self.entries)), map(is_not, self.entries, map(other._own.get, self._names)))]
 
     def not_among(self, other: "Plan") -> list[Entry]:
         """Return the same; of two entries of a name the last one alone is among those of a plan."""

@@ -168,17 +168,15 @@ def lesser_of(old: Plan, new: Plan) -> Plan:
     An allocation that only one of the two knows is absent. A flow that moves to a circuit beside its own keeps the
     lesser on its old way, and a meter there keeps room for it. Which connections an allocation is for changes last.
     """
-    is_other = bool(old.apart(new))
-    both = ((e, e if new.has(e) else _goes_on_as(e, new)) for e in old.entries) if is_other else ()
-    entries = [_lesser(e, then) if then is not e else e for e, then in both if then is not None]
-    moving = carried(old, new)
-    links = {
-        name: link
-        if new.links[name] is link
-        else _lesser_meters(link, new.links[name], [e for e in moving if name in e.flow.links])
-        for name, link in old.links.items()
-    }
-    whole = (*entries, *moving) if is_other else old.entries
+    entries: list[Entry | None] = [*old.entries]
+    for place in old.places_apart(new):
+        entry = old.entries[place]
+        then = _goes_on_as(entry, new)
+        entries[place] = None if then is None else _lesser(entry, then)
+    moving, links = carried(old, new), dict(old.links)
+    for name in _changed(old, new):
+        links[name] = _lesser_meters(links[name], new.links[name], [e for e in moving if name in e.flow.links])
+    whole = (*(e for e in entries if e is not None), *moving) if old.apart(new) else old.entries
     return replace(old, epoch=new.epoch - 1, links=links, entries=whole)
 
 
@@ -271,10 +269,15 @@ def _lesser_meters(old: LinkPlan, new: LinkPlan, moving: Sequence[Entry] = ()) -
     return replace(old, classes=classes)
 
 
+def _changed(old: Plan, new: Plan) -> list[Hop]:
+    """Return the links of a plan for which another one has other values."""
+    return [name for name in differing_keys(old.links, new.links) if name in old.links]
+
+
 def _same_queues(old: Plan, new: Plan) -> bool:
     if old.links.keys() != new.links.keys():
         return False
-    return all(link is new.links[name] or _queues(link) == _queues(new.links[name]) for name, link in old.links.items())
+    return all(_queues(old.links[name]) == _queues(new.links[name]) for name in _changed(old, new))
 
 
 def _queues(link: LinkPlan) -> tuple[int, dict[FlowClass, int]]:
@@ -288,9 +291,9 @@ def _above_queues(old: Plan, new: Plan) -> bool:
     """
     return any(
         limits.meter_bps > new.links[name].classes[c].queue_bps
-        for name, link in old.links.items()
-        if new.links[name] is not link and not is_dead(name, new)
-        for c, limits in link.classes.items()
+        for name in _changed(old, new)
+        if not is_dead(name, new)
+        for c, limits in old.links[name].classes.items()
     )
 
 
@@ -301,8 +304,7 @@ def switch_changes(stage: Stage, old: Plan, new: Plan) -> tuple[Change, ...]:
         limits = plan.links[hop].classes[flow_class]
         return limits.meter_bps if stage is Stage.METERS else limits.queue_bps
 
-    others = ((hop, link) for hop, link in new.links.items() if old.links.get(hop) is not link)
-    pairs = ((hop, c) for hop, link in others for c in link.classes)
+    pairs = ((hop, c) for hop in _changed(new, old) for c in new.links[hop].classes)
     found = (Change(str(hop), c, bps(old, hop, c), bps(new, hop, c)) for hop, c in pairs)
     return tuple(change for change in found if change.from_bps != change.to_bps)
 

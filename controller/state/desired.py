@@ -130,7 +130,9 @@ def plan_input(
         for tail, head, link in site.network.circuit_links
         if link.circuit and link.circuit in wished.purchases
     }
-    flows = tuple(_as_known(f, reported, absent) if f.standby_bps or f.machine in absent else f for f in demand.flows)
+    flows = tuple(
+        _as_known(f, reported, absent) if f.standby_bps or (absent and f.machine in absent) else f for f in demand.flows
+    )
     if site.hold_to_receivers:
         flows = held(
             flows,
