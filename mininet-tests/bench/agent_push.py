@@ -166,6 +166,13 @@ class Simulated:
         self._taken(data, at_ns)
         self._flush()
 
+    def told(self, message: bytes, at_ns: int) -> None:
+        """Take in allocations."""
+        epoch = parsed_allocations(message).epoch
+        if epoch not in self.received_ns:
+            self.received_ns[epoch] = at_ns
+            self._protocol.send_text(to_bytes(Applied(epoch)))
+
     def say(self, told: UpMessage) -> None:
         """Tell the controller something."""
         self._protocol.send_text(to_bytes(told))
@@ -176,10 +183,7 @@ class Simulated:
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
             if isinstance(event, Frame) and event.data[:1] == b"{":
-                epoch = parsed_allocations(bytes(event.data)).epoch
-                if epoch not in self.received_ns:
-                    self.received_ns[epoch] = at_ns
-                    self._protocol.send_text(to_bytes(Applied(epoch)))
+                self.told(bytes(event.data), at_ns)
             elif isinstance(event, Response):
                 return True
         return False
@@ -225,7 +229,7 @@ def run(folder: Path) -> dict[str, float]:
     for number in range(HOSTS):
         pki_files.make(folder, Kind.AGENT, (f"dtn{number}",), now, pki.CERTIFICATE_DAYS)
     controller = Controller(folder, port)
-    agent = _real_agent(folder, port)
+    agent = real_agent(REAL, folder, port)
     simulator: subprocess.Popen[bytes] | None = None
     epochs = iter(range(10, 10_000))
     times: dict[int, list[int]] = {}
@@ -250,10 +254,11 @@ def run(folder: Path) -> dict[str, float]:
     }
 
 
-def _real_agent(folder: Path, port: int) -> "subprocess.Popen[bytes]":
-    stem = folder / "agents" / REAL
+def real_agent(host: str, folder: Path, port: int) -> "subprocess.Popen[bytes]":
+    """Start the agent of a host, kernel part and all; its log is ``agent.log``."""
+    stem = folder / "agents" / host
     tls = {"authority": str(folder / "ca.pem"), "certificate": f"{stem}.pem", "key": f"{stem}.key"}
-    config = {"host": REAL, "controllers": [f"{ADDRESS}:{port}"], "tls": tls, "run_dir": str(folder / "run")}
+    config = {"host": host, "controllers": [f"{ADDRESS}:{port}"], "tls": tls, "run_dir": str(folder / "run")}
     (folder / "agent.yaml").write_text(yaml.safe_dump(config))
     with (folder / "agent.log").open("wb") as log:
         return subprocess.Popen([HEADWAY, "agent", "--config", folder / "agent.yaml"], stdout=log, stderr=log)

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from mininet_tests.site.running import Running, free_port
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.reports import write_report
 from topology.certificates import Kind
-from topology.network import Network
+from topology.network import Host, Network
 from topology.network_text import section_of
 from topology.protocol import Telemetry
 
@@ -49,15 +50,15 @@ NOTHING_TO_TELL = Telemetry(0, 0)
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def configured(folder: Path, network: Network, rest: int, agents: int) -> Path:
-    """Write the configuration of a controller whose hosts send, every other one, to the host in the middle."""
+def configured(folder: Path, network: Network, rest: int, agents: int, senders: Sequence[Host]) -> Path:
+    """Write the configuration of a controller some of whose hosts send to the one in the middle."""
     now, stem = pki_files.now(), folder / "controllers" / ADDRESS
     pki_files.init(folder, "bench", now, pki.AUTHORITY_DAYS)
     pki_files.make(folder, Kind.CONTROLLER, (ADDRESS,), now, pki.CERTIFICATE_DAYS)
     for host in network.hosts:
         pki_files.make(folder, Kind.AGENT, (host.name,), now, pki.CERTIFICATE_DAYS)
     tls = {"authority": "ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key", "revoked": "crl.pem"}
-    flows = {f"raw-{h.name}": {"class": "background", "from": h.name, "to": "archive"} for h in network.hosts[1::2]}
+    flows = {f"raw-{h.name}": {"class": "background", "from": h.name, "to": "archive"} for h in senders}
     listen = {"openflow": f"{ADDRESS}:{free_port()}", "rest": f"{ADDRESS}:{rest}", "agents": f"{ADDRESS}:{agents}"}
     said = {"network": section_of(network), "listen": listen, "store": f"sqlite:///{folder}/headway.db"}
     config = folder / "controller.yaml"
@@ -128,7 +129,7 @@ def measured(count: int) -> dict[str, Any]:
     found: dict[str, Any] = {"agents": count}
     with tempfile.TemporaryDirectory() as name:
         folder, rest, port = Path(name), free_port(), free_port()
-        controller = Running(configured(folder, network, rest, port), f"http://{ADDRESS}:{rest}")
+        controller = Running(configured(folder, network, rest, port, network.hosts[1::2]), f"http://{ADDRESS}:{rest}")
         (folder / "hosts.json").write_text(json.dumps([host.name for host in network.hosts]))
         command = commands.module("bench.attach", "--simulate", str(folder), "--port", str(port))
         agents = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -79,7 +79,7 @@ class GrowthRow:
     aims_ms: dict[int, float]
 
 
-def star(hosts: int, circuits: int) -> Network:
+def star(hosts: int, circuits: int, circuit_bps: int = CIRCUIT_BPS) -> Network:
     """Return a network whose circuits leave one site for as many others, its hosts spread over those in turn.
 
     The site in the middle has one host, ``archive``, to which all others send; it carries what all circuits do.
@@ -90,8 +90,8 @@ def star(hosts: int, circuits: int) -> Network:
     switches = [Switch("m", "middle", 1), *(Switch(f"s{n}", f"site-{n}", n + 2) for n in range(circuits))]
     network = Network("star", Framing(), (*nodes, *switches))
     for number in range(circuits):
-        _join(network, f"s{number}", "m", f"c{number}")
-    _join(network, "archive", "m", rate_bps=circuits * CIRCUIT_BPS)
+        _join(network, f"s{number}", "m", f"c{number}", circuit_bps)
+    _join(network, "archive", "m", rate_bps=circuits * circuit_bps)
     for number, name in enumerate(names):
         _join(network, name, f"s{number % circuits}")
     return network

@@ -318,6 +318,7 @@ EXPERIMENTS = (
         Place.HERE,
         3,
     ),
+    Experiment("whole-path", Group.BENCH, "a change, from REST to 200 agents", "bench.whole_path", Place.ISOLATED, 5),
     Experiment(
         "changed-plan",
         Group.BENCH,
