@@ -23,7 +23,8 @@ import httpx
 
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import PairAgent
-from mininet_tests.scenarios.pair.asking import Script
+from mininet_tests.scenarios.pair.asking import Script, client
+from mininet_tests.scenarios.pair.steps import steps
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, free_port, running
@@ -98,7 +99,8 @@ class PairSite:
             os.kill(one.pid, signal.SIGSTOP)
             return partial(_woken, one)
         if kind == "moved":
-            httpx.post(f"{one.url}/v1/leader/move", timeout=2).raise_for_status()
+            with client(timeout_s=2) as operator:
+                operator.post(f"{one.url}/v1/leader/move").raise_for_status()
         else:
             like = f"%process {one.pid}%"
             self.postgres.execute(
@@ -265,7 +267,8 @@ def main() -> int:
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     seen = {"seed": asked.seed} | played(asked.out, asked.rounds, asked.seed, asked.kinds)
-    result = seen | {"times": times(seen)} | stated(aims(seen))
+    logs = (log.read_text(errors="replace") for log in asked.out.glob("?/controller.log"))
+    result = seen | {"times": times(seen), "steps": steps(logs)} | stated(aims(seen))
     write_report(asked.out, result)
     return int(bool(result["falls_short"]))
 
