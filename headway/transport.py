@@ -28,6 +28,7 @@ from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
+SOON_S, TIMES_SOON = 0.05, 15  # between tries at a pair, before those: half a second after a death another one leads
 LONGEST_WAIT_S = 30.0  # a controller that wants to be left alone for longer is not waited for
 SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 COMES_BACK_S = 1.0
@@ -86,7 +87,7 @@ class Transport:
             tls: whom to trust, for https; the system's authorities if None.
             timeout_s: how long one try waits for a sign of the controller.
             waits_s: how long before each further try of what may be repeated, if none or 429 or 503 is the answer;
-                three times, if None, within four seconds.
+                three times, if None, within four seconds, and of a pair as long as another one takes to lead before.
 
         Raises:
             NotAUrl: the address.
@@ -95,7 +96,8 @@ class Transport:
         self._addresses = tuple(_address(one) for one in addresses(url))
         self._at = 0  # the address that has answered last
         self._token, self._tls, self._timeout_s = token, tls, timeout_s
-        self._waits_s = WAITS_S if waits_s is None else waits_s
+        times_soon = TIMES_SOON if len(self._addresses) > 1 else 0
+        self._waits_s = (SOON_S,) * times_soon + WAITS_S if waits_s is None else waits_s
 
     def call(self, asked: Asked) -> Any:
         """Return the controller's answer.
@@ -114,7 +116,8 @@ class Transport:
                     raise
                 pause_s = wait_s
             except ApiProblem as problem:
-                pause_s = max(wait_s or 0.0, problem.retry_after_s or 0.0)
+                is_soon = wait_s == SOON_S and problem.status in ELSEWHERE  # its whole second is for who knows no pair
+                pause_s = max(wait_s or 0.0, 0.0 if is_soon else problem.retry_after_s or 0.0)
                 if wait_s is None or not self._passes(problem) or pause_s > LONGEST_WAIT_S:
                     raise
             time.sleep(pause_s)

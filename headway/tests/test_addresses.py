@@ -14,6 +14,7 @@ from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
 from headway import ApiProblem, Client, NoAnswer, NoConnection, NotAUrl
 from headway.tests.scripted import PROBLEM, scripted
+from headway.transport import SOON_S, TIMES_SOON, WAITS_S
 from mininet_tests.testing.networks import chile_illinois
 
 NOBODY = "http://127.0.0.1:1"
@@ -76,11 +77,26 @@ def test_what_must_not_be_sent_twice_and_may_have_been_done_is_not_asked_of_the_
         assert (len(a.asked), b.asked, slept) == (1, [], [])
 
 
-def test_while_nobody_leads_both_are_asked_again(slept):
+def test_while_nobody_leads_both_are_asked_again_soon(slept):
     none = (503, {"Retry-After": "1"}, PROBLEM | {"type": "/problems/no-leader"})
     with two([none, stands_by("http://b")], [none, (201, {}, {"id": "x"})]) as (a, b):
         assert Client(f"{a.url},{b.url}").hold_reservation(ASKED) == {"id": "x"}
-    assert slept == [1.0]
+    assert slept == [SOON_S]
+
+
+def test_if_nobody_leads_for_longer_than_another_takes_to_they_are_asked_less_often(slept):
+    none = (503, {"Retry-After": "1"}, PROBLEM | {"type": "/problems/no-leader"})
+    tries = TIMES_SOON + len(WAITS_S) + 1
+    with two([none] * tries, [none] * tries) as (a, b), pytest.raises(ApiProblem):
+        Client(f"{a.url},{b.url}").hold_reservation(ASKED)
+    assert slept == [SOON_S] * TIMES_SOON + [1.0, 1.0, 2.0]  # and who answers says so: Retry-After
+
+
+def test_who_asks_too_often_waits_as_long_as_is_said_at_a_pair_too(slept):
+    often = (429, {"Retry-After": "7"}, PROBLEM | {"status": 429})
+    with two([often, (200, {}, [])], []) as (a, b):
+        assert Client(f"{a.url},{b.url}").list_hosts() == []
+    assert slept == [7.0]
 
 
 def test_when_both_are_dead_that_is_said():
