@@ -26,7 +26,7 @@ def steps(logs: Iterable[str]) -> dict[str, dict[str, float | int]]:
     ]
     names = "until the row is taken, ms", "until it leads after that, ms"
     return {
-        name: {"count": len(values), "median": statistics.median(values), "worst": max(values)}
+        name: {"count": len(values), "median": round(statistics.median(values), 1), "worst": max(values)}
         for name, spans in zip(names, zip(*found, strict=True), strict=False)
         for values in [[round(span.total_seconds() * 1000, 1) for span in spans]]
     }

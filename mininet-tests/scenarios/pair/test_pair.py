@@ -9,6 +9,7 @@ import pytest
 
 from mininet_tests.lab import commands
 from mininet_tests.scenarios.pair.run import FELL_BACK, KINDS, OBEYED, aims
+from mininet_tests.scenarios.pair.steps import steps
 from mininet_tests.site.postgresql import binaries
 from mininet_tests.testing.aims import stated
 
@@ -58,6 +59,21 @@ def test_a_run_of_one_kind_is_held_to_what_is_aimed_at_of_that():
     moved["rounds"] = [one for one in moved["rounds"] if one["kind"] == "moved"]
     assert stated(aims(moved))["falls_short"] == []
     assert stated(aims(moved | {"rounds": []}))["falls_short"]
+
+
+def said(at_s, event):
+    """A line of a controller's log."""
+    return f"timestamp=2026-11-26T07:00:{at_s:09.6f}Z level=info event={event} term=1"
+
+
+def test_a_hand_over_is_told_from_a_death_and_from_the_end_of_both():
+    first = [said(1, "controller.stopping"), said(20, "leader.taken"), said(20.06, "leader.leads")]
+    second = [said(1.01, "leader.taken"), said(1.05, "leader.leads"), said(30, "controller.stopping")]
+    found = steps(["\n".join(first), "\n".join(second)])
+    assert found == {
+        "until the row is taken, ms": {"count": 1, "median": 10.0, "worst": 10.0},
+        "until it leads after that, ms": {"count": 1, "median": 40.0, "worst": 40.0},
+    }
 
 
 @pytest.mark.root
