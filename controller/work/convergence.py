@@ -1,6 +1,7 @@
 """The thread that carries the installed plan towards the desired one, step by confirmed step."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,6 +19,7 @@ from controller.work.next_work import Other, Progress, Situation, next_work
 from topology.protocol import Allocations
 
 RETRY_S = 1.0  # after a switch or its database has failed
+RESTS = 3  # times as long as a look that has found nothing has taken; of CPU time, so that other load does not count
 
 
 class Switches(Protocol):
@@ -80,12 +82,31 @@ class Convergence:
         state = self._state
         while True:
             with state.changed:
-                while not state.stopping and self._next() is None:
+                while not state.stopping and not self._has_work():
                     state.changed.wait(self._patience_s)
                 if state.stopping:
                     return
             if not self.step():
                 self._wait_for_a_switch()
+
+    def _has_work(self) -> bool:
+        """Return whether there is something to do; under the lock.
+
+        After a look that has found nothing it rests, some times as long as that took: of hosts that confirm one after
+        the other not each is looked at. What has changed meanwhile is looked at then.
+        """
+        state = self._state
+        while not state.stopping:
+            began_s = time.thread_time()
+            if self._next() is not None:
+                return True
+            seen = state.value
+            rest_s = min(self._patience_s, RESTS * (time.thread_time() - began_s))
+            state.halted.wait(rest_s)
+            self._patience_s -= rest_s
+            if state.value is seen and self._patience_s > 0:
+                return False
+        return False
 
     def _wait_for_a_switch(self) -> None:
         """Return when a switch has come or gone, or when it is time to try again anyway."""

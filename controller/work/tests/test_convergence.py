@@ -1,6 +1,11 @@
 """How long the convergence waits when nothing is to be done."""
 
+from dataclasses import replace
+
+import pytest
+
 from controller.tests.fakes import Clock, image, ready_site
+from controller.work import convergence
 
 TOGETHER_US = 1_000
 
@@ -37,7 +42,30 @@ def test_what_falls_due_while_the_convergence_looks_is_not_waited_for_until_some
         waited_s.append(timeout_s)
         site.state.stop()
 
+    monkeypatch.setattr(convergence, "RESTS", 0)
     monkeypatch.setattr(site.state.changed, "wait", wait)
     site.convergence.run()
     assert waited_s
     assert 0 < waited_s[0] < TOGETHER_US / 1e6
+
+
+@pytest.mark.parametrize("changes", [True, False], ids=["something changes", "nothing changes"])
+def test_what_changes_while_it_rests_is_looked_at_after_that_without_being_told(monkeypatch, changes):
+    site = ready_site()
+    state, did = site.state, []
+
+    def rest(_seconds):
+        did.append("rests")
+        if changes and did.count("rests") == 1:
+            state.put_host("base20", replace(state.reported.hosts["base20"], kernel="another"))
+
+    def wait(_seconds):
+        did.append("waits")
+        state.stop()
+
+    monkeypatch.setattr(site.convergence, "_next", lambda: did.append("looks"))
+    monkeypatch.setattr(state.halted, "wait", rest)
+    monkeypatch.setattr(state.changed, "wait", wait)
+    site.convergence.run()
+    again = ["looks", "rests"] if changes else []
+    assert did == [*again, "looks", "rests", "waits"]
