@@ -178,7 +178,7 @@ def overrun(cell: Cell) -> dict[str, Any]:
 
 def aims(found: dict[str, Any]) -> dict[str, Aim]:
     """Return the aims of a report."""
-    stated: dict[str, Aim] = {"CPU full": none_of(found["saturated"])}
+    stated = {"CPU full": none_of(found["saturated"]), "not measured": none_of(found["not_measured"])}
     for row in found["table_3"]:
         if row["predicted_mbps"] is not None:
             stated[f"table 3, {row['size_mb']:g} MB: of the prediction"] = at_least(row["share"], LEAST_SHARE)

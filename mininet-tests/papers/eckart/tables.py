@@ -29,6 +29,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="three files only")
     parser.add_argument("--only", type=re.compile, metavar="REGEX", help="only cells whose names have this in them")
     parser.add_argument("--list", action="store_true", help="only say what cells there are")
+    parser.add_argument("--report", action="store_true", help="measure nothing: say what comes of all that is there")
     parser.add_argument("--publish", action="store_true", help="bring the figure into docs")
     parser.add_argument("--jobs", type=int, default=1, help="labs side by side, a CPU each (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=commands.ROOT / "out" / "receiver", help="folder")
@@ -43,13 +44,13 @@ def main(argv: list[str]) -> int:
     print(f"receiver: {len(wanted)} cells, {len(missing)} of them to be measured, kept in {kept.folder}", flush=True)
     code = (
         measured(list(batches(missing, LINE, SITE)), kept, {"commit": commit()}, say, jobs=args.jobs)
-        if missing
+        if missing and not args.report
         else EXIT_OK
     )
     seen = [one for cell in asked if (one := kept.seen(cell)) is not None]
     if not seen:
         return code
-    found = report(seen, asked)
+    found = report(seen, wanted)
     found["commit"] = ", ".join(found["commits"])
     (args.out / "report.json").write_text(json.dumps(found | columns(found) | stated(aims(found)), indent=1) + "\n")
     chart.drawn(seen, args.out / PICTURE)
