@@ -118,6 +118,12 @@ static __always_inline int end_short(struct __sk_buff *skb, const struct flow *f
 	return make(skb) == TCX_NEXT ? TCX_NEXT : DROP;
 }
 
+/* Whether parities have been sent, of a block or of those before it that are not all confirmed. */
+static __always_inline bool parities_sent(const struct sent *sent)
+{
+	return sent->emitted || sent->from != sent->block.base;
+}
+
 /* Whether a block that is full belongs to a transfer of which nothing is confirmed yet. */
 static __always_inline bool full_of_short(const struct sent *sent, const struct packet *packet, const struct tcp_sock *tp)
 {
@@ -158,8 +164,9 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 			return TCX_NEXT; /* it is not the tail yet */
 		if (!unsent && packet.bytes <= cell_bytes)
 			return TCX_NEXT; /* a lone segment: nothing goes before it */
-		if (sent && full_of_short(sent, &packet, tp)) {
+		if (sent && full_of_short(sent, &packet, tp))
 			send_parities(skb, &flow, sent, parities_of(sent->block.groups));
+		if (sent && parities_sent(sent) && (__s32)(tp->snd_una - sent->next) < 0) {
 			from = sent->from;
 			kept_from = &from;
 		}
@@ -244,7 +251,7 @@ static __always_inline void confirms(struct __sk_buff *skb, const struct packet 
 	sent = bpf_map_lookup_elem(&hw_sent, &flow);
 	if (!sent)
 		return;
-	if ((sent->emitted || sent->from != sent->block.base) && packet->ack - sent->from <= sent->next - sent->from) {
+	if (parities_sent(sent) && packet->ack - sent->from <= sent->next - sent->from) {
 		without_time(skb, packet);
 		if (sent->ended_ns)
 			without_last(skb, packet, sent);

@@ -167,9 +167,13 @@ def test_what_is_sent_again_while_the_last_window_goes_makes_nothing_else_lost(t
 
 
 @pytest.mark.parametrize("pause_s", [0.08, 0.11, 0.14])  # some confirmations of what was lost have come by then, or all
-def test_where_it_was_no_end_only_what_was_lost_is_repeated(tmp_path, cleanup, pause_s):
+@pytest.mark.parametrize(
+    "cells",
+    [range(0, 80, GROUPS), (0, 20, 30, 45)],
+    ids=["more of one group than a receiver remembers", "all of which are made good"],
+)
+def test_where_it_was_no_end_only_what_was_lost_is_repeated(tmp_path, cleanup, pause_s, cells):
     line = CodedLine(tmp_path, cleanup)
-    cells = range(0, 80, 8)  # all of one group; a receiver remembers four blocks
     lost = [LONG_BYTES - (100 - cell) * SEGMENT_BYTES for cell in cells]
     repeated = line.repeated
 
@@ -181,6 +185,7 @@ def test_where_it_was_no_end_only_what_was_lost_is_repeated(tmp_path, cleanup, p
 
     line.carry(LONG_BYTES, lost, before=begin)
     assert line.repeated <= repeated + len(lost) + 1
+    assert line.reorderings == {}
 
 
 @pytest.mark.parametrize("what", ["no receiver of ours", "what has no flag is dropped on the way"])
