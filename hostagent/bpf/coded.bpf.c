@@ -107,8 +107,8 @@ static long fold_cell(__u32 number, struct folding *folding)
 	return 0;
 }
 
-/* Adds the cells of a packet to their groups of one grouping. */
-static __always_inline void fold_once(struct __sk_buff *skb, const struct block *block, const struct packet *packet,
+/* Adds the cells of a packet to their groups. */
+static __always_inline void fold_packet(struct __sk_buff *skb, const struct block *block, const struct packet *packet,
 					__u32 half)
 {
 	struct folding folding = {
@@ -119,14 +119,6 @@ static __always_inline void fold_once(struct __sk_buff *skb, const struct block 
 		return;
 	folding.first = from / cell_bytes;
 	bpf_loop((packet->bytes + cell_bytes - 1) / cell_bytes, fold_cell, &folding, 0);
-}
-
-/* Adds the cells of a packet to their groups. */
-static __always_inline void fold_packet(struct __sk_buff *skb, const struct block *block, const struct block *second,
-					const struct packet *packet, __u32 half)
-{
-	fold_once(skb, block, packet, half);
-	fold_once(skb, second, packet, half);
 }
 
 #include "coded_made.h"

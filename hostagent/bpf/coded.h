@@ -45,7 +45,7 @@ struct block {
 	__u64 owner; /* of its pieces */
 	__u64 key;
 	__u32 base; /* sequence number of the first cell */
-	__u32 groups; /* of one grouping */
+	__u32 groups;
 	__u32 cell_bytes;
 	__u32 pieces; /* of a cell */
 };
@@ -71,7 +71,6 @@ struct parity_option {
 /* A block of the sender. */
 struct sent {
 	struct block block;
-	struct block second; /* its second grouping */
 	__u64 ended_ns;  /* when nothing was left to be sent; 0: it is open */
 	__u64 refill_ns; /* when parities were sent last */
 	__u64 rate_bytes_per_s;
@@ -87,7 +86,6 @@ struct sent {
 /* A block of the receiver, and TCP's header of what came last of the connection. */
 struct came {
 	struct block block;
-	struct block second;
 	__u8 tcp[TCP_HEADER];
 };
 
@@ -134,7 +132,7 @@ struct {
 	__type(value, struct sent);
 } hw_sent SEC(".maps");
 
-/* A block before it is kept, as hw_fresh_came: too large for the stack. */
+/* A block before it is kept: too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -148,13 +146,6 @@ struct {
 	__type(key, struct flow);
 	__type(value, struct came);
 } hw_came SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct came);
-} hw_fresh_came SEC(".maps");
 
 struct scratch {
 	__u64 words[PIECE_WORDS];
@@ -195,27 +186,13 @@ static __always_inline struct coded_counts *coded_counts(void)
 			__sync_fetch_and_add(&_counts->member, 1);   \
 	} while (0)
 
-/* How many parities a block has: of both groupings. */
-static __always_inline __u32 parities_of(__u32 groups)
-{
-	return 2 * groups + 1;
-}
-
-/* Makes the second grouping of a block: its pieces follow those of the first. */
-static __always_inline void second_of(const struct block *block, struct block *second)
-{
-	*second = *block;
-	second->owner += (__u64)block->groups * block->pieces;
-	second->groups++;
-}
-
 /* Gives a block its pieces; returns their owner, 0 if there are none. */
 static __always_inline __u64 pieces_for(__u32 half, __u32 groups, __u32 pieces)
 {
 	__u64 *given = bpf_map_lookup_elem(&hw_given, &half);
 
 	/* owners begin at POOL_PIECES, so that 0 is none */
-	return given ? __sync_fetch_and_add(given, (__u64)parities_of(groups) * pieces) + POOL_PIECES : 0;
+	return given ? __sync_fetch_and_add(given, (__u64)groups * pieces) + POOL_PIECES : 0;
 }
 
 /* Whether a block has its pieces still. */

@@ -92,10 +92,9 @@ static __always_inline bool made_of(struct __sk_buff *skb, const struct block *b
 }
 
 /* A parity has come: it becomes the segment that its group lacks, if that is one. */
-static __always_inline int parity_came(struct __sk_buff *skb, struct packet *packet, struct came *came)
+static __always_inline int parity_came(struct __sk_buff *skb, const struct packet *packet, struct came *came)
 {
-	bool is_first = (packet->ack & 0xffff) + 1 == came->block.groups;
-	const struct block *block = is_first ? &came->block : &came->second;
+	struct block *block = &came->block;
 	__u32 cells = packet->ack >> 16, group, cell, bytes, done, piece, index, row, tcp[TCP_HEADER / 4];
 	__u64 missing, data_sum = 0;
 	__be16 window, urgent;
@@ -148,9 +147,6 @@ static __always_inline int parity_came(struct __sk_buff *skb, struct packet *pac
 		return DROP;
 	if (first->owner == block->owner)
 		first->seen |= missing;
-	packet->seq = block->base + cell * block->cell_bytes;
-	packet->bytes = bytes;
-	fold_once(skb, is_first ? &came->second : &came->block, packet, IN);
 	COUNT(rebuilt);
 	return TCX_NEXT;
 }
@@ -160,35 +156,30 @@ static __always_inline int anchor_came(struct __sk_buff *skb, const struct packe
 				       const struct notice *notice)
 {
 	struct came *came = bpf_map_lookup_elem(&hw_came, flow);
-	struct came *fresh;
+	struct came fresh = {};
 	struct bpf_sock *sk;
-	__u32 zero = 0;
 
 	if ((came && came->block.key == notice->key) || !notice->groups || notice->groups > MOST_GROUPS || !notice->cell_bytes ||
-	    notice->cell_bytes > MOST_CELL_BYTES || parities_of(notice->groups) * pieces_of(notice->cell_bytes) > POOL_PIECES)
+	    notice->cell_bytes > MOST_CELL_BYTES || notice->groups * pieces_of(notice->cell_bytes) > POOL_PIECES)
 		return DROP;
 	sk = receiver_of(skb, packet->tcp - packet->ip);
 	if (!sk)
 		return TCX_NEXT; /* it is not for this host */
 	bpf_sk_release(sk);
-	fresh = bpf_map_lookup_elem(&hw_fresh_came, &zero);
-	if (!fresh)
-		return DROP;
-	fresh->block.key = notice->key;
-	fresh->block.base = notice->base;
-	fresh->block.groups = notice->groups;
-	fresh->block.cell_bytes = notice->cell_bytes;
-	fresh->block.pieces = pieces_of(notice->cell_bytes);
-	fresh->block.owner = pieces_for(IN, notice->groups, fresh->block.pieces);
-	second_of(&fresh->block, &fresh->second);
-	if (!bpf_skb_load_bytes(skb, packet->tcp, fresh->tcp, TCP_HEADER) &&
-	    !bpf_map_update_elem(&hw_came, flow, fresh, BPF_ANY))
+	fresh.block.key = notice->key;
+	fresh.block.base = notice->base;
+	fresh.block.groups = notice->groups;
+	fresh.block.cell_bytes = notice->cell_bytes;
+	fresh.block.pieces = pieces_of(notice->cell_bytes);
+	fresh.block.owner = pieces_for(IN, notice->groups, fresh.block.pieces);
+	if (!bpf_skb_load_bytes(skb, packet->tcp, fresh.tcp, TCP_HEADER) &&
+	    !bpf_map_update_elem(&hw_came, flow, &fresh, BPF_ANY))
 		COUNT(anchors);
 	return DROP;
 }
 
 /* What comes with data: TCX_NEXT if TCP is to have it. */
-static __always_inline int comes(struct __sk_buff *skb, struct packet *packet)
+static __always_inline int comes(struct __sk_buff *skb, const struct packet *packet)
 {
 	struct parity_option option;
 	struct notice notice;
@@ -217,7 +208,7 @@ static __always_inline int comes(struct __sk_buff *skb, struct packet *packet)
 	if (!came->block.cell_bytes || !has_pieces(&came->block, IN) ||
 	    (packet->seq - came->block.base) / came->block.cell_bytes >= came->block.groups * ROWS)
 		return TCX_NEXT;
-	fold_packet(skb, &came->block, &came->second, packet, IN);
+	fold_packet(skb, &came->block, packet, IN);
 	return TCX_NEXT;
 }
 

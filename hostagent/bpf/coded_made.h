@@ -144,10 +144,6 @@ static __always_inline int make_parity(struct __sk_buff *skb, const struct sent 
 	__u64 sum = 0;
 	int checksum;
 
-	if (group >= block->groups) {
-		group -= block->groups;
-		block = &sent->second;
-	}
 	cells = (length + cell_bytes - 1) / cell_bytes;
 	if (group >= cells || !has_pieces(block, OUT))
 		return -1;

@@ -62,17 +62,15 @@ static __always_inline bool open_block(struct __sk_buff *skb, const struct packe
 	fresh->block.pieces = pieces_of(cell_bytes);
 	fresh->block.cell_bytes = cell_bytes;
 	groups = groups_for(cells, counters->retransmitted_segments, counters->sent_segments);
-	if (tp->write_seq - tp->snd_una < tp->snd_cwnd * cell_bytes / 4 * 3 &&
-	    parities_of(groups) > most_together)
-		groups = (most_together - 1) / 2;
-	if (parities_of(groups) * fresh->block.pieces > POOL_PIECES)
-		groups = (POOL_PIECES / MOST_PIECES - 1) / 2;
+	if (tp->write_seq - tp->snd_una < tp->snd_cwnd * cell_bytes / 4 * 3 && groups > most_together)
+		groups = most_together;
+	if (groups * fresh->block.pieces > POOL_PIECES / 2)
+		groups = POOL_PIECES / 2 / MOST_PIECES;
 	fresh->block.groups = groups;
 	fresh->block.base = fresh->next = packet->seq;
 	fresh->from = from ? *from : packet->seq;
 	fresh->block.key = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 	fresh->block.owner = pieces_for(OUT, groups, fresh->block.pieces);
-	second_of(&fresh->block, &fresh->second);
 	fresh->interface = skb->ifindex;
 	fresh->header_bytes = packet->data;
 	if (!fresh->block.owner || bpf_map_update_elem(&hw_sent, flow, fresh, BPF_ANY))
@@ -93,7 +91,7 @@ static __always_inline bool keep_header(struct __sk_buff *skb, struct sent *sent
 /* Sends so many parities, as far as there are some left. */
 static __always_inline void send_parities(struct __sk_buff *skb, const struct flow *flow, struct sent *sent, __u32 count)
 {
-	__u32 all = parities_of(sent->block.groups), left = all > sent->emitted ? all - sent->emitted : 0;
+	__u32 left = sent->block.groups > sent->emitted ? sent->block.groups - sent->emitted : 0;
 
 	if (count > left)
 		count = left;
@@ -109,7 +107,7 @@ static __always_inline int end_short(struct __sk_buff *skb, const struct flow *f
 	__u32 zero = 0;
 	struct job *job = bpf_map_lookup_elem(&hw_job, &zero);
 
-	send_parities(skb, flow, sent, parities_of(sent->block.groups) - 1);
+	send_parities(skb, flow, sent, sent->block.groups - 1);
 	if (!job || bpf_skb_change_tail(skb, sent->header_bytes + sent->block.cell_bytes, 0))
 		return TCX_NEXT; /* it goes twice */
 	job->flow = *flow;
@@ -127,7 +125,7 @@ static __always_inline bool parities_sent(const struct sent *sent)
 /* Whether a block that is full belongs to a transfer of which nothing is confirmed yet. */
 static __always_inline bool full_of_short(const struct sent *sent, const struct packet *packet, const struct tcp_sock *tp)
 {
-	return !sent->ended_ns && packet->seq == sent->next && parities_of(sent->block.groups) <= MOST_TOGETHER &&
+	return !sent->ended_ns && packet->seq == sent->next && sent->block.groups <= MOST_TOGETHER &&
 	       (__s32)(tp->snd_una - sent->block.base) <= 0 && has_pieces(&sent->block, OUT);
 }
 
@@ -165,7 +163,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 		if (!unsent && packet.bytes <= cell_bytes)
 			return TCX_NEXT; /* a lone segment: nothing goes before it */
 		if (sent && full_of_short(sent, &packet, tp))
-			send_parities(skb, &flow, sent, parities_of(sent->block.groups));
+			send_parities(skb, &flow, sent, sent->block.groups);
 		if (sent && parities_sent(sent) && (__s32)(tp->snd_una - sent->next) < 0) {
 			from = sent->from;
 			kept_from = &from;
@@ -184,7 +182,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 		if (!keep_header(skb, sent, packet.ipv4))
 			return TCX_NEXT;
 	}
-	fold_packet(skb, &sent->block, &sent->second, &packet, OUT);
+	fold_packet(skb, &sent->block, &packet, OUT);
 	sent->next = packet.seq + packet.bytes;
 	if (!unsent || packet.bytes % cell_bytes)
 		sent->ended_ns = now_ns; /* behind a short cell there is none */
@@ -256,7 +254,7 @@ static __always_inline void confirms(struct __sk_buff *skb, const struct packet 
 		if (sent->ended_ns)
 			without_last(skb, packet, sent);
 	}
-	if (!sent->ended_ns || sent->emitted >= parities_of(sent->block.groups) || !has_pieces(&sent->block, OUT))
+	if (!sent->ended_ns || sent->emitted >= sent->block.groups || !has_pieces(&sent->block, OUT))
 		return;
 	now_ns = bpf_ktime_get_ns();
 	count = (now_ns - sent->refill_ns) * (sent->rate_bytes_per_s >> 10) / (1000000000ULL >> 10) /

@@ -7,9 +7,6 @@
  * the cells of a group one may be missing: the exclusive or of all others and of the parity is that one. The sum is no
  * linear function of the exclusive or, so one that was made of anything else does not agree with it.
  *
- * Each cell is in a second group as well, of a second grouping with one group more: two cells that are in one group there
- * are in two here. Its parities follow those of the first, for what these could not give back.
- *
  *   groups = 4     row 0   0 1 2 3
  *                  row 1   4 x 6 7       x = 1 ^ 9 ^ parity of group 1
  *                  row 2   8 9
@@ -18,19 +15,17 @@
 #define HEADWAY_PARITY_H
 
 #define ROWS 64            /* a bit each */
-#define LEAST_ROWS 16      /* parities of both groupings are an eighth of what they are for, at most */
+#define LEAST_ROWS 8       /* parities are an eighth of what they are for, at most */
 #define LEAST_GROUPS 8
-#define MOST_GROUPS 1023
+#define MOST_GROUPS 1024
 #define PIECE_WORDS 192
 #define PIECE_BYTES (PIECE_WORDS * 8)
 #define MOST_PIECES 6      /* of a cell: 9000 bytes */
 #define MOST_CELL_BYTES (PIECE_BYTES * MOST_PIECES)
 #define PIECE_STEP 0x9e3779b97f4a7c15ULL /* 2^64 by the golden ratio: constants of two pieces are not alike */
 #define WORD_STEP 6364136223846793005ULL  /* Knuth's MMIX generator */
-#define MOST_LOSSES 168 /* with the most groups 40% of the blocks keep some that are not given back, see FAILING */
-/* Of n losses n^2 / groups are not alone in their group, and these are as many in the second grouping as there are of them
- * again in one group: groups^3 = 25 n^4 leaves some in 2% of the blocks. */
-#define FAILING 25
+#define MOST_LOSSES 32 /* 1 - exp(-32^2 / (2 x 1024)): two of them in one of the most groups in 40% */
+#define FAILING 25 /* groups = 25 x square of the losses that are expected: 2% of the blocks have two in one group */
 
 /* What a group comes to, as far as one piece of its cells goes. */
 struct piece {
@@ -52,18 +47,13 @@ static __always_inline bool worth_it(__u32 cells, __u64 again, __u64 sent)
 	return losses_milli(cells, again, sent) <= MOST_LOSSES * 1000;
 }
 
-/* How many groups the first grouping of a block of so many cells has, of a path on which so many of the segments sent were sent again. */
+/* How many groups a block of so many cells has, of a path on which so many of the segments sent were sent again. */
 static __always_inline __u32 groups_for(__u32 cells, __u64 again, __u64 sent)
 {
-	__u64 losses = (losses_milli(cells, again, sent) + 99) / 100, least = (cells + ROWS - 1) / ROWS; /* tenths */
-	__u64 wanted, groups = 0, step;
+	__u64 losses = losses_milli(cells, again, sent);
+	__u64 groups = losses > MOST_LOSSES * 1000 ? MOST_GROUPS : FAILING * losses * losses / 1000000;
+	__u64 least = (cells + ROWS - 1) / ROWS;
 
-	if (losses > MOST_LOSSES * 10)
-		losses = MOST_LOSSES * 10;
-	wanted = FAILING * losses * losses * losses * losses / 10000;
-	for (step = 512; step; step /= 2)
-		if ((groups + step) * (groups + step) * (groups + step) <= wanted)
-			groups += step;
 	if (groups < LEAST_GROUPS)
 		groups = LEAST_GROUPS;
 	if (groups < least)

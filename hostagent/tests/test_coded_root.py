@@ -25,7 +25,7 @@ RATE_MBPS = 16
 SEGMENT_BYTES = 1448
 WINDOW_SEGMENTS = 220  # of rate and round trip, and some more
 LONG_BYTES, SHORT_BYTES = 1_500 * SEGMENT_BYTES, 100 * SEGMENT_BYTES
-GROUPS = 8  # of a tail of such a window: cells so far apart are of one group, and of one more in the second grouping
+GROUPS = 8  # of a tail of such a window: cells so far apart are of one group
 MOST_BYTES = 8_000_000
 TYPES = Btf(object_image(CODED_OBJECT_FILE))
 REORDERINGS = ("TCPSACKReorder", "TCPTSReorder", "TCPDSACKRecv", "TCPDSACKOfoRecv", "TCPDSACKIgnoredOld")
@@ -110,7 +110,7 @@ def test_a_loss_in_the_last_window_is_made_good_and_is_no_reordering(tmp_path, c
 def test_of_a_short_transfer_a_loss_in_a_block_that_is_full_is_made_good_too(tmp_path, cleanup):
     line = CodedLine(tmp_path, cleanup)
     repeated, rebuilt, blocks, probes = line.repeated, line.came.rebuilt, line.came.anchors, line.probes
-    # the first block is for 20 segments, of one group, and full after 64
+    # the first block is for 20 segments, of 2 groups, and full after 128
     line.carry(150 * SEGMENT_BYTES, [50 * SEGMENT_BYTES], first_bytes=20 * SEGMENT_BYTES)
     assert line.came.anchors == blocks + 2
     assert line.came.rebuilt == rebuilt + 1
@@ -129,29 +129,23 @@ def test_losses_of_several_groups_are_made_good_and_are_no_reordering(tmp_path, 
     assert line.reorderings == {}
 
 
-@pytest.mark.parametrize(
-    ("cells", "rebuilt"),
-    [((0, GROUPS), 2), ((0, GROUPS, GROUPS + 1, 2 * GROUPS + 1), 0)],
-    ids=["of the first grouping", "of both"],
-)
-def test_losses_that_share_groups_are_made_good_or_repeated(tmp_path, cleanup, cells, rebuilt):
+def test_two_losses_in_one_group_are_repeated_and_are_no_reordering(tmp_path, cleanup):
     line = CodedLine(tmp_path, cleanup)
-    lost = [LONG_BYTES - (170 - cell) * SEGMENT_BYTES for cell in cells]
-    before, repeated = line.came, line.repeated
-    line.carry(LONG_BYTES, lost)
-    assert line.came.too_many > before.too_many
-    assert line.came.rebuilt == before.rebuilt + rebuilt
-    assert repeated < line.repeated <= repeated + len(lost) + 2
+    first = LONG_BYTES - 100 * SEGMENT_BYTES
+    repeated, too_many = line.repeated, line.came.too_many
+    line.carry(LONG_BYTES, [first, first + GROUPS * SEGMENT_BYTES])
+    assert line.came.too_many > too_many
+    assert repeated < line.repeated <= repeated + 4
     assert line.reorderings == {}
 
 
 def test_only_what_was_lost_is_repeated_where_much_was_missing(tmp_path, cleanup):
     line = CodedLine(tmp_path, cleanup)
-    cells = (0, GROUPS, GROUPS + 1, 2 * GROUPS + 1, 30, 45, 59)  # of the first four each two share a group
+    cells = (0, GROUPS, 20, 30, 45, 59, 71)  # the first two are of one group
     lost = [LONG_BYTES - (100 - cell) * SEGMENT_BYTES for cell in cells]
     repeated, rebuilt = line.repeated, line.came.rebuilt
     line.carry(LONG_BYTES, lost)
-    assert line.came.rebuilt == rebuilt + 3
+    assert line.came.rebuilt == rebuilt + 5
     assert line.repeated <= repeated + len(lost)
     assert line.reorderings == {}
 
