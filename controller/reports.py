@@ -317,6 +317,8 @@ class Reports:
         """Note that a switch went: until it is back nothing waits for it, and what needs it is not carried."""
         switch, state = self._switches.get(dpid), self._state
         with state.changed:
+            if state.stopping:  # we have let it go
+                return
             if switch is None:
                 self._put_wiring(state.reported.wiring.with_unknown(dpid, None))
                 return

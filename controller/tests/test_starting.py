@@ -70,6 +70,15 @@ def test_a_switch_that_has_called_and_goes_is_told_of_at_once(site):
     assert told(site) == ["fault.began"]
 
 
+def test_a_switch_that_is_let_go_as_the_controller_ends_is_no_fault(site):
+    site.switches.gone = False
+    site.wire()
+    passes(site, 4 * S)
+    site.state.stop()
+    site.reports.switch_down(LS1.dpid)
+    assert told(site) == []
+
+
 def test_the_page_says_that_it_has_just_started_and_then_who_has_not_come(site):
     connected = frozenset()
     watch = Watch(dependencies_of(site, connected=lambda: connected))
