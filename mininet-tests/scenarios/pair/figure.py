@@ -25,6 +25,8 @@ def printed(report: dict[str, Any]) -> None:
     for column in ("", "rounds", "median, s", "99 of 100, s", "worst, s"):
         table.add_column(column, justify="right" if column else "left")
     for kind, one in report["times"].items():
+        if not one["rounds"]:
+            continue
         table.add_row(
             LABELS[kind], str(one["rounds"]), *(f"{one[key]:.2f}" for key in ("median_s", "p99_s", "worst_s"))
         )
@@ -39,6 +41,8 @@ def drawn(report: dict[str, Any], path: Path) -> None:
     figure, grid = plt.subplots(1, len(WHAT), figsize=(11, 3.6), dpi=110, sharey=True)
     for axes, (key, label) in zip(grid, WHAT.items(), strict=True):
         for kind, colour in COLOURS.items():
+            if kind not in report["kinds"]:
+                continue
             values = sorted(one[key] for one in report["rounds"] if one["kind"] == kind)
             if key == "obeyed_s" and kind == "cut":  # most often the same goes on leading
                 continue
