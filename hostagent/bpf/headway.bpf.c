@@ -338,7 +338,7 @@ static __always_inline bool is_held(struct tcp_sock *tp)
 	return conn && conn->held;
 }
 
-/* Sends a copy after what is sent again at a transfer's end. A copy belongs to no socket, so it is not copied. */
+/* Sends copies of what is sent again at a transfer's end. A copy belongs to no socket, so it is not copied. */
 SEC("tc")
 int headway_egress(struct __sk_buff *skb)
 {
@@ -354,7 +354,8 @@ int headway_egress(struct __sk_buff *skb)
 	if (!tp || !is_tail(tp) || !is_again(skb, tp) || !is_held(tp))
 		return TCX_NEXT;
 	skb->tc_index = COPIED;
-	bpf_clone_redirect(skb, skb->ifindex, 0);
+	for (int more = 1; more < COPIES; more++)
+		bpf_clone_redirect(skb, skb->ifindex, 0);
 	return TCX_NEXT;
 }
 

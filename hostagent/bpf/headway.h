@@ -22,7 +22,7 @@ struct host {
 	__u32 loss_trip_ppm;
 	__u32 loss_clear_ppm;
 	__u32 rto_min_us; /* least retransmission timeout of a held socket */
-	__u32 tail_copies; /* what is sent again at the end of a transfer goes twice */
+	__u32 tail_copies; /* what is sent again at the end of a transfer goes three times */
 };
 
 /* Key of the plan, a longest-prefix trie. What stands before the address is always compared: 192 + prefix bits. */

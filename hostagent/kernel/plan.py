@@ -31,7 +31,7 @@ class Tuning:
         loss_clear_ppm: at no more than this they are taken again...
         loss_hold_us: ...but not before this; twice as long each time it happens again soon, up to 32 times.
         rto_min_us: least retransmission timeout of a connection that is held.
-        tail_copies: whether what is sent again at the end of a transfer goes twice.
+        tail_copies: whether what is sent again at the end of a transfer goes three times.
         tail_coded: whether parities follow the end of a transfer, and what one that comes lacks is rebuilt.
     """
 

@@ -1,4 +1,4 @@
-"""The end of transfers when packets are lost: with parities, sent again twice, or once; same paths, same seeds.
+"""The end of transfers when packets are lost: with parities, sent again with copies, or once; same paths, same seeds.
 
 Of an object that is shorter than a window every loss is a loss of the last round trip. Each cell is kept in
 ``OUT/cells`` as soon as it is there; what all that are there come to is written to ``OUT/report.json``, and with
@@ -32,10 +32,10 @@ from mininet_tests.testing.reports import write_report
 
 WAYS: dict[str, Cell] = {  # settings of both agents
     "coded": {"tail_copies": True, "tail_coded": True},
-    "twice": {"tail_copies": True},
+    "copied": {"tail_copies": True},
     "once": {"tail_copies": False},
 }
-COMPARED = (("twice", "once"), ("coded", "twice"))  # the first is not to be slower than the second
+COMPARED = (("copied", "once"), ("coded", "copied"))  # the first is not to be slower than the second
 SMALL_MB, SMALL_RTTS_MS, SMALL_LOSSES_PERCENT = (30, 10, 1), (PAPER_RTT_MS, 800), (1.0, 0.1)
 IMAGE_RTTS_MS = (PAPER_RTT_MS, 800, *(rtt_ms for rtt_ms in LATENCIES_MS if rtt_ms not in (0, PAPER_RTT_MS, 800)))
 CONNECTIONS = ("reused", "sender connects")
@@ -56,7 +56,7 @@ def cells() -> list[Cell]:
         for connection in CONNECTIONS
         for model in (SEGMENTS, SUPER_PACKETS)
         for loss_percent in LOSSES_PERCENT
-        for way in ("coded", "twice")
+        for way in ("coded", "copied")
         if loss_percent
     ]
     small = [
@@ -75,8 +75,8 @@ def tail_cell(
 ) -> Cell:
     """Return one cell.
 
-    >>> tail_cell(10_000_000, 180, 1.0, "reused", "twice")["name"]
-    'reused, 10 MB, 180 ms, 1%, twice'
+    >>> tail_cell(10_000_000, 180, 1.0, "reused", "copied")["name"]
+    'reused, 10 MB, 180 ms, 1%, copied'
     >>> tail_cell(IMAGE_SLICE_BYTES, 800, 0.01, "sender connects", "coded", SUPER_PACKETS)["name"]
     'new, 268.8 MB, 800 ms, 0.01% in super-packets, coded'
     """

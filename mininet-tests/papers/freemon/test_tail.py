@@ -23,14 +23,14 @@ def small(way, *times_s, connection="reused"):
 
 def test_a_small_object_is_late_by_round_trips_beyond_what_its_bytes_need():
     limit_s = Way(rtt_ms=800).limit_s(10_000_000)
-    reused = tail.summary([small("twice", limit_s + 0.8, limit_s), small("once", limit_s + 4, limit_s + 1.6)])
+    reused = tail.summary([small("copied", limit_s + 0.8, limit_s), small("once", limit_s + 4, limit_s + 1.6)])
     assert reused["paths"] == {
         "reused, 10 MB, 800 ms, 1%": {
-            "twice": reused_row(median=0.5, worst=1.0, median_s=limit_s + 0.4),
+            "copied": reused_row(median=0.5, worst=1.0, median_s=limit_s + 0.4),
             "once": reused_row(median=3.5, worst=5.0, median_s=limit_s + 2.8),
         }
     }
-    new = small("twice", limit_s + 0.8, connection="sender connects")
+    new = small("copied", limit_s + 0.8, connection="sender connects")
     assert 0 < tail.more_rtts(new)[0] < 0.01, "a sender that connects waits for a round trip, its first segments apart"
 
 
@@ -41,15 +41,15 @@ def reused_row(median, worst, median_s):
 
 
 def test_what_was_measured_one_way_only_or_failed_is_compared_with_nothing():
-    assert tail.summary([small("twice", 5.0), small("once", 5.0) | {"failed": "no line"}])["paths"] == {}
+    assert tail.summary([small("copied", 5.0), small("once", 5.0) | {"failed": "no line"}])["paths"] == {}
 
 
 def test_parities_that_make_a_transfer_slower_fall_short():
     limit_s = Way(rtt_ms=800).limit_s(10_000_000)
-    found = tail.summary([small("twice", limit_s, limit_s + 0.8), small("coded", limit_s + 0.1, limit_s + 1.2)])
+    found = tail.summary([small("copied", limit_s, limit_s + 0.8), small("coded", limit_s + 0.1, limit_s + 1.2)])
     assert [name for name, aim in tail.aims(found).items() if not aim.ok] == [
-        "reused, 10 MB, 800 ms, 1%: median of coded later than twice, round trips",
-        "reused, 10 MB, 800 ms, 1%: worst of coded later than twice, round trips",
+        "reused, 10 MB, 800 ms, 1%: median of coded later than copied, round trips",
+        "reused, 10 MB, 800 ms, 1%: worst of coded later than copied, round trips",
     ]
 
 
@@ -57,16 +57,16 @@ def test_what_is_published_of_cells_gives_the_same_rows_and_is_not_measured_agai
     one = small("coded", 5.0, 6.0)
     cell = tail.tail_cell(10_000_000, 800, 1.0, "reused", "coded")
     published = json.loads(json.dumps(tail.slim(one, cell)))
-    assert tail.summary([published, small("twice", 5.0)]) == tail.summary([one, small("twice", 5.0)])
+    assert tail.summary([published, small("copied", 5.0)]) == tail.summary([one, small("copied", 5.0)])
     kept = Kept(tmp_path)
     kept.keep(published)
     assert kept.missing([cell]) == []
 
 
 def test_the_tables_have_a_row_for_each_way_of_a_path():
-    found = tail.summary([small("twice", 5.0), small("coded", 5.0)])
+    found = tail.summary([small("copied", 5.0), small("coded", 5.0)])
     rows = [line for line in tail.page(found).splitlines() if line.startswith("| reused")]
-    assert [row.split(" | ")[1] for row in rows] == ["coded", "twice"]
+    assert [row.split(" | ")[1] for row in rows] == ["coded", "copied"]
     assert len({line.count("|") for line in tail.page(found).splitlines() if line.startswith("|")}) == 1
 
 
