@@ -16,6 +16,7 @@ SouthboundError
 │   ├── DatabaseOutranked   somebody who leads under a later term has written there
 │   ├── NoSuchPort          the database has no port of that name
 │   ├── ForeignQos          the port carries a QoS row that is not ours
+│   ├── RateTooHigh         the switch's Open vSwitch would set another rate
 │   └── QueuesNotApplied    written, and ovs-vswitchd has not acted on it in time
 └── FrameworkUnknown        an os-ken that our repairs were not tried on
 
@@ -232,6 +233,33 @@ class ForeignQos(QueueError):
         return (
             f"port {self.port_name} carries QoS {self.qos_uuid} ({self.qos_type}), which Headway did not make; "
             f"if it may go: ovs-vsctl clear port {self.port_name} qos"
+        )
+
+
+@dataclass(eq=False)
+class RateTooHigh(QueueError):
+    """Open vSwitch before 3.2 keeps 32 bits of an HTB rate in bytes a second: 100 Gbit/s would become 31; none is set.
+
+    Attributes:
+        port_name: the port.
+        rate_bps: what it is to send at, bit/s of frames.
+        most_bps: what can be set, bit/s.
+        version: of that Open vSwitch, as its database says it; "" if it does not.
+    """
+
+    port_name: str
+    rate_bps: int
+    most_bps: int
+    version: str
+
+    def __str__(self) -> str:
+        """Return what is wrong and what cures it, for people."""
+        wants = f"port {self.port_name} is to send at {self.rate_bps:,} bit/s"
+        if self.version:
+            return f"{wants}, and Open vSwitch {self.version} sets at most {self.most_bps:,}: it takes 3.2 or newer"
+        return (
+            f"{wants}, which takes Open vSwitch 3.2 or newer, and its database does not say which it is: "
+            "ovs-vsctl set Open_vSwitch . ovs_version=VERSION, as ovs-ctl does"
         )
 
 

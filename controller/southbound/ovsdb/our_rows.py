@@ -3,9 +3,18 @@
 from collections.abc import Collection
 from typing import Any
 
-from controller.southbound.errors import DatabaseOutranked, ForeignQos, NoSuchPort
+from controller.southbound.errors import DatabaseOutranked, ForeignQos, NoSuchPort, RateTooHigh
 from controller.southbound.ovsdb.queues import PortQueues
-from controller.southbound.ovsdb.rows import OWNER_KEY, QOS_TYPE, TERM_KEY, number, port_queues_of, queue_config
+from controller.southbound.ovsdb.rows import (
+    MOST_32_BITS_BPS,
+    OWNER_KEY,
+    QOS_TYPE,
+    TERM_KEY,
+    keeps_64_bits,
+    number,
+    port_queues_of,
+    queue_config,
+)
 
 
 class OurRows:
@@ -86,8 +95,15 @@ class OurRows:
 
         The package converts a column at each look and each write, and a circuit that changes hands waits for it: so no
         configuration is looked at twice, and nothing is written that is there.
+
+        Raises:
+            NoSuchPort: there is none.
+            ForeignQos: it carries a QoS that is not ours.
+            RateTooHigh: this Open vSwitch would set another rate.
         """
         port = self.port(port_name)
+        if wanted.port_max_bps > MOST_32_BITS_BPS and not keeps_64_bits(version := "".join(self.top.ovs_version)):
+            raise RateTooHigh(port_name, wanted.port_max_bps, MOST_32_BITS_BPS, version)
         qos = self.our_qos(port)
         present = PortQueues(0, ()) if qos is None else port_queues_of(qos)
         if present == wanted:

@@ -44,9 +44,10 @@ def _schema() -> dict[str, Any]:
     queue_map = {
         "type": {"key": "integer", "value": {"type": "uuid", "refTable": "Queue"}, "min": 0, "max": "unlimited"}
     }
+    text_or_none = {"type": {"key": {"type": "string"}, "min": 0, "max": 1}}
     qos_or_none = {"type": {"key": {"type": "uuid", "refTable": "QoS"}, "min": 0, "max": 1}}
     columns: dict[str, dict[str, Any]] = {
-        "Open_vSwitch": {"next_cfg": {"type": "integer"}, "cur_cfg": {"type": "integer"}},
+        "Open_vSwitch": {"next_cfg": {"type": "integer"}, "cur_cfg": {"type": "integer"}, "ovs_version": text_or_none},
         "Port": {"name": {"type": "string"}, "qos": qos_or_none},
         "QoS": {"type": {"type": "string"}, "other_config": text_map, "external_ids": text_map, "queues": queue_map},
         "Queue": {"other_config": text_map, "external_ids": text_map},

@@ -7,6 +7,7 @@ from controller.southbound.ovsdb.queues import PortQueues, Queue
 
 QOS_TYPE = "linux-htb"
 TERM_KEY = "headway-term"  # beside it in a QoS: the term of the controller that has written it last
+MOST_32_BITS_BPS = 8 * (2**32 - 1)  # of an HTB rate, where bytes a second are kept in 32 bits
 OWNER_KEY = "headway"  # in external_ids of the rows that are ours; the value is the port's name
 
 
@@ -23,6 +24,17 @@ def port_queues_of(qos: Any) -> PortQueues:
         for queue_id, config in configs
     )
     return PortQueues(number(qos.other_config, "max-rate") if qos.type == QOS_TYPE else 0, tuple(queues))
+
+
+def keeps_64_bits(version: str) -> bool:
+    """Return whether an Open vSwitch keeps HTB rates in 64 bits, as it does from 3.2 on.
+
+    >>> keeps_64_bits("3.1.0"), keeps_64_bits("3.2.0"), keeps_64_bits("3.10.1-dev"), keeps_64_bits("")
+    (False, True, True, False)
+    """
+    major, _, rest = version.partition(".")
+    minor = rest.partition(".")[0]
+    return major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) >= (3, 2)
 
 
 def number(config: Mapping[str, str], key: str) -> int:

@@ -87,6 +87,7 @@ class QueueWriter:
             DatabaseRefused: the server refused; nothing was changed.
             NoSuchPort: the database has no such port.
             ForeignQos: a port carries a QoS that is not ours; it was left.
+            RateTooHigh: the switch's Open vSwitch would set another rate.
             NotExpressible: a value that would not do what it says; nothing was changed.
             QueuesNotApplied: written, and ovs-vswitchd did not act in time.
         """

@@ -14,6 +14,7 @@ from controller.southbound.errors import (
     ForeignQos,
     NoSuchPort,
     QueuesNotApplied,
+    RateTooHigh,
 )
 from controller.southbound.ovsdb.queues import PortQueues, Queue
 from controller.southbound.ovsdb.writer import QueueWriter
@@ -72,6 +73,29 @@ def shares(port_bps: int, *percent: int) -> PortQueues:
         port_bps,
         tuple(Queue(number, port_bps * each // 100, port_bps, port_bps // 1000) for number, each in enumerate(percent)),
     )
+
+
+@pytest.mark.parametrize("version", ["", "3.1.0"], ids=["unknown", "before 3.2"])
+def test_a_rate_that_open_vswitch_would_cut_to_32_bits_is_not_set(rig, version):
+    if version:
+        rig.ovs.vsctl("set", "Open_vSwitch", ".", f"ovs_version={version}")
+    wanted = {"p1": shares(100 * GIGABIT, 1, 5, 90, 4), "p2": shares(34 * GIGABIT, 1, 5, 90, 4)}
+    lacks = "at most 34,359,738,360" if version else "ovs_version=VERSION"
+    eventually(lambda: lacks in refused(rig, wanted), within_s=10, what="why it is not set")
+    assert (rig.classes("p1"), rig.writer.installed("p1")) == ({}, None)
+    assert rig.writer.installed("p2") == wanted["p2"]
+    rig.ovs.vsctl("set", "Open_vSwitch", ".", "ovs_version=3.2.0")
+    eventually(lambda: not refused(rig, wanted), within_s=10, what="it is known to keep 64 bits")
+    assert rig.writer.installed("p1") == wanted["p1"]
+
+
+def refused(rig: ShapedSwitch, wanted: dict[str, PortQueues]) -> str:
+    """Why queues are not set; "" if they are."""
+    try:
+        rig.writer.apply(wanted, timeout_s=10)
+    except RateTooHigh as why:
+        return str(why)
+    return ""
 
 
 @pytest.mark.parametrize("port_bps", [GIGABIT, 10 * GIGABIT], ids=["1 Gbit/s", "10 Gbit/s"])
