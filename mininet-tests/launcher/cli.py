@@ -15,9 +15,10 @@ from typing import Any
 
 from mininet_tests.lab import commands
 from mininet_tests.launcher.children import followed
+from mininet_tests.launcher.experiment import Experiment, Place
 from mininet_tests.launcher.progress import Shown, clock
 from mininet_tests.launcher.published import publish
-from mininet_tests.launcher.registry import EXPERIMENTS, Experiment, Place, by_name, listed, where
+from mininet_tests.launcher.registry import EXPERIMENTS, by_name, listed, where
 from mininet_tests.testing.progress import MARK
 
 INSTALL_S = 60.0  # packages of Python; those of Debian, where they are missing, take longer

@@ -13,8 +13,9 @@ from mininet_tests.bench import growth
 from mininet_tests.lab import commands
 from mininet_tests.launcher import cli, progress, published, registry
 from mininet_tests.launcher.children import followed
+from mininet_tests.launcher.experiment import Experiment, Group, Place
 from mininet_tests.launcher.progress import Shown
-from mininet_tests.launcher.registry import EXPERIMENTS, PARTS, TESTS_ONLY, Experiment, Group, Place
+from mininet_tests.launcher.registry import EXPERIMENTS, PARTS, TESTS_ONLY
 from mininet_tests.testing import progress as told
 
 TESTS = commands.ROOT / "mininet-tests"
