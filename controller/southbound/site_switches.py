@@ -86,9 +86,7 @@ class SiteSwitches:
         self._ports = {
             Hop(tail, head): link for tail, head, link in site.network.circuit_links if site.network.is_ours(tail)
         }
-        self._queues: dict[
-            Hop, _PortBrought
-        ] = {}  # as confirmed last; each value is whole, and a lost one is made anew
+        self._queues: dict[Hop, _PortBrought] = {}  # confirmed last; each value is whole, a lost one is made anew
         self._pool = ThreadPoolExecutor(2 * len(site.network.switches), thread_name_prefix="switches")
 
     def put_meters(self, plan: Plan, shut: Closed, *, no_higher: bool = False) -> tuple[PlaceFault, ...]:

@@ -36,11 +36,8 @@ TCP_SETTINGS = (
     "tcp_retries2",
 )
 CORE_SETTINGS = ("rmem_max", "wmem_max")
-RIVAL_SETTINGS = (
-    "mptcp.enabled",
-    "sctp.pf_enable",
-    "sctp.pf_retrans",
-)  # of protocols that use several paths themselves
+# Of protocols that use several paths themselves.
+RIVAL_SETTINGS = ("mptcp.enabled", "sctp.pf_enable", "sctp.pf_retrans")
 PROC = Path("/proc")
 INTERFACES = Path("/sys/class/net")
 # What a container's runtime leaves where the container sees it: Docker, Podman, systemd (nspawn and services like it).

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+HOST_COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
+
 
 def folder_drawn(
     name: str, drawn: Callable[[dict[str, Any], dict[str, Any], Path], None], printed: Callable[[dict[str, Any]], None]

@@ -7,11 +7,10 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.probes.figures import folder_drawn
+from mininet_tests.probes.figures import HOST_COLOURS, folder_drawn
 from mininet_tests.probes.series import rates_bps
 
 CLASSES = {"base20": "urgent", "base22": "predictable", "base23": "background"}
-COLOURS = {"base20": "tab:blue", "base22": "tab:green", "base23": "tab:orange"}
 TITLES = {
     "both": "both ends lose their carrier",
     "near": "the senders' end alone",
@@ -44,7 +43,7 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         planned = report["cases"][name]["planned_payload_bps"]
         for host, flow_class in CLASSES.items():
             _draw(axes, seen["received"], one["died_us"], (host, flow_class))
-            axes.axhline(planned[host] / 1e6, color=COLOURS[host], linewidth=0.8, linestyle=":")
+            axes.axhline(planned[host] / 1e6, color=HOST_COLOURS[host], linewidth=0.8, linestyle=":")
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_title(TITLES[name], fontsize=9)
         axes.set_xlabel("ms since the circuit died; dotted: the new plan")
@@ -61,7 +60,7 @@ def _draw(axes: Any, received: Any, died_us: int, flow: tuple[str, str]) -> None
     from_us, until_us = SPAN_US
     rates = rates_bps(times_us, counts, (died_us + from_us, died_us + until_us), BIN_US)
     at_ms = [(from_us + (i + 0.5) * BIN_US) / 1000 for i in range(len(rates))]
-    axes.plot(at_ms, [r / 1e6 for r in rates], color=COLOURS[host], label=flow_class, linewidth=1)
+    axes.plot(at_ms, [r / 1e6 for r in rates], color=HOST_COLOURS[host], label=flow_class, linewidth=1)
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
+from mininet_tests.probes.figures import HOST_COLOURS
 from mininet_tests.probes.series import Series, rates_bps
 from mininet_tests.scenarios.figure2.report import PAPER, series
 from mininet_tests.site.lsst import BACKGROUND
 
 PICTURE_BIN_US = 250_000
-COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
 NAMES = {
     "base20": "image, first half (base20)",
     "base21": "image, second half (base21)",
@@ -36,7 +36,7 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     _draw_plan(axes, run, start_us)
     for host, values in received.hosts.items():
         style = "--" if host == "base21" else "-"  # the two halves run at the same rate: both are to be seen
-        _draw(axes, received, values, span, color=COLOURS[host], label=NAMES[host], linewidth=1.6, linestyle=style)
+        _draw(axes, received, values, span, color=HOST_COLOURS[host], label=NAMES[host], linewidth=1.6, linestyle=style)
     _draw(axes, received, received.total(), span, color="black", label="all", linewidth=1.6)
     if "disk" in report:
         _draw_freed(axes, received, report["disk"], marks)
@@ -74,7 +74,7 @@ def _draw_freed(axes: Any, received: Series, disk: dict[str, Any], marks: dict[s
     at_s = [begins_s + (i + 0.5) * PICTURE_BIN_US / 1e6 for i in range(len(rates))]
     low = disk["background_guaranteed_bps"] / 8e6
     axes.fill_between(
-        at_s, low, [max(low, bps / 8e6) for bps in rates], facecolor="none", edgecolor=COLOURS[BACKGROUND],
+        at_s, low, [max(low, bps / 8e6) for bps in rates], facecolor="none", edgecolor=HOST_COLOURS[BACKGROUND],
         hatch="//", linewidth=0, alpha=0.5, label="freed by the disk, used by raw images",
     )  # fmt: skip
 
@@ -86,7 +86,7 @@ def _draw_plan(axes: Any, run: dict[str, Any], start_us: int) -> None:
         for allocation in plan["allocations"]:
             left, right = (from_us - start_us) / 1e6, (to_us - start_us) / 1e6
             height = allocation["payload_bps"] / 8e6
-            axes.fill_between([left, right], 0, height, color=COLOURS[allocation["from"]], alpha=0.13, linewidth=0)
+            axes.fill_between([left, right], 0, height, color=HOST_COLOURS[allocation["from"]], alpha=0.13, linewidth=0)
 
 
 def printed(report: dict[str, Any]) -> None:

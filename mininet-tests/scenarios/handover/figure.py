@@ -7,11 +7,9 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.probes.figures import folder_drawn
+from mininet_tests.probes.figures import HOST_COLOURS, folder_drawn
 from mininet_tests.probes.series import Series, rates_bps
 from mininet_tests.scenarios.handover.report import BIN_US, changes, series
-
-COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
 
 
 def printed(report: dict[str, Any]) -> None:
@@ -49,7 +47,7 @@ def _draw(axes: Any, received: Series, span: tuple[int, int], limit_bps: int) ->
     for name, values in (*received.hosts.items(), ("all", received.total())):
         rates = rates_bps(received.at_us, values, span, BIN_US)
         at_s = [(i + 0.5) * BIN_US / 1e6 for i in range(len(rates))]
-        axes.plot(at_s, [r / 1e6 for r in rates], color=COLOURS.get(name, "black"), label=name, linewidth=1)
+        axes.plot(at_s, [r / 1e6 for r in rates], color=HOST_COLOURS.get(name, "black"), label=name, linewidth=1)
     axes.axhline(limit_bps / 1e6, color="black", linewidth=0.8, linestyle=":")
     axes.set_ylabel("Mbit/s", fontsize=8)
 

@@ -7,11 +7,10 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-from mininet_tests.probes.figures import folder_drawn
+from mininet_tests.probes.figures import HOST_COLOURS, folder_drawn
 from mininet_tests.probes.series import Series, rates_bps
 
 BIN_US, BEFORE_US, AFTER_US = 50_000, 500_000, 1_000_000
-COLOURS = {"base20": "tab:blue", "base21": "tab:red", "base22": "tab:green", "base23": "tab:orange"}
 
 
 def printed(report: dict[str, Any]) -> None:
@@ -39,7 +38,7 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
         for name, values in received.hosts.items():
             rates = rates_bps(received.at_us, values, span, BIN_US)
             at_s = [(i * BIN_US - BEFORE_US) / 1e6 for i in range(len(rates))]
-            axes.step(at_s, [rate / 1e6 for rate in rates], COLOURS[name], where="post", label=name, linewidth=1)
+            axes.step(at_s, [rate / 1e6 for rate in rates], HOST_COLOURS[name], where="post", label=name, linewidth=1)
         axes.set_title(f"{found['name']}: {found['seconds']:.3f} s", fontsize=9)
         axes.set_ylabel("Mbit/s")
         for mark, style, label in (("killed_us", "-", "killed"), ("led_us", "--", "another leads")):
