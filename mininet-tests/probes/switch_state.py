@@ -11,7 +11,7 @@ from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from mininet_tests.site.topos import Realised, queue_rates_bps
 from topology.protocol import FlowClass
 
-CLOCK_S = 0.5  # an age is read within this of the time beside it
+CLOCK_S = 0.5  # an age is older than its telling by no more than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +20,25 @@ class SwitchesSeen:
 
     Attributes:
         state: all of it as text, without counters and ages.
-        put_s: by rule, when the switch took it in, of time.monotonic().
+        put_s: by rule, the earliest and the latest time at which the switch can have taken it in, of time.monotonic():
+            its age was told at some time while it was asked.
     """
 
     state: tuple[str, ...]
-    put_s: dict[str, float]
+    put_s: dict[str, tuple[float, float]]
 
     @classmethod
     def now(cls, realised: Realised) -> Self:
         """Return what there is now."""
         state, put_s = [str(queue_rates_bps(realised))], {}
         for switch in realised.network.switches:
-            read_s = time.monotonic()
+            asked_s = time.monotonic()
             flows = _asked("dump-flows", switch.name)
+            told_s = time.monotonic()
             for age_s, table, rule in re.findall(
                 r"duration=([\d.]+)s, (table=\d+),.*?n_bytes=\d+,(?: idle_age=\d+,)? (.*)", flows
             ):
-                put_s[f"{switch.name} {table} {rule}"] = read_s - float(age_s)
+                put_s[f"{switch.name} {table} {rule}"] = asked_s - float(age_s), told_s - float(age_s)
             state += [
                 f"{switch.name} {line.strip()}" for line in sorted(_asked("dump-meters", switch.name).splitlines()[1:])
             ]
@@ -49,7 +51,8 @@ class SwitchesSeen:
 
     def younger_than(self, before: Self) -> int:
         """Return how many rules that were there before have been put again since."""
-        return sum(put_s > before.put_s[rule] + CLOCK_S for rule, put_s in self.put_s.items() if rule in before.put_s)
+        known = {rule: latest_s for rule, (_, latest_s) in before.put_s.items()}
+        return sum(earliest_s > known[rule] + CLOCK_S for rule, (earliest_s, _) in self.put_s.items() if rule in known)
 
 
 def applied_messages(log: Path, from_byte: int) -> int:
