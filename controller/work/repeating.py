@@ -50,7 +50,7 @@ class Repeating:
         while True:
             self.look()
             with self._state.changed:
-                if self._state.changed.wait_for(lambda: self._state.stopping, LOOK_S):
+                if self._state.halted.wait_for(lambda: self._state.stopping, LOOK_S):
                     return
 
     def look(self) -> None:
