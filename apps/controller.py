@@ -152,7 +152,7 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
     ignored = settings.audit.ignored
     sessions = SwitchSessions(reports, store.term, ignored, None if led is None else lambda: led.seen_term)
     repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
-    may_tell = (lambda _host: True) if repeating is None else repeating.may
+    may_tell = None if repeating is None else repeating.may
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)
     writers = _queue_writers(settings, store.term)
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}

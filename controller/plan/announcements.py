@@ -39,9 +39,7 @@ HANDOVER_US = 50_000  # from the demand that a host sees until its share is in f
 ASKING_AGAIN_US = 2_000_000  # an offer is granted to who takes this long to ask for it
 SEARCHES_US = (3_600_000_000, 86_400_000_000, 31 * 86_400_000_000)  # how far ahead, in turn
 LEAST_BPS = 64_000  # a slower promise is of no use to anybody
-AWAKE_BPS = (
-    500_000  # at which two full segments are sent in 50 ms: a connection that stood still would be late to go on
-)
+AWAKE_BPS = 500_000  # two full segments in 50 ms: a connection that stood still would be late to go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +301,7 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
 
     One that has delivered all that was announced has lost nothing that is to be sent again: it is only kept awake.
     """
-    left_bytes = announcement.left_bytes() if announcement.delivered else {flow.name for flow in announcement.flows}
+    unfinished = {*announcement.left_bytes()} if announcement.delivered else {f.name for f in announcement.flows}
     senders = 1 if announcement.lanes else len(announcement.flows)
     floors_bps = announcement.floors_bps(now_us)
     for flow, size_bytes, floor_bps in zip(announcement.flows, announcement.sizes_bytes, floors_bps, strict=True):
@@ -312,7 +310,7 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
         yield replace(
             flow,
             floor_bps=floor_bps,
-            standby_bps=standby_bps if flow.name in left_bytes else min(standby_bps, AWAKE_BPS),
+            standby_bps=standby_bps if flow.name in unfinished else min(standby_bps, AWAKE_BPS),
             size_bytes=size_bytes,
             lanes_of=announcement.announcement_id if announcement.lanes else "",
         )

@@ -97,7 +97,7 @@ class HostSessions:
     """The port that agents dial, and what each of them is told.
 
     Without ``tls`` nobody is asked who he is: for the same machine, or for those who have said that they know.
-    ``may_tell`` is looked at before each message to a host: while not, its lease runs out.
+    ``may_tell`` is looked at before each message to a host: while not, its lease runs out. None: it always may.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class HostSessions:
         listener: HostListener,
         lease_ms: int,
         tls: ServerTls | None = None,
-        may_tell: Callable[[str], bool] = lambda _host: True,
+        may_tell: Callable[[str], bool] | None = None,
     ) -> None:
         self._listener = listener
         self._may_tell = may_tell
@@ -191,7 +191,7 @@ class HostSessions:
         """Send an agent the current message, and again in time to renew the lease."""
         if session.renewal is not None:
             session.renewal.cancel()
-        if self._may_tell(session.host):
+        if self._may_tell is None or self._may_tell(session.host):
             session.connection.send(session.message)
         wait_s = self._renewal_s * random.uniform(EARLIEST_RENEWAL, 1)  # noqa: S311 (spreads load, guards nothing)
         session.renewal = self._loop.call_later(wait_s, self._tell, session)
