@@ -14,7 +14,7 @@ would not be kept.
 """
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -214,6 +214,12 @@ class StoreBrake(StrEnum):
     READER = "reader"
     DISK = "disk"
     MEMORY = "memory"
+    WINDOW = "window"
+    """A reason that only newer agents know: that something waits is told all the same."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls.WINDOW if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True, config=_REPORT)

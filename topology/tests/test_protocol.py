@@ -1,6 +1,7 @@
 """What both ends say to each other, also when one of them is newer."""
 
 import json
+from dataclasses import replace
 from ipaddress import ip_address
 
 import pytest
@@ -19,6 +20,8 @@ from topology.protocol import (
     Hello,
     HostInterface,
     Repaired,
+    StoreBrake,
+    StoreTelemetry,
     Telemetry,
     parsed_allocations,
     parsed_from_agent,
@@ -97,6 +100,14 @@ def test_a_controller_passes_over_what_a_newer_agent_says_besides(message):
     for entry in newer.get("entries", ()):
         entry["taste"] = ["bitter"]
     assert parsed_from_agent(json.dumps(newer).encode()) == message
+
+
+def test_a_reason_that_only_a_newer_agent_knows_leaves_the_rest_of_what_it_says():
+    store = StoreTelemetry("data", 280_000_000, True, 0, 0, StoreBrake.DISK)
+    newer = to_bytes(Telemetry(3, 1_000, stores=(store,))).replace(b'"disk"', b'"controller of the array"')
+    said = parsed_from_agent(newer)
+    assert isinstance(said, Telemetry)
+    assert said.stores == (replace(store, brake=StoreBrake.WINDOW),)
 
 
 @pytest.mark.parametrize("inside", [False, True])
