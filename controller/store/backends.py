@@ -32,12 +32,14 @@ _HOLDER = text("""
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
     AND d.datname = current_database()
 """)
-_LEADS = text(f"SELECT term FROM {LEADER_TABLE}")  # noqa: S608 (a name of ours)
-_THROWN_OUT = text("""
-    SELECT pg_terminate_backend(l.pid, 1000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
-    AND d.datname = current_database() AND l.pid <> pg_backend_pid()
-""")
+_PATIENCE = text(f"SELECT set_config('lock_timeout', '{_LOCK_PATIENCE}', true)")
+_LEADS = text(f"""
+    SELECT term, set_config('lock_timeout', '{_LOCK_PATIENCE}', true), (
+        SELECT count(pg_terminate_backend(l.pid, 1000)) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+        WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :first AND l.objid = :second
+        AND d.datname = current_database() AND l.pid <> pg_backend_pid() AND term = :term
+    ) FROM {LEADER_TABLE}
+""")  # noqa: S608 (names of ours)
 _SESSION = text("""
     SELECT set_config('lock_timeout', :busy_ms, false), set_config('statement_timeout', :statement_ms, false),
     set_config('tcp_keepalives_idle', :probe_s, false),
@@ -311,11 +313,11 @@ class Postgresql:
         try:
             with connection.begin():
                 if term:
-                    found = connection.execute(_LEADS).scalar()
+                    found = connection.execute(_LEADS, {**key, "term": term}).scalar()
                     if found != term:
                         raise StoreTaken(self.shown, term, found or 0)
-                    connection.execute(_THROWN_OUT, key)
-                connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'"))
+                else:
+                    connection.execute(_PATIENCE)
                 connection.execute(text("SELECT pg_advisory_lock(:first, :second)"), key)
         except OperationalError as error:
             if getattr(error.orig, "sqlstate", None) != _NO_LOCK:

@@ -56,6 +56,7 @@ _MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
 _DELAYS = TypeAdapter(tuple[MeasuredDelay, ...])
 _APPEND = insert(CHANGES)
 _KNOWN = select(META.c.key, META.c.value).where(META.c.key.in_([WRITTEN_BY, TERM, SAVES]))
+_PLANNED = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS]))
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
 PROOF_BYTES = 1 << 15  # some pages: more than is left in one that others share
 
@@ -149,9 +150,8 @@ class Database:
             reservations = run(select(RESERVATIONS).order_by(RESERVATIONS.c.sequence, RESERVATIONS.c.reservation_id))
             announcements = run(select(ANNOUNCEMENTS).order_by(ANNOUNCEMENTS.c.id))
             purchases = run(select(PURCHASES).order_by(PURCHASES.c.name))
-            kept, measured = (
-                run(select(META.c.value).where(META.c.key == key)).scalar() for key in (MAINTENANCE, DELAYS)
-            )
+            said = {row.key: row.value for row in run(_PLANNED)}
+            kept, measured = said.get(MAINTENANCE), said.get(DELAYS)
             keys, last_ended = used_keys(transaction.connection), highest(transaction.connection).sequence
             return StoredRows(
                 tuple(reservation_of(row) for row in reservations.mappings()),

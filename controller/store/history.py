@@ -48,6 +48,16 @@ class Highest:
     number: int = 0
 
 
+_HIGHEST = select(
+    select(META.c.value).where(META.c.key == HIGHEST).scalar_subquery(),
+    *(
+        select(func.coalesce(func.max(column), 0)).scalar_subquery()
+        for kind in EndedKind
+        for column in (kind.table.c.sequence, kind.table.c.number)
+    ),
+)
+
+
 def history(connection: Connection, after: int, limit: int) -> tuple[HistoryItem, ...]:
     """Return what has a higher number, the lowest first."""
     rows: list[tuple[int, EndedKind, RowMapping]] = []
@@ -62,13 +72,11 @@ def history(connection: Connection, after: int, limit: int) -> tuple[HistoryItem
 
 
 def highest(connection: Connection) -> Highest:
-    """Return the highest numbers of all that has ended, forgotten or not."""
-    saved = connection.execute(select(META.c.value).where(META.c.key == HIGHEST)).scalar()
-    found = [Highest(**json.loads(saved))] if saved else []
-    for kind in EndedKind:
-        columns = (kind.table.c.sequence, kind.table.c.number)
-        found.append(Highest(*(connection.execute(select(func.max(column))).scalar() or 0 for column in columns)))
-    return Highest(max(one.sequence for one in found), max(one.number for one in found))
+    """Return the highest numbers of all that has ended, forgotten or not; asked at once."""
+    saved, *found = connection.execute(_HIGHEST).one()
+    forgotten = Highest(**json.loads(saved)) if saved else Highest()
+    sequences, numbers = found[::2], found[1::2]
+    return Highest(max(forgotten.sequence, *sequences), max(forgotten.number, *numbers))
 
 
 def forget(connection: Connection, kind: EndedKind, before_us: int, limit: int) -> int:
