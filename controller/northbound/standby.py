@@ -1,5 +1,6 @@
 """What a controller of a pair does with requests while another leads: answer what only reads, pass on the rest."""
 
+import asyncio
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -13,6 +14,8 @@ from controller.northbound.rest.answers import RETRY_AFTER_S, problem
 from controller.plan.leading import LeaderView, PairStanding
 
 EVENTS_PATH = "/v1/events"  # what happens, happens where it is led
+
+LOOK_S, LOOKS = 0.002, 500  # who is about to lead keeps a request for a second at most
 
 OF_A_PATH = "/:@!$&'()*+,;="  # what stands in a path as it is (RFC 3986, section 3.3), beside what quote leaves
 
@@ -34,6 +37,8 @@ class StandBy:
             return
         leader = self._leader()
         is_leaders = scope["path"] == EVENTS_PATH or (scope["method"] not in READS and scope["path"] != SESSION_PATH)
+        if is_leaders:
+            leader = await self._led(leader)
         if is_leaders and not leader.takes:
             query = scope["query_string"].decode("ascii")
             path = quote(scope["path"], safe=OF_A_PATH)
@@ -46,6 +51,15 @@ class StandBy:
             await send(message)
 
         await self._app(scope, receive, aged if leader.standing is PairStanding.STANDBY else send)
+
+    async def _led(self, leader: LeaderView) -> LeaderView:
+        """Return who leads, once it is not that we have taken the row and are about to: that takes milliseconds."""
+        for _ in range(LOOKS):
+            if leader.takes or leader.standing is not PairStanding.LEADER:
+                break
+            await asyncio.sleep(LOOK_S)
+            leader = self._leader()
+        return leader
 
 
 def passed_on(leader: LeaderView, path: str) -> Response:

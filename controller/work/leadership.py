@@ -38,7 +38,7 @@ class Leadership:
         self._leading = Leading()
         self._said = ""
         self._wakes = threading.Event()
-        self._leaves = self._ends = False
+        self._resigned = self._leaves = self._ends = False
         self._answers: deque[Future[tuple[str, ...]]] = deque()  # who waits to be told who stands by now
         self._looked_s = 0.0
         self.may_take = False
@@ -59,8 +59,8 @@ class Leadership:
 
     @property
     def standing(self) -> PairStanding:
-        """How we stand, now."""
-        return self._leading.standing(self._elapsed_us())
+        """How we stand, now; one that has resigned decides nothing more, as one that stands by."""
+        return PairStanding.STANDBY if self._resigned else self._leading.standing(self._elapsed_us())
 
     def may_decide(self) -> bool:
         """Return whether we lead, and nobody else can by now."""
@@ -103,6 +103,10 @@ class Leadership:
             return answer.result(ANSWERED_S)
         except TimeoutError:
             return ()
+
+    def resign(self) -> None:
+        """Decide nothing from now on, and keep the row until :meth:`leave`: what is decided is to be written first."""
+        self._resigned = True
 
     def leave(self) -> None:
         """Let another take the row at once, by the thread's next act, which is its last."""

@@ -10,6 +10,7 @@ from controller.state.guard import GuardedState
 from controller.store import BEGINNING, ChainEnd, EndedKind, Store, StoreError
 
 AT_ONCE = 500  # rows; a few milliseconds of the database
+BEGINS_S = 30.0  # after a start or a take-over, when there is much else to do
 PAUSE_S = 0.1
 AGAIN_S = 3_600.0
 
@@ -33,16 +34,17 @@ class Retention:
 
     def run(self) -> None:
         """Work until the state says stop."""
-        state = self._state
+        state, pause_s = self._state, BEGINS_S
         while True:
-            more = self.step()
-            if not more:
-                self.say_last()
             with state.changed:
-                stops = state.halted.wait_for(lambda: state.stopping, timeout=PAUSE_S if more else AGAIN_S)
+                stops = state.halted.wait_for(lambda: state.stopping, timeout=pause_s)
             if stops:
                 self.say_last()
                 return
+            more = self.step()
+            if not more:
+                self.say_last()
+            pause_s = PAUSE_S if more else AGAIN_S
 
     def step(self) -> bool:
         """Forget some; return whether there may be more. What the store does not do now it does an hour later."""

@@ -80,6 +80,21 @@ def test_a_leader_that_the_database_does_not_answer_decides_nothing(asked, site)
     assert not site.value.wished.ledger.reservations
 
 
+def test_who_has_taken_the_row_keeps_a_request_until_it_leads(asked):
+    about_to, views = replace(LEADS, takes=False), iter(range(3))
+    behind = dependencies_of(asked.site, leader=lambda: LEADS if next(views, None) is None else about_to)
+    answer = TestClient(api(behind, all_may(lambda: datetime.now(UTC)))).post(MANY, json=NIGHT)
+    assert answer.status_code == 201
+    assert next(views, None) is None
+
+
+def test_nobody_waits_for_ever_for_who_is_about_to_lead(asked, monkeypatch):
+    monkeypatch.setattr("controller.northbound.standby.LOOKS", 2)
+    asked.view = replace(LEADS, takes=False)
+    assert asked.client.post(MANY, json=NIGHT).json()["type"] == "/problems/no-leader"
+    assert asked.client.get(MANY).status_code == 200
+
+
 def test_what_only_reads_is_answered_by_who_stands_by_with_its_age(asked):
     assert asked.client.get(MANY).headers["age"] == "3"
     asked.view = LEADS

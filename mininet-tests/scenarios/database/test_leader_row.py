@@ -267,3 +267,20 @@ def test_two_controllers_one_leads_and_the_other_follows_when_it_is_silent(url):
     threads[1].join(ACK_S)
     for one in two:
         one.close()
+
+
+def test_a_leader_that_resigns_decides_nothing_more_and_keeps_the_row_until_it_leaves(url):
+    one, other = (Leadership(LeaderRow(url, name, ""), elapsed_us, 60 * TTL_US) for name in "ab")
+    one.may_take = other.may_take = True
+    one.step()
+    assert one.may_decide()
+    one.resign()
+    one.step()  # its row is renewed: what it has decided is being written
+    other.step()
+    assert (one.may_decide(), one.standing, other.led.is_set()) == (False, PairStanding.STANDBY, False)
+    one.leave()
+    one.step()
+    other.step()
+    assert (other.led.is_set(), other.may_decide()) == (True, True)
+    for each in (one, other):
+        each.close()

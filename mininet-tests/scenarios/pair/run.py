@@ -119,6 +119,7 @@ class PairSite:
         for _ in range(5):
             self.script.asks()
         back()
+        back_s = time.monotonic()
         self.settled()
         renewed = [
             min((at_s for epoch, at_s in agent.obeyed_s.items() if epoch > before[agent.host]), default=lost_s) - lost_s
@@ -128,6 +129,8 @@ class PairSite:
             "kind": kind,
             "unanswered_s": round(unanswered_s, 3),
             "obeyed_s": round(max(renewed), 3),
+            "back_s": round(back_s - lost_s, 1),
+            "settled_s": round(time.monotonic() - back_s, 1),
             "rules_put_again": _switches().younger_than(switches),
         }
 
