@@ -84,8 +84,10 @@ def _sources(site: Site, flow: Flow) -> tuple[Prefix, ...]:
 
 
 def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
-    names = *circuits(site.network, entry.flow.path), *circuits(site.network, led)
     flow = entry.flow
+    names = circuits(site.network, flow.path)
+    if led and led != flow.path:
+        names += circuits(site.network, led)
     dscp = site.policy.classes[flow.flow_class].dscp if flow.mark is None and site.hosts_mark else flow.mark
     return Allocation(
         name=entry.flow.name,

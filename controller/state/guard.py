@@ -1,7 +1,7 @@
 """The lock, its condition, and the one state they guard."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from controller.events import Events
@@ -107,7 +107,11 @@ class GuardedState:
 
     def put_host(self, name: str, host: HostState) -> None:
         """Replace what is known of a host."""
-        self.put(reported=self.reported.with_host(name, host))
+        self.put_hosts({name: host})
+
+    def put_hosts(self, hosts: Mapping[str, HostState]) -> None:
+        """Replace what is known of some hosts."""
+        self.put(reported=self.reported.with_hosts(hosts))
 
     def go_by(self, delays: MeasuredDelays) -> None:
         """Go by measured delays from now on, if they are others; the clock's thread plans for them."""
@@ -169,9 +173,14 @@ class GuardedState:
 
     def grant(self, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
         """Note that a host is being sent what it may do, and return the message."""
-        state, lease_us = self.reported.hosts[host], self.site.lease_ms * 1000
-        self.put_host(host, replace(state, leases=state.leases.sent(epoch, entries, self.elapsed_us(), lease_us)))
-        return grant(self.site, self.desired.plan, host, epoch, entries)
+        return self.grants(epoch, {host: entries})[host]
+
+    def grants(self, epoch: int, by_host: Mapping[str, tuple[Entry, ...]]) -> dict[str, Allocations]:
+        """Note that hosts are being sent what they may do under an epoch, and return the message to each."""
+        hosts, now_us, lease_us = self.reported.hosts, self.elapsed_us(), self.site.lease_ms * 1000
+        after = {name: hosts[name].granted(epoch, entries, now_us, lease_us) for name, entries in by_host.items()}
+        self.put_hosts(after)
+        return {name: grant(self.site, self.desired.plan, name, epoch, entries) for name, entries in by_host.items()}
 
     def _tell_of(self, before: Desired) -> None:
         """Wake all threads if another plan is desired than before."""

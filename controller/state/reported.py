@@ -64,6 +64,10 @@ class HostState:
     stores: Mapping[str, KnownStore] = field(default_factory=dict)
     moving: Mapping[str, Moving] = field(default_factory=dict)
 
+    def granted(self, epoch: int, entries: tuple[Entry, ...], now_us: int, lease_us: int) -> "HostState":
+        """Return it after it was sent what it may do."""
+        return replace(self, leases=self.leases.sent(epoch, entries, now_us, lease_us))
+
     @property
     def sent_epoch(self) -> int:
         """The epoch of what it was granted last; 0 if nothing yet."""
@@ -140,16 +144,17 @@ class Hosts(Mapping[str, HostState]):
         self.wanting = frozenset(name for name, state in states.items() if state.wants)
         self.holding = frozenset(name for name, state in states.items() if state.holds)
 
-    def put(self, name: str, state: HostState) -> "Hosts":
-        """Return them with another state of one."""
+    def put(self, states: Mapping[str, HostState]) -> "Hosts":
+        """Return them with other states of some."""
         found = Hosts.__new__(Hosts)
-        found._states = self._states.copy()
-        found._states[name] = state
+        found._states = {**self._states, **states}
         found._absent = None
-        found.away = _with(self.away, name, is_in=not state.connected)
-        found.unknown = _with(self.unknown, name, is_in=bool(state.unknown_until_us))
-        found.wanting = _with(self.wanting, name, is_in=bool(state.wants))
-        found.holding = _with(self.holding, name, is_in=state.holds)
+        found.away, found.unknown, found.wanting, found.holding = self.away, self.unknown, self.wanting, self.holding
+        for name, state in states.items():
+            found.away = _with(found.away, name, is_in=not state.connected)
+            found.unknown = _with(found.unknown, name, is_in=bool(state.unknown_until_us))
+            found.wanting = _with(found.wanting, name, is_in=bool(state.wants))
+            found.holding = _with(found.holding, name, is_in=state.holds)
         return found
 
     def absent(self, elapsed_us: int, lease_us: int) -> "AbsentHosts":
@@ -273,7 +278,11 @@ class Reported:
 
     def with_host(self, name: str, state: HostState) -> "Reported":
         """Return it with another state of a host."""
-        return replace(self, hosts=self.hosts.put(name, state))
+        return self.with_hosts({name: state})
+
+    def with_hosts(self, states: Mapping[str, HostState]) -> "Reported":
+        """Return it with other states of some hosts."""
+        return replace(self, hosts=self.hosts.put(states))
 
     def with_watched(self, watched: Iterable[tuple[str, str]]) -> "Reported":
         """Return it with the demand of (host, flow) alone that a plan still watches."""

@@ -226,10 +226,10 @@ class Convergence:
         hosts = state.reported.hosts
         names = self._situation().to_grant(plan)
         by_host = {name: host_changes(name, hosts[name].acts_as_granted, plan.of_host(name)) for name in names}
-        changes: list[Change] = []
-        for name in sorted(by_host, key=lambda n: sum(c.from_bps - c.to_bps for c in by_host[n])):
-            changes += by_host[name]
-            self._hosts.send(name, state.grant(name, plan.epoch, plan.of_host(name)))
+        names.sort(key=lambda n: sum(c.from_bps - c.to_bps for c in by_host[n]))
+        changes: list[Change] = [change for name in names for change in by_host[name]]
+        for name, allocations in state.grants(plan.epoch, {name: plan.of_host(name) for name in names}).items():
+            self._hosts.send(name, allocations)
         before = self._progress.granted
         if before is not None and before.epoch == plan.epoch:
             granted = replace(before, changes=(*before.changes, *changes))

@@ -20,7 +20,7 @@ STATES = st.builds(
 def test_hosts_that_changed_one_by_one_are_known_as_if_all_were_looked_at(begun, changes):
     hosts, now = Hosts(begun), dict(begun)
     for name, state in changes:
-        hosts, now[name] = hosts.put(name, state), state
+        hosts, now[name] = hosts.put({name: state}), state
     whole = Hosts(now)
     assert dict(hosts) == now
     assert hosts.away == whole.away == {name for name, state in now.items() if not state.connected}
@@ -31,5 +31,5 @@ def test_hosts_that_changed_one_by_one_are_known_as_if_all_were_looked_at(begun,
 
 def test_what_was_known_before_a_change_stays():
     before = Hosts({"a": HostState()})
-    before.put("a", HostState(connected=True))
+    before.put({"a": HostState(connected=True)})
     assert before.away == {"a"}
