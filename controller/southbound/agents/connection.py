@@ -23,7 +23,7 @@ from topology.protocol import ATTACH_PATH, LONGEST_BYTES
 MOST_UNSENT_BYTES = 1 << 20  # an agent that has not read this much does not read at all
 CLOSE_WITHIN_S = 2.0  # for the other end's part of ending
 LONGEST_REASON_BYTES = 123  # RFC 6455 section 5.5: 125 in a control frame, 2 for the code
-_READ_BYTES = 1 << 16
+_READ_BYTES = 1 << 16  # more than a TLS record has (RFC 8446 section 5.1): none is left half read, unseen by the loop
 _NO_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -151,19 +151,17 @@ class AgentConnection:
     def _receive(self) -> None:
         """Take in what has come."""
         try:
-            while True:
-                data = self._sock.recv(_READ_BYTES)
-                if not data:
-                    self._protocol.receive_eof()
-                    self._gone(self._said())
-                    return
-                self._take(data)
-                if not isinstance(self._sock, ssl.SSLSocket) or self._over or not self._sock.pending():
-                    return
+            data = self._sock.recv(_READ_BYTES)
         except _AGAIN:
             return
         except OSError as error:
             self._gone(why(error))
+            return
+        if data:
+            self._take(data)
+        else:
+            self._protocol.receive_eof()
+            self._gone(self._said())
 
     def _take(self, data: bytes) -> None:
         self.heard_s = self._loop.time()
