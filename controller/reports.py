@@ -1,6 +1,6 @@
 """What agents and switches report, and a look at the plan. The use cases are in :mod:`controller.use_cases`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from controller.delay_watch import measure_delays
@@ -180,20 +180,23 @@ class Reports:
             state.put_host(host, down)
             state.hosts_changed()
 
-    def host_applied(self, host: str, applied: Applied) -> None:
-        """Note that a host's kernel holds an epoch."""
+    def hosts_applied(self, said: Iterable[tuple[str, Applied]]) -> None:
+        """Note that hosts' kernels hold epochs; those who say so together wake the others once."""
         state = self._state
         with state.changed:
-            known, epoch = state.reported.hosts[host], applied.epoch
-            if any(grant.epoch == epoch for grant in known.leases.grants):
-                now = replace(
-                    known,
-                    confirmed_epoch=max(known.confirmed_epoch, epoch),
-                    leases=known.leases.confirmed(epoch),
-                    unknown_until_us=0 if epoch else known.unknown_until_us,
-                    confirmed_us=state.elapsed_us() if epoch == known.sent_epoch else known.confirmed_us,
-                )
-                state.put_host(host, now)
+            hosts, elapsed_us, after = state.reported.hosts, state.elapsed_us(), dict[str, HostState]()
+            for host, applied in said:
+                known, epoch = after.get(host, hosts[host]), applied.epoch
+                if any(grant.epoch == epoch for grant in known.leases.grants):
+                    after[host] = replace(
+                        known,
+                        confirmed_epoch=max(known.confirmed_epoch, epoch),
+                        leases=known.leases.confirmed(epoch),
+                        unknown_until_us=0 if epoch else known.unknown_until_us,
+                        confirmed_us=elapsed_us if epoch == known.sent_epoch else known.confirmed_us,
+                    )
+            if after:
+                state.put_hosts(after)
                 state.changed.notify_all()
 
     def host_demand(self, host: str, demand: Demand) -> None:

@@ -1,7 +1,7 @@
 """Which agents call: their port is listened at for a while, and each is asked nothing but what it says first."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from controller.security.tls import ServerTls
@@ -33,7 +33,7 @@ class Callers:
     def host_down(self, host: str) -> None:
         """Nothing: nobody was let in."""
 
-    def host_applied(self, host: str, applied: Applied) -> None:
+    def hosts_applied(self, said: Sequence[tuple[str, Applied]]) -> None:
         """Nothing: nobody was let in."""
 
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:

@@ -80,8 +80,8 @@ class AgentsListener:
     def host_down(self, host):
         self.down.append(host)
 
-    def host_applied(self, host, applied):
-        self.applied.append(applied.epoch)
+    def hosts_applied(self, said):
+        self.applied += [applied.epoch for _, applied in said]
 
     def host_telemetry(self, host, telemetry):
         pass

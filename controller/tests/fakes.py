@@ -124,7 +124,7 @@ class FakeHosts:
         """Take a message, and confirm it."""
         self.sent.append((host, allocations))
         if host not in self.silent:
-            self._reports.host_applied(host, Applied(allocations.epoch))
+            self._reports.hosts_applied([(host, Applied(allocations.epoch))])
 
 
 class PatientUseCases(UseCases):
@@ -184,7 +184,7 @@ class FakeSite:
         """Let agents say hello and confirm what they are told."""
         for host in hosts:
             told = self.reports.host_up(Hello(host, "0", "6.12", epoch=0))
-            self.reports.host_applied(host, Applied(told.epoch))
+            self.reports.hosts_applied([(host, Applied(told.epoch))])
 
     def attach_all(self):
         """Let every agent of the network say hello."""

@@ -302,7 +302,7 @@ class PairController:
     def hears(self, host: str, said: Applied | Declined | Hello) -> None:
         """Take in what a host says."""
         if isinstance(said, Applied):
-            self.reports.host_applied(host, said)
+            self.reports.hosts_applied([(host, said)])
         elif isinstance(said, Declined):
             self.reports.host_declined(host, said)
         else:

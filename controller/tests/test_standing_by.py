@@ -30,7 +30,7 @@ def test_who_stands_by_grants_nobody_anything():
     state, reports = standing_by(site)
     told = reports.host_up(hello_of(site, "base23"))
     assert (told.epoch, told.entries) == (0, ())
-    reports.host_applied("base23", Applied(0))
+    reports.hosts_applied([("base23", Applied(0))])
     host = value_of(state).reported.hosts["base23"]
     assert (host.connected, host.leases) == (True, Leases())
 
@@ -56,7 +56,7 @@ def test_a_host_with_nothing_to_do_hears_of_the_new_term_too():
     state.lead(TERM)
     told = reports.host_up(idle)
     assert (told.epoch, told.entries) == (2 * TERM - 1, ())
-    reports.host_applied("base23", Applied(told.epoch))
+    reports.hosts_applied([("base23", Applied(told.epoch))])
     assert not value_of(state).reported.hosts["base23"].unknown_until_us
 
 

@@ -185,7 +185,7 @@ class World(Ground):
         if it.outbox:
             said = it.outbox.popleft()
             if isinstance(said, Applied):
-                self.reports.host_applied(host, said)
+                self.reports.hosts_applied([(host, said)])
             else:
                 self.reports.host_demand(host, said)
 

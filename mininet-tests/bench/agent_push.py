@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -87,10 +88,10 @@ class Controller:
         """Note it."""
         self.up.discard(host)
 
-    def host_applied(self, host: str, applied: Applied) -> None:
+    def hosts_applied(self, said: Sequence[tuple[str, Applied]]) -> None:
         """Note when."""
-        self.applied_ns[host, applied.epoch] = time.monotonic_ns()
-        self._missing -= 1  # by one thread only
+        self.applied_ns |= {(host, applied.epoch): time.monotonic_ns() for host, applied in said}
+        self._missing -= len(said)  # by one thread only
         if not self._missing:
             self._everywhere.set()
 

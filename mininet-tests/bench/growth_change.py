@@ -101,7 +101,7 @@ class WholeController:
     def send(self, host: str, allocations: Allocations) -> None:
         """Let a host confirm what it is sent."""
         self.pushes += 1
-        self.reports.host_applied(host, Applied(allocations.epoch))
+        self.reports.hosts_applied([(host, Applied(allocations.epoch))])
 
     def settle(self) -> None:
         """Let the clock and the convergence act until all layers hold the plan."""

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -61,8 +61,8 @@ class HostListener(Protocol):
     def host_down(self, host: str) -> None:
         """The agent's stream has ended."""
 
-    def host_applied(self, host: str, applied: Applied) -> None:
-        """The agent's kernel holds an epoch."""
+    def hosts_applied(self, said: Sequence[tuple[str, Applied]]) -> None:
+        """Agents' kernels hold epochs: what hosts have confirmed since the last call, in that order."""
 
     def host_telemetry(self, host: str, telemetry: Telemetry) -> None:
         """The agent's counters."""
@@ -118,6 +118,7 @@ class HostSessions:
         self._by_connection: dict[AgentConnection, _Session] = {}
         self._going_down: deque[tuple[str, Allocations]] = deque()
         self._woken = False
+        self._confirmed: list[tuple[str, Applied]] = []  # and not handed over yet
         self._said = SaidSeldom(SAID_AGAIN_S)
         self._rates = Rates.monotonic(PER_S, BURST_US)
         self._guests = OpenConnections[AgentConnection](MOST, MOST_OF_ONE)
@@ -256,10 +257,14 @@ class HostSessions:
             connection.close(CloseCode.PROTOCOL_ERROR, f"not understood: {why}")
 
     def _report(self, host: str, said: UpMessage) -> None:
-        """Hand a message to who hears of agents."""
+        """Hand a message to who hears of agents; confirmations when all that has come has been read."""
+        if isinstance(said, Applied):
+            if not self._confirmed:
+                self._loop.call_soon(self._hand_over)
+            self._confirmed.append((host, said))
+            return
+        self._hand_over()  # what was said before
         match said:
-            case Applied():
-                self._listener.host_applied(host, said)
             case Telemetry():
                 self._listener.host_telemetry(host, said)
             case Declined():
@@ -268,6 +273,12 @@ class HostSessions:
                 self._listener.host_demand(host, said)
             case Repaired():
                 self._listener.host_repaired(host, said)
+
+    def _hand_over(self) -> None:
+        """Hand the confirmations to who hears of agents."""
+        if self._confirmed:
+            said, self._confirmed = self._confirmed, []
+            self._listener.hosts_applied(said)
 
     def _greet(self, connection: AgentConnection, hello: Hello) -> None:
         """Let an agent in, if it is the one that its certificate is for, and of a host of ours."""

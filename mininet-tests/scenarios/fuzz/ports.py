@@ -96,7 +96,7 @@ def agent_messages() -> tuple[Callable[[bytes], object], tuple[bytes, ...]]:
     site.converge()
     reports = site.reports
     taken: dict[type, Callable[[str, Any], object]] = {
-        protocol.Applied: reports.host_applied,
+        protocol.Applied: lambda host, said: reports.hosts_applied([(host, said)]),
         protocol.Telemetry: reports.host_telemetry,
         protocol.Declined: reports.host_declined,
         protocol.Demand: reports.host_demand,

@@ -1,6 +1,7 @@
 """The port that agents dial, spoken to by a real WebSocket client; who is let in is tried in ``test_trust``."""
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -48,9 +49,9 @@ class RecordingListener:
         """Note it."""
         self.down.append(host)
 
-    def host_applied(self, host, applied):
+    def hosts_applied(self, said):
         """Note it."""
-        self.applied.append((host, applied.epoch))
+        self.applied += [(host, applied.epoch) for host, applied in said]
 
     def host_telemetry(self, host, telemetry):
         """Note it."""
@@ -121,6 +122,21 @@ def test_confirmations_and_counters_reach_the_listener(served, agent):
     listener = served[2]
     eventually(lambda: listener.applied == [("base20", 7)], within_s=5, what="the confirmation")
     eventually(lambda: listener.telemetry == [("base20", 7)], within_s=5, what="the counters")
+
+
+def test_confirmations_that_have_come_together_are_handed_over_together_and_before_what_was_said_after_them(
+    served, agent
+):
+    _, sessions, listener = served
+    heard, busy = [], threading.Event()
+    listener.hosts_applied = lambda said: heard.append([applied.epoch for _, applied in said])
+    listener.host_telemetry = lambda _, telemetry: heard.append(telemetry.epoch)
+    sessions._loop.call_soon_threadsafe(busy.wait)  # while all of it comes
+    for said in (Applied(7), Applied(8), Telemetry(8, 100), Applied(9)):
+        agent.say(said)
+    busy.set()
+    eventually(lambda: heard[-1:] == [[9]], within_s=5, what="the last confirmation")
+    assert heard == [[7, 8], 8, [9]]
 
 
 def test_a_new_plan_is_sent_at_once_and_then_renewed_without_being_asked(served, agent):
