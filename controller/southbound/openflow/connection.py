@@ -183,6 +183,8 @@ class SwitchConnection:
         """
         datapath = self.datapath
         wanted = {message.rule.key: message.rule for message in difference if isinstance(message, PutRule)}
+        if not wanted:
+            return
         known = {rule.key for rule in shown.rules}
         new = [rule for key, rule in wanted.items() if key not in known]
         if len(new) > FEW:

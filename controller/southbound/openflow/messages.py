@@ -119,9 +119,9 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
     old_meters = {meter.meter_id: meter for meter in installed.meters - desired.meters}
     new_meters = {meter.meter_id: meter for meter in desired.meters - installed.meters}
     changed = [meter for id_, meter in sorted(new_meters.items()) if id_ in old_meters]
-    is_early = {m.meter_id: _size(m) < _size(old_meters[m.meter_id]) for m in changed}
-    early = [meter for meter in changed if is_early[meter.meter_id] is (meter.meter_id not in SENDER_METER_IDS)]
-    of_senders = [meter for meter in early if meter.meter_id in SENDER_METER_IDS]
+    shrinks = {m.meter_id: _size(m) < _size(old_meters[m.meter_id]) for m in changed}
+    is_early = {id_: shrunk is (id_ not in SENDER_METER_IDS) for id_, shrunk in shrinks.items()}
+    early = [meter for meter in changed if is_early[meter.meter_id]]
     puts: list[Message] = []
     deletes: list[Message] = []
     is_other = desired.rules is not installed.rules or desired.groups != installed.groups
@@ -141,10 +141,10 @@ def messages(desired: SwitchState, installed: SwitchState) -> tuple[Message, ...
             *(DeleteGroup(group) for group in _numbered(installed, desired) if group.group_id not in new_groups),
         ]
     phases: tuple[list[Message], ...] = (
-        [PutMeter(meter, exists=True) for meter in early if meter not in of_senders],
-        [*(PutMeter(meter, exists=True) for meter in of_senders), *puts],
+        [PutMeter(meter, exists=True) for meter in early if meter.meter_id not in SENDER_METER_IDS],
+        [*(PutMeter(meter, exists=True) for meter in early if meter.meter_id in SENDER_METER_IDS), *puts],
         deletes,
-        [PutMeter(meter, exists=True) for meter in changed if meter not in early],
+        [PutMeter(meter, exists=True) for meter in changed if not is_early[meter.meter_id]],
     )
     ordered: list[Message] = []
     for phase in filter(None, phases):

@@ -49,12 +49,20 @@ def senders(
     begun = plan_aggregates(network, plan, policy).begun.get(switch.name, {})
     meter_ids = sender_meter_ids(network, switch, begun, numbers)
     most = targets_apart(network, switch)
-    found = (sender for share, ways in begun.items() for sender in senders_of_share(plan, share, ways, meter_ids, most))
+    found = (
+        sender
+        for share, ways in begun.items()
+        for sender in senders_of_share(plan, share, ways, sender_keys(share, ways, most), meter_ids)
+    )
     return tuple(sorted(found))
 
 
 def senders_of_share(
-    plan: Plan, share: ClassShare, ways: AggregateWays, meter_ids: Mapping[SenderKey, int], most_targets: int
+    plan: Plan,
+    share: ClassShare,
+    ways: AggregateWays,
+    keys: Mapping[AggregateKey, SenderKey],
+    meter_ids: Mapping[SenderKey, int],
 ) -> tuple[PolicedSender, ...]:
     """Return the senders of a class by a circuit.
 
@@ -67,12 +75,12 @@ def senders_of_share(
         plan: who may send what.
         share: the class and the circuit.
         ways: the aggregates of that class that enter the circuit.
+        keys: the senders, by aggregate (:func:`sender_keys`).
         meter_ids: the senders' meters.
-        most_targets: to how many a host may send with a meter for each of them.
     """
     meter_bps = plan.links[share.hop].classes[share.flow_class].meter_bps
     needs_bps: dict[SenderKey, int] = {}
-    for aggregate, key in sender_keys(share, ways, most_targets).items():
+    for aggregate, key in keys.items():
         needs_bps[key] = needs_bps.get(key, 0) + ways[aggregate].needs_bps
     spare_bps = max(0, meter_bps - sum(needs_bps.values())) // max(1, len(needs_bps))
     found = []

@@ -56,6 +56,7 @@ class _OfShare:
     ways: AggregateWays
     meter_bps: int
     meters: frozenset[DropMeter] = frozenset()
+    senders: tuple[tuple[SenderKey, int], ...] = ()  # and the numbers of their meters: of these the rules are made
     rules: frozenset[Rule] = frozenset()
 
 
@@ -135,11 +136,11 @@ class SwitchBook:
             if not ways:
                 self._shares.pop(share, None)
                 continue
-            most = targets_apart(network, self._switch)
-            senders = senders_of_share(plan, share, ways, self._meter_ids, most)
-            rules = frozenset(sender_rules(network, self._switch, senders))
-            same = known.rules if rules == known.rules else rules
-            self._shares[share] = _OfShare(ways, meter_bps, frozenset(sender_meters(senders)), same)
+            found = senders_of_share(plan, share, ways, self._keys_of(network, share, ways), self._meter_ids)
+            senders = tuple((sender.key, sender.meter_id) for sender in found)
+            is_same = senders == known.senders
+            rules = known.rules if is_same else frozenset(sender_rules(network, self._switch, found))
+            self._shares[share] = _OfShare(ways, meter_bps, frozenset(sender_meters(found)), senders, rules)
         for pair in (pair for pair, treatment in changed.items() if not treatment):
             del self._pairs[pair]
         return self._flow.followed(network, plan.down, changed)
