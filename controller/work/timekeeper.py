@@ -95,9 +95,11 @@ class Timekeeper:
         self._forget_claims()
 
     def _look_at_bursts(self) -> None:
-        """Look whether a start fits the buffers. That is at all ports: once a second is enough."""
-        elapsed_us = self._state.elapsed_us()
-        if elapsed_us >= self._bursts_due_us:
+        """Look whether a start fits the buffers. That is at all ports: once a second is enough, and after a change."""
+        with self._state.changed:
+            elapsed_us = self._state.elapsed_us()
+            is_at_rest = self._state.installed.is_at_rest(self._state.desired.plan.epoch)
+        if is_at_rest and elapsed_us >= self._bursts_due_us:
             self._bursts_due_us = elapsed_us + IDLE_US
             self._bursts.look()
 
