@@ -33,8 +33,8 @@ class YamlText:
     repeated: tuple[str, ...]
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, with lines, and with an eye on keys that stand twice."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's safe loader, of libyaml where there is one, with lines, and with an eye on keys that stand twice."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
