@@ -9,6 +9,7 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 from apps.cli import advise, agent, clean, client, leader, login, network, pki, store, token, trust, webhook, what_if
+from apps.loading import loading
 from topology import __version__
 
 EXIT_FAILED, EXIT_CONFIG = 1, 2
@@ -64,9 +65,10 @@ def controller(
     """
     # os-ken chooses its hub when it is imported, so this comes before the imports.
     os.environ["OSKEN_HUB_TYPE"] = "native"
-    from apps.configuration import load
-    from apps.start_check import hindrances, hindrances_beside
-    from controller.errors import ConfigError
+    with loading():
+        from apps.configuration import load
+        from apps.start_check import hindrances, hindrances_beside
+        from controller.errors import ConfigError
 
     try:
         settings = load(config)
@@ -82,11 +84,12 @@ def controller(
         for line in not_ours(settings.site.network):
             typer.echo(f"{config}: {line}")
         return
-    from apps import logs
-    from apps.controller import run
-    from controller.security.token_file import TokensUnusable
-    from controller.southbound.errors import SouthboundError
-    from controller.store import StoreError
+    with loading():
+        from apps import logs
+        from apps.controller import run
+        from controller.security.token_file import TokensUnusable
+        from controller.southbound.errors import SouthboundError
+        from controller.store import StoreError
 
     logs.configure()
     os.umask(0o027)  # whatever is made is for nobody else on this machine

@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 from sqlalchemy import Connection, TextClause, create_engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -187,6 +186,8 @@ class LeaderRow:
         if self._connection is None:
             time.sleep(timeout_s)
             return
+        import psycopg  # the engine has loaded it; a controller that has SQLite never does
+
         driver: Any = self._connection.connection.driver_connection
         try:
             for _ in driver.notifies(timeout=timeout_s, stop_after=1):
@@ -248,7 +249,7 @@ class LeaderRow:
             connection.invalidate()
             connection.close()
 
-    def _failed(self, error: SQLAlchemyError | psycopg.Error) -> StoreFailed:
+    def _failed(self, error: Exception) -> StoreFailed:
         """Return what happened; the next question connects anew."""
         self._drop()
         said = str(getattr(error, "orig", None) or error).strip().splitlines()

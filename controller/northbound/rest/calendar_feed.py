@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from icalendar import Calendar, Event
 
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add
@@ -16,6 +15,9 @@ from controller.plan.lifecycle import ReservationState
 from controller.plan.reservations import Reservation
 from topology import __version__
 from topology.units import shown_rate
+
+if TYPE_CHECKING:
+    from icalendar import Event
 
 MEDIA = "text/calendar"
 MOST = 1000
@@ -72,6 +74,8 @@ def calendar_of(reservations: Iterable[Reservation], network: str, base_url: str
         network: the network's name, which is the calendar's.
         base_url: where the controller's pages are, with a slash at its end.
     """
+    from icalendar import Calendar  # few ask for a calendar, and it takes longer to load than to make one
+
     made = Calendar()
     made.add("prodid", f"-//Headway//{__version__}//EN")
     made.add("version", "2.0")
@@ -83,8 +87,10 @@ def calendar_of(reservations: Iterable[Reservation], network: str, base_url: str
     return text
 
 
-def _event(known: Reservation, base_url: str) -> Event:
+def _event(known: Reservation, base_url: str) -> "Event":
     """Return a reservation as an event; its sequence grows with each version, as RFC 5545 section 3.8.7.4 wants it."""
+    from icalendar import Event
+
     event = Event()
     event.add("uid", f"{known.reservation_id}@headway")
     event.add("sequence", known.version)
