@@ -1,5 +1,6 @@
 """For all tests: none judges how long a busy machine took, but those of root, which go before what else it does."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,15 @@ from mininet_tests.testing.precedence import precedence
 # Of each property, where it does not say how many: the short tier draws few, the long one as Hypothesis does by itself.
 settings.register_profile("headway", deadline=None, max_examples=int(os.environ.get("HEADWAY_EXAMPLES", "40")))
 settings.load_profile("headway")
+
+
+gc.disable()  # while all tests are imported: nothing of them goes before the end
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, and never again look through what was imported."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
