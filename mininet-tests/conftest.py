@@ -26,13 +26,20 @@ class LongestFileFirst(LoadFileScheduling):
             super()._reschedule(node)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        labs = sum(any(_boots_the_lab(file) for file in self._unfinished(other)) for other in self.assigned_work)
-        if labs >= LABS and (other := next((file for file in self.workqueue if not _boots_the_lab(file)), None)):
+        labs = [other for other in self.assigned_work if any(map(_boots_the_lab, self._unfinished(other)))]
+        if node in labs and self._is_at_its_end(node):
+            labs.remove(node)
+        if len(labs) >= LABS and (other := next((file for file in self.workqueue if not _boots_the_lab(file)), None)):
             self.workqueue.move_to_end(other, last=False)
         super()._assign_work_unit(node)
 
     def _unfinished(self, node: WorkerController) -> list[str]:
         return [file for file, tests in self.assigned_work[node].items() if not all(tests.values())]
+
+    def _is_at_its_end(self, node: WorkerController) -> bool:
+        """Return whether a process has only the rest of one file: what took minutes there was before its first test."""
+        left = self._unfinished(node)
+        return len(left) == 1 and any(self.assigned_work[node][left[0]].values())
 
 
 @functools.cache

@@ -30,6 +30,7 @@ from topology.network import Network
 from topology.network_text import section_of
 
 HEADWAY = Path(sys.executable).parent / "headway"
+DAEMONS = {"controller": (str(HEADWAY), "controller"), "agent": (f"{HEADWAY}-agent",)}  # as their units start them
 UP_WITHIN_S = 120.0  # of the machine's own time; starting Python programs is what takes long in the lab
 END_WITHIN_S = 10.0
 REST_URL = "http://127.0.0.1:8080"
@@ -213,16 +214,16 @@ def emulation(
 
 
 def _start(site: Emulation, kind: str, config: dict[str, Any], host: str | None) -> None:
-    """Write a configuration and start ``headway controller`` or ``headway agent`` on it."""
+    """Write a configuration and start ``headway controller`` or ``headway-agent`` on it."""
     (site.directory / "config" / f"{_name(kind, host)}.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     started_again(site, kind, host)
 
 
 def started_again(site: Emulation, kind: str, host: str | None = None) -> None:
-    """Start ``headway controller`` or ``headway agent`` on the configuration it had."""
+    """Start ``headway controller`` or ``headway-agent`` on the configuration it had."""
     name = _name(kind, host)
     config = site.directory / "config" / f"{name}.yaml"
-    site.spawn(name, [str(HEADWAY), kind, "--config", str(config)], host=host)
+    site.spawn(name, [*DAEMONS[kind], "--config", str(config)], host=host)
 
 
 def _name(kind: str, host: str | None) -> str:
