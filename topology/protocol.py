@@ -94,6 +94,21 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
+class CalledLane:
+    """One of several lanes by which a host is to be sent an announcement, where it makes the connections itself.
+
+    Attributes:
+        lanes: the announcement.
+        addresses: the sender's, of the interface that the lane is from.
+        size_bytes: the payload that is to come by it.
+    """
+
+    lanes: str
+    addresses: tuple[Prefix, ...]
+    size_bytes: Annotated[int, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
 class Allocations:
     """All that one host may do now. Replaces what was; the same epoch again renews the lease.
 
@@ -103,12 +118,14 @@ class Allocations:
         lease_ms: how long the entries hold without another message.
         entries: the host's allocations, none if it has no part in the plan.
         receive_window_bytes: the window its receiving sockets must be able to open; 0 leaves the host's own setting.
+        called: lanes by which it is sent what it connects for; it deals its connections to them.
     """
 
     epoch: int
     lease_ms: Annotated[int, Field(gt=0)]
     entries: tuple[Allocation, ...] = ()
     receive_window_bytes: Annotated[int, Field(ge=0)] = 0
+    called: tuple[CalledLane, ...] = ()
     kind: Literal["allocations"] = "allocations"
 
 

@@ -240,7 +240,7 @@ class Agent:
             log.warning("agent.stale", epoch=told.epoch, waited_ms=(began_ns - heard.since_ns) // 1_000_000)
             return None
         try:
-            change = plan.change_to(told.entries, before.plan)
+            change = plan.change_to(told.entries, before.plan, told.called)
         except NotEncodable as error:
             return self._not_expressible(told.epoch, error)
         self._fit_buffers(told)

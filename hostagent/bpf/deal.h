@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Deals new connections to lanes: which of the host's own addresses one is from that its application has not bound. In
- * turn, as the daemon has laid the turns out, and not by a hash: few connections would come unevenly. */
+/* Deals new connections to lanes: which of the host's own addresses one is from that its application has not bound; or,
+ * where the far end is to send, which of that one's it goes to. In turn, as the daemon has laid the turns out, and not by
+ * a hash: few connections would come unevenly. */
 #ifndef HEADWAY_DEAL_H
 #define HEADWAY_DEAL_H
 
@@ -29,7 +30,7 @@ struct bound6 {
 	__u32 scope;
 };
 
-/* The address that the next connection to a destination is from; NULL if there are no lanes to it. */
+/* The address that the next connection to a destination is from, or goes to; NULL if there are no lanes to it. */
 static __always_inline struct dealt *next_lane(struct turn *turn, __be16 port)
 {
 	struct dealt *first;
@@ -67,8 +68,10 @@ int headway_deal4(struct bpf_sock_addr *ctx)
 	((__u32 *)turn.addr)[2] = bpf_htonl(0xffff);
 	((__u32 *)turn.addr)[3] = ctx->user_ip4;
 	lane = next_lane(&turn, ctx->user_port);
-	if (lane) {
-		bound.addr = ((__u32 *)lane->local_addr)[3];
+	if (lane && lane->is_far) {
+		ctx->user_ip4 = ((__u32 *)lane->addr)[3];
+	} else if (lane) {
+		bound.addr = ((__u32 *)lane->addr)[3];
 		bpf_bind(ctx, (struct sockaddr *)&bound, sizeof(bound));
 	}
 	return 1;
@@ -81,7 +84,7 @@ int headway_deal6(struct bpf_sock_addr *ctx)
 	struct bound6 bound = {.family = AF_INET6};
 	struct bpf_sock *sk = ctx->sk;
 	struct dealt *lane;
-	__u32 *addr = (__u32 *)turn.addr, *local;
+	__u32 *addr = (__u32 *)turn.addr, *next;
 
 	if (!is_dealt(ctx) || !sk || sk->src_ip6[0] || sk->src_ip6[1] || sk->src_ip6[2] || sk->src_ip6[3])
 		return 1;
@@ -90,12 +93,19 @@ int headway_deal6(struct bpf_sock_addr *ctx)
 	addr[2] = ctx->user_ip6[2];
 	addr[3] = ctx->user_ip6[3];
 	lane = next_lane(&turn, ctx->user_port);
-	if (lane) {
-		local = (__u32 *)lane->local_addr;
-		bound.addr[0] = local[0];
-		bound.addr[1] = local[1];
-		bound.addr[2] = local[2];
-		bound.addr[3] = local[3];
+	if (!lane)
+		return 1;
+	next = (__u32 *)lane->addr;
+	if (lane->is_far) {
+		ctx->user_ip6[0] = next[0];
+		ctx->user_ip6[1] = next[1];
+		ctx->user_ip6[2] = next[2];
+		ctx->user_ip6[3] = next[3];
+	} else {
+		bound.addr[0] = next[0];
+		bound.addr[1] = next[1];
+		bound.addr[2] = next[2];
+		bound.addr[3] = next[3];
 		bpf_bind(ctx, (struct sockaddr *)&bound, sizeof(bound));
 	}
 	return 1;

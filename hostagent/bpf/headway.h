@@ -50,9 +50,11 @@ struct turn {
 };
 
 struct dealt {
-	__u8 local_addr[16]; /* that a connection is from whose turn it is; as the destination's */
-	__u32 turns;         /* in a round */
-	__u32 connections;   /* dealt so far; counted by the kernel part, in turn 0 */
+	__u8 addr[16];     /* whose turn it is; as the destination's */
+	__u32 turns;       /* in a round */
+	__u32 connections; /* dealt so far; counted by the kernel part, in turn 0 */
+	__u32 is_far;      /* 0: the address is the host's own, that a connection is from; 1: the far end's, that it goes to */
+	__u32 padding;
 };
 
 /* One for the whole plan. Written last, so that a new generation is seen only when its keys and entries are there. */

@@ -162,11 +162,9 @@ class Kernel:
         for destination, count in change.undealt:
             for number in range(count):
                 self._turns.delete(self._layout.turn_bytes(destination, number))
-        for destination, lanes in change.deals:
-            for number, lane in reversed(list(enumerate(lanes))):  # the first one counts: all others are there then
-                self._turns.put(
-                    self._layout.turn_bytes(destination, number), self._layout.dealt_bytes(lane, len(lanes))
-                )
+        for destination, deal in change.deals:
+            for number in reversed(range(len(deal.turns))):  # the first one counts: all others are there then
+                self._turns.put(self._layout.turn_bytes(destination, number), self._layout.dealt_bytes(deal, number))
 
     def demand(self) -> dict[str, tuple[bool, bool]]:
         """Return by name of each watched entry whether it wants its rate, and whether it stands by under this epoch.

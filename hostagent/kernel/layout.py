@@ -7,10 +7,9 @@ import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from ipaddress import IPv6Address
 
 from hostagent.kernel.btf import Btf, MapDefinition, Record
-from hostagent.kernel.deals import Destination
+from hostagent.kernel.deals import Deal, Destination
 from hostagent.kernel.plan import KernelEntry, Match, Tuning
 
 NO_DSCP = 255  # HEADWAY_NO_DSCP
@@ -122,9 +121,10 @@ class Layout:
         address, port = destination.address.packed, socket.htons(destination.port)
         return self._turn.packed({"addr": address, "dest_port": port, "number": number})
 
-    def dealt_bytes(self, lane: IPv6Address, turns: int) -> bytes:
-        """Return ``struct dealt`` of a turn of a lane, in a round of so many, before the first connection."""
-        return self._dealt.packed({"local_addr": lane.packed, "turns": turns, "connections": 0})
+    def dealt_bytes(self, deal: Deal, number: int) -> bytes:
+        """Return ``struct dealt`` of a turn, before the first connection."""
+        turns, address = len(deal.turns), deal.turns[number].packed
+        return self._dealt.packed({"addr": address, "turns": turns, "connections": 0, "is_far": deal.is_far})
 
     def control_bytes(self, generation: int, expires_ns: int) -> bytes:
         """Return ``struct control``; ``expires_ns`` by CLOCK_BOOTTIME."""

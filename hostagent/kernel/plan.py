@@ -10,9 +10,9 @@ from ipaddress import IPv6Address, IPv6Network
 from zlib import crc32
 
 from hostagent.errors import NotEncodable
-from hostagent.kernel.deals import Deals, Destination, deals_of
+from hostagent.kernel.deals import Deal, Deals, Destination, deals_of
 from topology.addresses import Prefix
-from topology.protocol import Allocation
+from topology.protocol import Allocation, CalledLane
 
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
 V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
@@ -119,7 +119,7 @@ class MapChange:
     entries: tuple[tuple[int, KernelEntry], ...] = ()
     puts: tuple[tuple[Match, int], ...] = ()
     deletes: tuple[Match, ...] = ()
-    deals: tuple[tuple[Destination, tuple[IPv6Address, ...]], ...] = ()
+    deals: tuple[tuple[Destination, Deal], ...] = ()
     undealt: tuple[tuple[Destination, int], ...] = ()
     rescan: bool = False
 
@@ -175,8 +175,10 @@ def entry_of(allocation: Allocation) -> KernelEntry:
     )
 
 
-def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> MapChange:
-    """Return the steps from ``old`` to exactly ``allocations``. Without a difference there are none.
+def change_to(allocations: Iterable[Allocation], old: KernelPlan, called: Iterable[CalledLane] = ()) -> MapChange:
+    """Return the steps from ``old`` to exactly ``allocations``, and the lanes that connections of ours go to.
+
+    Without a difference there are none.
 
     A slot that becomes free is not given away in the same change: sockets may use it until the last step.
 
@@ -194,7 +196,7 @@ def change_to(allocations: Iterable[Allocation], old: KernelPlan) -> MapChange:
         if slot is None:
             raise NotEncodable((allocation.name,), f"no free slot of {MAX_ENTRIES} until the old plan has gone")
         held[allocation.name] = Held(slot, matches_of(allocation), entry_of(allocation))
-    return _difference(old, KernelPlan(held, deals_of(wanted)))
+    return _difference(old, KernelPlan(held, deals_of(wanted, called)))
 
 
 def _check(allocations: tuple[Allocation, ...]) -> None:
@@ -238,6 +240,6 @@ def _difference(old: KernelPlan, new: KernelPlan) -> MapChange:
         puts=puts,
         deletes=deletes,
         deals=tuple(dealt for dealt in new.deals.items() if old.deals.get(dealt[0]) != dealt[1]),
-        undealt=tuple((to, len(turns)) for to, turns in old.deals.items() if new.deals.get(to) != turns),
+        undealt=tuple((to, len(deal.turns)) for to, deal in old.deals.items() if new.deals.get(to) != deal),
         rescan=bool(puts or deletes or marked_anew),
     )

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostagent.kernel import deals
-from hostagent.kernel.deals import MOST_TURNS, Destination, deals_of, turns
+from hostagent.kernel.deals import MOST_TURNS, Deal, Destination, deals_of, turns
 from hostagent.kernel.plan import KernelPlan, MapChange, change_to
-from topology.protocol import Allocation, FlowClass
+from topology.protocol import Allocation, CalledLane, FlowClass
 
 TO = Destination(IPv6Address("::ffff:10.0.0.9"), 0)
 
@@ -66,7 +66,7 @@ def test_a_port_and_each_family_are_dealt_by_themselves():
     other = ip_network("10.0.0.2/32"), ip_network("fd00::2/128")
     to = (ip_network("fd00::9/128"),)
     found = deals_of([lane(1, sources=own, also=to, dest_port=443), lane(2, sources=other, also=to, dest_port=443)])
-    assert {(at(d.address), d.port): [at(a) for a in order] for d, order in found.items()} == {
+    assert {(at(d.address), d.port): [at(a) for a in deal.turns] for d, deal in found.items()} == {
         ("10.0.0.9", 443): ["10.0.0.1", "10.0.0.2"],
         ("fd00::9", 443): ["fd00::1", "fd00::2"],
     }
@@ -83,3 +83,38 @@ def test_only_what_is_dealt_otherwise_is_written():
     unequal = change_to([lane(1, 200), lane(2)], once.plan)
     assert (unequal.deals[0][0], unequal.undealt) == (TO, ((TO, 2),))
     assert change_to([lane(1)], once.plan).undealt == ((TO, 2),)
+
+
+def called(number, size_bytes=100, *, lanes="image"):
+    addresses = ip_network(f"10.0.0.{number}/32"), ip_network(f"fd00::{number}/128"), ip_network("10.1.0.0/24")
+    return CalledLane(lanes, addresses, size_bytes)
+
+
+def test_connections_to_any_address_of_a_sender_by_lanes_go_to_each_of_them_in_turn():
+    found = deals_of((), [called(1, 200), called(2)])
+    assert all(deal.is_far for deal in found.values())
+    assert {at(d.address): [at(a) for a in deal.turns] for d, deal in found.items()} == {
+        "10.0.0.1": ["10.0.0.1", "10.0.0.2", "10.0.0.1"],
+        "10.0.0.2": ["10.0.0.1", "10.0.0.2", "10.0.0.1"],
+        "fd00::1": ["fd00::1", "fd00::2", "fd00::1"],
+        "fd00::2": ["fd00::1", "fd00::2", "fd00::1"],
+    }
+    assert deals_of((), [called(1), called(2, lanes="another")]) == {}
+
+
+def test_lanes_that_are_called_no_more_are_dealt_to_no_more():
+    once = change_to((), KernelPlan(), [called(1), called(2)])
+    assert {to.port for to, _ in once.deals} == {0}
+    assert change_to((), once.plan, [called(1), called(2)]) == MapChange(once.plan)
+    over = change_to((), once.plan)
+    assert sorted(over.undealt, key=str) == sorted(((to, 2) for to, _ in once.deals), key=str)
+    assert over.plan.deals == {}
+
+
+def test_where_both_ends_send_by_lanes_a_connection_is_dealt_to_those_of_its_own_host():
+    to = ip_network("10.0.0.1/32")
+    own = [replace(lane(number), dest=to, sources=(ip_network(f"10.0.0.{number}/32"),)) for number in (8, 9)]
+    found = deals_of(own, [called(1), called(2)])
+    assert found[Destination(IPv6Address("::ffff:10.0.0.1"), 0)] == Deal(
+        (IPv6Address("::ffff:10.0.0.8"), IPv6Address("::ffff:10.0.0.9"))
+    )

@@ -14,9 +14,9 @@ from hostagent.kernel.plan import LEAST_AHEAD_BYTES
 from hostagent.tests import rig
 from hostagent.tests.delayed_line import unsent_bytes
 from hostagent.tests.kernel_maps import children, detach_hooks
-from hostagent.tests.rig import TCP_CONGESTION, NamespaceHost, allocation
+from hostagent.tests.rig import TCP_CONGESTION, NamespaceHost, RunningAgent, allocation
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocations
+from topology.protocol import Allocations, CalledLane
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
@@ -147,3 +147,46 @@ def test_what_an_application_has_chosen_to_write_ahead_stays(sending, agent):
     agent.obey(Allocations(2, LEASE_MS, ()))
     eventually(lambda: not is_held(sending), within_s=5, what="it is given back")
     assert bound_bytes(sending) == 12_345
+
+
+def called_lanes(*sizes_bytes):
+    """Two lanes by which the receiver is sent what it connects for, from the sender's two addresses."""
+    for own, size_bytes in zip((FIRST, SECOND), sizes_bytes, strict=True):
+        yield CalledLane("image", tuple(map(ip_network, own)), size_bytes)
+
+
+def answered_from(sender, receiver, family, count=1, bind=""):
+    """Return to which of the sender's addresses the connections go that the receiver makes to its first."""
+    version, any_address = (socket.AF_INET6, "::") if family else (socket.AF_INET, "0.0.0.0")  # noqa: S104
+    listener = sender.inside(lambda: socket.create_server((any_address, 0), family=version, backlog=64))
+    port, found = listener.getsockname()[1], []
+    with listener:
+        for _ in range(count):
+            connection = receiver.inside(lambda: socket.socket(version))
+            with connection:
+                if bind:
+                    connection.bind((bind, 0))
+                connection.connect((FIRST[family], port))
+                found.append(connection.getpeername()[0])
+                listener.accept()[0].close()
+    return found
+
+
+@pytest.fixture
+def receiving_agent(two_addresses, tmp_path, cleanup: ExitStack):
+    """The agent of the receiver."""
+    running = RunningAgent(two_addresses[1], tmp_path / "receiving")
+    cleanup.callback(running.close)
+    return running
+
+
+@pytest.mark.parametrize("family", [0, 1], ids=["IPv4", "IPv6"])
+def test_connections_that_the_receiver_makes_go_to_the_sender_s_lanes_in_turn(two_addresses, receiving_agent, family):
+    sender, receiver = two_addresses
+    assert set(answered_from(sender, receiver, family, count=2)) == {FIRST[family]}
+    receiving_agent.obey(Allocations(1, LEASE_MS, called=tuple(called_lanes(2_000, 1_000))))
+    found = answered_from(sender, receiver, family, count=9)
+    assert Counter(found) == {FIRST[family]: 6, SECOND[family]: 3}
+    assert answered_from(sender, receiver, family, count=3, bind=TO[family]) == [FIRST[family]] * 3
+    receiving_agent.obey(Allocations(2, LEASE_MS))
+    assert set(answered_from(sender, receiver, family, count=3)) == {FIRST[family]}
