@@ -32,6 +32,7 @@ class AnnouncementRequest:
         owner: in whose name; empty for the client's own.
         is_stored_by: whether the deadline is for all to be stored, and not only across.
         lanes: over how many circuits at once, at most: each from an interface of the sending host of its own.
+        is_called: whether the receiver makes the connections, and deals them to the lanes.
     """
 
     announcement_id: str
@@ -46,6 +47,7 @@ class AnnouncementRequest:
     owner: str = ""
     is_stored_by: bool = False
     lanes: int = 1
+    is_called: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -62,6 +64,7 @@ class AnnouncementRequest:
             *((self.owner,) if self.owner else ()),
             *(("stored",) if self.is_stored_by else ()),
             *((f"{self.lanes} lanes",) if self.lanes > 1 else ()),
+            *(("called",) if self.is_called else ()),
         )
         return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 
@@ -164,6 +167,10 @@ def check_announcement(site: Site, asked: AnnouncementRequest) -> None:
         flow_between(site.network, flow_id(asked.announcement_id, sender), asked.flow_class, (sender, asked.target))
     if asked.lanes > 1:
         check_lanes(site.network, asked.senders)
+    if asked.is_called and asked.lanes < 2:
+        raise NotAllowed("connects", "is for lanes, to which connections are dealt: say how many with lanes")
+    if asked.is_called and not site.network.host(asked.target).has_agent:
+        raise NotAllowed("connects", f"{asked.target} has no agent that could deal its connections to lanes")
 
 
 def check_lanes(network: Network, senders: tuple[str, ...]) -> None:

@@ -31,6 +31,7 @@ from controller.plan.quotas import NO_QUOTAS, More, Quotas
 from controller.plan.reservations import Reservation
 from controller.saves import Saved, Saves
 from controller.state.carried import announcement_obstacles, lacks, reservation_obstacles
+from controller.state.dealt import is_dealt
 from controller.state.guarantees import not_guaranteed
 from controller.state.guard import GuardedState
 from controller.state.moment import Circumstances, Moment
@@ -280,10 +281,9 @@ class UseCases:
             )
 
     def is_dealt(self, known: Announcement) -> bool:
-        """Return whether the host of its lanes, if it is there, has its allocations: connections are dealt to them."""
+        """Return whether connections are dealt to its lanes by those that are there."""
         with self._state.changed:
-            hosts = self._state.value.reported.hosts
-        return not any(hosts[lane.machine].lacks(lane.name) for lane in known.flows if known.lanes)
+            return is_dealt(known, self._state.value.reported.hosts, self._state.site.network)
 
     def not_guaranteed(self, promises: Sequence[Reservation]) -> tuple[tuple[str, ...], ...]:
         """Return of each reservation what the providers of its circuits do not guarantee, each with where."""

@@ -37,4 +37,5 @@ def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
         store,
         asked.is_stored_by,
         asked.lanes,
+        asked.is_called,
     )

@@ -59,6 +59,7 @@ AnnouncementIn = TypedDict(
         "deadline_s": NotRequired[float | None],
         "deadline_for": NotRequired[Literal["across", "stored"]],
         "lanes": NotRequired[int],
+        "connects": NotRequired[Literal["sender", "receiver"]],
         "connections": NotRequired[ConnectionsIn | None],
         "owner": NotRequired[str | None],
     },

@@ -35,6 +35,9 @@ def announce(
         int,
         typer.Option(min=1, max=16, help="Over how many circuits at once, at most: the host needs as many interfaces."),
     ] = 1,
+    connects: Annotated[
+        str, typer.Option(help="Who makes the connections that are dealt to the lanes: sender or receiver.")
+    ] = "sender",
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
@@ -65,6 +68,10 @@ def announce(
         body["deadline_for"] = deadline_for
     if lanes > 1:
         body["lanes"] = lanes
+    if connects not in {"sender", "receiver"}:
+        base.stop(f'--connects: "{connects}" is neither sender nor receiver', base.EXIT_USAGE)
+    if connects == "receiver":
+        body["connects"] = connects
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)

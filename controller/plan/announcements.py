@@ -60,6 +60,7 @@ class Wish:
         store: where it is put, if it is known what that takes.
         is_stored_by: whether the deadline is for all to be stored, and not only across.
         lanes: over how many circuits at once, at most.
+        is_called: whether the receiver makes the connections, and deals them to the lanes.
     """
 
     announcement_id: str
@@ -75,6 +76,7 @@ class Wish:
     store: StoreCapacity | None = None
     is_stored_by: bool = False
     lanes: int = 1
+    is_called: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class Announcement:
         store: where it is put; None if nobody knows what that takes.
         drains: what that is promised to write of it, when.
         lanes: what each of its flows is promised, if they are lanes; empty if each has the rates.
+        is_called: as in :class:`Wish`.
     """
 
     announcement_id: str
@@ -120,6 +123,7 @@ class Announcement:
     store: StorePlace | None = None
     drains: tuple[ConstantRate, ...] = ()
     lanes: tuple[LanePart, ...] = ()
+    is_called: bool = False
 
     @property
     def stored_us(self) -> int | None:
@@ -245,6 +249,7 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
         store=None if wish.store is None else wish.store.place,
         drains=() if stored is None else stored.drains,
         lanes=by_lane,
+        is_called=wish.is_called,
     )
 
 
@@ -313,6 +318,7 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
             standby_bps=standby_bps if flow.name in unfinished else min(standby_bps, AWAKE_BPS),
             size_bytes=size_bytes,
             lanes_of=announcement.announcement_id if announcement.lanes else "",
+            called_by=network.machine(flow.target) if announcement.lanes and announcement.is_called else "",
         )
 
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from controller.plan.admission import Reason, Refused, Request, lower_classes, reserved_fields, round_dead
 from controller.plan.announcement_states import Ending
 from controller.plan.announcements import ANNOUNCEABLE, Announcement, Wish, announced_flows, led_by, promises, refused
+from controller.plan.answers import answers
 from controller.plan.beside import Admission, Present, not_told_apart
 from controller.plan.booking_lead import Market
 from controller.plan.calendar import Booking, Calendar
@@ -18,7 +19,7 @@ from controller.plan.due import Due
 from controller.plan.ended import Ended, EndedAnnouncement
 from controller.plan.keys import Pool
 from controller.plan.lifecycle import ENDED, IN_PLAN, LifecycleEvent, ReservationState, after
-from controller.plan.plan import Flow, PlanInput, answers
+from controller.plan.plan import Flow, PlanInput
 from controller.plan.policy import Policy
 from controller.plan.reservations import MAX_TIME_US, MOST_AHEAD_US, Reservation
 from controller.plan.resources import capacities, need

@@ -1,7 +1,7 @@
 """The plan: who may send how much on each circuit, and what that means at each layer that enforces it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -9,6 +9,7 @@ from operator import attrgetter, is_not
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
+from controller.plan.called import Called, called_in
 from controller.plan.keys import ClassShare, FlowId
 from controller.plan.policy import Policy
 from controller.plan.shares import class_shares
@@ -72,6 +73,8 @@ class Flow:
         also: the receiver's other addresses, of the families that the sender has too.
         interface_of: whose further interface the sending host is; empty for a host. Its agent holds the flow.
         lanes_of: the announcement of which it is one of several lanes; empty if it is none.
+        called_by: the host that connects for what comes by its lanes, and deals its connections to them; empty if the
+            sender does.
         is_away: its host is absent; it keeps a standby rate, and its class what nobody else wants.
         carries: what it stands for, itself included, where several promises are for the same connections; empty for
             itself alone.
@@ -94,6 +97,7 @@ class Flow:
     also: tuple[Prefix, ...] = ()
     interface_of: str = ""
     lanes_of: str = ""
+    called_by: str = ""
 
     @property
     def machine(self) -> str:
@@ -251,8 +255,17 @@ class Plan:
         return tuple(sorted(entries, key=lambda entry: self._places[entry.flow.name]))
 
     def hosts_apart(self, other: "Plan") -> set[str]:
-        """Return the hosts of which this plan and another do not have all entries as the very same values."""
-        return {e.flow.machine for e in (*self.apart(other), *other.apart(self))}
+        """Return the hosts of which this plan and another do not have all entries as the very same values.
+
+        Those whose connections are dealt to such an entry's lane are among them.
+        """
+        apart = (*self.apart(other), *other.apart(self))
+        return {e.flow.machine for e in apart} | {e.flow.called_by for e in apart if e.flow.called_by}
+
+    @cached_property
+    def called(self) -> Mapping[str, tuple[Called, ...]]:
+        """The lanes that connections are dealt to, by the host that makes these."""
+        return called_in(self.entries)
 
     @cached_property
     def _own(self) -> dict[FlowId, Entry]:
@@ -309,51 +322,6 @@ def standing_in(flow: Flow, network: Network, policy: Policy) -> Flow:
     rates_bps = [link.rate_bps for hop in flow.links if (link := network.link(*hop)).circuit]
     standby_bps = flow.standby_bps or min(rates_bps, default=0) * policy.standby_ppm // PPM
     return replace(flow, wanted_bps=standby_bps if flow.wanted_bps is None else min(standby_bps, flow.wanted_bps))
-
-
-def answers(flows: Iterable[Flow], policy: Policy) -> dict[tuple[str, str], Flow]:
-    """Return, by the (sender, receiver) of data, in which class and by which way its answers go, as a flow of theirs.
-
-    Answers carry no mark, so all of a pair ride together: with the receiver's own data for the rest, where the two
-    hosts send to each other; else with the pair's own flow whose class may have most, then the most urgent.
-    """
-    by_pair: dict[tuple[str, str], list[Flow]] = {}
-    for flow in flows:
-        by_pair.setdefault((flow.host, flow.target), []).append(flow)
-    found = {}
-    for (host, target), of_pair in by_pair.items():
-        back = next((f for f in by_pair.get((target, host), ()) if f.selector == THE_REST), None)
-        classes = policy.classes
-        like = min(of_pair, key=lambda f: (-classes[f.flow_class].cap_ppm, classes[f.flow_class].priority, f.name))
-        found[host, target] = back or replace(like, path=like.path[::-1])
-    return found
-
-
-def answered_shares(
-    flows: Iterable[Flow], carriers: Mapping[tuple[str, str], Flow], back: Hop, flow_class: FlowClass
-) -> dict[ClassShare, list[Flow]]:
-    """Return the flows, by circuit link and class of their data, whose answers cross a link in a class.
-
-    An image goes from Chile to Illinois; what crosses the link back, in its class, is its answers::
-
-        base20 ===> ls1 ===> ch1 ===> arch     data: ls1->ch1, urgent
-        base20 <--- ls1 <--- ch1 <--- arch     answers: they cross ch1->ls1, urgent
-
-    >>> from controller.plan.flows import flow_on
-    >>> from mininet_tests.testing.networks import chile_illinois
-    >>> network = chile_illinois()
-    >>> from controller.plan.policy import DEFAULT_POLICY
-    >>> image = flow_on(network, FlowId("image"), FlowClass.URGENT, network.path("base20", "arch"))
-    >>> carriers = answers([image], DEFAULT_POLICY)
-    >>> [str(share) for share in answered_shares([image], carriers, Hop("ls1", "ch1"), FlowClass.URGENT)]
-    ['ls1->ch1 urgent']
-    """
-    found: dict[ClassShare, list[Flow]] = {}
-    for f in flows:
-        if carriers[f.host, f.target].flow_class is flow_class:
-            # Answers by another way than their data's have none against them; the data's first circuit stands for it.
-            found.setdefault(ClassShare(back if back in f.links else f.links[1], f.flow_class), []).append(f)
-    return found
 
 
 def link_plan(

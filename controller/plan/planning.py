@@ -10,6 +10,7 @@ All else is the very same value as before. The whole plan is the change from no 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from controller.plan.answers import answered_shares, answers
 from controller.plan.interfaces import interface_parts, interfaces_of, within_interfaces
 from controller.plan.keys import FlowId
 from controller.plan.members import divided
@@ -18,8 +19,6 @@ from controller.plan.plan import (
     Flow,
     Plan,
     PlanInput,
-    answered_shares,
-    answers,
     entry,
     link_plan,
     standing_in,

@@ -6,7 +6,7 @@ from controller.plan.plan import Entry, Flow, Plan, Selector, Standby
 from controller.plan.reservations import NO_CONSTRAINTS
 from controller.site import Site
 from topology.addresses import Prefix
-from topology.protocol import Allocation, Allocations
+from topology.protocol import Allocation, Allocations, CalledLane
 from topology.wire import Layer, converted_bps
 
 
@@ -26,6 +26,10 @@ def grant(site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry
         lease_ms=site.lease_ms,
         entries=tuple(_allocation(site, e, led.get(e.flow.name, ())) for e in entries),
         receive_window_bytes=site.receive_window_bytes,
+        called=tuple(
+            CalledLane(one.lanes_of, site.network.host(one.host).prefixes, one.size_bytes)
+            for one in (desired.called.get(host, ()) if epoch else ())
+        ),
     )
 
 

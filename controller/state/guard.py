@@ -178,9 +178,12 @@ class GuardedState:
     def grants(self, epoch: int, by_host: Mapping[str, tuple[Entry, ...]]) -> dict[str, Allocations]:
         """Note that hosts are being sent what they may do under an epoch, and return the message to each."""
         hosts, now_us, lease_us = self.reported.hosts, self.elapsed_us(), self.site.lease_ms * 1000
-        after = {name: hosts[name].granted(epoch, entries, now_us, lease_us) for name, entries in by_host.items()}
+        plan, after = self.desired.plan, dict[str, HostState]()
+        for name, entries in by_host.items():
+            called = plan.called.get(name, ()) if epoch else ()
+            after[name] = hosts[name].granted(epoch, entries, now_us, lease_us, called)
         self.put_hosts(after)
-        return {name: grant(self.site, self.desired.plan, name, epoch, entries) for name, entries in by_host.items()}
+        return {name: grant(self.site, plan, name, epoch, entries) for name, entries in by_host.items()}
 
     def _tell_of(self, before: Desired) -> None:
         """Wake all threads if another plan is desired than before."""

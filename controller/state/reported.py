@@ -4,6 +4,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from controller.plan.called import Called
 from controller.plan.delays import MeasuredDelays
 from controller.plan.intake import Intake
 from controller.plan.keys import FlowId
@@ -46,6 +47,7 @@ class HostState:
         intakes: by entry, what its receiver takes.
         stores: by name, where it puts what it receives.
         moving: by name, its entries that cross a circuit whose delay is not known.
+        called: the lanes that it was told to deal its connections to.
     """
 
     connected: bool = False
@@ -63,10 +65,13 @@ class HostState:
     intakes: Mapping[str, Intake] = field(default_factory=dict)
     stores: Mapping[str, KnownStore] = field(default_factory=dict)
     moving: Mapping[str, Moving] = field(default_factory=dict)
+    called: tuple[Called, ...] = ()
 
-    def granted(self, epoch: int, entries: tuple[Entry, ...], now_us: int, lease_us: int) -> "HostState":
+    def granted(
+        self, epoch: int, entries: tuple[Entry, ...], now_us: int, lease_us: int, called: tuple[Called, ...] = ()
+    ) -> "HostState":
         """Return it after it was sent what it may do."""
-        return replace(self, leases=self.leases.sent(epoch, entries, now_us, lease_us))
+        return replace(self, leases=self.leases.sent(epoch, entries, now_us, lease_us), called=called)
 
     @property
     def sent_epoch(self) -> int:
@@ -109,6 +114,11 @@ class HostState:
         """Return whether it is there, and has not confirmed an entry of this flow."""
         is_sent = any(entry.flow.name == name for entry in self.sent)
         return self.connected and not (is_sent and self.confirmed_epoch == self.sent_epoch)
+
+    def lacks_lanes(self, announcement_id: str) -> bool:
+        """Return whether it is there, and has not confirmed that it deals connections to an announcement's lanes."""
+        is_told = any(one.lanes_of == announcement_id for one in self.called)
+        return self.connected and not (is_told and self.confirmed_epoch == self.sent_epoch)
 
     def waits(self, flow: Flow) -> bool:
         """Return whether a flow of this host has nothing to send yet, or any more; not known of one that is gone."""

@@ -348,8 +348,8 @@ class VirtualSite:
         names = situation.to_grant(plan)
         for name in names:
             known = self.state.reported.hosts[name]
-            leases = known.leases.sent(plan.epoch, plan.of_host(name), elapsed_us, lease_us)
-            self._put_host(name, replace(known, leases=leases))
+            called = plan.called.get(name, ())
+            self._put_host(name, known.granted(plan.epoch, plan.of_host(name), elapsed_us, lease_us, called))
         granted = StepDone(plan.epoch, step.stage, self.now_us, self.now_us)
         is_last = plan is self.state.desired.plan
         self._progress = replace(self._progress, granted=None if is_last else granted)

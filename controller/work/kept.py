@@ -26,7 +26,11 @@ def untold(hosts: Mapping[str, HostState], plan: Plan, before: Untold = ALL_TOLD
     """Return the connected hosts that act on something else than a plan; the same whatever was found ``before``."""
     differing = {*differing_keys(before.hosts, hosts), *plan.hosts_apart(before.plan)}
     there = ((name, hosts[name]) for name in differing if name in hosts)
-    others = {name for name, host in there if host.connected and host.acts_as_granted != plan.of_host(name)}
+    others = {
+        name
+        for name, host in there
+        if host.connected and (host.acts_as_granted != plan.of_host(name) or host.called != plan.called.get(name, ()))
+    }
     return Untold(plan, hosts, before.names - differing | others)
 
 

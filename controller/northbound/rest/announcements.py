@@ -73,6 +73,7 @@ class Announcements:
             owner=body.owner or "",
             is_stored_by=body.deadline_for == "stored",
             lanes=body.lanes,
+            is_called=body.connects == "receiver",
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)

@@ -263,6 +263,9 @@ class AnnouncementIn(Body):
         le=16,
         description="Over how many circuits at once, at most: from as many interfaces of the one sender.",
     )
+    connects: Literal["sender", "receiver"] = Field(
+        default="sender", description="Who makes the connections that are dealt to the lanes."
+    )
     connections: Connections
     owner: Owner | None = Field(
         default=None, description="Whose it is: `group:NAME` of a group of yours; yours if absent."

@@ -15,7 +15,7 @@ from controller.store.announcements import announcement_of, announcement_text
 from controller.tests.fakes import FakeSite
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import FILES, loaded
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Hello
 
 NETWORK = loaded(FILES["two-lanes"])
 IMAGE = {"id": "image", "bytes": 2_688_000_000, "from": ["base20"], "to": "arch", "lanes": 2}
@@ -89,6 +89,52 @@ def test_a_host_whose_agent_is_away_is_not_waited_for(client, site):
     assert client.post("/v1/announcements", json=IMAGE).status_code == 201
     (known,) = site.use_cases.announcements()
     assert site.use_cases.is_dealt(known)
+
+
+def called(site, host="arch"):
+    """What a host was told last of lanes that its connections are dealt to: announcement, first address, bytes."""
+    told = [told for name, told in site.hosts.sent if name == host]
+    return [(one.lanes, str(one.addresses[0]), one.size_bytes) for one in told[-1].called] if told else []
+
+
+def test_a_receiver_that_connects_is_told_the_lanes_before_the_answer_and_that_they_are_over(client, site, monkeypatch):
+    monkeypatch.setattr(announcements, "DEALT_WITHIN_S", 60)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(client.post, "/v1/announcements", json=IMAGE | {"connects": "receiver"})
+        eventually(site.use_cases.announcements, within_s=20, what="it is promised")
+        (known,) = site.use_cases.announcements()
+        assert not site.use_cases.is_dealt(known)
+        site.converge()
+        made = answer.result().json()
+    assert called(site) == [
+        ("image", f"{address}/32", lane["bytes"])
+        for address, lane in zip(("10.20.20.20", "10.20.20.120"), made["lanes"], strict=True)
+    ]
+    assert called(site, "base20") == []
+    client.delete("/v1/announcements/image")
+    site.converge()
+    assert called(site) == []
+
+
+def test_a_receiver_that_does_not_connect_is_told_of_no_lanes(client, site):
+    client.post("/v1/announcements", json=IMAGE)
+    site.converge()
+    assert called(site) == []
+
+
+def test_an_agent_that_comes_back_is_told_the_lanes_that_it_connects_to(client, site):
+    client.post("/v1/announcements", json=IMAGE | {"connects": "receiver"})
+    site.converge()
+    site.reports.host_down("arch")
+    again = site.reports.host_up(Hello("arch", "0", "6.12", epoch=0))
+    assert [(one.lanes, str(one.addresses[0]), one.size_bytes) for one in again.called] == called(site) != []
+
+
+def test_who_connects_matters_to_lanes_alone(client):
+    answer = client.post("/v1/announcements", json=IMAGE | {"connects": "receiver", "lanes": 1})
+    assert (answer.status_code, answer.json()["field"]) == (422, "connects")
+    assert client.post("/v1/announcements", json=IMAGE).status_code == 201
+    assert client.post("/v1/announcements", json=IMAGE | {"connects": "receiver"}).status_code == 409
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from controller.plan import members as members_module
 from controller.plan import paths, ports
 from controller.plan import plan as planning
+from controller.plan.answers import answers
 from controller.plan.flows import flow_on
 from controller.plan.interfaces import interface_parts, within_interfaces
 from controller.plan.keys import ClassShare
-from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, answers, entry
+from controller.plan.plan import Flow, LinkPlan, Plan, PlanInput, entry
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints

@@ -11,12 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from controller.plan import claims
 from controller.plan.admission import Reason, Refused, Request
 from controller.plan.announcements import Wish
+from controller.plan.answers import answers
 from controller.plan.failover import carries
 from controller.plan.flows import flow_on
 from controller.plan.keys import flow_id
 from controller.plan.ledger import Created, Ledger
 from controller.plan.lifecycle import LifecycleEvent
-from controller.plan.plan import THE_REST, Plan, PlanInput, Selector, answers
+from controller.plan.plan import THE_REST, Plan, PlanInput, Selector
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Constraints, Reservation

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from controller.plan.answers import answers
 from controller.plan.keys import ClassShare
-from controller.plan.plan import THE_REST, Entry, Flow, Plan, answers
+from controller.plan.plan import THE_REST, Entry, Flow, Plan
 from controller.plan.policy import Policy
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
