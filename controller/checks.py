@@ -33,6 +33,7 @@ class AnnouncementRequest:
         is_stored_by: whether the deadline is for all to be stored, and not only across.
         lanes: over how many circuits at once, at most: each from an interface of the sending host of its own.
         is_called: whether the receiver makes the connections, and deals them to the lanes.
+        session_us: how long its program's session takes before the first byte of it.
     """
 
     announcement_id: str
@@ -48,6 +49,7 @@ class AnnouncementRequest:
     is_stored_by: bool = False
     lanes: int = 1
     is_called: bool = False
+    session_us: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -65,6 +67,7 @@ class AnnouncementRequest:
             *(("stored",) if self.is_stored_by else ()),
             *((f"{self.lanes} lanes",) if self.lanes > 1 else ()),
             *(("called",) if self.is_called else ()),
+            *((f"{self.session_us} us",) if self.session_us else ()),
         )
         return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 

@@ -38,4 +38,5 @@ def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
         asked.is_stored_by,
         asked.lanes,
         asked.is_called,
+        asked.session_us,
     )

@@ -60,6 +60,7 @@ AnnouncementIn = TypedDict(
         "deadline_for": NotRequired[Literal["across", "stored"]],
         "lanes": NotRequired[int],
         "connects": NotRequired[Literal["sender", "receiver"]],
+        "session_s": NotRequired[float],
         "connections": NotRequired[ConnectionsIn | None],
         "owner": NotRequired[str | None],
     },

@@ -38,6 +38,10 @@ def announce(
     connects: Annotated[
         str, typer.Option(help="Who makes the connections that are dealt to the lanes: sender or receiver.")
     ] = "sender",
+    session: Annotated[
+        str | None,
+        typer.Option(help="How long its program takes before the first byte, e.g. 2.5s: the promise counts it."),
+    ] = None,
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
@@ -68,6 +72,9 @@ def announce(
         body["deadline_for"] = deadline_for
     if lanes > 1:
         body["lanes"] = lanes
+    session_us = base.quantity(session, units.duration_us, "--session")
+    if session_us:
+        body["session_s"] = shown.seconds(session_us)
     if connects not in {"sender", "receiver"}:
         base.stop(f'--connects: "{connects}" is neither sender nor receiver', base.EXIT_USAGE)
     if connects == "receiver":

@@ -61,6 +61,7 @@ class Wish:
         is_stored_by: whether the deadline is for all to be stored, and not only across.
         lanes: over how many circuits at once, at most.
         is_called: whether the receiver makes the connections, and deals them to the lanes.
+        session_us: how long its program's session takes before the first byte of it.
     """
 
     announcement_id: str
@@ -77,6 +78,7 @@ class Wish:
     is_stored_by: bool = False
     lanes: int = 1
     is_called: bool = False
+    session_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +215,8 @@ class _Way:
 
 
 def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announcement | None:
-    start_us, tail_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, TAIL_RTTS * route.rtt_us
-    lanes = [(lane.need, WARM_UP_RTTS * lane.rtt_us + HANDOVER_US, TAIL_RTTS * lane.rtt_us) for lane in route.lanes]
+    start_us, tail_us = now_us + _opening_us(wish, route), TAIL_RTTS * route.rtt_us
+    lanes = [(lane.need, _opening_us(wish, lane), TAIL_RTTS * lane.rtt_us) for lane in route.lanes]
 
     def free(until_us: int) -> tuple[Piece, ...]:
         return tuple(calendar.rates(route.need, start_us, until_us))
@@ -251,6 +253,11 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
         lanes=by_lane,
         is_called=wish.is_called,
     )
+
+
+def _opening_us(wish: Wish, route: Route) -> int:
+    """Return how long after its announcement a program may send at the planned rate at the latest."""
+    return wish.session_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US
 
 
 def _rates(wish: Wish, way: _Way, now_us: int) -> tuple[ConstantRate, ...] | None:
@@ -342,8 +349,8 @@ def refused(wish: Wish, routes: tuple[Route, ...], calendar: Calendar, now_us: i
     asked, routes = routes, tuple(one.lanes[0] if one.lanes else one for one in routes)
     route, senders = routes[0], len(routes[0].flows)
     deadline_us = SEARCHES_US[-1] if wish.deadline_us is None else wish.deadline_us
-    overhead_us = (WARM_UP_RTTS + TAIL_RTTS) * route.rtt_us + HANDOVER_US
-    begin_us, sending_us = now_us + WARM_UP_RTTS * route.rtt_us + HANDOVER_US, deadline_us - overhead_us
+    overhead_us = _opening_us(wish, route) + TAIL_RTTS * route.rtt_us
+    begin_us, sending_us = now_us + _opening_us(wish, route), deadline_us - overhead_us
     offers = tuple(_soonest(wish, asked, calendar, now_us))
     if wish.store is not None and promises(replace(wish, store=None), asked, calendar, now_us):
         room_bits = 0 if wish.is_stored_by else wish.store.room_bits

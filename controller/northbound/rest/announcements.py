@@ -74,6 +74,7 @@ class Announcements:
             is_stored_by=body.deadline_for == "stored",
             lanes=body.lanes,
             is_called=body.connects == "receiver",
+            session_us=round(body.session_s * 1e6),
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)

@@ -266,6 +266,14 @@ class AnnouncementIn(Body):
     connects: Literal["sender", "receiver"] = Field(
         default="sender", description="Who makes the connections that are dealt to the lanes."
     )
+    session_s: float = Field(
+        default=0,
+        ge=0,
+        le=3_600,
+        allow_inf_nan=False,
+        description="How long the program's session takes before its first byte, seconds: the promise counts it.",
+        examples=[2.5],
+    )
     connections: Connections
     owner: Owner | None = Field(
         default=None, description="Whose it is: `group:NAME` of a group of yours; yours if absent."

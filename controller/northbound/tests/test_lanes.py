@@ -130,6 +130,19 @@ def test_an_agent_that_comes_back_is_told_the_lanes_that_it_connects_to(client, 
     assert [(one.lanes, str(one.addresses[0]), one.size_bytes) for one in again.called] == called(site) != []
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_promise_counts_the_session_that_comes_before_the_first_byte(client, lanes):
+    promised_s = []
+    for session_s in (0, 2.5):
+        asked = IMAGE | {"id": "one", "lanes": lanes, "session_s": session_s}
+        promised_s.append(client.post("/v1/announcements", json=asked).json()["promised_in_s"])
+        client.delete("/v1/announcements/one")
+    assert promised_s[1] - promised_s[0] == pytest.approx(2.5, abs=0.001)
+    asked = IMAGE | {"lanes": lanes, "deadline_s": promised_s[0] + 1}
+    assert client.post("/v1/announcements", json=asked | {"session_s": 2.5}).status_code == 409
+    assert client.post("/v1/announcements", json=asked).status_code == 201
+
+
 def test_who_connects_matters_to_lanes_alone(client):
     answer = client.post("/v1/announcements", json=IMAGE | {"connects": "receiver", "lanes": 1})
     assert (answer.status_code, answer.json()["field"]) == (422, "connects")
