@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 
 from mininet_tests.testing.eventually import eventually
 
@@ -28,38 +29,60 @@ SET_SOCK, SET_BLKSIZE, DO_IT, CLEAR_SOCK, SET_SIZE_BLOCKS, DISCONNECT, SET_FLAGS
     0xAB00, 0xAB01, 0xAB03, 0xAB04, 0xAB07, 0xAB08, 0xAB0A,
 )  # fmt: skip
 HAS_FLAGS, SEND_FLUSH = 1, 1 << 2
-READ, WRITE, DISC = range(3)
+READ, WRITE, DISC, FLUSH = range(4)
 REQUEST, REPLY = struct.Struct(">IHHQQI"), struct.Struct(">IIQ")
 REPLY_MAGIC = 0x67446698
 LATE_S = 0.01  # what it may catch up of: a disk does not save up the time in which nothing was asked of it
 UP_WITHIN_S = 20.0
 WRITTEN_AFTER_S = 0.01  # what is dirty is written at once, so that the disk never idles while something waits
+MOUNTED = "noatime,noinit_itable,dioread_lock"
+"""Else what was written is marked so afterwards, and an inode is locked while a block of its tree waits for that."""
 SHARP = 16  # writers are held up in the last sixteenth of what may be dirty, and not before
 
 
 class BlockServer:
-    """Answers what the kernel asks of the disk, no faster than its rate."""
+    """Answers what the kernel asks of the disk, writes no faster than its rate.
+
+    What is to be written waits here and not in the socket: a kernel that cannot hand it over keeps the pages and the
+    inode locked meanwhile, and holds up who writes to the file by that. No read waits for it, as by any elevator.
+    """
 
     def __init__(self, end: socket.socket, size_bytes: int, rate_bps: int) -> None:
         """Make it; ``run`` serves."""
         self.rate_bps = rate_bps
         self._end, self._data = end, mmap.mmap(-1, size_bytes)
         self._due_s = time.monotonic()
+        self._writes: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
+        self._answers = threading.Lock()
 
     def run(self) -> None:
         """Serve until the kernel disconnects."""
+        writing = threading.Thread(target=self._write, daemon=True)
+        writing.start()
         head = bytearray(REQUEST.size)
         while self._took(memoryview(head)):
             _, _, kind, handle, at, count = REQUEST.unpack(head)
             if kind == DISC:
-                return
-            if kind == WRITE and not self._took(memoryview(self._data)[at : at + count]):
-                return
-            if kind in (READ, WRITE):
-                self._wait(count)
-            self._end.sendall(REPLY.pack(REPLY_MAGIC, 0, handle))
+                break
             if kind == READ:
-                self._end.sendall(memoryview(self._data)[at : at + count])
+                self._answer(handle, self._data[at : at + count])
+                continue
+            if kind == WRITE and not self._took(memoryview(self._data)[at : at + count]):
+                break
+            self._writes.put((handle, count if kind == WRITE else 0))
+        self._writes.put(None)
+        writing.join()
+
+    def _write(self) -> None:
+        """Answer what is to be written, and flushes, in turn, each when the disk has had the time for it."""
+        while (one := self._writes.get()) is not None:
+            handle, count = one
+            self._wait(count)
+            self._answer(handle)
+
+    def _answer(self, handle: int, data: bytes = b"") -> None:
+        with self._answers:
+            self._end.sendall(REPLY.pack(REPLY_MAGIC, 0, handle) + data)
 
     def _took(self, room: memoryview) -> bool:
         """Fill some memory with what comes; return whether that came."""
@@ -112,7 +135,7 @@ def slow_disk(path: Path, rate_bps: int, size_bytes: int, room_bytes: int) -> It
         options = ["-q", "-F", "-m", "0", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard"]
         subprocess.run(["mkfs.ext4", *options, str(DEVICE)], check=True)
         path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-o", "noatime,noinit_itable", str(DEVICE), str(path)], check=True)
+        subprocess.run(["mount", "-o", MOUNTED, str(DEVICE), str(path)], check=True)
         _page_cache(room_bytes)
         yield SlowDisk(path, process)
     finally:

@@ -12,7 +12,7 @@ from mininet_tests.papers.eckart.cells import FREE, HELD, OURS, RIVALS, SIZES_MB
 from mininet_tests.papers.eckart.results import LINE_BPS, aims, report
 from mininet_tests.site import slow_disk
 from mininet_tests.site.disk_writer import written
-from mininet_tests.site.slow_disk import DISC, READ, REPLY, REQUEST, WRITE, BlockServer
+from mininet_tests.site.slow_disk import DISC, FLUSH, READ, REPLY, REQUEST, WRITE, BlockServer
 
 MB = 1_000_000
 PUBLISHED = 600  # characters: the launcher leaves out what is longer
@@ -132,9 +132,42 @@ def test_the_disk_gives_back_what_was_written_and_takes_no_more_than_its_rate(mo
         assert asked(WRITE, number << 20, 1 << 20, bytes([number]) * (1 << 20))[1:] == (0, 7)
     assert clock.now_s == pytest.approx(4 * (1 << 20) / MB, abs=0.02)
     server.rate_bps = 80 * MB
-    asked(READ, 3 << 20, 4096)
-    assert kernels.recv(4096, socket.MSG_WAITALL) == bytes([3]) * 4096
-    assert clock.now_s == pytest.approx((4 * (1 << 20) + 409.6) / MB, abs=0.02)
+    kernels.sendall(REQUEST.pack(0x25609513, 0, WRITE, 8, 0, 1 << 20) + bytes([9]) * (1 << 20))
+    kernels.sendall(REQUEST.pack(0x25609513, 0, FLUSH, 9, 0, 0))
+    assert [REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] for _ in range(2)] == [8, 9]
+    assert clock.now_s == pytest.approx(4.1 * (1 << 20) / MB, abs=0.02)
+    kernels.sendall(REQUEST.pack(0x25609513, 0, DISC, 0, 0, 0))
+    thread.join(20)
+    assert not thread.is_alive()
+    ours.close()
+    kernels.close()
+
+
+class TimeThatStands(FakeTime):
+    """A clock at which nobody's sleep ends before it is let go on."""
+
+    def __init__(self):
+        super().__init__()
+        self.goes_on = threading.Event()
+
+    def sleep(self, seconds):
+        assert self.goes_on.wait(20)
+
+
+def test_what_waits_to_be_written_is_taken_at_once_and_keeps_no_read_waiting(monkeypatch):
+    clock = TimeThatStands()
+    monkeypatch.setattr(slow_disk, "time", clock)
+    ours, kernels = socket.socketpair()
+    thread = threading.Thread(target=BlockServer(ours, 1 << 26, 8 * MB).run)
+    thread.start()
+    kernels.settimeout(20)
+    for number in range(32):
+        kernels.sendall(REQUEST.pack(0x25609513, 0, WRITE, number, number << 20, 1 << 20) + bytes([number]) * (1 << 20))
+    kernels.sendall(REQUEST.pack(0x25609513, 0, READ, 99, 31 << 20, 4096))
+    assert REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] == 99
+    assert kernels.recv(4096, socket.MSG_WAITALL) == bytes([31]) * 4096
+    clock.goes_on.set()
+    assert [REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] for _ in range(32)] == list(range(32))
     kernels.sendall(REQUEST.pack(0x25609513, 0, DISC, 0, 0, 0))
     thread.join(20)
     assert not thread.is_alive()
