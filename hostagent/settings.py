@@ -95,7 +95,8 @@ class AgentSettings:
         stores: where what is received is put, if the controller is to know what that takes.
         rto_min: least retransmission timeout of a held connection, microseconds; the kernel's own is 200 ms.
         tail_copies: whether what is sent again at the end of a transfer goes three times (Linux 6.6 or newer).
-        tail_coded: whether parities follow the end of a transfer, and what one that comes lacks is rebuilt (Linux 6.6).
+        tail_coded: whether this host offers coded tails (Linux 6.6 or newer): parities follow the transfers of an
+            allocation that says so, and what one that comes lacks is rebuilt.
     """
 
     host: Annotated[str, Field(min_length=1)]

@@ -42,6 +42,13 @@ class FlowClass(StrEnum):
     UNPLANNED = "unplanned"
 
 
+class Tail(StrEnum):
+    """What becomes of losses in a transfer's last window: sent again, or made again out of parities that follow."""
+
+    PLAIN = "plain"
+    CODED = "coded"
+
+
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Allocation:
     """One entry of the plan: what one host may send to one destination, all matching connections together.
@@ -66,6 +73,7 @@ class Allocation:
         sources: the host's own addresses that its connections are from, where it has several interfaces; none: any.
         lanes: the announcement of which this is one of several lanes; the host deals them the connections to their
             destination that bind no address of its own. Empty: it is no lane.
+        tail: coded if parities are to follow the end of a transfer; told only to an agent that offers it.
 
     Raises:
         ValueError: ``standby_bps`` is above ``rate_bps``.
@@ -86,6 +94,7 @@ class Allocation:
     also: tuple[Prefix, ...] = ()
     sources: tuple[Prefix, ...] = ()
     lanes: str = ""
+    tail: Tail = Tail.PLAIN
 
     def __post_init__(self) -> None:
         """Refuse a standby above the rate."""
@@ -158,6 +167,7 @@ class Hello:
         lease_left_ms: for how long that still holds.
         entries: what it is.
         interfaces: its host's that have addresses, the loopback aside; said when it calls. None from an older agent.
+        codes_tails: whether it sends parities where an allocation says so, and rebuilds what those that come are for.
     """
 
     host: str
@@ -167,6 +177,7 @@ class Hello:
     lease_left_ms: Annotated[int, Field(ge=0)] = 0
     entries: tuple[Allocation, ...] = ()
     interfaces: Annotated[tuple[HostInterface, ...], Field(max_length=MOST_INTERFACES)] = ()
+    codes_tails: bool = False
     kind: Literal["hello"] = "hello"
 
 

@@ -197,7 +197,9 @@ class Agent:
         in_force = self._in_force
         left_ms = in_force.lease_left_ms(lease_now_ns())
         held = in_force.allocations if left_ms else ()
-        return Hello(self._settings.host, __version__, os.uname().release, in_force.epoch if held else 0, left_ms, held)
+        epoch = in_force.epoch if held else 0
+        release, codes_tails = os.uname().release, self._kernel.codes_tails
+        return Hello(self._settings.host, __version__, release, epoch, left_ms, held, codes_tails=codes_tails)
 
     def _note_loss(self, controller: str, error: NotAttached, *, served: bool) -> None:
         """Say why a controller does not serve us; if it never has, the same once a minute."""

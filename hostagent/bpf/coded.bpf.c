@@ -129,8 +129,10 @@ SEC("tc")
 int coded_egress(struct __sk_buff *skb)
 {
 	struct bpf_sock *bpf_sk;
+	struct entry *entry;
 	struct tcp_sock *tp;
 	struct conn *conn;
+	__u32 slot;
 
 	if (skb->tc_index == SEED)
 		return multiply(skb);
@@ -144,9 +146,11 @@ int coded_egress(struct __sk_buff *skb)
 	if (!tp || !leased())
 		return TCX_NEXT;
 	conn = bpf_sk_storage_get(&hw_conns_7, tp, NULL, 0);
-	if (conn && conn->held)
-		return leaves(skb, tp, (struct sock *)tp, conn);
-	return TCX_NEXT;
+	if (!conn || !conn->held)
+		return TCX_NEXT;
+	slot = conn->slot;
+	entry = bpf_map_lookup_elem(&hw_entries, &slot);
+	return entry && entry->tail_coded ? leaves(skb, tp, (struct sock *)tp, conn) : TCX_NEXT;
 }
 
 SEC("tc")

@@ -31,6 +31,8 @@
 #ifndef HEADWAY_DEMAND_H
 #define HEADWAY_DEMAND_H
 
+#include "parity.h"
+
 #define DEMAND_BYTES 32768        /* less than the first full buffer of a large write, more than a request */
 #define UNSCALED_WINDOW_BYTES 65535 /* the most that a SYN-ACK can offer */
 #define LAST_STRETCH_BYTES 65536  /* from here on the end is foretold */
@@ -188,6 +190,14 @@ static __always_inline bool window_is_open(const struct tcp_sock *tp, const stru
 	       (__s32)unsent <= room;
 }
 
+/* The most that the parities of a transfer come to, which follow what is left at the same rate. */
+static __always_inline __u32 parities_bytes(const struct tcp_sock *tp, const struct entry *entry)
+{
+	__u32 groups = tp->snd_cwnd / LEAST_ROWS;
+
+	return entry->tail_coded ? (groups < MOST_GROUPS ? groups : MOST_GROUPS) * tp->mss_cache : 0;
+}
+
 /* When what is left will have gone, at the latest, and the flight is over if nothing follows. */
 static __always_inline __u64 over_ns(struct sock *sk, __u32 left, bool all, __u64 now_ns)
 {
@@ -261,7 +271,7 @@ static __noinline int follow_demand(struct sock *sk, struct conn *conn, struct e
 	begins = !seen->wants && (begins || lost > DEMAND_BYTES);
 	waits = unsent + lost && (unsent + lost > LAST_STRETCH_BYTES || !may_all_go(tp, unsent, lost));
 	if (!waits && (unsent + lost || conn->waits))
-		sooner = foretell(conn, seen, over_ns(sk, unsent + lost, all, now_ns));
+		sooner = foretell(conn, seen, over_ns(sk, unsent + lost + parities_bytes(tp, entry), all, now_ns));
 	set_waits(conn, seen, waits);
 	if (begins && !__sync_lock_test_and_set(&seen->wants, 1))
 		tell(conn->slot);

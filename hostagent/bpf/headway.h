@@ -73,6 +73,8 @@ struct entry {
 	__u64 grant;               /* the epoch that gives the rate; 0: none does, the standby rate holds */
 	__u32 way;                 /* a number for the circuits its packets cross; 0: not known */
 	__u32 ahead_bytes;         /* a connection's application may have written unsent; 0: what its buffer holds */
+	__u32 tail_coded;          /* parities follow the end of a transfer: parity.h */
+	__u32 padding;
 };
 
 /* What the connections of a watched allocation want; written by the kernel part only. Behind 16 bytes of a timer. */

@@ -79,6 +79,11 @@ class CodedTail:
             self._object.close()
             raise
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether the kernel can attach it: Linux 6.6 or newer."""
+        return self._interfaces.can_attach
+
     def follow(self) -> None:
         """Attach it to interfaces that have come.
 

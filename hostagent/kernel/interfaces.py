@@ -41,6 +41,11 @@ class Interfaces:
         self._has_tcx = True
         self.follow()
 
+    @property
+    def can_attach(self) -> bool:
+        """Whether the kernel has tcx."""
+        return self._has_tcx
+
     def follow(self) -> None:
         """Attach them to interfaces that have come, and forget those that have gone.
 

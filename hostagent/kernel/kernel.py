@@ -119,6 +119,11 @@ class Kernel:
             os.close(cgroup_fd)
 
     @property
+    def codes_tails(self) -> bool:
+        """Whether parities follow where an entry says so, and what is missing here is made again of those that come."""
+        return self._coded is not None and self._coded.is_attached
+
+    @property
     def expires_ns(self) -> int:
         """When the lease ends, CLOCK_BOOTTIME, 0 if there was none yet."""
         return self._expires_ns

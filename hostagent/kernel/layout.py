@@ -142,6 +142,7 @@ class Layout:
                 "grant": grant,
                 "way": entry.way,
                 "ahead_bytes": entry.ahead_bytes,
+                "tail_coded": int(entry.tail_coded),
             }
         )
 

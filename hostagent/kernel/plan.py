@@ -12,7 +12,7 @@ from zlib import crc32
 from hostagent.errors import NotEncodable
 from hostagent.kernel.deals import Deal, Deals, Destination, deals_of
 from topology.addresses import Prefix
-from topology.protocol import Allocation, CalledLane
+from topology.protocol import Allocation, CalledLane, Tail
 
 MAX_ENTRIES = 1024  # HEADWAY_MAX_ENTRIES in bpf/headway.h
 V4_MAPPED = int(IPv6Address("::ffff:0:0"))  # RFC 4291 section 2.5.5.2
@@ -32,7 +32,8 @@ class Tuning:
         loss_hold_us: ...but not before this; twice as long each time it happens again soon, up to 32 times.
         rto_min_us: least retransmission timeout of a connection that is held.
         tail_copies: whether what is sent again at the end of a transfer goes three times.
-        tail_coded: whether parities follow the end of a transfer, and what one that comes lacks is rebuilt.
+        tail_coded: whether parities follow the end of the transfers of an allocation that says so, and what one that
+            comes lacks is rebuilt.
     """
 
     loss_trip_ppm: int = 200_000
@@ -65,7 +66,7 @@ class KernelEntry:
 
     ``standby_bytes_per_s`` 0: what they want is not watched; ``size_bytes`` 0: not known. ``way``: a number for the
     circuits they cross, 0 if these are not known. ``ahead_bytes``: what the application of each connection may have
-    written and not sent; 0 for what its buffer holds.
+    written and not sent; 0 for what its buffer holds. ``tail_coded``: whether parities follow the end of a transfer.
     """
 
     rate_bytes_per_s: int
@@ -75,6 +76,7 @@ class KernelEntry:
     size_bytes: int = 0
     way: int = 0
     ahead_bytes: int = 0
+    tail_coded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ def entry_of(allocation: Allocation) -> KernelEntry:
         allocation.size_bytes,
         way=crc32(",".join(allocation.circuits).encode()),
         ahead_bytes=max(LEAST_AHEAD_BYTES, rate_bytes_per_s * AHEAD_MS // 1000) if allocation.lanes else 0,
+        tail_coded=allocation.tail is Tail.CODED,
     )
 
 

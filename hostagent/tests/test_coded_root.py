@@ -4,6 +4,7 @@ import hashlib
 import os
 import random
 import time
+from dataclasses import replace
 from ipaddress import ip_network
 
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from hostagent.kernel.btf import Btf
 from hostagent.kernel.coded import SHARED, CodedCounts, counts_in
 from hostagent.kernel.image import CODED_OBJECT_FILE, object_image
+from hostagent.kernel.layout import SLOT, Demanded, layout_of
 from hostagent.tests.delayed_line import DelayedLine, unconfirmed_bytes, unsent_bytes
 from hostagent.tests.kernel_maps import agents_map
 from hostagent.tests.rig import MBIT, Draining, RunningAgent, connected
 from hostagent.tests.test_tail_root import counted, programs_at, retransmitted
 from mininet_tests.testing.eventually import eventually
-from topology.protocol import Allocation, Allocations, FlowClass
+from topology.protocol import Allocation, Allocations, FlowClass, Tail
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
@@ -36,10 +38,23 @@ def counts_of(agent: RunningAgent) -> CodedCounts:
         return counts_in(found)
 
 
+def demanded_of(agent: RunningAgent) -> Demanded:
+    with agents_map(agent.process.pid, "hw_demand") as found:
+        return layout_of(object_image()).demanded(found.value(SLOT.pack(0)))
+
+
+def ended_ns_of(agent: RunningAgent) -> int:
+    """When the last of what was written left, by the kernel's clock; of a host's one connection."""
+    with agents_map(agent.process.pid, "hw_sent") as found:
+        (key,) = found.every_key()
+        offset = TYPES.maps()["hw_sent"].value.offset_bytes("ended_ns")
+        return int.from_bytes(found.value(key)[offset : offset + 8], "little")
+
+
 class CodedLine:
     """A line with an agent at each end, and a connection of the left host that has sent something already."""
 
-    def __init__(self, folder, cleanup, *, receiver_codes=True):
+    def __init__(self, folder, cleanup, *, receiver_codes=True, tail=Tail.CODED, **more):
         self.line = DelayedLine(RTT_S)
         cleanup.callback(self.line.close)
         self.sending = RunningAgent(self.line.left, folder / "left", tail_coded=True)
@@ -48,8 +63,10 @@ class CodedLine:
         cleanup.callback(self.receiving.close)
         self.receiving.obey(Allocations(1, 60_000, (), receive_window_bytes=4 * WINDOW_SEGMENTS * SEGMENT_BYTES))
         dest = ip_network(self.line.right.address)
-        allocation = Allocation("urgent/left", FlowClass.URGENT, dest, RATE_MBPS * MBIT, WINDOW_SEGMENTS)
-        self.sending.obey(Allocations(1, 60_000, (allocation,)))
+        self.allocation = Allocation(
+            "urgent/left", FlowClass.URGENT, dest, RATE_MBPS * MBIT, WINDOW_SEGMENTS, tail=tail, **more
+        )
+        self.sending.obey(Allocations(1, 60_000, (self.allocation,)))
         self.sender, self.receiver = connected(self.line.left, self.line.right)
         cleanup.callback(self.sender.close)
         cleanup.callback(self.receiver.close)
@@ -202,6 +219,27 @@ def test_agents_that_are_killed_midway_leave_tcp_going(tmp_path, cleanup, end):
 
     line.carry(LONG_BYTES, [LONG_BYTES - 80 * SEGMENT_BYTES], meanwhile=kill)
     line.carry(SHORT_BYTES, [SHORT_BYTES - 3 * SEGMENT_BYTES])
+
+
+def test_an_allocation_has_parities_only_while_it_says_so(tmp_path, cleanup):
+    line = CodedLine(tmp_path, cleanup, tail=Tail.PLAIN)
+    line.carry(LONG_BYTES)
+    assert counts_of(line.sending).blocks == line.came.anchors == 0
+    line.sending.obey(Allocations(2, 60_000, (replace(line.allocation, tail=Tail.CODED),)))
+    line.carry(LONG_BYTES)
+    blocks, parities = counts_of(line.sending).blocks, line.came.needless
+    assert blocks > 0
+    assert parities > 0
+    line.sending.obey(Allocations(3, 60_000, (line.allocation,)))
+    line.carry(LONG_BYTES)
+    assert (counts_of(line.sending).blocks, line.came.needless) == (blocks, parities)
+
+
+def test_a_flight_is_over_once_its_parities_have_gone_too(tmp_path, cleanup):
+    line = CodedLine(tmp_path, cleanup, standby_bps=RATE_MBPS * MBIT, size_bytes=LONG_BYTES)
+    eventually(lambda: not demanded_of(line.sending).wants, within_s=10, what="the flight is over")
+    parities_ns = GROUPS * SEGMENT_BYTES * 8 * 1000 // RATE_MBPS
+    assert demanded_of(line.sending).due_ns >= ended_ns_of(line.sending) + parities_ns
 
 
 def test_only_an_agent_that_is_asked_to_has_it(hosts, tmp_path, cleanup):

@@ -23,7 +23,7 @@ HEADER = (BPF / "headway.h").read_text()
 TYPES = Btf(object_image())
 MAPS = TYPES.maps()
 LAYOUT = layout_of(object_image())
-ENTRY = KernelEntry(1, 2, 3, 4, 5, 7, 8)
+ENTRY = KernelEntry(1, 2, 3, 4, 5, 7, 8, tail_coded=True)
 MATCH = Match(IPv6Network("::ffff:10.1.2.0/120"), dest_port=443, local_port=1)
 SHARED = ("host", "match", "matched", "control", "entry", "demanded", "counters", "turn", "dealt")
 ADOPTED = {"hw_conns_7": "2a2b"}  # the map that a new agent takes over from a dead one, and its struct's digest
@@ -61,7 +61,7 @@ def test_a_map_that_outlives_its_agent_is_called_otherwise_once_its_struct_is_an
 
 
 def test_an_entry_is_written_member_by_member():
-    words = ((1, 8), (2, 4), (3, 4), (4, 8), (5, 8), (6, 8), (7, 4), (8, 4))
+    words = ((1, 8), (2, 4), (3, 4), (4, 8), (5, 8), (6, 8), (7, 4), (8, 4), (1, 4), (0, 4))
     assert LAYOUT.entry_bytes(ENTRY, grant=6) == b"".join(value.to_bytes(size, "little") for value, size in words)
     assert LAYOUT.entry_bytes(replace(ENTRY, dscp=None), grant=6)[12] == NO_DSCP
 
@@ -88,7 +88,7 @@ def test_a_member_of_another_size_has_that_size():
     [
         (lambda rate, *rest: (replace(rate, name="speed"), *rest), "has no rate_bytes_per_s, has speed, which is not"),
         (lambda _rate, *rest: rest, "struct entry of the kernel part has no rate_bytes_per_s"),
-        (lambda *members: (*members, Member("extra", 44, "I")), "has extra, which is not known here"),
+        (lambda *members: (*members, Member("extra", 60, "I")), "has extra, which is not known here"),
     ],
     ids=["renamed", "missing", "new"],
 )

@@ -18,7 +18,7 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.site.fallbacks import Fallbacks, fallbacks
 from mininet_tests.site.long_line import LongLine
 from mininet_tests.site.tcp_flows import Drain, Feeder, TcpStream, opened
-from topology.protocol import Allocation, Allocations, FlowClass
+from topology.protocol import Allocation, Allocations, FlowClass, Tail
 from topology.wire import Framing, Layer
 
 LEASE_MS = 1500
@@ -140,8 +140,13 @@ class LongLineSite:
         """Return the plan's entry for what goes to, or with ``local`` from, a port."""
         window = planned_segments(rate_bps, self.rtt_s * 1000 if rtt_ms is None else rtt_ms)
         dest = self.line.receiver.address6 if ipv6 else self.line.receiver.address
-        entry = Allocation(f"port{port}", FlowClass.URGENT, ip_network(dest), rate_bps, window)
+        entry = Allocation(f"port{port}", FlowClass.URGENT, ip_network(dest), rate_bps, window, tail=self.tail)
         return replace(entry, local_port=port) if local else replace(entry, dest_port=port)
+
+    @property
+    def tail(self) -> Tail:
+        """Of allocations: coded if both agents offer it."""
+        return Tail.CODED if self.agent.settings.get("tail_coded") else Tail.PLAIN
 
     def plan(self, *entries: Allocation) -> float:
         """Bring a plan into force; return when the agent said so."""

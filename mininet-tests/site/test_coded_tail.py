@@ -21,7 +21,7 @@ from hostagent.tests.rig import MBIT, Draining, RunningAgent, connected, two_hos
 from hostagent.tests.test_coded_root import counts_of
 from hostagent.tests.test_tail_root import lossless, lossy
 from mininet_tests.site.losses import SegmentLoss
-from topology.protocol import Allocation, Allocations, FlowClass
+from topology.protocol import Allocation, Allocations, FlowClass, Tail
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
 
@@ -53,9 +53,8 @@ class CodedPair:
         self.sending = self._agent(self.left, folder / "left", cleanup, tail_coded=True, rto_min="200 ms")
         self.receiving = self._agent(self.right, folder / "right", cleanup, tail_coded=True)
         dest = ip_network(self.right.address if family == socket.AF_INET else self.right.address6)
-        self.sending.obey(
-            Allocations(1, 60_000, (Allocation("urgent/left", FlowClass.URGENT, dest, 1000 * MBIT, 2000),))
-        )
+        allocation = Allocation("urgent/left", FlowClass.URGENT, dest, 1000 * MBIT, 2000, tail=Tail.CODED)
+        self.sending.obey(Allocations(1, 60_000, (allocation,)))
         self.sender, self.receiver = connected(self.left, self.right, family=family)
         cleanup.callback(self.sender.close)
         cleanup.callback(self.receiver.close)

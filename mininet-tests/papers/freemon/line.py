@@ -239,7 +239,7 @@ class Measuring:
         entries = []
         for port, rate_bps in rates_bps.items():
             window = DEFAULT_POLICY.window_segments(rate_bps, rtt_us, way.framing.mss_bytes)
-            entry = Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window)
+            entry = Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window, tail=self._site.tail)
             entries.append(replace(entry, local_port=port) if local else replace(entry, dest_port=port))
         self._site.plan(*entries)
 
