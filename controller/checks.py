@@ -12,7 +12,7 @@ from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import MOST_AHEAD_US, Constraints
 from controller.site import Site, check_families, check_sender, flow_between
 from topology.network import Network, UnknownNode
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class AnnouncementRequest:
         lanes: over how many circuits at once, at most: each from an interface of the sending host of its own.
         is_called: whether the receiver makes the connections, and deals them to the lanes.
         session_us: how long its program's session takes before the first byte of it.
+        tail: coded if parities are to follow it.
     """
 
     announcement_id: str
@@ -50,6 +51,7 @@ class AnnouncementRequest:
     lanes: int = 1
     is_called: bool = False
     session_us: int = 0
+    tail: Tail = Tail.PLAIN
 
     @property
     def fingerprint(self) -> str:
@@ -68,6 +70,7 @@ class AnnouncementRequest:
             *((f"{self.lanes} lanes",) if self.lanes > 1 else ()),
             *(("called",) if self.is_called else ()),
             *((f"{self.session_us} us",) if self.session_us else ()),
+            *(("coded",) if self.tail is Tail.CODED else ()),
         )
         return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 

@@ -108,10 +108,9 @@ class Reports:
             # What was under way goes on until the host says what it knows of it.
             wants: dict[str, bool] = dict.fromkeys(self._watched_flows().get(name, ()), True)
             wants |= host.wants
-            up = replace(host, connected=True, kernel=hello.kernel, wants=wants, since_us=state.now_us())
-            state.put_host(
-                name, replace(up, telemetry_us=state.elapsed_us(), progress={}, intakes={}, stores={}, moving={})
-            )
+            up = replace(host, connected=True, kernel=hello.kernel, codes_tails=hello.codes_tails, wants=wants)
+            up = replace(up, since_us=state.now_us(), telemetry_us=state.elapsed_us())
+            state.put_host(name, replace(up, progress={}, intakes={}, stores={}, moving={}))
             plan = state.installed.meters
             state.hosts_changed()
             if state.value.stands_by:  # whoever leads grants; what the host acts on is asked of it again when we do

@@ -39,4 +39,5 @@ def wish_of(state: GuardedState, asked: AnnouncementRequest) -> Wish:
         asked.lanes,
         asked.is_called,
         asked.session_us,
+        asked.tail,
     )

@@ -47,25 +47,6 @@ ConstraintsOut = TypedDict(
 
 FlowClass = Literal["predictable", "urgent", "background", "unplanned"]
 
-# Bytes that are coming.
-AnnouncementIn = TypedDict(
-    "AnnouncementIn",
-    {
-        "id": NotRequired[str | None],
-        "class": NotRequired[FlowClass],
-        "bytes": int,
-        "from": list[str],
-        "to": str,
-        "deadline_s": NotRequired[float | None],
-        "deadline_for": NotRequired[Literal["across", "stored"]],
-        "lanes": NotRequired[int],
-        "connects": NotRequired[Literal["sender", "receiver"]],
-        "session_s": NotRequired[float],
-        "connections": NotRequired[ConnectionsIn | None],
-        "owner": NotRequired[str | None],
-    },
-)
-
 Hindrance = Literal[
     "nothing-to-send",
     "receiver-window",
@@ -147,50 +128,6 @@ LaneOut = TypedDict(
         "path": list[str],
         "bytes": int,
         "rates": list[RateStep],
-    },
-)
-
-# Bytes that are coming, and the promise.
-AnnouncementOut = TypedDict(
-    "AnnouncementOut",
-    {
-        "class": FlowClass,
-        "from": list[str],
-        "to": str,
-        "id": str,
-        "bytes": int,
-        "announced": str,
-        "promised": str,
-        "promised_in_s": float,
-        "store": str | None,
-        "stored": str | None,
-        "stored_in_s": float | None,
-        "rates": list[RateStep],
-        "lanes": list[LaneOut],
-        "connections": ConnectionsOut,
-        "drawn_on": str | None,
-        "state": AnnouncementState,
-        "delivered_bytes": int,
-        "exact": bool,
-        "senders": list[DeliveredOut],
-        "finished": str | None,
-        "late_s": float | None,
-        "ended": str | None,
-        "lapses": str,
-        "owner": str | None,
-        "creator": str | None,
-        "carried": bool | None,
-        "reasons": list[str],
-    },
-)
-
-# Some of the announcements, in the order they were made.
-AnnouncementPage = TypedDict(
-    "AnnouncementPage",
-    {
-        "announcements": list[AnnouncementOut],
-        "next": str | None,
-        "lacks": str | None,
     },
 )
 
@@ -294,6 +231,73 @@ ReservationPage = TypedDict(
     "ReservationPage",
     {
         "reservations": list[ReservationOut],
+        "next": str | None,
+        "lacks": str | None,
+    },
+)
+
+Tail = Literal["plain", "coded"]
+
+# Bytes that are coming.
+AnnouncementIn = TypedDict(
+    "AnnouncementIn",
+    {
+        "id": NotRequired[str | None],
+        "class": NotRequired[FlowClass],
+        "bytes": int,
+        "from": list[str],
+        "to": str,
+        "deadline_s": NotRequired[float | None],
+        "deadline_for": NotRequired[Literal["across", "stored"]],
+        "lanes": NotRequired[int],
+        "connects": NotRequired[Literal["sender", "receiver"]],
+        "session_s": NotRequired[float],
+        "tail": NotRequired[Tail],
+        "connections": NotRequired[ConnectionsIn | None],
+        "owner": NotRequired[str | None],
+    },
+)
+
+# Bytes that are coming, and the promise.
+AnnouncementOut = TypedDict(
+    "AnnouncementOut",
+    {
+        "class": FlowClass,
+        "from": list[str],
+        "to": str,
+        "id": str,
+        "bytes": int,
+        "announced": str,
+        "promised": str,
+        "promised_in_s": float,
+        "store": str | None,
+        "stored": str | None,
+        "stored_in_s": float | None,
+        "rates": list[RateStep],
+        "lanes": list[LaneOut],
+        "connections": ConnectionsOut,
+        "tail": Tail,
+        "drawn_on": str | None,
+        "state": AnnouncementState,
+        "delivered_bytes": int,
+        "exact": bool,
+        "senders": list[DeliveredOut],
+        "finished": str | None,
+        "late_s": float | None,
+        "ended": str | None,
+        "lapses": str,
+        "owner": str | None,
+        "creator": str | None,
+        "carried": bool | None,
+        "reasons": list[str],
+    },
+)
+
+# Some of the announcements, in the order they were made.
+AnnouncementPage = TypedDict(
+    "AnnouncementPage",
+    {
+        "announcements": list[AnnouncementOut],
         "next": str | None,
         "lacks": str | None,
     },

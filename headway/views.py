@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from headway.promises import ConnectionsOut, FlowClass, Hindrance
+from headway.promises import ConnectionsOut, FlowClass, Hindrance, Tail
 
 # What a step has changed of one thing, counted in Ethernet frames.
 ChangeOut = TypedDict(
@@ -76,6 +76,7 @@ HostStateOut = TypedDict(
         "name": str,
         "connected": bool,
         "kernel": str,
+        "codes_tails": bool,
         "sent_epoch": int,
         "confirmed_epoch": int,
         "lease_left_ms": int | None,
@@ -158,6 +159,7 @@ AllocationOut = TypedDict(
         "window_segments": int,
         "connections": ConnectionsOut,
         "dscp": int | None,
+        "tail": Tail,
         "carries": list[str],
         "progress": ProgressOut | None,
     },

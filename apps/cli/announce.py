@@ -42,6 +42,9 @@ def announce(
         str | None,
         typer.Option(help="How long its program takes before the first byte, e.g. 2.5s: the promise counts it."),
     ] = None,
+    tail: Annotated[
+        str, typer.Option(help="coded: parities follow, so that a loss at its end costs no round trip; or plain.")
+    ] = "plain",
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     name: Annotated[str | None, typer.Option("--id", help="A name for it; made up if absent.")] = None,
     dest_port: options.DestPort = 0,
@@ -66,19 +69,14 @@ def announce(
     deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
     if deadline_us is not None:
         body["deadline_s"] = shown.seconds(deadline_us)
-    if deadline_for not in {"across", "stored"}:
-        base.stop(f'--deadline-for: "{deadline_for}" is neither across nor stored', base.EXIT_USAGE)
-    if deadline_for == "stored":
-        body["deadline_for"] = deadline_for
+    body |= _choice("deadline_for", deadline_for, "across", "stored")
+    body |= _choice("connects", connects, "sender", "receiver")
+    body |= _choice("tail", tail, "plain", "coded")
     if lanes > 1:
         body["lanes"] = lanes
     session_us = base.quantity(session, units.duration_us, "--session")
     if session_us:
         body["session_s"] = shown.seconds(session_us)
-    if connects not in {"sender", "receiver"}:
-        base.stop(f'--connects: "{connects}" is neither sender nor receiver', base.EXIT_USAGE)
-    if connects == "receiver":
-        body["connects"] = connects
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
     body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
@@ -115,6 +113,14 @@ def release(
     least = "" if gone["exact"] else "at least "
     said = f"{name}: released; delivered {least}{gone['delivered_bytes']:,} of {gone['bytes']:,} bytes by now"
     typer.echo(json.dumps(gone) if as_json else said)
+
+
+def _choice(field: str, said: str, usual: str, other: str) -> dict[str, str]:
+    """Return a field that is one of two, if it is not the usual one."""
+    if said not in {usual, other}:
+        option = f"--{field.replace('_', '-')}"
+        base.stop(f'{option}: "{said}" is neither {usual} nor {other}', base.EXIT_USAGE)
+    return {field: said} if said == other else {}
 
 
 def _size_bytes(file: Path | None, size: str | None) -> int:

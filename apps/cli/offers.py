@@ -82,6 +82,7 @@ def announcing(body: dict[str, Any], offer: "OfferOut", url: str, where: tzinfo)
     arguments += ["--lanes", str(body["lanes"])] if "lanes" in body else []
     arguments += ["--connects", body["connects"]] if "connects" in body else []
     arguments += ["--session", shown.written_duration(round(body["session_s"] * 1e6))] if "session_s" in body else []
+    arguments += ["--tail", body["tail"]] if "tail" in body else []
     arguments += _ports(body) + (["--id", body["id"]] if "id" in body else []) + at(url)
     if offer["kind"] == "earliest-start":
         return f"announce it then, at {shown.short(offer['start'], where)}: {typed(arguments)}"

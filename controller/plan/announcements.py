@@ -27,7 +27,8 @@ from controller.plan.storing import (
 )
 from controller.plan.volume import ConstantRate, Piece, Volume, earliest_finish, lowest_constant_rate
 from topology.network import Network
-from topology.protocol import FlowClass
+from topology.parities import most_parities
+from topology.protocol import FlowClass, Tail
 from topology.wire import PPM, Framing, Layer
 
 ANNOUNCEABLE = (FlowClass.URGENT, FlowClass.BACKGROUND)
@@ -62,6 +63,7 @@ class Wish:
         lanes: over how many circuits at once, at most.
         is_called: whether the receiver makes the connections, and deals them to the lanes.
         session_us: how long its program's session takes before the first byte of it.
+        tail: coded if parities are to follow what each of its senders sends.
     """
 
     announcement_id: str
@@ -79,6 +81,7 @@ class Wish:
     lanes: int = 1
     is_called: bool = False
     session_us: int = 0
+    tail: Tail = Tail.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +237,7 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
         apart = split(free_together(calendar, lanes, now_us, rates[-1].end_us), rates)
         by_lane = parts([need for need, _, _ in lanes], apart, wish.size_bytes)
         rates = together(by_lane)
-    flows = tuple(replace(flow, selector=wish.selector) for flow in route.flows)
+    flows = tuple(replace(flow, selector=wish.selector, tail=wish.tail) for flow in route.flows)
     return Announcement(
         wish.announcement_id,
         wish.size_bytes,
@@ -304,7 +307,7 @@ def led_by(network: Network, announcement: Announcement, known: Reservation) -> 
         return announcement
     named = announcement.announcement_id, first.flow_class
     route = route_along(network, named, paths, known.reservation_id)
-    flows = tuple(replace(flow, selector=first.selector) for flow in route.flows)
+    flows = tuple(replace(flow, selector=first.selector, tail=first.tail) for flow in route.flows)
     return replace(announcement, flows=flows, need=route.need)
 
 
@@ -330,9 +333,10 @@ def announced_flows(announcement: Announcement, now_us: int, network: Network, p
 
 
 def part_bits(wish: Wish, senders: int) -> int:
-    """Return what one sender's part takes on the wire, in bits: full segments."""
+    """Return what one sender's part takes on the wire, in bits: full segments, and the parities that follow."""
     part_bytes = -(-wish.size_bytes // senders)
     segments = -(-part_bytes // wish.framing.segment_bytes(Layer.PAYLOAD))
+    segments += most_parities(segments) if wish.tail is Tail.CODED else 0
     return 8 * segments * wish.framing.segment_bytes(Layer.WIRE)
 
 

@@ -28,7 +28,7 @@ from controller.plan.schedules import Schedules
 from controller.plan.told_apart import Booked, reserved_bps, told_apart
 from controller.plan.unsaved import Unsaved, with_saved
 from topology.network import Hop, Network
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 
 HOLD_US = 60_000_000
 
@@ -149,6 +149,8 @@ class Ledger:
 
     def announce(self, wish: Wish, senders: tuple[str, ...], target: str, now_us: int) -> Announcement | Refused:
         """Promise bytes that are coming."""
+        if self.policy.classes[wish.flow_class].tail is Tail.CODED:
+            wish = replace(wish, tail=Tail.CODED)
         routes = self._routes(wish, senders, target)
         if not routes:
             why = f"no reservation of {wish.flow_class} bandwidth from {senders[0]} to {target} is active: reserve some"

@@ -15,7 +15,7 @@ from controller.plan.policy import Policy
 from controller.plan.shares import class_shares
 from topology.addresses import Prefix
 from topology.network import Hop, Network, hops
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 from topology.wire import PPM, Framing, Layer, converted_bps
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class Flow:
         path: the nodes it crosses, from host to target.
         wanted_bps: what it can use, bit/s on the wire; None for all it can get.
         floor_bps: what it is promised, bit/s on the wire; served before the rest of its class.
-        standby_bps: what it keeps while it has nothing to send, bit/s on the wire, so that it can shake hands and send
-            again what its last flight has lost; 0 if it is not asked whether it sends.
+        standby_bps: bit/s on the wire for handshakes and repetitions while nothing else is to be sent; 0: not watched.
         size_bytes: the payload it has announced; 0 if nobody knows.
         selector: which of the pair's connections it is for.
         mark: the code point that its host sets, by which switches tell it from others of the pair; None: not marked.
@@ -76,8 +75,8 @@ class Flow:
         called_by: the host that connects for what comes by its lanes, and deals its connections to them; empty if the
             sender does.
         is_away: its host is absent; it keeps a standby rate, and its class what nobody else wants.
-        carries: what it stands for, itself included, where several promises are for the same connections; empty for
-            itself alone.
+        carries: what it stands for, itself included, where several are for the same connections; empty for itself.
+        tail: coded if parities are to follow its transfers, as its host's agent and its receiver's offer it.
     """
 
     name: FlowId
@@ -98,6 +97,7 @@ class Flow:
     interface_of: str = ""
     lanes_of: str = ""
     called_by: str = ""
+    tail: Tail = Tail.PLAIN
 
     @property
     def machine(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 from topology.wire import PPM, cwnd_segments
 
 SUPER_PACKET_BYTES = 65_536
@@ -17,12 +17,14 @@ class ClassPolicy:
         cap_ppm: never more than this.
         priority: who is served first from what the guarantees leave; 0 is first.
         dscp: DiffServ code point set on the class's packets.
+        tail: coded if parities follow all its transfers, whatever a flow says.
     """
 
     guarantee_ppm: int
     cap_ppm: int
     priority: int
     dscp: int
+    tail: Tail = Tail.PLAIN
 
 
 @dataclass(frozen=True, slots=True)

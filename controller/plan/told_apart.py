@@ -17,7 +17,7 @@ from controller.plan.paths import Path
 from controller.plan.plan import THE_REST, Carried, Flow, Selector
 from controller.plan.policy import Policy
 from topology.network import hops
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 
 _PAIR = attrgetter("host", "target")
 LOCAL_USE_DSCPS = range(3, 64, 4)  # xxxx11, RFC 2474 section 6
@@ -59,6 +59,7 @@ def _one_flow(members: list[Flow]) -> Flow:
         standby_bps=sum(f.standby_bps for f in members) if watched else 0,
         size_bytes=sum(f.size_bytes for f in members) if all(f.size_bytes for f in members) else 0,
         carries=tuple(Carried(f.name, f.floor_bps) for f in members),
+        tail=Tail.CODED if any(f.tail is Tail.CODED for f in members) else Tail.PLAIN,
     )
 
 

@@ -1,5 +1,7 @@
 """The sections ``policy``, ``failover`` and ``flows``: what each class may have, and who always sends."""
 
+from dataclasses import replace
+
 from pydantic import Field
 
 from controller.errors import HeadwayError
@@ -11,7 +13,7 @@ from controller.settings.sections import Duration, Fraction, Section
 from controller.site import flow_between
 from topology.network import Network
 from topology.problems import Problems
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 
 
 class ClassSection(Section):
@@ -19,6 +21,7 @@ class ClassSection(Section):
 
     guarantee: Fraction
     cap: Fraction
+    tail: Tail = Tail.PLAIN
 
 
 class FlowSection(Section):
@@ -28,6 +31,7 @@ class FlowSection(Section):
     flow_class: FlowClass = Field(alias="class")
     sender: str = Field(alias="from")
     target: str = Field(alias="to")
+    tail: Tail = Tail.PLAIN
 
 
 class FailoverSection(Section):
@@ -44,7 +48,7 @@ def policy_of(
     classes = dict(DEFAULT_POLICY.classes)
     for flow_class, section in sections.items():
         known = classes[flow_class]
-        classes[flow_class] = ClassPolicy(section.guarantee, section.cap, known.priority, known.dscp)
+        classes[flow_class] = ClassPolicy(section.guarantee, section.cap, known.priority, known.dscp, section.tail)
     try:
         return Policy(classes, protected=protected)
     except ValueError as error:
@@ -65,5 +69,5 @@ def standing_flows(sections: tuple[FlowSection, ...], network: Network, problems
             problems.at(i, "name").add(f'there is already a flow "{flow.name}"')
         if (flow.host, flow.target) in {(f.host, f.target) for f in flows}:
             problems.at(i).add(f"{flow.host} already sends to {flow.target}")
-        flows.append(flow)
+        flows.append(replace(flow, tail=section.tail))
     return tuple(flows)

@@ -18,9 +18,10 @@ from controller.plan.workings import Workings
 from controller.site import Site
 from controller.state.installed import Installed
 from controller.state.receivers import receivers
-from controller.state.reported import NEVER_US, Reported
+from controller.state.reported import NEVER_US, NO_AGENT, Reported
 from controller.state.wished import Wished
 from topology.network import Hop
+from topology.protocol import Tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,29 @@ def plan_input(
             Where(site.network, site.policy),
             store_promises(wished, now_us),
         )
+    flows = with_tails(site, reported, flows)
     whole = PlanInput(flows, {**demand.capacity_bps, **bought}, demand.reserved_bps)
     return without(site.network, site.policy, whole, down)
+
+
+def with_tails(site: Site, reported: Reported, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
+    """Return flows whose tail is coded where one is wanted and the agents of both ends offer it, and else plain."""
+    coded = {name for name, policy in site.policy.classes.items() if policy.tail is Tail.CODED}
+    if not coded and all(flow.tail is Tail.PLAIN for flow in flows):
+        return flows
+    return tuple(
+        replace(flow, tail=Tail.CODED if _codes(site, reported, flow) else Tail.PLAIN)
+        if flow.tail is Tail.CODED or flow.flow_class in coded
+        else flow
+        for flow in flows
+    )
+
+
+def _codes(site: Site, reported: Reported, flow: Flow) -> bool:
+    """Return whether the agents of both ends of a flow offer coded tails."""
+    target = site.network.host(flow.target)
+    receiver = reported.hosts.get(target.interface_of or target.name, NO_AGENT)
+    return receiver.codes_tails and reported.agent_of(flow).codes_tails
 
 
 def _as_known(flow: Flow, reported: Reported, absent: frozenset[str]) -> Flow:

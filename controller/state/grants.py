@@ -1,16 +1,20 @@
 """What a host is granted, as the message it is sent. Pure."""
 
+from dataclasses import replace
+
 from controller.plan.keys import FlowId
 from controller.plan.paths import candidates, circuits
 from controller.plan.plan import Entry, Flow, Plan, Selector, Standby
 from controller.plan.reservations import NO_CONSTRAINTS
 from controller.site import Site
 from topology.addresses import Prefix
-from topology.protocol import Allocation, Allocations, CalledLane
+from topology.protocol import Allocation, Allocations, CalledLane, Tail
 from topology.wire import Layer, converted_bps
 
 
-def grant(site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry, ...]) -> Allocations:
+def grant(
+    site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry, ...], *, codes_tails: bool = False
+) -> Allocations:
     """Return the message that grants a host some entries.
 
     Args:
@@ -19,12 +23,13 @@ def grant(site: Site, desired: Plan, host: str, epoch: int, entries: tuple[Entry
         host: who.
         epoch: the grant's number.
         entries: what it may do.
+        codes_tails: whether its agent knows of coded tails; one that does not would decline all of it.
     """
     led = {e.flow.name: e.flow.path for e in desired.of_host(host)}
     return Allocations(
         epoch=epoch,
         lease_ms=site.lease_ms,
-        entries=tuple(_allocation(site, e, led.get(e.flow.name, ())) for e in entries),
+        entries=tuple(_allocation(site, e if codes_tails else _plain(e), led.get(e.flow.name, ())) for e in entries),
         receive_window_bytes=site.receive_window_bytes,
         called=tuple(
             CalledLane(one.lanes_of, site.network.host(one.host).prefixes, one.size_bytes)
@@ -69,6 +74,7 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
         also=held.also,
         interface_of=sender.interface_of,
         lanes_of=held.lanes,
+        tail=held.tail,
     )
     framing = site.network.framing_of(path)
 
@@ -79,6 +85,13 @@ def taken_over(site: Site, desired: Plan, host: str, held: Allocation) -> Entry 
     if planned is not None and planned.payload_bps == held.rate_bps:
         return Entry(flow, planned.frame_bps, held.rate_bps, held.window_segments, standby)
     return Entry(flow, frame_bps(held.rate_bps), held.rate_bps, held.window_segments, standby)
+
+
+def _plain(entry: Entry) -> Entry:
+    """Return an entry as an agent that knows nothing of coded tails is told of it."""
+    if entry.flow.tail is Tail.PLAIN:
+        return entry
+    return replace(entry, flow=replace(entry.flow, tail=Tail.PLAIN))
 
 
 def _sources(site: Site, flow: Flow) -> tuple[Prefix, ...]:
@@ -109,4 +122,5 @@ def _allocation(site: Site, entry: Entry, led: tuple[str, ...]) -> Allocation:
         standby_bps=entry.standby.payload_bps if entry.standby else None,
         size_bytes=entry.flow.size_bytes,
         circuits=tuple(dict.fromkeys(names)),
+        tail=flow.tail,
     )

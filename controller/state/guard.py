@@ -183,7 +183,10 @@ class GuardedState:
             called = plan.called.get(name, ()) if epoch else ()
             after[name] = hosts[name].granted(epoch, entries, now_us, lease_us, called)
         self.put_hosts(after)
-        return {name: grant(self.site, plan, name, epoch, entries) for name, entries in by_host.items()}
+        return {
+            name: grant(self.site, plan, name, epoch, entries, codes_tails=hosts[name].codes_tails)
+            for name, entries in by_host.items()
+        }
 
     def _tell_of(self, before: Desired) -> None:
         """Wake all threads if another plan is desired than before."""

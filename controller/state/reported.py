@@ -48,6 +48,7 @@ class HostState:
         stores: by name, where it puts what it receives.
         moving: by name, its entries that cross a circuit whose delay is not known.
         called: the lanes that it was told to deal its connections to.
+        codes_tails: whether it sends parities where it is told to, and rebuilds what those that come are for.
     """
 
     connected: bool = False
@@ -66,6 +67,7 @@ class HostState:
     stores: Mapping[str, KnownStore] = field(default_factory=dict)
     moving: Mapping[str, Moving] = field(default_factory=dict)
     called: tuple[Called, ...] = ()
+    codes_tails: bool = False
 
     def granted(
         self, epoch: int, entries: tuple[Entry, ...], now_us: int, lease_us: int, called: tuple[Called, ...] = ()

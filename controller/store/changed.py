@@ -144,6 +144,7 @@ def _announcement(known: Announcement | None) -> dict[str, Any] | None:
         "senders": [flow.host for flow in known.flows],
         "target": first.target,
         "selector": first.selector,
+        "tail": first.tail,
         "rates": known.rates,
         "lanes": [{"rates": lane.rates, "bytes": lane.size_bytes} for lane in known.lanes],
         "pool": known.pool,

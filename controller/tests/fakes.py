@@ -163,7 +163,7 @@ class FakeSite:
         network = network or chile_illinois()
         there = (flow for flow in standing if {flow.host, flow.target} <= network.host_names)
         standing = tuple(replace(flow, path=network.path(flow.host, flow.target)) for flow in there)
-        site = Site(network, DEFAULT_POLICY, standing, LEASE_MS, together_us=together_us, **more)
+        site = Site(network, more.pop("policy", DEFAULT_POLICY), standing, LEASE_MS, together_us=together_us, **more)
         self.store = store if isinstance(store, Store) else opened(store)
         self.state = GuardedState(site, self.clock.instant, self.store.term)
         self.reports = Reports(self.state)
@@ -180,10 +180,10 @@ class FakeSite:
         """The state as it is now."""
         return value_of(self.state)
 
-    def attach(self, *hosts):
+    def attach(self, *hosts, codes_tails=False):
         """Let agents say hello and confirm what they are told."""
         for host in hosts:
-            told = self.reports.host_up(Hello(host, "0", "6.12", epoch=0))
+            told = self.reports.host_up(Hello(host, "0", "6.12", epoch=0, codes_tails=codes_tails))
             self.reports.hosts_applied([(host, Applied(told.epoch))])
 
     def attach_all(self):

@@ -170,6 +170,7 @@ class VirtualSite:
             self.site.network.framing,
             asked.selector,
             lanes=asked.lanes,
+            tail=asked.tail,
         )
         answer = self.state.wished.ledger.announce(wish, asked.senders, asked.target, self.now_us)
         self._decided()

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topology.parities import most_parities
+
 SOURCE = Path(__file__).parent / "parity.c"
 BPF = SOURCE.parent.parent / "bpf"
 WORDS, ROWS, MOST_GROUPS, LEAST_ROWS = 192, 64, 1024, 8  # as in parity.h
@@ -116,6 +118,7 @@ def test_a_block_has_groups_for_all_its_cells_and_parities_are_an_eighth_at_most
     assert 1 <= groups <= MOST_GROUPS
     assert groups * ROWS >= cells
     assert groups <= max(1, cells // LEAST_ROWS)
+    assert groups <= most_parities(cells)
 
 
 @pytest.mark.parametrize(

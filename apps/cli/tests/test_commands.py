@@ -352,6 +352,14 @@ def test_a_promise_says_when_it_is_on_the_receivers_disk_and_a_refusal_names_it(
     assert 'headway: --deadline-for: "soon" is neither across nor stored' in wrong
 
 
+def test_a_coded_tail_is_asked_for_and_what_is_offered_has_it_too(cli):
+    asked = ("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB")
+    assert cli.json(*asked)["tail"] == "plain"
+    assert cli.json(*asked, "--tail", "coded")["tail"] == "coded"
+    assert "--tail coded" in cli.run(*asked, "--tail", "coded", "--deadline", "1s", exit_code=3)[1]
+    assert '--tail: "cut" is neither plain nor coded' in cli.run(*asked, "--tail", "cut", exit_code=2)[1]
+
+
 def test_lanes_need_a_host_with_several_interfaces(cli):
     asked = ("announce", "--from", "base20", "--to", "arch", "--bytes", "2.7GB")
     assert "base20 has one interface" in cli.run(*asked, "--lanes", "2", exit_code=2)[1]

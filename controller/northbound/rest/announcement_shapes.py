@@ -19,6 +19,7 @@ from controller.northbound.rest.shapes import (
 )
 from controller.plan.announcement_states import AnnouncementState
 from controller.state.progress import Hindrance
+from topology.protocol import Tail
 
 _AnnouncementEnds = TypedDict(
     "_AnnouncementEnds",
@@ -72,6 +73,7 @@ class AnnouncementOut(_AnnouncementEnds):
         list[LaneOut], Field(description="The circuits that are used at once; empty if it is not over several.")
     ]
     connections: Annotated[ConnectionsOut, Field(description="Which connections of each sender to the target.")]
+    tail: Annotated[Tail, Field(description="coded: parities are to follow what each sender sends.")]
     drawn_on: Annotated[str | None, Field(description="The reservation whose bandwidth it uses; null for none.")]
     state: Annotated[AnnouncementState, Field(description="How it stands; the last three have ended.")]
     delivered_bytes: Annotated[int, Field(description="Payload that was confirmed, all senders together.")]

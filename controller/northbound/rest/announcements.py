@@ -75,6 +75,7 @@ class Announcements:
             lanes=body.lanes,
             is_called=body.connects == "receiver",
             session_us=round(body.session_s * 1e6),
+            tail=body.tail,
         )
         done = self._decisions.decided("announcement", partial(self._use_cases.announce, asked))
         await once_saved(done.saved)

@@ -14,7 +14,7 @@ from controller.plan.plan import THE_REST, Selector
 from controller.plan.reservations import NO_CONSTRAINTS, Constraints, Reservation
 from controller.plan.volume import Volume
 from topology import units
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 from topology.wire import Framing
 
 MOST = 2**63 - 1  # what any database holds as an integer
@@ -273,6 +273,10 @@ class AnnouncementIn(Body):
         allow_inf_nan=False,
         description="How long the program's session takes before its first byte, seconds: the promise counts it.",
         examples=[2.5],
+    )
+    tail: Tail = Field(
+        default=Tail.PLAIN,
+        description="coded: parities follow, where the agents of both ends offer it; plain: as its class has it.",
     )
     connections: Connections
     owner: Owner | None = Field(

@@ -31,6 +31,7 @@ class HostStateOut(TypedDict):
     name: Annotated[str, Field(description="Of the host.")]
     connected: Annotated[bool, Field(description="Whether its agent is connected.")]
     kernel: Annotated[str, Field(description="Its kernel's release.", examples=["6.12"])]
+    codes_tails: Annotated[bool, Field(description="Whether its agent offers coded tails.")]
     sent_epoch: Annotated[int, Field(description="Of the plan it was sent last.")]
     confirmed_epoch: Annotated[int, Field(description="Of the plan its kernel confirmed last.")]
     lease_left_ms: Annotated[

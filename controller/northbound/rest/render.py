@@ -52,6 +52,7 @@ def plan(value: Plan, network: Network, seen: View | None = None) -> PlanOut:
                 "window_segments": e.window_segments,
                 "connections": connections(e.flow.selector),
                 "dscp": e.flow.mark,
+                "tail": e.flow.tail,
                 "carries": list(e.flow.names),
                 "progress": None if seen is None else _progress(seen.delivers(e)),
             }
@@ -183,6 +184,7 @@ def host(name: str, state: HostState) -> HostStateOut:
         "name": name,
         "connected": state.connected,
         "kernel": state.kernel,
+        "codes_tails": state.codes_tails,
         "sent_epoch": state.sent_epoch,
         "confirmed_epoch": state.confirmed_epoch,
         "lease_left_ms": None if telemetry is None else telemetry.lease_left_ms,

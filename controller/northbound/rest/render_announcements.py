@@ -33,6 +33,7 @@ def announcement(
         "from": [f.host for f in (known.flows[:1] if known.lanes else known.flows)],
         "to": known.flows[0].target,
         "connections": connections(known.flows[0].selector),
+        "tail": known.flows[0].tail,
         "announced": shown_time(known.announced_us),
         "promised": shown_time(known.promised_us),
         "promised_in_s": (known.promised_us - known.announced_us) / 1e6,

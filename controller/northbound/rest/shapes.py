@@ -9,7 +9,7 @@ from controller.plan.admission import OfferKind
 from controller.plan.lifecycle import ReservationState
 from controller.plan.quotas import Limit
 from controller.state.progress import Hindrance
-from topology.protocol import FlowClass
+from topology.protocol import FlowClass, Tail
 
 WHOLE = ConfigDict(extra="forbid")
 
@@ -268,6 +268,7 @@ class AllocationOut(_FlowEnds):
     window_segments: Annotated[int, Field(description="All its connections together, segments.")]
     connections: Annotated[ConnectionsOut, Field(description="Which of the two hosts' connections it is for.")]
     dscp: Annotated[int | None, Field(description="The code point its packets are marked with; null for none.")]
+    tail: Annotated[Tail, Field(description="coded: parities follow its transfers; the agents of both ends offer it.")]
     carries: Annotated[list[str], Field(description="The flows it stands for, itself included.")]
     progress: Annotated[
         ProgressOut | None, Field(description="What is delivered; null in a plan that is only held ready.")
