@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from apps.web_server import BoundedServer
 from controller.northbound.access import LOCAL
 from controller.northbound.proxies import Proxied, Proxies, is_named
-from controller.security.connections import Guest, Limits, OpenConnections, network_of
+from controller.security.connections import Guest, Limits, OpenConnections, counted_as
 from controller.security.tls import Credentials, ServerTls, shown_client, shown_serial
 from controller.settings.listen import ListenAddress
 
@@ -117,7 +117,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _network(self) -> str:
         """Return whose connections count together with this one; of a proxy each is somebody else's."""
         host, port = self.client or ("", 0)
-        return f"{host}:{port}" if is_named(host, self._proxies) else network_of(host)
+        return f"{host}:{port}" if is_named(host, self._proxies) else counted_as(host)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""

@@ -16,7 +16,7 @@ import uvicorn
 
 from apps.web_local import LocalServer
 from controller.northbound.proxies import Proxies, is_named
-from controller.security.connections import Guest, Limits, OpenConnections, network_of
+from controller.security.connections import Guest, Limits, OpenConnections, counted_as
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials
@@ -107,7 +107,7 @@ class BoundedServer(LocalServer):
                 return
             host = str(peer[0])
             is_proxy = is_named(host, self._proxies)
-            if not is_proxy and self._rates.wait_us(network_of(host)):
+            if not is_proxy and self._rates.wait_us(counted_as(host)):
                 connected.close()
                 self._say(host, "connects too often")
                 continue
@@ -116,7 +116,7 @@ class BoundedServer(LocalServer):
             one.task = loop.create_task(self._shake(one, host))
             one.task.add_done_callback(partial(self._shaken, one))
             self._handshakes.add(one.task)
-            leaves = self._open.came(one, f"{host}:{peer[1]}" if is_proxy else network_of(host))
+            leaves = self._open.came(one, f"{host}:{peer[1]}" if is_proxy else counted_as(host))
             if leaves is not None:
                 leaves.end()
 
@@ -149,7 +149,7 @@ class BoundedServer(LocalServer):
 
     def _say(self, peer: str, why: str) -> None:
         """Log who was turned away; the same of the same address once a minute."""
-        if self._said.is_first(network_of(peer), why, asyncio.get_running_loop().time()):
+        if self._said.is_first(counted_as(peer), why, asyncio.get_running_loop().time()):
             log.warning("rest.untrusted", peer=peer, why=why)
 
     def _look(self) -> None:

@@ -104,7 +104,7 @@ def plain_of(live: LiveSite) -> dict[str, Any]:
     return plain
 
 
-def text_of(live: LiveSite) -> bytes:
+def live_site_json(live: LiveSite) -> bytes:
     """Return it as JSON."""
     return _LIVE.dump_json(live)
 

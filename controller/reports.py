@@ -26,7 +26,7 @@ from controller.state.reported import HostState
 from controller.state.starting import yet_to_call
 from controller.state.value import flows
 from controller.view import View
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network import Switch
 from topology.protocol import Allocations, Applied, Declined, Demand, Hello, Repaired, Telemetry
 
@@ -129,7 +129,7 @@ class Reports:
         has = {address for interface in hello.interfaces for address in interface.addresses}
         given = self._state.site.network.interfaces_of(hello.host)
         single = (prefix for one in given for prefix in one.prefixes if prefix.num_addresses == 1)
-        lacks = " ".join(shown(prefix) for prefix in single if prefix.network_address not in has)
+        lacks = " ".join(shown_address(prefix) for prefix in single if prefix.network_address not in has)
         if hello.interfaces and lacks:
             others = " ".join(sorted(map(str, has)))
             publish = self._state.events.publish

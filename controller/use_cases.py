@@ -20,7 +20,7 @@ from controller.maintaining import Maintaining
 from controller.ownership import check_own, owner_of
 from controller.plan.admission import Refused, Request
 from controller.plan.announcements import Announcement
-from controller.plan.availability import Availability, Question, TooManyRates, asked_of, availability
+from controller.plan.availability import Availability, Question, TooManyRates, availability, resources_of
 from controller.plan.deliveries import total_bytes
 from controller.plan.ended import EndedAnnouncement, UsedKey
 from controller.plan.failover import crossed
@@ -212,7 +212,7 @@ class UseCases:
         """
         network = self._state.site.network
         check_ends(network, question.a_end, question.z_end)
-        resources = asked_of(question, network)
+        resources = resources_of(question, network)
         with self._state.changed:
             check_times(question.start_us, question.end_us, self._now())
             free = self._state.wished.ledger.calendar.free_of(resources)

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from hostagent.errors import AttachmentRefused
-from topology.certificates import Kind, Pems, chained, ends, names, problems
+from topology.certificates import Kind, Pems, certificate_faults, certificates_in, expires, names
 from topology.handshake import why_failed, why_untrusted
 
 
@@ -42,7 +42,7 @@ class ClientTls:
             else:
                 found += [f"tls.{field}: {path} is empty"] if path and not data else []
         pems = Pems(texts["authority"], texts["certificate"], texts["key"], texts["revoked"] or None)
-        wrong = problems(pems, Kind.AGENT, datetime.now(UTC))
+        wrong = certificate_faults(pems, Kind.AGENT, datetime.now(UTC))
         found += [f"tls.{problem.field}: {getattr(self, problem.field)} {problem.what}" for problem in wrong]
         if not found:
             found += _of_another(texts["certificate"], host)
@@ -55,10 +55,10 @@ class ClientTls:
             AttachmentRefused: there is none.
         """
         try:
-            certificate = chained(self.certificate.read_bytes())[0]
+            certificate = certificates_in(self.certificate.read_bytes())[0]
         except (OSError, ValueError) as error:
             raise AttachmentRefused(f"the files of tls cannot be used: {self.certificate}: {error}") from error
-        return int(ends(certificate).timestamp())
+        return int(expires(certificate).timestamp())
 
     def context(self) -> ssl.SSLContext:
         """Return the client's side of it, as the files are now.
@@ -83,7 +83,7 @@ class ClientTls:
 
 
 def _of_another(certificate: bytes, host: str) -> Iterator[str]:
-    for_names = names(chained(certificate)[0])
+    for_names = names(certificates_in(certificate)[0])
     if host not in for_names:
         yield f"tls.certificate: is for {', '.join(for_names)}, not for {host}"
 

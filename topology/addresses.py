@@ -12,10 +12,10 @@ def prefix_of(known: Address | Prefix) -> Prefix:
     return known if isinstance(known, IPv4Network | IPv6Network) else ip_network(known)
 
 
-def shown(known: Address | Prefix) -> str:
+def shown_address(known: Address | Prefix) -> str:
     """Return an address, or a prefix, as people write it: one that holds a single address without its length.
 
-    >>> shown(ip_network("192.0.2.7/32")), shown(ip_network("2001:db8::/48"))
+    >>> shown_address(ip_network("192.0.2.7/32")), shown(ip_network("2001:db8::/48"))
     ('192.0.2.7', '2001:db8::/48')
     """
     prefix = prefix_of(known)
@@ -49,10 +49,10 @@ def reached_from(sender: Iterable[Prefix], target: Iterable[Prefix]) -> tuple[Pr
     return tuple(prefix for prefix in target if prefix.version in of_sender and not prefix.is_link_local)
 
 
-def joined(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
+def joined_prefixes(prefixes: Iterable[Prefix]) -> tuple[Prefix, ...]:
     """Return the fewest prefixes that hold the addresses of some, and no other.
 
-    >>> list(map(str, joined(map(ip_network, ("192.0.2.0", "192.0.2.1", "192.0.2.2", "2001:db8::")))))
+    >>> list(map(str, joined_prefixes(map(ip_network, ("192.0.2.0", "192.0.2.1", "192.0.2.2", "2001:db8::")))))
     ['192.0.2.0/31', '192.0.2.2/32', '2001:db8::/128']
     """
     known = tuple(prefixes)

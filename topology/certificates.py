@@ -103,7 +103,7 @@ class Pems:
     revoked: bytes | None = None
 
 
-def chained(pem: bytes) -> list[x509.Certificate]:
+def certificates_in(pem: bytes) -> list[x509.Certificate]:
     """Return the certificates of a file, in its order.
 
     Raises:
@@ -184,7 +184,7 @@ def _uris(certificate: x509.Certificate) -> tuple[str, ...]:
     return tuple(alternative.get_values_for_type(x509.UniformResourceIdentifier))
 
 
-def ends(certificate: x509.Certificate) -> datetime:
+def expires(certificate: x509.Certificate) -> datetime:
     """Return when a certificate expires, with its zone."""
     end: datetime = _utc(certificate, "not_valid_after")
     return end
@@ -219,7 +219,7 @@ def revoked_serials(pem: bytes) -> frozenset[int]:
     return frozenset(revoked.serial_number for revoked in x509.load_pem_x509_crl(pem))
 
 
-def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, ...]:
+def certificate_faults(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, ...]:
     """Return everything that would keep a connection with these files from being made.
 
     Args:
@@ -238,8 +238,8 @@ def problems(pems: Pems, kind: Kind, now: datetime) -> tuple[CertificateFault, .
 
 def _problems(pems: Pems, kind: Kind, now: datetime) -> Iterator[CertificateFault]:
     found: list[CertificateFault] = []
-    authorities = _read(pems.authority, chained, "authority", "certificate in PEM", found) or []
-    chain = _read(pems.certificate, chained, "certificate", "certificate in PEM", found) or []
+    authorities = _read(pems.authority, certificates_in, "authority", "certificate in PEM", found) or []
+    chain = _read(pems.certificate, certificates_in, "certificate", "certificate in PEM", found) or []
     key = _read(pems.key, lambda pem: load_pem_private_key(pem, None), "key", "private key in PEM", found)
     revoked = _read(pems.revoked or b"", x509.load_pem_x509_crl, "revoked", "list of revoked ones in PEM", found)
     yield from found
@@ -281,8 +281,8 @@ def _of_leaf(certificate: x509.Certificate, kind: Kind, now: datetime) -> Iterat
 
 
 def _untimely(certificate: x509.Certificate, field: str, now: datetime) -> Iterator[CertificateFault]:
-    if now >= ends(certificate):
-        yield CertificateFault(field, f"has expired at {ends(certificate):%Y-%m-%dT%H:%M:%SZ}")
+    if now >= expires(certificate):
+        yield CertificateFault(field, f"has expired at {expires(certificate):%Y-%m-%dT%H:%M:%SZ}")
     if now < _utc(certificate, "not_valid_before"):
         begins = f"{_utc(certificate, 'not_valid_before'):%Y-%m-%dT%H:%M:%SZ}"
         yield CertificateFault(field, f"is not valid before {begins}; is this machine's clock right?")

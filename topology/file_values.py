@@ -76,7 +76,7 @@ def address(found: object) -> Address:
     return found_address
 
 
-def addresses(found: object) -> tuple[Address | Prefix, ...]:
+def host_addresses(found: object) -> tuple[Address | Prefix, ...]:
     """Return all that a host is reached by: addresses, and prefixes of a cluster that it stands for.
 
     Raises:
@@ -135,7 +135,7 @@ def mac_of(known: Address | Prefix) -> str:
     return ":".join(f"{byte:02x}" for byte in (2, *made))
 
 
-def rate_bps(found: object) -> int:
+def line_rate_bps(found: object) -> int:
     """Return a rate on the wire, bit/s.
 
     Raises:

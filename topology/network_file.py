@@ -13,7 +13,7 @@ from topology import file_values as value
 from topology.addresses import Address, Prefix, families, prefix_of
 from topology.file_keys import FileKeys
 from topology.network import FarEdge, Host, Line, Link, Network, Node, Switch
-from topology.network_found import EndPort, EndToEnd, SaidNetwork, check
+from topology.network_found import EndPort, EndToEnd, SaidNetwork, check_network
 from topology.problems import Problems
 from topology.wire import Framing
 
@@ -42,7 +42,7 @@ def network_of(values: object, problems: Problems) -> Network | None:
         _read_circuit(circuit, inside, problems.at("circuits", circuit), found)
     keys.close()
     mtu_bytes = said_bytes or min((each for each, _ in found.mtus), default=USUAL_MTU_BYTES)
-    check(found, Framing(mtu_bytes), problems)
+    check_network(found, Framing(mtu_bytes), problems)
     if len(problems.found) > before or name is None:
         return None
     return _built(name, mtu_bytes, found)
@@ -137,7 +137,7 @@ def _read_interface(
 ) -> None:
     """Read where an interface is and what it is reached by; what is known of its host is in ``host``."""
     found_addresses = _read_addresses(keys, problems)
-    rate_bps = keys.need("rate", value.rate_bps, "10 Gbit/s")
+    rate_bps = keys.need("rate", value.line_rate_bps, "10 Gbit/s")
     _read_mtu(keys, problems, found)
     switch = _read_place(keys, problems, where)
     link = _read_port(keys, rate_bps, 0, None)
@@ -165,7 +165,7 @@ def _read_place(keys: FileKeys, problems: Problems, where: tuple[str, tuple[str,
 def _read_addresses(keys: FileKeys, problems: Problems) -> tuple[Address | Prefix, ...]:
     """Return what a host is reached by, as `address` or `addresses` have it; nothing, and a problem, if they do not."""
     nothing: tuple[Address | Prefix, ...] = ()
-    several = keys.take("addresses", value.addresses, nothing)
+    several = keys.take("addresses", value.host_addresses, nothing)
     if several == nothing:
         only = keys.need("address", value.address, "192.0.2.10")
         return () if only is None else (only,)
@@ -196,7 +196,7 @@ def _read_mtu(keys: FileKeys, problems: Problems, found: SaidNetwork) -> None:
 
 def _read_circuit(name: str, values: object, problems: Problems, found: SaidNetwork) -> None:
     keys = FileKeys(values, problems)
-    rate_bps = keys.take("rate", value.rate_bps)
+    rate_bps = keys.take("rate", value.line_rate_bps)
     delay_us, is_bound = _read_delay(keys, problems)
     _read_mtu(keys, problems, found)
     sides = ((keys.within(side, "{switch: br0, port: eth1}"), problems.at(side)) for side in ("a", "z"))
@@ -228,7 +228,7 @@ def _read_end(keys: FileKeys, problems: Problems, line: tuple[int | None, int | 
     both_bps, delay_us = line
     site = keys.take("site", value.name, "")
     switch = "" if site else keys.need("switch", value.interface, "br0")
-    rate_bps = keys.take("rate", value.rate_bps, both_bps)
+    rate_bps = keys.take("rate", value.line_rate_bps, both_bps)
     if rate_bps is None and keys.is_whole:
         problems.add("`rate` is missing: write it here, for what this end sends, or above `a` and `z`, for both")
     link = _far_link(rate_bps, delay_us, circuit) if site else _read_port(keys, rate_bps, delay_us, circuit)

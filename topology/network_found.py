@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from topology.addresses import Prefix, families, shown
+from topology.addresses import Prefix, families, shown_address
 from topology.nodes import FarEdge, Host, Link, Switch
 from topology.problems import Problems
 from topology.units import shown_rate
@@ -47,7 +47,7 @@ class SaidNetwork:
         return {*self.switches, *(edge.name for edge, _, _ in self.far.values())}
 
 
-def check(found: SaidNetwork, framing: Framing, problems: Problems) -> None:
+def check_network(found: SaidNetwork, framing: Framing, problems: Problems) -> None:
     """Add a problem for whatever does not fit together in what was read."""
     ports = [port for _, port, _ in found.hosts] + [end for circuit in found.circuits for end in circuit.ends]
     if not found.switches and found.far:
@@ -102,7 +102,9 @@ def _check_addresses(found: SaidNetwork) -> None:
             continue
         whose = "another host's too" if owner is not host else "there twice"
         first = ".".join(map(str, where.steps))
-        at.add(f"{shown(prefix)} is {whose} ({first}{'' if known == prefix else f': {known}'}): each needs its own")
+        at.add(
+            f"{shown_address(prefix)} is {whose} ({first}{'' if known == prefix else f': {known}'}): each needs its own"
+        )
     if not found.is_whole:
         return
     known_at: dict[str, set[int]] = {}

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from topology.addresses import Prefix, shown
+from topology.addresses import Prefix, shown_address
 from topology.network import Circuit, Host, Link, Network, Switch
 from topology.network_file import PORT_BUFFER_US
 
@@ -48,7 +48,7 @@ def _interface(network: Network, host: Host) -> dict[str, Any]:
     return _addresses(host) | where | _port(network.link(switch, host.name))
 
 
-def text_of(network: Network) -> str:
+def file_text(network: Network) -> str:
     """Return the text of a network's file."""
     return yaml.safe_dump(section_of(network), sort_keys=False, default_flow_style=None, width=120)
 
@@ -77,7 +77,7 @@ def _addresses(host: Host) -> dict[str, Any]:
     """Return what is said of a host's addresses: the only one if it has one, else all."""
     if len(host.prefixes) == 1 and not isinstance(host.ip, Prefix):
         return {"address": str(host.ip)}
-    return {"addresses": [str(host.ip), *map(shown, host.others)]}
+    return {"addresses": [str(host.ip), *map(shown_address, host.others)]}
 
 
 def _port(link: Link) -> dict[str, Any]:

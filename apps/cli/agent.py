@@ -62,7 +62,7 @@ def check(
     if store is not None:
         from apps.cli import agent_store
 
-        raise typer.Exit(agent_store.checked(store, rate, most, as_json=as_json))
+        raise typer.Exit(agent_store.check_store(store, rate, most, as_json=as_json))
     survey, wanted = agent_setup.surveyed(rate, rtt, to, mtu, connections, config)
     raise typer.Exit(agent_tables.show_check(survey, wanted, as_json=as_json, sysctl=sysctl))
 

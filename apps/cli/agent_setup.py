@@ -36,7 +36,7 @@ def settings_in(config: Path) -> AgentSettings:
         raise failed("\n".join(f"{config}: {problem}" for problem in error.problems), EXIT_USAGE) from error
 
 
-def quantity(text: str, parse: Callable[[str], int], option: str) -> int:
+def amount(text: str, parse: Callable[[str], int], option: str) -> int:
     """Return a quantity from the command line; it must be more than nothing."""
     try:
         amount = parse(text)
@@ -51,7 +51,7 @@ def surveyed(
     rate: str, rtt: str, to: str | None, mtu: int | None, connections: int, config: Path | None
 ) -> tuple[Survey, Wanted]:
     """Return what the host is like, and what it is to carry."""
-    wanted_bps, rtt_us = quantity(rate, rate_bps, "--rate"), quantity(rtt, duration_us, "--rtt")
+    wanted_bps, rtt_us = amount(rate, rate_bps, "--rate"), amount(rtt, duration_us, "--rtt")
     settings = settings_in(config) if config else None
     try:
         found = survey(settings.cgroup if settings else None, settings.run_dir if settings else RUN_DIR, to)
@@ -63,7 +63,7 @@ def surveyed(
 
 def asker(run_dir: Path, namespace: str | None) -> Callable[[], AgentStatus]:
     """Return what asks the agent of a network namespace, of this one if none is named, how it stands."""
-    path = status_socket.path_of(run_dir, namespace or Namespace.of_this_process().id)
+    path = status_socket.socket_path(run_dir, namespace or Namespace.of_this_process().id)
 
     def ask() -> AgentStatus:
         try:
@@ -83,8 +83,8 @@ def asker(run_dir: Path, namespace: str | None) -> Callable[[], AgentStatus]:
 
 def write_units(agent: str, rate: str, rtt: str, root: Path | None) -> None:
     """Write systemd's files below a folder, or print them."""
-    quantity(rate, rate_bps, "--rate")
-    quantity(rtt, duration_us, "--rtt")
+    amount(rate, rate_bps, "--rate")
+    amount(rtt, duration_us, "--rtt")
     for path, text in units.files(agent, rate, rtt).items():
         if root is None:
             typer.echo(f"# /{path}\n{text}")

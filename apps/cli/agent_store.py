@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from apps.cli.agent_setup import EXIT_FAILED, EXIT_USAGE, failed, quantity
+from apps.cli.agent_setup import EXIT_FAILED, EXIT_USAGE, amount, failed
 from hostagent.stores.measure import NoSpace, StoreMeasure, Written, measured
 from topology.units import rate_bps, shown_rate, shown_size, size_bytes
 
@@ -15,9 +15,9 @@ LONG_IDLE_S = 1.0
 SOONER = "sysctl -w vm.dirty_expire_centisecs=20 vm.dirty_writeback_centisecs=20"
 
 
-def checked(path: Path, rate: str, most: str, *, as_json: bool) -> int:
+def check_store(path: Path, rate: str, most: str, *, as_json: bool) -> int:
     """Measure what a store takes, and print it; return the exit code."""
-    wanted_bps, most_bytes = quantity(rate, rate_bps, "--rate"), quantity(most, size_bytes, "--bytes")
+    wanted_bps, most_bytes = amount(rate, rate_bps, "--rate"), amount(most, size_bytes, "--bytes")
     if not path.is_dir():
         raise failed(f"--store: {path} is no folder here", EXIT_USAGE)
     try:

@@ -63,7 +63,7 @@ def announce(
 
     headway announce image-0042.fits --deadline 30s    # on a host of the site
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     key = base.request_key(key)
     body: Any = {"class": flow_class, "bytes": _size_bytes(file, size)}
     deadline_us = base.quantity(deadline, units.duration_us, "--deadline")
@@ -79,10 +79,10 @@ def announce(
         body["session_s"] = shown.seconds(session_us)
     if name is not None or file is not None:
         body["id"] = name or _fit(file)
-    body |= _ends(url, senders, target) | options.connections(dest_port, local_port)
+    body |= _ends(url, senders, target) | options.connections_asked(dest_port, local_port)
     body |= {"owner": options.owner(owner)} if owner else {}
     try:
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             promise = controller.announce(body, idempotency_key=key)
     except ApiRefusal as refused:
         refusals.refuse(refused, lambda offer: offers.announcing(body, offer, url, where), where, as_json)
@@ -108,7 +108,7 @@ def release(
 
     headway release image
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         gone = controller.release_announcement(name)
     least = "" if gone["exact"] else "at least "
     said = f"{name}: released; delivered {least}{gone['delivered_bytes']:,} of {gone['bytes']:,} bytes by now"
@@ -148,7 +148,7 @@ def _ends(url: str, senders: str | None, target: str | None) -> dict[str, Any]:
     """Return who sends to whom; what was not said follows from the topology if there is one choice only."""
     if senders is not None and target is not None:
         return {"from": senders.split(","), "to": target}
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         network = controller.get_topology()
     site_of = {host["name"]: host["site"] for host in network["hosts"]}
     here = socket.gethostname().partition(".")[0]

@@ -34,15 +34,15 @@ def announcements(
 
     headway announcements image-0042.fits
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     if name is not None:
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             one = controller.get_announcement(name)
         typer.echo(json.dumps(one) if as_json else "\n".join(told(one, where)))
         return
     found: list[AnnouncementOut] = []
     cursor = lacks = None
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         while True:
             page = controller.list_announcements(
                 limit=1000,

@@ -39,7 +39,7 @@ def availability(
 
     headway availability --from la-serena --to champaign --rate 5Gbps --for 2h --bytes 4TB
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     if (rate is None) != (duration is None):
         base.stop("--rate and --for go together: when does this rate fit first, for so long?", base.EXIT_USAGE)
     duration_us = base.quantity(duration, units.duration_us, "--for")
@@ -47,7 +47,7 @@ def availability(
     ended = base.instant(end, where, "--end", started)
     size_bytes = base.quantity(size, units.size_bytes, "--bytes")
     rate_bps = base.quantity(rate, units.rate_bps, "--rate")
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         ask = partial(controller.get_availability, from_=a_end, to=z_end, class_=flow_class)
         said = ask(
             start=started,

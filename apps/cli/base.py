@@ -39,7 +39,7 @@ def end_carried(promise: "AnnouncementOut | ReservationOut") -> None:
 
 
 @contextlib.contextmanager
-def controller(url: str) -> Iterator["Client"]:
+def client_of(url: str) -> Iterator["Client"]:
     """Give the controller; what goes wrong with it is one line and an exit code.
 
     Raises:
@@ -89,7 +89,7 @@ def quantity(text: str | None, parse: Callable[[str], int], option: str) -> int 
         stop(f"{option}: {error}", EXIT_USAGE)
 
 
-def zone(name: str | None) -> tzinfo:
+def zone_option(name: str | None) -> tzinfo:
     """Return the zone of local times."""
     try:
         return times.zone(name)
@@ -101,7 +101,7 @@ def instant(text: str | None, where: tzinfo, option: str, after: str | None = No
     """Return a time from the command line as the API takes it; without a date the next after ``after``, or now."""
     now_us = time.time_ns() // 1000
     after_us = None if after is None else units.instant_us(after)
-    unix_us = quantity(text, lambda written: times.instant_us(written, where, now_us, after_us), option)
+    unix_us = quantity(text, lambda written: times.local_instant_us(written, where, now_us, after_us), option)
     return None if unix_us is None else units.shown_time(unix_us)
 
 

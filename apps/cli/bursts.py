@@ -20,7 +20,7 @@ def bursts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fal
 
     headway bursts
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         ports = controller.list_bursts()
     if as_json:
         typer.echo(json.dumps(ports))

@@ -32,7 +32,7 @@ def change(
 
     headway change 9f86d081884c7d65 --start "tomorrow 21:00" --for 12h
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     if end is not None and duration is not None:
         base.stop("give either --end or --for", base.EXIT_USAGE)
     asked: dict[str, Any] = {
@@ -41,15 +41,15 @@ def change(
     }
     duration_us = base.quantity(duration, units.duration_us, "--for")
     asked |= {"class": flow_class, "description": description, "owner": options.owner(owner)}
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         known = controller.get_reservation(name)
     asked["end"] = _end(asked["start"] or known["start"], end, duration_us, where)
     body: Any = {field: value for field, value in asked.items() if value is not None}
     try:
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             changed = controller.change_reservation(name, body, if_match=f'"{known["version"]}"')
     except ApiRefusal as refused:
-        flags = [*(["--zone", zone] if zone else []), *offers.at(url)]
+        flags = [*(["--zone", zone] if zone else []), *offers.url_arguments(url)]
         refusals.refuse(refused, lambda offer: [*offers.changing(known, body, offer, where), *flags], where, as_json)
     tables.show_reservation(changed, where, as_json)
 

@@ -25,7 +25,7 @@ def clean(
     from apps.cli import clean_work
 
     try:
-        parts = clean_work.found(bridge)
+        parts = clean_work.our_parts(bridge)
         if parts.controllers and not (force or dry_run):
             who = ", ".join(parts.controllers)
             again = f"end it, or ovs-vsctl del-controller {bridge}; --force does it nevertheless"

@@ -70,7 +70,7 @@ def tool(*command: str) -> str:
     return done.stdout
 
 
-def found(bridge: str, run: Run = tool) -> OurParts:
+def our_parts(bridge: str, run: Run = tool) -> OurParts:
     """Return what of a bridge is ours.
 
     Raises:

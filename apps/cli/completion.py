@@ -49,7 +49,7 @@ def announcements(incomplete: str) -> list[str]:
     return list(dict.fromkeys(a["id"] for a in found if a["id"].startswith(incomplete)))
 
 
-def ends(incomplete: str) -> list[tuple[str, str]]:
+def end_names(incomplete: str) -> list[tuple[str, str]]:
     """Return the sites and hosts."""
     network = _asked(lambda controller: controller.get_topology())
     if network is None:
@@ -61,10 +61,10 @@ def ends(incomplete: str) -> list[tuple[str, str]]:
 
 def hosts(incomplete: str) -> list[tuple[str, str]]:
     """Return the hosts."""
-    return [(name, what) for name, what in ends(incomplete) if what != "site"]
+    return [(name, what) for name, what in end_names(incomplete) if what != "site"]
 
 
-def parts(incomplete: str) -> list[str]:
+def path_parts(incomplete: str) -> list[str]:
     """Return what a path can cross: circuits and switches."""
     network = _asked(lambda controller: controller.get_topology())
     if network is None:

@@ -33,9 +33,9 @@ def events(
 
     headway events --json reservation.active
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     try:
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             for event in controller.follow_events():
                 if wanted(event, kinds or [], about, steps=steps):
                     typer.echo(_line(event, where, as_json))

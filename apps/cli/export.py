@@ -62,7 +62,7 @@ def _write(out: BinaryIO, since: str | None, url: str) -> None:
 def _pages(url: str, since: str | None) -> Iterator["list[EndedOut]"]:
     cursor = since
     while True:
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             page = controller.list_history(limit=1000, cursor=cursor)
         yield page["ended"]
         cursor = page["next"]

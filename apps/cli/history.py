@@ -54,10 +54,10 @@ def history(
         return
     if noted is not None:
         base.stop("--noted goes with --verify", base.EXIT_USAGE)
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     yesterday = units.shown_time(time.time_ns() // 1000 - _DAY_US)  # a time without a date is the last one
     since = base.instant(since, where, "--since", yesterday)
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         found = list(controller.all_changes(id_=name, who=who, since=since))
     if name is not None and not found:
         base.stop(f'nothing is remembered of "{name}"', base.EXIT_FAILED)

@@ -60,7 +60,7 @@ def _of_login(url: str) -> str | None:
     from apps.cli import login_work  # takes time to import
 
     try:
-        return login_work.shown(logins_path(), url)
+        return login_work.current_token(logins_path(), url)
     except login_work.LoginFailed as error:
         raise NotOursAlone(str(error)) from error
 

@@ -21,7 +21,7 @@ def leader(context: typer.Context, url: options.Url = options.DEFAULT_URL, as_js
     """
     if context.invoked_subcommand is not None:
         return
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         said = controller.get_leader()
     typer.echo(json.dumps(said) if as_json else "\n".join(_lines(said)))
 
@@ -32,7 +32,7 @@ def move(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = False
 
     Example: headway leader move --url https://ctl-a.example.org:8080
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         said = controller.move_leader()
     typer.echo(json.dumps(said) if as_json else f"{said['leader']} lets {' or '.join(said['standbys'])} lead")
 

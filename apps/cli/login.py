@@ -56,7 +56,7 @@ def logout(url: options.Url = options.DEFAULT_URL) -> None:
     from apps.cli import login_work
 
     try:
-        was = login_work.forget(identity.logins_path(), url)
+        was = login_work.forget_login(identity.logins_path(), url)
     except login_work.LoginFailed as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"logged out of {url}" if was else f"there was no login at {url}")

@@ -152,7 +152,7 @@ def finished(login: DeviceLogin, sleep: Callable[[float], object] = time.sleep) 
     raise LoginFailed(f"{login.asked.issuer}: nobody has entered the code in time: headway login again")
 
 
-def shown(path: Path, url: str) -> str | None:
+def current_token(path: Path, url: str) -> str | None:
     """Return the token of the login at a controller, renewed if it ends soon; None if there is no login.
 
     Raises:
@@ -188,7 +188,7 @@ def keep(path: Path, url: str, login: KeptLogin) -> None:
         _write(path, _read(path) | {url.rstrip("/"): login})
 
 
-def forget(path: Path, url: str) -> bool:
+def forget_login(path: Path, url: str) -> bool:
     """Forget the login at a controller; return whether there was one.
 
     Raises:

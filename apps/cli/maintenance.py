@@ -36,11 +36,11 @@ def maintenance(
 
     headway maintenance chile-illinois --start "tomorrow 10:00" --for 2h --dry-run
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     if cancel is not None or circuit is None:
         if cancel is not None and circuit is not None:
             base.stop("name a circuit, or --cancel ID", base.EXIT_USAGE)
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             found = controller.list_maintenance() if cancel is None else [controller.cancel_maintenance(cancel)]
         _show(found, where, as_json=as_json, none="no maintenance is planned")
         return
@@ -53,7 +53,7 @@ def maintenance(
         body["duration_s"] = shown.seconds(base.quantity(duration, units.duration_us, "--for") or 0)
     else:
         body["end"] = base.instant(until, where, "--until", body.get("start"))
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         try:
             planned = controller.plan_maintenance(body)
         except ApiProblem as problem:

@@ -153,7 +153,7 @@ def _called(address: str, wait: str, shown: Path | None, authority: Path | None)
     """Return what agents say that call while they are waited for, each of which is said as it comes."""
     import structlog
 
-    from apps.cli.network_called import called
+    from apps.cli.network_called import agents_calling
     from topology import units
 
     if not _LISTENING.fullmatch(address):
@@ -167,7 +167,9 @@ def _called(address: str, wait: str, shown: Path | None, authority: Path | None)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())  # what a controller would log; we say it below
     typer.echo(f"waiting {wait} for agents at {address}; Ctrl-C goes on", err=True)
     try:
-        hellos = called(address, tls, wait_us / 1e6, lambda hello: typer.echo(f"{hello.host} has called", err=True))
+        hellos = agents_calling(
+            address, tls, wait_us / 1e6, lambda hello: typer.echo(f"{hello.host} has called", err=True)
+        )
     except OSError as error:
         base.stop(str(error), base.EXIT_FAILED)
     typer.echo(f"{len(hellos)} {'agent has' if len(hellos) == 1 else 'agents have'} called", err=True)

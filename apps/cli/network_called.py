@@ -49,7 +49,7 @@ class Callers:
         """Nothing: nobody was let in."""
 
 
-def called(
+def agents_calling(
     address: str, tls: ServerTls | None, wait_s: float, heard: Callable[[Hello], None] = lambda _: None
 ) -> tuple[Hello, ...]:
     """Return what the agents that call within a time say first, by their hosts' names; Ctrl-C ends the wait.

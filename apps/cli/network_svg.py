@@ -7,7 +7,7 @@ from math import cos, hypot, pi, sin
 from xml.sax.saxutils import escape
 
 from apps.cli.network_text import at_switch
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network import Network, Switch
 from topology.units import shown_rate
 
@@ -48,7 +48,7 @@ def _boxes(network: Network) -> dict[str, _Box]:
     """Return each switch's box, far enough apart that none covers another."""
     texts = {switch.name: _texts(network, switch) for switch in network.switches}
     for edge in network.far_edges:
-        texts[edge.name] = edge.site, "not ours", *map(shown, network.host(edge.site).prefixes)
+        texts[edge.name] = edge.site, "not ours", *map(shown_address, network.host(edge.site).prefixes)
     heights = {name: 20 + _LINE * len(lines) for name, lines in texts.items()}
     apart = hypot(_WIDTH, max(heights.values())) + _GAP
     radius = apart / 2 / sin(pi / max(len(texts), 2))

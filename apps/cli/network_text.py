@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network import Host, Link, Network, Switch
 from topology.units import shown_rate, shown_size
 
@@ -22,7 +22,7 @@ def tree(network: Network) -> Iterator[str]:
             yield f"{'└' if number == len(rows) else '├'}─ {'  '.join(cells)}".rstrip()
     for edge in network.far_edges:
         yield ""
-        yield f"{edge.site}: not ours ({' '.join(map(shown, network.host(edge.site).prefixes))})"
+        yield f"{edge.site}: not ours ({' '.join(map(shown_address, network.host(edge.site).prefixes))})"
 
 
 def not_ours(network: Network) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _hosts(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, st
     for host in at_switch(network, switch):
         link = network.link(switch.name, host.name)
         more = [] if host.has_agent else ["(no agent)"]
-        yield _port(link), host.name, shown_rate(link.rate_bps), " ".join((*map(shown, host.prefixes), *more))
+        yield _port(link), host.name, shown_rate(link.rate_bps), " ".join((*map(shown_address, host.prefixes), *more))
 
 
 def _circuits(network: Network, switch: Switch) -> Iterator[tuple[str, str, str, str]]:

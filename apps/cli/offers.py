@@ -17,7 +17,7 @@ def typed(arguments: list[str]) -> str:
     return shlex.join(["headway", *arguments])
 
 
-def at(url: str) -> list[str]:
+def url_arguments(url: str) -> list[str]:
     """Return the arguments that name the controller, if the environment does not."""
     return [] if url == os.environ.get("HEADWAY_URL", options.DEFAULT_URL) else ["--url", url]
 
@@ -83,7 +83,7 @@ def announcing(body: dict[str, Any], offer: "OfferOut", url: str, where: tzinfo)
     arguments += ["--connects", body["connects"]] if "connects" in body else []
     arguments += ["--session", shown.written_duration(round(body["session_s"] * 1e6))] if "session_s" in body else []
     arguments += ["--tail", body["tail"]] if "tail" in body else []
-    arguments += _ports(body) + (["--id", body["id"]] if "id" in body else []) + at(url)
+    arguments += _ports(body) + (["--id", body["id"]] if "id" in body else []) + url_arguments(url)
     if offer["kind"] == "earliest-start":
         return f"announce it then, at {shown.short(offer['start'], where)}: {typed(arguments)}"
     return arguments

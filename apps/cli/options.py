@@ -20,7 +20,7 @@ Key = Annotated[str | None, typer.Option(help="Your name for this request: howev
 Class = Literal["urgent", "predictable", "background"]
 
 
-def connections(dest_port: int, local_port: int) -> dict[str, dict[str, int]]:
+def connections_asked(dest_port: int, local_port: int) -> dict[str, dict[str, int]]:
     """Return which connections are meant, as the API takes it; nothing if no port was said."""
     said = {"dest_port": dest_port, "local_port": local_port}
     return {"connections": said} if dest_port or local_port else {}
@@ -61,6 +61,6 @@ Owners = Annotated[list[str] | None, typer.Option("--owner", help="Of this group
 Mine = Annotated[bool, typer.Option("--mine", help="Yours, and your groups'.")]
 DestPort = Annotated[int, typer.Option(help="For connections to this TCP port of the receiver alone.", max=65535)]
 LocalPort = Annotated[int, typer.Option(help="For connections from this TCP port of the sender alone.", max=65535)]
-Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.ends)]
-Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.ends)]
+Sender = Annotated[str, typer.Option("--from", help="Host or site that sends.", autocompletion=completion.end_names)]
+Receiver = Annotated[str, typer.Option("--to", help="Host or site that receives.", autocompletion=completion.end_names)]
 Id = Annotated[str, typer.Argument(help="The reservation's id.", autocompletion=completion.reservations)]

@@ -22,7 +22,7 @@ def receivers(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = 
 
     headway receivers
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         found = controller.list_receivers()
     if as_json:
         typer.echo(json.dumps(found))

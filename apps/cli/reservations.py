@@ -23,8 +23,8 @@ def reservations(
     flow_class: Annotated[
         list[options.AnyClass] | None, typer.Option("--class", help="Of this class; repeatable.")
     ] = None,
-    a_end: Annotated[str | None, typer.Option("--from", help="From it.", autocompletion=completion.ends)] = None,
-    z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.ends)] = None,
+    a_end: Annotated[str | None, typer.Option("--from", help="From it.", autocompletion=completion.end_names)] = None,
+    z_end: Annotated[str | None, typer.Option("--to", help="To it.", autocompletion=completion.end_names)] = None,
     after: Annotated[str | None, typer.Option(help="Its time goes on after this, e.g. 22:00 or now.")] = None,
     before: Annotated[str | None, typer.Option(help="Its time begins before this.")] = None,
     owner: options.Owners = None,
@@ -39,11 +39,11 @@ def reservations(
 
     headway reservations --from la-serena --after now --before "tomorrow 06:30"
     """
-    where = base.zone(zone)
+    where = base.zone_option(zone)
     after, before = base.instant(after, where, "--after"), base.instant(before, where, "--before")
     found: list[ReservationOut] = []
     cursor = lacks = None
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         while True:
             page = controller.list_reservations(
                 limit=1000,
@@ -122,7 +122,7 @@ def cancel(
 
 def _done(url: str, ask: "Callable[[Client], ReservationOut]", zone: str | None, as_json: bool) -> None:
     """Do something that may be repeated, and show what became of the reservation."""
-    where = base.zone(zone)
-    with base.controller(url) as controller:
+    where = base.zone_option(zone)
+    with base.client_of(url) as controller:
         one = ask(controller)
     tables.show_reservation(one, where, as_json)

@@ -29,8 +29,8 @@ def reserve(
     until: Annotated[str | None, typer.Option(help="The end, written as --start is.")] = None,
     flow_class: Annotated[options.Class, typer.Option("--class", help="Whose share of the circuit.")] = "urgent",
     backup: Annotated[bool, typer.Option("--backup", help="Keep a second path that shares no circuit.")] = False,
-    include: Annotated[Parts, typer.Option(help="Must be crossed.", autocompletion=completion.parts)] = None,
-    exclude: Annotated[Parts, typer.Option(help="Must not be touched.", autocompletion=completion.parts)] = None,
+    include: Annotated[Parts, typer.Option(help="Must be crossed.", autocompletion=completion.path_parts)] = None,
+    exclude: Annotated[Parts, typer.Option(help="Must not be touched.", autocompletion=completion.path_parts)] = None,
     max_rtt: Annotated[str | None, typer.Option(help="Longest round trip, e.g. 200ms.")] = None,
     dest_port: options.DestPort = 0,
     local_port: options.LocalPort = 0,
@@ -50,12 +50,12 @@ def reserve(
 
     headway reserve --rate 500Mbps --from base20 --to arch --for 90min --exclude chile-illinois --max-rtt 200ms
     """
-    where, key = base.zone(zone), base.request_key(key)
+    where, key = base.zone_option(zone), base.request_key(key)
     body: Any = {"from": a_end, "to": z_end, "class": flow_class, "description": description}
     body |= {"rate_bps": base.quantity(rate, units.rate_bps, "--rate")} | _when(start, duration, until, where)
     body["constraints"] = {"include": include or [], "exclude": exclude or [], "backup": backup} | _bound(max_rtt)
-    body |= options.connections(dest_port, local_port) | ({"owner": options.owner(owner)} if owner else {})
-    flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.at(url)]
+    body |= options.connections_asked(dest_port, local_port) | ({"owner": options.owner(owner)} if owner else {})
+    flags = [*(["--hold-only"] if hold_only else []), *(["--zone", zone] if zone else []), *offers.url_arguments(url)]
     try:
         reserved = _reserved(url, body, key, hold_only)
     except ApiRefusal as refused:
@@ -92,7 +92,7 @@ def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool) -> "Re
     """Return the reservation, held and committed. The key makes a repetition harmless if an answer is lost."""
     with base.waiting("asking the controller"):
         try:
-            with base.controller(url) as controller:
+            with base.client_of(url) as controller:
                 held = controller.hold_reservation(body, idempotency_key=key)
         except typer.Exit as failed:
             if failed.exit_code == base.EXIT_FAILED:
@@ -100,9 +100,9 @@ def _reserved(url: str, body: "ReservationIn", key: str, hold_only: bool) -> "Re
             raise
         if hold_only or held["state"] != "held":
             return held
-        with base.controller(url) as controller:
+        with base.client_of(url) as controller:
             known = controller.commit_reservation(held["id"])
-    with base.waiting("waiting for switches and hosts"), base.controller(url) as controller:
+    with base.waiting("waiting for switches and hosts"), base.client_of(url) as controller:
         until_s = time.monotonic() + SETTLES_S
         while known["state"] == "provisioning" and time.monotonic() < until_s:
             time.sleep(0.25)

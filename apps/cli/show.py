@@ -26,7 +26,7 @@ def plan(
     headway plan
     headway plan --explain --last 3
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         if explain:
             _show(controller.list_transitions(), as_json, lambda steps: show_transitions(steps, last))
         else:
@@ -39,7 +39,7 @@ def circuits(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = F
 
     headway circuits
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         _show(controller.list_circuits(), as_json, tables.show_circuits)
 
 
@@ -49,7 +49,7 @@ def hosts(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fals
 
     headway hosts
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         _show(controller.list_hosts(), as_json, tables.show_hosts)
 
 
@@ -59,7 +59,7 @@ def switches(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = F
 
     headway switches
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         _show(controller.list_switches(), as_json, tables.show_switches)
 
 
@@ -69,7 +69,7 @@ def drift(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fals
 
     headway drift
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         _show(controller.get_drift(), as_json, tables.show_drift)
 
 

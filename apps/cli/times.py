@@ -36,7 +36,7 @@ def zone(name: str | None, localtime: Path = Path("/etc/localtime")) -> tzinfo:
         raise ValueError(f'there is no time zone "{name}", try "America/Santiago" or "UTC"') from error
 
 
-def instant_us(text: str, where: tzinfo, now_us: int, after_us: int | None = None) -> int:
+def local_instant_us(text: str, where: tzinfo, now_us: int, after_us: int | None = None) -> int:
     """Return a time as Unix microseconds: RFC 3339, or a local time.
 
     Args:

@@ -40,7 +40,7 @@ def top(
 
     headway top --json --interval 10
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         first = look(controller)
         if as_json and not once:
             _streamed(controller, first, interval)

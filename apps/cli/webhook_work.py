@@ -10,7 +10,7 @@ import typer
 
 from apps.cli.base import EXIT_FAILED, EXIT_USAGE, stop
 from controller.errors import ConfigError
-from controller.northbound.webhooks import PATIENCE_S, host_of, refused
+from controller.northbound.webhooks import PATIENCE_S, host_of, why_not_taken
 from controller.settings.file import part_of
 from controller.settings.sections import Section
 from controller.settings.webhooks import WebhookSection, WebhookSettings, new_secret, webhooks
@@ -67,4 +67,4 @@ def _webhooks(config: Path) -> tuple[WebhookSettings, ...]:
 def _answer(client: httpx.Client, one: WebhookSettings) -> str:
     now_us = time.time_ns() // 1000
     said = {"type": "webhook.test", "timestamp": shown_time(now_us), "data": {}}
-    return refused(client, one, f"headway-test-{now_us}", said, now_us // 1_000_000)
+    return why_not_taken(client, one, f"headway-test-{now_us}", said, now_us // 1_000_000)

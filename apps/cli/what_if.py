@@ -58,8 +58,8 @@ def what_if(
 
     headway what-if --live http://127.0.0.1:8080 --kill north --at 14:00
     """
-    file = _wanted(scenario, live, at, until, base.zone(zone))
-    file = _with_kills(file, kill or [], at, lasts, base.zone(zone), now=live is not None)
+    file = _wanted(scenario, live, at, until, base.zone_option(zone))
+    file = _with_kills(file, kill or [], at, lasts, base.zone_option(zone), now=live is not None)
     first_seed = file.seed if seed is None else seed
     results = _worked(file, first_seed, keep)
     if figure is not None:
@@ -90,7 +90,7 @@ def _wanted(
     from apps.cli.what_if_work import going_on
     from controller.live_site import live_site_of
 
-    with base.controller(live or "") as controller:
+    with base.client_of(live or "") as controller:
         said = controller.get_scenario()
     if said["version"] != __version__:
         typer.echo(f"headway: the controller is {said['version']}, this command {__version__}", err=True)
@@ -109,7 +109,7 @@ def _wanted(
 
 def _instant(text: str | None, where: tzinfo, after_us: int, option: str) -> int | None:
     """Return a time as Unix microseconds; one without a date is the next after another."""
-    return base.quantity(text, lambda written: times.instant_us(written, where, after_us), option)
+    return base.quantity(text, lambda written: times.local_instant_us(written, where, after_us), option)
 
 
 def _loaded(scenario: Path) -> "ScenarioFile":

@@ -22,7 +22,7 @@ def whoami(url: options.Url = options.DEFAULT_URL, as_json: options.AsJson = Fal
 
     headway whoami
     """
-    with base.controller(url) as controller:
+    with base.client_of(url) as controller:
         said = controller.get_whoami()
     if as_json:
         typer.echo(json.dumps(said))

@@ -11,7 +11,7 @@ from typing import Any
 from controller.audit.drift import Compared, Deviation, DriftKind, Outcome, Shape, compared
 from controller.plan.faults import OPEN, Closed
 from controller.plan.plan import Plan
-from controller.plan.wiring import PortFault, numbered, port_faults, port_links
+from controller.plan.wiring import PortFault, port_faults, port_links, with_port_numbers
 from controller.site import Site
 from controller.southbound.errors import ForeignQos, SouthboundError
 from controller.southbound.openflow.circuit_ports import circuit_ports
@@ -102,7 +102,7 @@ class SwitchAudit:
     # ---- rules and meters ----
 
     def _rules(self, switch: Switch, plan: Plan) -> Part:
-        network = numbered(self._site.network, switch.name, self._sessions.ports(switch.dpid))
+        network = with_port_numbers(self._site.network, switch.name, self._sessions.ports(switch.dpid))
         desired = switch_state(network, switch, plan, self._site.policy, self._numbers)
         shown = self._sessions.read(switch.dpid, TIMEOUT_S)
         seen, desired = self._switch_seen(desired, shown)

@@ -24,7 +24,7 @@ from controller.asker import Asker, asking
 from controller.northbound.gate import READS
 from controller.northbound.known import SESSION, IssuerTokens, Sessions
 from controller.northbound.rest.answers import problem
-from controller.security.connections import network_of
+from controller.security.connections import counted_as
 from controller.security.issuer import AGAIN_S, IssuerSilent, is_jwt
 from controller.security.rates import Rates, RequestRate
 from controller.security.tokens import Principal, Role, Tokens
@@ -201,7 +201,7 @@ def asker_of(who: Principal | None, address: str, request_id: str) -> Asker:
 
 def _counted_as(who: Principal | None, address: str) -> str:
     """Return whose requests are counted together: a principal's; of who has none, its network's."""
-    return f"nobody at {network_of(address)}" if who is None else who.name
+    return f"nobody at {counted_as(address)}" if who is None else who.name
 
 
 def _request_id(headers: Headers) -> str:

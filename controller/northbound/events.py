@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from controller.events import Events, Happened, Heard
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest.answers import add, problem
-from controller.security.connections import Places, network_of
+from controller.security.connections import Places, counted_as
 from topology.units import shown_time
 
 STREAM = "text/event-stream"
@@ -53,7 +53,7 @@ class EventStream:
 
         Many may listen at once, but not any number, and fewer of one address (429).
         """
-        network = network_of(request.client.host if request.client else "")
+        network = counted_as(request.client.host if request.client else "")
         if not self._places.take(network):
             why = "as many listen to events as may, in all or from your address; end one, or ask again later"
             return problem(429, "too-many", why, {}, {"Retry-After": str(FULL_RETRY_S)})

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from controller.live_site import LiveSite, text_of
+from controller.live_site import LiveSite, live_site_json
 
 LONGEST_S = 60
 
@@ -45,7 +45,7 @@ class Forecasts:
         there = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # wherever this one is run from
         try:
             ran = subprocess.run(
-                command, check=True, input=text_of(live), capture_output=True, timeout=LONGEST_S, env=there
+                command, check=True, input=live_site_json(live), capture_output=True, timeout=LONGEST_S, env=there
             )
             found: dict[str, Any] = json.loads(ran.stdout)
         except subprocess.TimeoutExpired as error:

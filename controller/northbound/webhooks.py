@@ -106,10 +106,10 @@ class Webhook:
 
     def _refused(self, client: httpx.Client, one: Happened) -> str:
         said = {"type": one.name, "timestamp": shown_time(one.at_us), "data": dict(one.fields)}
-        return refused(client, self._settings, f"headway-{one.number}", said, int(self._now_s()))
+        return why_not_taken(client, self._settings, f"headway-{one.number}", said, int(self._now_s()))
 
 
-def refused(
+def why_not_taken(
     client: httpx.Client, settings: WebhookSettings, message_id: str, said: Mapping[str, Any], at_s: int
 ) -> str:
     """Tell of one event once; return why it was not taken, nothing if it was.

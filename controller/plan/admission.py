@@ -167,7 +167,7 @@ def round_dead(request: Request, down: frozenset[str], now_us: int) -> Request:
     return replace(request, constraints=replace(request.constraints, exclude=exclude))
 
 
-def needs(network: Network, request: Request) -> tuple[Need, ...]:
+def candidate_needs(network: Network, request: Request) -> tuple[Need, ...]:
     """Return what a request would take along each of its candidate paths, the nearest first."""
     ends = node_of(network, request.a_end), node_of(network, request.z_end)
     found = candidates(network, *ends, request.constraints)
@@ -183,7 +183,7 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
     asked, rate_bps = request.flow_class, request.rate_bps
     ends = node_of(network, request.a_end), node_of(network, request.z_end)
     ways = [circuits(network, path) for path in candidates(network, *ends, request.constraints)]  # the nearest first
-    along = needs(network, request)
+    along = candidate_needs(network, request)
     starts = [calendar.earliest_start(n, rate_bps, duration_us, request.start_us, until_us) for n in along]
     soonest = min(((s, number) for number, s in enumerate(starts) if s is not None), default=None)
     if soonest is not None:
@@ -193,7 +193,7 @@ def _offers(request: Request, network: Network, policy: Policy, calendar: Calend
     if most_bps:
         yield Offer(OfferKind.HIGHEST_RATE, asked, most_bps, request.start_us, request.end_us, ways[number])
     for flow_class in lower_classes(asked, policy):
-        lower = needs(network, replace(request, flow_class=flow_class))
+        lower = candidate_needs(network, replace(request, flow_class=flow_class))
         most_bps, number = _widest(lower, request, calendar)
         if most_bps >= rate_bps:
             yield Offer(OfferKind.LOWER_CLASS, flow_class, rate_bps, request.start_us, request.end_us, ways[number])

@@ -12,7 +12,7 @@ from controller.plan.admission import Offer, OfferKind, Reason, Refused
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.deliveries import Delivered, total_bytes
 from controller.plan.keys import FlowId, StorePlace
-from controller.plan.lanes import LanePart, arriving, free_together, parts, split, together
+from controller.plan.lanes import LanePart, arriving, free_together, lane_parts, split, together
 from controller.plan.plan import THE_REST, Flow, Selector
 from controller.plan.policy import Policy
 from controller.plan.reservations import Reservation
@@ -235,7 +235,7 @@ def _along(wish: Wish, route: Route, calendar: Calendar, now_us: int) -> Announc
     promised_us, by_lane = rates[-1].end_us + way.tail_us, tuple[LanePart, ...]()
     if lanes:
         apart = split(free_together(calendar, lanes, now_us, rates[-1].end_us), rates)
-        by_lane = parts([need for need, _, _ in lanes], apart, wish.size_bytes)
+        by_lane = lane_parts([need for need, _, _ in lanes], apart, wish.size_bytes)
         rates = together(by_lane)
     flows = tuple(replace(flow, selector=wish.selector, tail=wish.tail) for flow in route.flows)
     return Announcement(

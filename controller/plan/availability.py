@@ -80,7 +80,7 @@ class Availability:
     thriftiest: ConstantRate | None
 
 
-def asked_of(question: Question, network: Network) -> frozenset[Resource]:
+def resources_of(question: Question, network: Network) -> frozenset[Resource]:
     """Return the resources that an answer looks at.
 
     Raises:

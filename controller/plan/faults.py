@@ -41,7 +41,7 @@ class Closed:
 
     def is_crossed(self, network: Network, path: tuple[str, ...]) -> bool:
         """Return whether a path, or the answers along it, need one of them."""
-        switches, ports = needs(network, path)
+        switches, ports = path_needs(network, path)
         return not (self.switches.isdisjoint(switches) and self.ports.isdisjoint(ports))
 
     def holds(self, hop: Hop) -> bool:
@@ -111,7 +111,7 @@ Faults = Mapping[str, PlaceFault]  # by place
 
 
 @lru_cache(maxsize=32_768)  # each plan beside a fault asks of each flow
-def needs(network: Network, path: tuple[str, ...]) -> tuple[frozenset[str], frozenset[Hop]]:
+def path_needs(network: Network, path: tuple[str, ...]) -> tuple[frozenset[str], frozenset[Hop]]:
     """Return the switches that a path needs, and the circuits' links: of the data, and of the answers to it."""
     there = [hop for hop in hops(path) if network.link(*hop).circuit]
     return frozenset(path), frozenset((*there, *(network.against(*hop) for hop in there)))
@@ -151,7 +151,7 @@ class FaultsByPlace:
 
     def across(self, path: Path) -> list[int]:
         """Return the numbers of the faults in a path's way, as :func:`across` has them."""
-        switches, ports = needs(self._network, path)
+        switches, ports = path_needs(self._network, path)
         places: tuple[str | Hop, ...] = (*switches, *ports)
         return sorted({number for place in places for number in self._at.get(place, [])})
 

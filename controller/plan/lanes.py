@@ -115,7 +115,9 @@ def together(lanes: Sequence[LanePart]) -> tuple[ConstantRate, ...]:
     return tuple(summed)
 
 
-def parts(needs: Sequence[Need], rates: Sequence[tuple[ConstantRate, ...]], size_bytes: int) -> tuple[LanePart, ...]:
+def lane_parts(
+    needs: Sequence[Need], rates: Sequence[tuple[ConstantRate, ...]], size_bytes: int
+) -> tuple[LanePart, ...]:
     """Return lanes with their parts of a size, in proportion to what their rates move; together it is all of it."""
     bits = [sum((part.end_us - part.start_us) * part.rate_bps for part in of_lane) for of_lane in rates]
     upto = [size_bytes * sum(bits[:k]) // sum(bits) for k in range(len(bits) + 1)]

@@ -62,7 +62,7 @@ def is_carried(link: Link, seen: SeenPorts) -> bool:
     return SeenPort(link.port_name, is_live=True) in seen.values()
 
 
-def numbered(network: Network, switch: str, seen: SeenPorts) -> Network:
+def with_port_numbers(network: Network, switch: str, seen: SeenPorts) -> Network:
     """Return the network with the numbers of a switch's ports that it knows by name alone; itself if it knows all.
 
     A port that the switch does not show gets a number that no port has: what is for it goes nowhere until it comes.

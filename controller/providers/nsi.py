@@ -25,11 +25,11 @@ from controller.providers.nsi_wire import (
     NsiConnection,
     accepted,
     called_back,
+    error_reason,
     global_id,
-    listed,
-    reservation,
-    shown,
-    why,
+    nsi_connection,
+    nsi_connections,
+    reserve_body,
 )
 from controller.providers.provider import CircuitStatus
 
@@ -91,7 +91,7 @@ class NsiProvider:
         if there is None:
             if name in self._sent:
                 raise AnswerLost("POST /reservations", "not answered, and not there; it is not asked again")
-            reply = self._answered("POST", "/reservations", reservation(name, period, self._settings), sent=name)
+            reply = self._answered("POST", "/reservations", reserve_body(name, period, self._settings), sent=name)
             try:
                 self._ids[name] = accepted(reply.text)
             except Unclear as unclear:
@@ -198,7 +198,7 @@ class NsiProvider:
             path = f"/reservations/{quote(known, safe='')}?detail=full"
             reply = self._answered("GET", path, fine=frozenset({404}))
             if reply.done:
-                return self._understood(reply, shown)
+                return self._understood(reply, nsi_connection)
             del self._ids[name]
         found = self._all(name)
         there = next((one for one in found if one.state in _LIVE), found[0] if found else None)
@@ -210,7 +210,7 @@ class NsiProvider:
         """Return all connections that were asked for by the name of a purchase."""
         wanted = global_id(name)
         reply = self._answered("GET", "/reservations?detail=full")
-        return [one for one in self._understood(reply, listed) if one.global_id == wanted]
+        return [one for one in self._understood(reply, nsi_connections) if one.global_id == wanted]
 
     def _understood(self, reply: Reply, parse: Callable[[str], T]) -> T:
         try:
@@ -250,12 +250,14 @@ class NsiProvider:
             raise ProviderUnavailable(lost.request, lost.problem) from None
         if reply.status in {401, 403}:
             cure = "look after the certificate or token, and who the proxy lets in"
-            raise ProviderDenied(reply.request, f"{reply.status}, {why(reply.text) or 'we are not let in'}", cure)
+            raise ProviderDenied(
+                reply.request, f"{reply.status}, {error_reason(reply.text) or 'we are not let in'}", cure
+            )
         if sent and (reply.done or reply.status >= 500):  # of 502 the aggregator may have heard
             self._sent.add(sent)
         if reply.done or reply.status in fine:
             return reply
-        problem = f"{reply.status}, {why(reply.text) or reply.shown or 'without a reason'}"
+        problem = f"{reply.status}, {error_reason(reply.text) or reply.shown or 'without a reason'}"
         if sent and reply.status >= 500:
             raise AnswerLost(reply.request, problem)
         raise ProviderUnavailable(reply.request, problem)

@@ -64,7 +64,7 @@ def global_id(name: str) -> str:
     return f"urn:uuid:{UUID(name)}"
 
 
-def reservation(name: str, period: Period, settings: NsiSettings) -> dict[str, object]:
+def reserve_body(name: str, period: Period, settings: NsiSettings) -> dict[str, object]:
     """Return the request for a connection."""
     p2ps: dict[str, object] = {
         "capacity": period.rate_bps // MBPS,
@@ -97,7 +97,7 @@ def accepted(text: str) -> str:
     return text_of(decoded(text), "instance").rpartition("/")[2]
 
 
-def listed(text: str) -> tuple[NsiConnection, ...]:
+def nsi_connections(text: str) -> tuple[NsiConnection, ...]:
     """Return all connections of an answer.
 
     Raises:
@@ -109,7 +109,7 @@ def listed(text: str) -> tuple[NsiConnection, ...]:
     return tuple(_connection(object_of(one, "a reservation")) for one in found)
 
 
-def shown(text: str) -> NsiConnection:
+def nsi_connection(text: str) -> NsiConnection:
     """Return the connection of an answer.
 
     Raises:
@@ -118,10 +118,10 @@ def shown(text: str) -> NsiConnection:
     return _connection(decoded(text))
 
 
-def why(text: str) -> str:
+def error_reason(text: str) -> str:
     """Return the reason in an error: its detail, and what is said of each field; empty if there is none.
 
-    >>> why('{"detail": "no", "errors": [{"field": "capacity", "reason": "too much"}]}')
+    >>> error_reason('{"detail": "no", "errors": [{"field": "capacity", "reason": "too much"}]}')
     'no; capacity: too much'
     """
     try:

@@ -24,7 +24,7 @@ from controller.providers.oscars_compare import BEGIN_NOTICE_US, END_NOTICE_US, 
 from controller.providers.oscars_session import OscarsSession
 from controller.providers.oscars_values import SECOND_US, OscarsPeriod, OscarsSettings, oscars_period
 from controller.providers.oscars_ways import OscarsWays
-from controller.providers.oscars_wire import OscarsConnection, found, l2vpn, verdict
+from controller.providers.oscars_wire import OscarsConnection, l2vpn, oscars_connection, verdict
 from controller.providers.provider import CircuitStatus
 
 log = structlog.get_logger()
@@ -247,7 +247,7 @@ class OscarsProvider:
         if reply.status == 404:
             return None
         try:
-            return found(decoded(reply.text))
+            return oscars_connection(decoded(reply.text))
         except Unclear as why:
             raise reply.unclear(str(why)) from None
 

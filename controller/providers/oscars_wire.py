@@ -154,7 +154,7 @@ def _listed(value: object) -> list[object]:
     return value
 
 
-def found(answer: dict[str, object]) -> OscarsConnection:
+def oscars_connection(answer: dict[str, object]) -> OscarsConnection:
     """Return what an ``L2VPN`` says; fields that nobody asked for are ignored.
 
     Raises:

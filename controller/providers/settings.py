@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from controller.plan.purchases import Period
 from controller.providers.kinds import ProviderKind, Seller, UnusableKind, kinds
 from controller.providers.static import StaticProvider
-from controller.settings.file import section_of
+from controller.settings.file import checked_section
 from controller.settings.sections import Instant, Rate, Section
 from topology import units
 from topology.network import Network
@@ -105,5 +105,5 @@ def _seller(
     if isinstance(kind, UnusableKind):
         here.add(kind.why)
         return None
-    section = section_of(written, kind.section, here)
+    section = checked_section(written, kind.section, here)
     return None if section is None else kind.seller(section, mtu_bytes, here)

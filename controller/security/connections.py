@@ -60,10 +60,10 @@ class Places:
         self._taken += Counter()  # forgets those that have none
 
 
-def network_of(address: str) -> str:
+def counted_as(address: str) -> str:
     """Return whose connections count together with those of an address.
 
-    >>> network_of("192.0.2.1"), network_of("2001:db8::1:2:3:4"), network_of("::ffff:192.0.2.1"), network_of("")
+    >>> counted_as("192.0.2.1"), network_of("2001:db8::1:2:3:4"), network_of("::ffff:192.0.2.1"), network_of("")
     ('192.0.2.1', '2001:db8::', '192.0.2.1', '')
     """
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography import x509
 
 from controller.security.tls import ServerTls, stamp
-from topology.certificates import called, ends
+from topology.certificates import called, expires
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ def _read(whose: str, path: str) -> EndingCertificate:
         ValueError: it is none.
     """
     certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
-    return EndingCertificate(whose, (*called(certificate), whose)[0], ends(certificate).timestamp())
+    return EndingCertificate(whose, (*called(certificate), whose)[0], expires(certificate).timestamp())

@@ -100,11 +100,11 @@ def _checked(paths: dict[str, Path], kind: Kind, problems: Problems) -> None:
             problems.at(name).add(f"{path}: everybody on this machine can read it; chmod o= {path}")
     authority = texts["authority"] if kind is Kind.CONTROLLER else b""  # others' need not have signed our certificate
     pems = Pems(authority, texts["certificate"], texts["key"], texts["revoked"] or None)
-    found = certificates.problems(pems, kind, datetime.now(UTC))
+    found = certificates.certificate_faults(pems, kind, datetime.now(UTC))
     if kind is Kind.REST:
         found += tuple(
             CertificateFault("clients", wrong.what)
-            for wrong in certificates.problems(Pems(texts["clients"], b"", b""), kind, datetime.now(UTC))
+            for wrong in certificates.certificate_faults(Pems(texts["clients"], b"", b""), kind, datetime.now(UTC))
         )
     for wrong in found:
         problems.at(wrong.field).add(f"{paths[wrong.field]} {wrong.what}")

@@ -159,7 +159,7 @@ def stamp(path: str) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def why(error: OSError) -> str:
+def why_agent_failed(error: OSError) -> str:
     """Return why TLS with an agent failed, in an operator's words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return why_untrusted(Kind.AGENT, error.verify_code, error.verify_message)

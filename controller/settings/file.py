@@ -78,7 +78,7 @@ def sections_of(data: object, shape: type[T], found: list[str]) -> tuple[T | Non
         return None, wrong
 
 
-def section_of(data: object, shape: type[T], problems: Problems) -> T | None:
+def checked_section(data: object, shape: type[T], problems: Problems) -> T | None:
     """Return one section in what YAML has read; None if it has problems, which go to ``problems``."""
     try:
         return shape.model_validate(data)

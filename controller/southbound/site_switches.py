@@ -9,7 +9,7 @@ from operator import is_
 
 from controller.plan.faults import OPEN, Closed, PlaceFault
 from controller.plan.plan import LinkPlan, Plan
-from controller.plan.wiring import SeenPorts, numbered
+from controller.plan.wiring import SeenPorts, with_port_numbers
 from controller.site import Site
 from controller.southbound.errors import SouthboundError, SwitchGone
 from controller.southbound.openflow.circuit_ports import circuit_ports
@@ -124,7 +124,7 @@ class SiteSwitches:
         self._brought.pop(switch.name, None)
         try:
             ports = self._sessions.ports(switch.dpid, TIMEOUT_S)
-            network = numbered(self._site.network, switch.name, ports)
+            network = with_port_numbers(self._site.network, switch.name, ports)
             unsure = class_meter_ids(network, switch, shut.unsure)
             state = self._books[switch.name].state(network, plan, aggregates)
             is_whole = not no_higher and not unsure

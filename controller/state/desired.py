@@ -17,7 +17,7 @@ from controller.plan.reservations import Reservation
 from controller.plan.workings import Workings
 from controller.site import Site
 from controller.state.installed import Installed
-from controller.state.receivers import receivers
+from controller.state.receivers import holding_receivers
 from controller.state.reported import NEVER_US, NO_AGENT, Reported
 from controller.state.wished import Wished
 from topology.network import Hop
@@ -137,7 +137,7 @@ def plan_input(
     if site.hold_to_receivers:
         flows = held(
             flows,
-            receivers(flows, reported, site.network, absent),
+            holding_receivers(flows, reported, site.network, absent),
             left_bytes(wished),
             Where(site.network, site.policy),
             store_promises(wished, now_us),

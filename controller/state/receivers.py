@@ -150,7 +150,7 @@ def news(before: Mapping[str, Intake], now: Mapping[str, Intake]) -> Iterator[In
             yield IntakeNews(name, was, known)
 
 
-def receivers(
+def holding_receivers(
     flows: Iterable[Flow], reported: Reported, network: Network, absent: frozenset[str]
 ) -> Iterator[Intaking]:
     """Yield the receivers that some flows are held by; what a store's host has told lapses once it is absent."""

@@ -58,7 +58,7 @@ def ended_of(row: RowMapping) -> EndedAnnouncement:
     return EndedAnnouncement(announcement, Ending(tree["ending"]), tree["ended_us"])
 
 
-def found(connection: Connection, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
+def ended_found(connection: Connection, query: EndedQuery) -> tuple[EndedAnnouncement, ...]:
     """Return what a question asks for."""
     wanted = select(ENDED).where(ENDED.c.sequence > query.after).limit(query.limit)
     if query.states:

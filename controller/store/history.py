@@ -58,7 +58,7 @@ _HIGHEST = select(
 )
 
 
-def history(connection: Connection, after: int, limit: int) -> tuple[HistoryItem, ...]:
+def items_after(connection: Connection, after: int, limit: int) -> tuple[HistoryItem, ...]:
     """Return what has a higher number, the lowest first."""
     rows: list[tuple[int, EndedKind, RowMapping]] = []
     for kind in EndedKind:

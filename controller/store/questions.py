@@ -11,8 +11,8 @@ from controller.plan.ended import EndedAnnouncement
 from controller.plan.reservations import Reservation
 from controller.store.chain import ChainEnd, ChainRow
 from controller.store.changes import ChangeQuery, changes, written_end
-from controller.store.ended import EndedQuery, found
-from controller.store.history import HistoryItem, history
+from controller.store.ended import EndedQuery, ended_found
+from controller.store.history import HistoryItem, items_after
 from controller.store.past import PastPage, PastQuery, past_one, past_page, past_with_key
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Questions(ABC):
         Raises:
             StoreFailed: they cannot be read.
         """
-        return self.asked(partial(found, query=query))
+        return self.asked(partial(ended_found, query=query))
 
     def past(self, query: PastQuery) -> PastPage:
         """Return reservations that have ended.
@@ -67,7 +67,7 @@ class Questions(ABC):
         Raises:
             StoreFailed: it cannot be read.
         """
-        return self.asked(partial(history, after=after, limit=limit))
+        return self.asked(partial(items_after, after=after, limit=limit))
 
     def changes(self, query: ChangeQuery) -> tuple[ChainRow, ...]:
         """Return what is remembered of changes, as it was stored.

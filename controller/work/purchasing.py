@@ -34,7 +34,7 @@ from controller.store import StoreError
 from controller.use_cases import UseCases
 from controller.work.buying import CircuitBuyer
 from controller.work.provider_trouble import ProviderTroubles
-from controller.work.standing_in import routes, standing_in, undecided
+from controller.work.standing_in import backup_circuits, sold_routes, undecided
 from topology.units import shown_rate
 
 POLL_S = 2.0  # OSCARS changes its states every 3 s
@@ -210,13 +210,13 @@ class Purchasing:
     def _apart(self, period: Period) -> frozenset[str]:
         """Return what a purchase should not cross: it stands in for what does."""
         with self._state.changed:
-            others = standing_in(self._state.site.network, self._on(), self._circuit, period)
-            return routes(self._state.wished.purchases, others, period)
+            others = backup_circuits(self._state.site.network, self._on(), self._circuit, period)
+            return sold_routes(self._state.wished.purchases, others, period)
 
     def _waits_for_others(self, period: Period) -> bool:
         """Return whether another circuit is to choose its way first: of two that stand in for each other one has to."""
         with self._state.changed:
-            others = standing_in(self._state.site.network, self._on(), self._circuit, period)
+            others = backup_circuits(self._state.site.network, self._on(), self._circuit, period)
             first = [name for name in others if name < self._circuit]
             if not undecided(self._state.wished.purchases, first, period):
                 return False

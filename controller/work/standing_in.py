@@ -10,7 +10,7 @@ from topology.network import Network
 _SOLD = frozenset({PurchaseState.RESERVED, PurchaseState.DEPLOYING, PurchaseState.UP})
 
 
-def standing_in(network: Network, needing: Iterable[Reservation], circuit: str, period: Period) -> frozenset[str]:
+def backup_circuits(network: Network, needing: Iterable[Reservation], circuit: str, period: Period) -> frozenset[str]:
     """Return the circuits that a reservation of this time crosses on its other path, which is there in case one dies.
 
     Args:
@@ -24,7 +24,9 @@ def standing_in(network: Network, needing: Iterable[Reservation], circuit: str, 
     return frozenset(name for names in crossed if circuit not in names for name in names)
 
 
-def routes(purchases: Mapping[str, Mapping[str, Purchase]], names: Iterable[str], period: Period) -> frozenset[str]:
+def sold_routes(
+    purchases: Mapping[str, Mapping[str, Purchase]], names: Iterable[str], period: Period
+) -> frozenset[str]:
     """Return all that is crossed, at its provider, by what is sold of some circuits at a time."""
     sold = (p for name in names for p in purchases.get(name, {}).values() if p.state in _SOLD)
     return frozenset(step for p in sold if p.period.overlap_us(period) > 0 for step in p.route)
@@ -32,4 +34,4 @@ def routes(purchases: Mapping[str, Mapping[str, Purchase]], names: Iterable[str]
 
 def undecided(purchases: Mapping[str, Mapping[str, Purchase]], names: Iterable[str], period: Period) -> bool:
     """Return whether some of these circuits are bought at need, and it is not known yet over which way."""
-    return any(name in purchases and not routes(purchases, (name,), period) for name in names)
+    return any(name in purchases and not sold_routes(purchases, (name,), period) for name in names)

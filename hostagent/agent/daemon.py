@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from hostagent.agent.agent import REPORT_S, Agent
 from hostagent.agent.status import LOSS_SIGHTS, AgentStatus, Identity, Sight, status_from
-from hostagent.agent.status_socket import StatusSocket, path_of
+from hostagent.agent.status_socket import StatusSocket, socket_path
 from hostagent.agent.supervisor import Supervisor
 from hostagent.doctor.receive_window import TcpBuffers
 from hostagent.errors import AgentError, EnvironmentLacking, Unregistered
@@ -134,7 +134,7 @@ def _answering(
     Raises:
         OSError: the socket cannot be made, or the port is taken.
     """
-    socket = StatusSocket(path_of(settings.run_dir, namespace.id), lambda: watch.current)
+    socket = StatusSocket(socket_path(settings.run_dir, namespace.id), lambda: watch.current)
     undo.callback(socket.close)
     if settings.metrics is None:
         return (socket.thread,)

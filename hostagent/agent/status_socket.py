@@ -14,7 +14,7 @@ MODE = 0o660  # the agent's user and group
 PATIENCE_S = 1.0
 
 
-def path_of(run_dir: Path, namespace_id: str) -> Path:
+def socket_path(run_dir: Path, namespace_id: str) -> Path:
     """Return where the agent of a network namespace answers."""
     return run_dir / f"status-{namespace_id}.sock"
 

@@ -100,10 +100,10 @@ class Wanted:
         return self.send_buffer_bytes + self.connections * self.receive_buffer_bytes
 
 
-def receiving(was: Numbers, window_bytes: int) -> Numbers:
+def receive_buffer(was: Numbers, window_bytes: int) -> Numbers:
     """Return tcp_rmem that opens ``window_bytes`` from the first segment on; never less than it was.
 
-    >>> receiving(Numbers((4096, 131072, 6291456)), 32_000_000)
+    >>> receive_buffer(Numbers((4096, 131072, 6291456)), 32_000_000)
     Numbers(of=(4096, 64000000, 64000000))
     """
     least, default, largest = was.of
@@ -111,7 +111,7 @@ def receiving(was: Numbers, window_bytes: int) -> Numbers:
     return Numbers((least, max(default, wanted), max(largest, wanted)))
 
 
-def sending(was: Numbers, window_segments: int) -> Numbers:
+def send_buffer(was: Numbers, window_segments: int) -> Numbers:
     """Return tcp_wmem that keeps a window of ``window_segments`` of one connection; never less than it was."""
     least, default, largest = was.of
     wanted = min(window_segments * SEND_BUFFER_PER_SEGMENT_BYTES, LARGEST_BYTES)

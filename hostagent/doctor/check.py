@@ -123,7 +123,7 @@ def _buffers(survey: Survey, wanted: Wanted) -> Iterator[Row]:
     )
     trips = buffers.opening_round_trips(receive.of[1], wanted.bdp_bytes)
     why = f"a new connection's window opens in {trips} round trips, {trips * wanted.rtt_us / 1000:g} ms"
-    opened = command("tcp_rmem", buffers.receiving(receive, wanted.window_bytes))
+    opened = command("tcp_rmem", buffers.receive_buffer(receive, wanted.window_bytes))
     fix = f"the agent sets it while a plan asks (`receive_window: true`); or for every socket: {opened}"
     yield Row("tcp_rmem[1]", first, needed, _verdict(not trips, FitnessVerdict.WARN), why, fix)
     why = "twice the widest window, which is three times rate x round trip, to cover recovery"

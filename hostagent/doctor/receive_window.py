@@ -56,8 +56,8 @@ def wanted_sysctls(was: Mapping[str, Numbers], windows: Windows, host_bytes: int
         host_bytes: the host's memory.
     """
     ours = {
-        "tcp_rmem": buffers.receiving(was["tcp_rmem"], windows.receive_bytes),
-        "tcp_wmem": buffers.sending(was["tcp_wmem"], max(windows.send_segments, default=0)),
+        "tcp_rmem": buffers.receive_buffer(was["tcp_rmem"], windows.receive_bytes),
+        "tcp_wmem": buffers.send_buffer(was["tcp_wmem"], max(windows.send_segments, default=0)),
     }
     if "rmem_max" in was:  # an application's SO_RCVBUF is doubled after it has been cut to this
         ours["rmem_max"] = buffers.at_least(was["rmem_max"], min(windows.receive_bytes, buffers.LARGEST_BYTES))

@@ -114,7 +114,7 @@ def survey(cgroup_dir: Path | None, run_dir: Path, to: str | None) -> Survey:
     return Survey(
         facts=probe.facts(cgroup_dir),
         settings=sysctls(receive_window.SYSCTL, receive_window.CORE),
-        interface=interface(to),
+        interface=route_interface(to),
         memory_bytes=memory["MemTotal"],
         available_bytes=memory["MemAvailable"],
         timer_ns=round(time.clock_getres(time.CLOCK_MONOTONIC) * 1e9),
@@ -132,7 +132,7 @@ def sysctls(sysctl: Path, core: Path) -> dict[str, Numbers]:
     return {name: Numbers.parsed(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
-def interface(to: str | None) -> Interface | None:
+def route_interface(to: str | None) -> Interface | None:
     """Return the interface of the route to an address, or of the default route; None if there is none.
 
     Raises:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostagent.doctor.buffers import LARGEST_BYTES, Numbers, receiving, sending
+from hostagent.doctor.buffers import LARGEST_BYTES, Numbers, receive_buffer, send_buffer
 from hostagent.doctor.receive_window import TcpBuffers, Windows, wanted_sysctls
 from hostagent.log import log
 
@@ -46,7 +46,7 @@ def windows(receive_bytes: int, *segments: int) -> Windows:
 
 @given(st.integers(0, 2**40), st.integers(0, 2**30))
 def test_buffers_never_shrink_and_never_overflow(window_bytes, segments):
-    for ours in (receiving(USUAL, window_bytes), sending(USUAL, segments)):
+    for ours in (receive_buffer(USUAL, window_bytes), send_buffer(USUAL, segments)):
         assert USUAL.of[0] <= ours.of[1] <= ours.of[2] <= LARGEST_BYTES
         assert ours.of[1] >= USUAL.of[1]
         assert ours.of[2] >= USUAL.of[2]

@@ -75,7 +75,7 @@ def test_a_status_survives_its_json():
 
 
 def test_whoever_may_ask_gets_the_status_and_a_killed_agents_socket_is_replaced(tmp_path: Path):
-    path = status_socket.path_of(tmp_path, "1a")
+    path = status_socket.socket_path(tmp_path, "1a")
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(path))
     now = stands(sight(1))

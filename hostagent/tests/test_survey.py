@@ -70,4 +70,4 @@ def test_interfaces_are_told_with_their_addresses_as_the_kernel_has_them():
 
 def test_what_is_no_address_is_refused():
     with pytest.raises(ValueError, match="base20"):
-        survey.interface("base20")
+        survey.route_interface("base20")

@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 from pydantic_core import to_json
 
 from controller.northbound.rest import render_promises
-from controller.plan.availability import Question, asked_of, availability
+from controller.plan.availability import Question, availability, resources_of
 from controller.plan.kept_ledger import KeptLedger
 from controller.plan.lifecycle import ReservationState
 from mininet_tests.bench.bare_http import BareHttp, reservation
@@ -131,7 +131,7 @@ def asking(url: str, what: str, seconds: float) -> tuple[int, int]:
 def in_process(ledger: KeptLedger, base_us: int) -> dict[str, float]:
     """Return the CPU time of the longest answer about what is free, and what of it others wait for, ms."""
     question = Question(ENDS["from"], ENDS["to"], FlowClass.URGENT, base_us, base_us + 370 * 86_400 * S)
-    resources = asked_of(question, ledger.network)
+    resources = resources_of(question, ledger.network)
     free, copied_ms = _cpu_ms(lambda: ledger.calendar.free_of(resources))
     answers, looked_ms = _cpu_ms(lambda: availability(question, ledger.network, free))
     _, said_ms = _cpu_ms(lambda: to_json(render_promises.availability(question, None, answers, ledger.network)))

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from topology.certificates import Kind, Pems, chained, problems
+from topology.certificates import Kind, Pems, certificate_faults, certificates_in
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RSA = rsa.generate_private_key(65537, 2048)
@@ -44,18 +44,18 @@ def test_a_certificate_is_known_by_its_authority_and_by_no_other_of_that_name(ki
     key = ec.generate_private_key(ec.SECP256R1())
     own = signed("base20", "Site", key, authoritys, hashed, **more)
     authority = signed("Site", "Site", authoritys, authoritys, hashed, **more)
-    assert problems(Pems(authority, own, pem(key)), Kind.AGENT, NOW) == ()
+    assert certificate_faults(Pems(authority, own, pem(key)), Kind.AGENT, NOW) == ()
     for another in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())):
         false = signed("Site", "Site", another, another, hashes.SHA256())
-        wrong = problems(Pems(false, own, pem(key)), Kind.AGENT, NOW)
+        wrong = certificate_faults(Pems(false, own, pem(key)), Kind.AGENT, NOW)
         assert [(one.field, one.what) for one in wrong] == [("certificate", "is not signed by the authority")]
-        assert problems(Pems(false + authority, own, pem(key)), Kind.AGENT, NOW) == ()
+        assert certificate_faults(Pems(false + authority, own, pem(key)), Kind.AGENT, NOW) == ()
 
 
 def test_a_key_of_another_certificate_is_told_from_its_own():
     key, another = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     own = signed("Site", "Site", key, key, hashes.SHA256())
-    assert [one.field for one in problems(Pems(own, own, pem(another)), Kind.AGENT, NOW)] == ["key"]
+    assert [one.field for one in certificate_faults(Pems(own, own, pem(another)), Kind.AGENT, NOW)] == ["key"]
 
 
 def test_a_key_that_is_no_point_of_its_curve_is_a_fault_that_is_told():
@@ -64,14 +64,14 @@ def test_a_key_that_is_no_point_of_its_curve_is_a_fault_that_is_told():
     der = x509.load_pem_x509_certificate(own).public_bytes(Encoding.DER)
     point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     torn = ssl.DER_cert_to_PEM_cert(der.replace(point, point[:-1] + bytes([point[-1] ^ 1]))).encode()
-    told = problems(Pems(torn, torn, pem(key)), Kind.AGENT, NOW)
+    told = certificate_faults(Pems(torn, torn, pem(key)), Kind.AGENT, NOW)
     assert "cannot be read" in told[-1].what
 
 
 def test_a_file_has_its_certificates_in_order_whatever_is_between_them():
     key = ec.generate_private_key(ec.SECP256R1())
     one, two = (signed(subject, "Site", key, key, hashes.SHA256()) for subject in ("one", "two"))
-    found = chained(b"# one\n" + one + b"\n# two, with the authority's key:\n" + two)
+    found = certificates_in(b"# one\n" + one + b"\n# two, with the authority's key:\n" + two)
     assert [each.subject for each in found] == [name("one"), name("two")]
     with pytest.raises(ValueError, match="no certificate"):
-        chained(pem(key))
+        certificates_in(pem(key))

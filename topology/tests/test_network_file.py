@@ -12,9 +12,9 @@ from controller.plan.paths import candidates
 from controller.plan.reservations import NO_CONSTRAINTS
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, chile_illinois, loaded
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network_file import network_of
-from topology.network_text import section_of, text_of
+from topology.network_text import file_text, section_of
 from topology.problems import Problems
 from topology.yaml_text import read
 
@@ -38,9 +38,9 @@ def content(network):
 @given(sections())
 def test_any_network_comes_back_from_its_own_text_as_it_was(section):
     network = network_in(section)
-    again = network_in(read(text_of(network)).values)
+    again = network_in(read(file_text(network)).values)
     assert content(again) == content(network)
-    assert text_of(again) == text_of(network)
+    assert file_text(again) == file_text(network)
 
 
 def interfaces_in(hosts):
@@ -54,8 +54,8 @@ def interfaces_in(hosts):
 @given(sections())
 def test_any_network_has_all_that_its_file_says(section):
     network = network_in(section)
-    assert {h.name: (h.site, list(map(shown, h.prefixes))) for h in network.hosts} == {
-        name: (site, [shown(ip_network(one)) for one in host.get("addresses") or [host["address"]]])
+    assert {h.name: (h.site, list(map(shown_address, h.prefixes))) for h in network.hosts} == {
+        name: (site, [shown_address(ip_network(one)) for one in host.get("addresses") or [host["address"]]])
         for site, inside in section["sites"].items()
         for name, host in interfaces_in(inside.get("hosts", {site: {"addresses": inside.get("prefixes")}}))
     }
@@ -79,7 +79,7 @@ def test_any_network_has_all_that_its_file_says(section):
 
 @pytest.mark.parametrize("path", FILES.values(), ids=list(FILES))
 def test_the_experiments_networks_come_back_too(path):
-    assert content(network_in(read(text_of(loaded(path))).values)) == content(loaded(path))
+    assert content(network_in(read(file_text(loaded(path))).values)) == content(loaded(path))
 
 
 def with_change(*steps, to):

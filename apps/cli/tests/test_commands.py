@@ -312,9 +312,9 @@ def test_the_tab_key_knows_reservations_ends_and_circuits(cli, monkeypatch):
     monkeypatch.setenv("HEADWAY_URL", cli.url)
     one = cli.json(*NIGHT, "--rate", "1Mbps")["id"]
     assert [name for name, _ in completion.reservations(one[:3])] == [one]
-    assert [name for name, _ in completion.ends("ch")] == ["champaign"]
+    assert [name for name, _ in completion.end_names("ch")] == ["champaign"]
     assert completion.hosts("base2")[0] == ("base20", "host at la-serena")
-    assert completion.parts("") == ["chile-illinois", "ls1", "ch1"]
+    assert completion.path_parts("") == ["chile-illinois", "ls1", "ch1"]
     cli.run("cancel", one)
     assert completion.reservations("") == []
 
@@ -322,7 +322,7 @@ def test_the_tab_key_knows_reservations_ends_and_circuits(cli, monkeypatch):
 def test_the_tab_key_is_silent_without_a_controller(monkeypatch):
     monkeypatch.setenv("HEADWAY_URL", "http://127.0.0.1:1")
     began_s = time.monotonic()
-    assert (completion.reservations(""), completion.ends(""), completion.announcements("")) == ([], [], [])
+    assert (completion.reservations(""), completion.end_names(""), completion.announcements("")) == ([], [], [])
     assert time.monotonic() - began_s < 3 * completion.TIMEOUT_S
 
 

@@ -13,9 +13,9 @@ from apps.cli.network_text import tree
 from apps.main import app
 from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, chile_illinois
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network_file import network_of
-from topology.network_text import section_of, text_of
+from topology.network_text import file_text, section_of
 from topology.problems import Problems
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,7 +34,7 @@ def test_all_that_is_in_a_network_is_in_its_tree_with_its_port(section):
     lines = "\n".join(tree(network)).splitlines()
     for host in network.hosts:
         if not network.is_ours(host.name):
-            assert f"{host.name}: not ours ({' '.join(map(shown, host.prefixes))})" in lines
+            assert f"{host.name}: not ours ({' '.join(map(shown_address, host.prefixes))})" in lines
             continue
         (line,) = [each for each in lines if f"  {host.name}  " in each]
         assert str(host.ip) in line
@@ -69,7 +69,7 @@ def test_a_picture_has_a_box_for_each_switch_and_far_site_and_none_covers_anothe
 
 def test_a_network_is_shown_as_it_stands_in_its_own_file_or_in_a_controllers(tmp_path):
     own, controllers = tmp_path / "network.yaml", tmp_path / "controller.yaml"
-    own.write_text(text_of(chile_illinois()))
+    own.write_text(file_text(chile_illinois()))
     controllers.write_text("network: network.yaml\nflows: []\n")
     assert said("show", own) == said("show", controllers)
     shown, code = said("show", own, "--json")
@@ -79,7 +79,7 @@ def test_a_network_is_shown_as_it_stands_in_its_own_file_or_in_a_controllers(tmp
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
     file = tmp_path / "network.yaml"
     file.write_text(
-        text_of(chile_illinois()).replace("10.20.20.21", "10.20.20.20").replace("delay: 90 ms", "delay: 1 h")
+        file_text(chile_illinois()).replace("10.20.20.21", "10.20.20.20").replace("delay: 90 ms", "delay: 1 h")
     )
     for command in (("show", file), ("ovs", file, "--controller", "tcp:192.0.2.1:6653")):
         output, code = said(*command)

@@ -7,7 +7,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.cli.network_called import MOST, Callers, called
+from apps.cli.network_called import MOST, Callers, agents_calling
 from hostagent.doctor.survey import host_interfaces
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import ATTACH_PATH, Hello, HostInterface, to_bytes
@@ -39,7 +39,7 @@ def test_who_calls_is_heard_and_sent_away(address):
         refused.append(closed.value.rcvd.reason)
 
     with ThreadPoolExecutor() as pool:
-        answer = pool.submit(called, address, None, 3, heard.append)
+        answer = pool.submit(agents_calling, address, None, 3, heard.append)
         eventually(lambda: answers(address), within_s=5, what="it listens")
         for hello in (*hellos, hellos[0]):
             call(hello)
@@ -71,4 +71,4 @@ def test_a_port_that_is_taken_is_said(address):
         socket.create_server((host, int(port))),
         pytest.raises(OSError, match=f"cannot listen for agents at {address}"),
     ):
-        called(address, None, 1)
+        agents_calling(address, None, 1)

@@ -14,7 +14,7 @@ SANTIAGO, BERLIN = ZoneInfo("America/Santiago"), ZoneInfo("Europe/Berlin")
 
 def at(text, where=SANTIAGO, now="2026-11-21T12:00:00-03:00"):
     """A time that somebody writes, as RFC 3339."""
-    return shown_time(times.instant_us(text, where, instant_us(now)))
+    return shown_time(times.local_instant_us(text, where, instant_us(now)))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_each_form_means_one_instant(written, meant):
 
 def test_an_end_without_a_date_is_the_next_after_the_start_but_tomorrow_is_as_seen_from_now():
     now, start = instant_us("2026-11-21T12:00:00-03:00"), instant_us("2026-11-25T22:00:00-03:00")
-    assert shown_time(times.instant_us("08:00", SANTIAGO, now, start)) == "2026-11-26T11:00:00Z"
-    assert shown_time(times.instant_us("tomorrow 08:00", SANTIAGO, now, start)) == "2026-11-22T11:00:00Z"
+    assert shown_time(times.local_instant_us("08:00", SANTIAGO, now, start)) == "2026-11-26T11:00:00Z"
+    assert shown_time(times.local_instant_us("tomorrow 08:00", SANTIAGO, now, start)) == "2026-11-22T11:00:00Z"
 
 
 def test_tomorrow_is_the_zones_own():

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import apps.cli.what_if as command
-from apps.cli.times import instant_us
+from apps.cli.times import local_instant_us
 from apps.main import app
 from topology.units import shown_time
 
@@ -56,7 +56,7 @@ def test_a_death_within_its_time_breaks_what_is_promised_then(said, cli, night):
 
 
 def test_a_time_of_the_day_is_the_next_one_in_the_users_zone(said, cli):
-    next_us = instant_us("14:00", ZoneInfo(ZONE), cli.site.clock.now_us)
+    next_us = local_instant_us("14:00", ZoneInfo(ZONE), cli.site.clock.now_us)
     assert f"chile-illinois dies {shown_time(next_us)}" in said(*KILL, "--at", "14:00")[0]
 
 

@@ -82,7 +82,7 @@ class CalendarRow:
     svg: str
 
 
-def rows(
+def calendar_rows(
     network: Network,
     reservations: Sequence[Reservation],
     announcements: Sequence[Known],

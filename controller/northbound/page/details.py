@@ -21,7 +21,7 @@ from controller.plan.delays import MeasuredDelay
 from controller.plan.ended import EndedAnnouncement
 from controller.plan.lifecycle import ENDED
 from controller.store import ChangeQuery
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network import Hop, Link
 from topology.protocol import FlowClass
 from topology.units import shown_delay, shown_rate, shown_size, shown_time
@@ -205,7 +205,7 @@ class Details:
             ("Agent", "connected" if host.connected else "! not connected"),
             ("Since", shown_time(host.since_us) if host.since_us else "it never was, since the controller started"),
             ("Site", known.site),
-            ("Address", ", ".join(map(shown, known.prefixes))),
+            ("Address", ", ".join(map(shown_address, known.prefixes))),
             ("Kernel", host.kernel or "-"),
             ("Plan", f"sent {host.sent_epoch}, confirmed {host.confirmed_epoch}"),
         )

@@ -128,7 +128,9 @@ class Around:
     leader: LeaderView = ALONE
 
 
-def needs(view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Around, now_us: int) -> tuple[Concern, ...]:
+def concerns(
+    view: View, troubles: Iterable[Trouble], unsaved_us: int, around: Around, now_us: int
+) -> tuple[Concern, ...]:
     """Return what needs somebody, causes before what they cause.
 
     Args:

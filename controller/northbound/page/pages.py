@@ -19,7 +19,7 @@ from controller.northbound.page.screen import STALE_S, Screen
 from controller.northbound.page.tonight import Tonight
 from controller.northbound.page.watch import Watch
 from controller.northbound.rest.answers import answer, problem
-from controller.security.connections import Places, network_of
+from controller.security.connections import Places, counted_as
 from controller.security.tokens import Principal, Role
 from controller.store import StoreFailed
 from controller.store.text import without_paths
@@ -90,7 +90,7 @@ class Pages:
 
     async def live(self, request: Request) -> Response:
         """Tell a page what changes."""
-        network = network_of(request.client.host if request.client else "")
+        network = counted_as(request.client.host if request.client else "")
         if not self._followers.take(network):
             why = "as many pages follow as may, in all or from your address; close one"
             return problem(429, "too-many", why, {}, {"Retry-After": str(FULL_RETRY_S)})

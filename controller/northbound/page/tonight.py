@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 import structlog
 
 from controller.northbound.dependencies import Dependencies
-from controller.northbound.page.calendar_svg import CalendarRow, LesserTime, Now, rows, span
+from controller.northbound.page.calendar_svg import CalendarRow, LesserTime, Now, calendar_rows, span
 from controller.plan.reservations import ReservationFilter
 
 LOOK_S = 1.0
@@ -57,7 +57,7 @@ class Tonight:
         reservations = behind.reserved.page(wanted, 0, MOST).page
         announcements = behind.announced.latest(MOST)
         lesser = tuple(self._lesser(drawn.start_us))
-        return tuple(rows(behind.network, reservations, announcements, Now(now_us, here()), lesser))
+        return tuple(calendar_rows(behind.network, reservations, announcements, Now(now_us, here()), lesser))
 
     def _lesser(self, ends_after_us: int) -> Iterator[LesserTime]:
         """Yield when circuits carry less, or did: what was planned here, and what the configuration says."""

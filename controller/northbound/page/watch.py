@@ -7,7 +7,7 @@ import structlog
 
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.page.look import Look
-from controller.northbound.page.needs import Around, Since, needs
+from controller.northbound.page.needs import Around, Since, concerns
 from controller.northbound.page.series import LatestSamples, sample
 from controller.plan.maintenance import Maintenance
 
@@ -55,7 +55,7 @@ class Watch:
         now_us = behind.now_us()
         leader = behind.leader()
         around = Around(behind.certificates(), behind.own_certificates(), behind.reports.overdue(), leader)
-        found = needs(view, troubles, unsaved_us, around, now_us)
+        found = concerns(view, troubles, unsaved_us, around, now_us)
         taken = sample(view, behind.network)
         working = worked_on(behind.use_cases.maintaining.all(), now_us)
         with self._lock:

@@ -14,7 +14,7 @@ from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_announcements
 from controller.northbound.rest.announcement_shapes import AnnouncementOut, AnnouncementPage
-from controller.northbound.rest.answers import add, answer, once_saved, refusal
+from controller.northbound.rest.answers import add, answer, once_saved, refusal_answer
 from controller.northbound.rest.bodies import AnnouncementIn
 from controller.northbound.rest.pages import LINKED, Key, cursor_after, linked, sequence_after
 from controller.northbound.rest.queries import AnnouncementQuery
@@ -81,7 +81,7 @@ class Announcements:
         await once_saved(done.saved)
         value = done.value
         if isinstance(value, Refused):
-            return refusal(value)
+            return refusal_answer(value)
         if isinstance(value, UsedKey):
             value = await asyncio.to_thread(self._announced.repeated, value, asked.fingerprint)
         if isinstance(value, Announcement):

@@ -100,7 +100,7 @@ def problem(
     return Response(to_json({**said, **fields, **said}, fallback=str), status, headers, PROBLEM)
 
 
-def refusal(value: Refused) -> Response:
+def refusal_answer(value: Refused) -> Response:
     """Return the answer no."""
     return problem(409, value.reason.value, str(value), render_promises.refusal(value))
 

@@ -59,7 +59,7 @@ Description = Annotated[  # no control characters: it is printed on terminals
 Owner = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$", examples=["group:lsst"])]
 
 
-def duration_us(seconds: float) -> int:
+def us_of_seconds(seconds: float) -> int:
     """Return microseconds, at least one."""
     return max(1, round(seconds * 1_000_000))
 
@@ -172,7 +172,7 @@ class ReservationIn(Rated):
     def request(self, now_us: int) -> Request:
         """Return what is asked for at an instant."""
         start_us = now_us if self.start is None else self.start
-        end_us = start_us + duration_us(self.duration_s or 0) if self.end is None else self.end
+        end_us = start_us + us_of_seconds(self.duration_s or 0) if self.end is None else self.end
         return Request(
             self.a_end,
             self.z_end,
@@ -340,7 +340,7 @@ class AvailabilityQuery(Rated):
             start_us=start_us,
             end_us=start_us + DAY_US if self.end is None else self.end,
             rate_bps=self.wanted_bps,
-            duration_us=None if self.duration_s is None else duration_us(self.duration_s),
+            duration_us=None if self.duration_s is None else us_of_seconds(self.duration_s),
             volume=None if self.size_bytes is None else self._volume(self.size_bytes, framing),
             constraints=Constraints(tuple(self.include), tuple(self.exclude), rtt_us),
             most_pieces=self.limit,

@@ -17,8 +17,8 @@ from controller.northbound.rest.bodies import (
     Instant,
     Name,
     described_body,
-    duration_us,
     one_of,
+    us_of_seconds,
 )
 from controller.northbound.rest.shapes import WHOLE, Creator, Time
 from controller.plan.keeping import Unkeepable
@@ -49,7 +49,7 @@ class MaintenanceIn(Body):
     def value(self, name: str, now_us: int) -> Maintenance:
         """Return it as the plan knows it."""
         start_us = max(now_us, self.start or 0)
-        end_us = start_us + duration_us(self.duration_s or 0) if self.end is None else self.end
+        end_us = start_us + us_of_seconds(self.duration_s or 0) if self.end is None else self.end
         return Maintenance(name, self.circuit, start_us, end_us, self.description)
 
 

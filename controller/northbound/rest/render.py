@@ -27,7 +27,7 @@ from controller.state.installed import StepDone
 from controller.state.progress import EntryProgress
 from controller.state.reported import HostState
 from controller.view import View
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network import Circuit, Hop, Network, Switch
 from topology.units import shown_time
 
@@ -248,7 +248,7 @@ def topology(network: Network) -> TopologyOut:
                 "name": h.name,
                 "site": h.site,
                 "ip": str(h.ip),
-                "addresses": list(map(shown, h.prefixes)),
+                "addresses": list(map(shown_address, h.prefixes)),
                 "ours": network.is_ours(h.name),
                 "agent": h.machine if h.has_agent else None,
             }

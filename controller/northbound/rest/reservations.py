@@ -13,7 +13,7 @@ from controller.errors import NotKnown, Outdated, Unconditional
 from controller.northbound.decisions import Decisions
 from controller.northbound.dependencies import Dependencies
 from controller.northbound.rest import render_promises
-from controller.northbound.rest.answers import add, answer, once_saved, refusal
+from controller.northbound.rest.answers import add, answer, once_saved, refusal_answer
 from controller.northbound.rest.bodies import (
     AvailabilityQuery,
     RenewalIn,
@@ -93,7 +93,7 @@ class Reservations:
             value, saved = committed.value, committed.saved  # which is saved after the hold
         await once_saved(saved)
         if isinstance(value, Refused):
-            return refusal(value)
+            return refusal_answer(value)
         location = {"Location": f"/v1/reservations/{value.reservation_id}"}
         return self._shown(value, 201 if value.reservation_id == name else 200, location)
 
@@ -189,7 +189,7 @@ class Reservations:
                 raise
             return self._shown(await self._ended_and(name, event))
         await once_saved(done.saved)
-        return refusal(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
+        return refusal_answer(done.value) if isinstance(done.value, Refused) else self._shown(done.value)
 
     async def _version(self, name: str, if_match: str) -> int:
         """Return the version that a client has seen, if that is the present one.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.plan import availability as looked_at
-from controller.plan.availability import Question, TooManyRates, asked_of, availability, goes_on_us
+from controller.plan.availability import Question, TooManyRates, availability, goes_on_us, resources_of
 from controller.plan.calendar import Booking, Calendar
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.resources import capacities, need
@@ -81,4 +81,4 @@ def test_a_volume_that_takes_more_rates_than_an_answer_may_have_is_refused(monke
 
 
 def test_an_answer_looks_at_what_it_needs_alone():
-    assert asked_of(WHOLE, RING) < capacities(RING, DEFAULT_POLICY).keys()
+    assert resources_of(WHOLE, RING) < capacities(RING, DEFAULT_POLICY).keys()

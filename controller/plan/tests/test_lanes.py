@@ -12,7 +12,7 @@ from controller.plan.announcements import Announcement, Wish
 from controller.plan.calendar import Booking, Calendar, Need
 from controller.plan.failover import without
 from controller.plan.flows import standing_by
-from controller.plan.lanes import FreeLane, arriving, free_together, parts, split, together
+from controller.plan.lanes import FreeLane, arriving, free_together, lane_parts, split, together
 from controller.plan.ledger import Ledger
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
@@ -135,7 +135,7 @@ def test_the_sizes_of_lanes_are_all_of_it(free, size_bits, size_bytes):
     found = soonest(free, size_bits)
     if found is not None:
         apart = split(free, found)
-        known = parts([Need(())] * len(free), apart, size_bytes)
+        known = lane_parts([Need(())] * len(free), apart, size_bytes)
         assert sum(lane.size_bytes for lane in known) == size_bytes
         assert bits(together(known)) == pytest.approx(sum(map(bits, apart)), abs=1e-9)
 

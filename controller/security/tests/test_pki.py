@@ -19,9 +19,9 @@ from topology.certificates import (
     Kind,
     Pems,
     called,
+    certificate_faults,
     kind_of,
     names,
-    problems,
     switch_uri,
 )
 
@@ -50,7 +50,7 @@ def pems(folder, made, **changes):
 
 
 def whats(given_pems, kind=Kind.AGENT, at=NOW):
-    return [(problem.field, problem.what.partition(";")[0]) for problem in problems(given_pems, kind, at)]
+    return [(problem.field, problem.what.partition(";")[0]) for problem in certificate_faults(given_pems, kind, at)]
 
 
 def test_what_is_made_is_right(folder):
@@ -213,7 +213,7 @@ def test_a_certificate_is_of_its_kind_and_of_no_other(kind):
     assert kind_of(made) is kind
     assert called(made) == MADE[kind]
     pems = Pems(pki.certificate_pem(authority.certificate), pki.certificate_pem(made), pki.key_pem(key))
-    good_as = {other for other in Kind if not problems(pems, other, NOW)}
+    good_as = {other for other in Kind if not certificate_faults(pems, other, NOW)}
     foreign = {Kind.REST} if kind is Kind.CONTROLLER else set()  # as other authorities make REST's
     assert good_as == {kind} | foreign
 

@@ -17,7 +17,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from controller.security.tls import why
+from controller.security.tls import why_agent_failed
 from topology.protocol import ATTACH_PATH, LONGEST_BYTES
 
 MOST_UNSENT_BYTES = 1 << 20  # an agent that has not read this much does not read at all
@@ -80,7 +80,7 @@ class AgentConnection:
             try:
                 self._sock = context.wrap_socket(self._sock, server_side=True, do_handshake_on_connect=False)
             except OSError as error:  # it is gone already
-                self._gone(why(error))
+                self._gone(why_agent_failed(error))
                 return
             self._on_readable = self._shake_hands
         self._loop.add_reader(self._fd, self._ready)
@@ -119,7 +119,7 @@ class AgentConnection:
         except _AGAIN:
             return  # what it has to send is little, and the socket is empty
         except OSError as error:
-            self._refuse(why(error))
+            self._refuse(why_agent_failed(error))
             return
         shown = self._sock.getpeercert() or {}
         alternative: Any = shown.get("subjectAltName", ())  # pairs; typeshed has them with all that is no pair
@@ -155,7 +155,7 @@ class AgentConnection:
         except _AGAIN:
             return
         except OSError as error:
-            self._gone(why(error))
+            self._gone(why_agent_failed(error))
             return
         if data:
             self._take(data)
@@ -212,7 +212,7 @@ class AgentConnection:
             self._wait_to_write()
             return
         except OSError as error:
-            self._gone(why(error))
+            self._gone(why_agent_failed(error))
             return
         if self._writer:
             self._loop.remove_writer(self._fd)

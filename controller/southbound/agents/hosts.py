@@ -17,12 +17,12 @@ from typing import Any, Protocol
 import structlog
 from websockets.frames import CloseCode
 
-from controller.security.connections import OpenConnections, network_of
+from controller.security.connections import OpenConnections, counted_as
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
-from controller.southbound.agents.listening import listening, shown
+from controller.southbound.agents.listening import listening, shown_peer
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
 from topology.certificates import ENDING_DAYS
 from topology.protocol import (
@@ -210,11 +210,11 @@ class HostSessions:
                 self._loop.remove_reader(listener)
                 self._loop.call_later(LOOK_S, self._loop.add_reader, listener, self._accept, listener)
                 return
-            if isinstance(address, tuple) and self._rates.wait_us(network_of(address[0])):
+            if isinstance(address, tuple) and self._rates.wait_us(counted_as(address[0])):
                 accepted.close()
-                self._say("host.untrusted", shown(address), "connects too often")
+                self._say("host.untrusted", shown_peer(address), "connects too often")
                 continue
-            connection = AgentConnection(self._loop, accepted, shown(address), self)
+            connection = AgentConnection(self._loop, accepted, shown_peer(address), self)
             self._connections[connection] = self._loop.time()
             connection.start(self._credentials.context if self._credentials else None)
             self._count(connection, address)
@@ -223,7 +223,7 @@ class HostSessions:
         """Count a connection until it has said hello; of one address, or in all, another may have to leave for it."""
         if connection not in self._connections or not isinstance(address, tuple):
             return  # it is gone already, or of this machine
-        leaves = self._guests.came(connection, network_of(address[0]))
+        leaves = self._guests.came(connection, counted_as(address[0]))
         if leaves is not None:
             leaves.end()
 
@@ -375,7 +375,7 @@ class HostSessions:
 
     def _say(self, event: str, peer: str, why: str, **more: str) -> None:
         """Log a refusal; the same one of the same address once a minute."""
-        if self._said.is_first(network_of(peer.rpartition(":")[0].strip("[]")), why, self._loop.time()):
+        if self._said.is_first(counted_as(peer.rpartition(":")[0].strip("[]")), why, self._loop.time()):
             log.warning(event, peer=peer, why=why, **more)
 
     async def _ended(self) -> None:

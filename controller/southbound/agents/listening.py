@@ -37,10 +37,10 @@ def _answers(path: Path) -> bool:
         return asking.connect_ex(str(path)) == 0
 
 
-def shown(address: Any) -> str:
+def shown_peer(address: Any) -> str:
     """Return a socket's address for people.
 
-    >>> shown(("2001:db8::1", 4711, 0, 0)), shown("")
+    >>> shown_peer(("2001:db8::1", 4711, 0, 0)), shown("")
     ('[2001:db8::1]:4711', 'unix')
     """
     if not isinstance(address, tuple):

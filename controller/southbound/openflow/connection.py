@@ -102,7 +102,7 @@ class SwitchConnection:
         self.datapath = datapath
         self.calls = threading.Lock()
         self.confirmed: SwitchState | None = None
-        self.hardware = wire.hardware(datapath)
+        self.hardware = wire.hardware_addresses(datapath)
         self.ports = wire.seen_ports(datapath)
         self.role_xid: int | None = None
         self.echo_xid: int | None = None

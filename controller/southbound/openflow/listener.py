@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 from os_ken.lib import hub
 
-from controller.security.connections import network_of
+from controller.security.connections import counted_as
 from controller.security.rates import Rates
 from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls, shown_serial
@@ -110,7 +110,7 @@ class Listener:
                 _log.error("openflow.accept_failed", error=str(error))
                 self._closing.wait(0.1)
             return
-        visitor = Visitor(connected, peer, network_of(str(peer[0])), time.monotonic())
+        visitor = Visitor(connected, peer, counted_as(str(peer[0])), time.monotonic())
         if self._rates.wait_us(visitor.network):
             self._say(visitor, "connects too often")
             connected.close()

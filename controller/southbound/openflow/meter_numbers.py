@@ -27,7 +27,9 @@ class SenderKey(NamedTuple):
 _NONE: Mapping[SenderKey, int] = {}
 
 
-def numbered(switch: str, homes: Mapping[SenderKey, int], before: Mapping[SenderKey, int]) -> dict[SenderKey, int]:
+def numbered_meters(
+    switch: str, homes: Mapping[SenderKey, int], before: Mapping[SenderKey, int]
+) -> dict[SenderKey, int]:
     """Return each sender's meter: the one it had, else the next free one from its home on. Pure.
 
     A home is a place that senders share only where there are more of them than numbers. So a controller that starts
@@ -35,7 +37,7 @@ def numbered(switch: str, homes: Mapping[SenderKey, int], before: Mapping[Sender
     the same messages in which the other comes.
 
     >>> a, b, c = (SenderKey(host, FlowClass.URGENT, "north") for host in "abc")
-    >>> numbered("ls1", {b: 1, c: 0}, {a: 2000, b: 2005}) == {b: 2005, c: 2001}
+    >>> numbered_meters("ls1", {b: 1, c: 0}, {a: 2000, b: 2005}) == {b: 2005, c: 2001}
     True
 
     Args:
@@ -83,7 +85,7 @@ class MeterNumbers:
         before = self.latest(switch)
         if before.keys() != senders:
             homes = {key: home(key) for key in sorted(senders)}
-            self._known[switch] = numbered(switch, homes, before)
+            self._known[switch] = numbered_meters(switch, homes, before)
         return self.latest(switch)
 
     def latest(self, switch: str) -> Mapping[SenderKey, int]:

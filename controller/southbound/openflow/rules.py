@@ -62,7 +62,7 @@ from controller.southbound.openflow.rule_parts import (
 )
 from controller.southbound.openflow.senders import PolicedSender
 from controller.southbound.openflow.state import Bits, Rule, match
-from topology.addresses import joined
+from topology.addresses import joined_prefixes
 from topology.network import Hop, Network, Switch
 from topology.protocol import FlowClass
 
@@ -186,7 +186,7 @@ def _source(network: Network, switch: Switch) -> Iterator[Rule]:
             yield goes_on(SOURCE_TABLE, KNOWN_PRIORITY, sent, its_number)
     for is_here, where in ((True, {}), (False, {"metadata": here})):
         hosts = (host for host in network.hosts if is_local(network, switch, host.name) is is_here)
-        for prefix in joined(prefix for host in hosts for prefix in host.prefixes):
+        for prefix in joined_prefixes(prefix for host in hosts for prefix in host.prefixes):
             for named in named_by(prefix):
                 yield ends(SOURCE_TABLE, NAMED_PRIORITY, named | where)
     yield goes_on(SOURCE_TABLE, ANYBODY_PRIORITY, {})

@@ -148,7 +148,7 @@ def seen_ports(datapath: Any) -> dict[int, SeenPort]:
     return {port.port_no: _seen(datapath, port) for port in datapath.ports.values()}
 
 
-def hardware(datapath: Any) -> frozenset[str]:
+def hardware_addresses(datapath: Any) -> frozenset[str]:
     """Return the hardware addresses of a switch's ports, its own among them: no other switch has one of these."""
     return frozenset(str(port.hw_addr) for port in datapath.ports.values())
 

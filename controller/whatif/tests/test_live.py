@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controller.live_site import live_site_of, plain_of, text_of
+from controller.live_site import live_site_json, live_site_of, plain_of
 from controller.northbound.forecasts import ForecastBusy, ForecastFailed, Forecasts
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
@@ -48,7 +48,7 @@ def circuit_of(site, known):
 
 def foreseen(site, circuit):
     """What breaks if a circuit dies, by name, and why."""
-    live = live_site_of(json.loads(text_of(site.reports.live_site())))
+    live = live_site_of(json.loads(live_site_json(site.reports.live_site())))
     return {one["id"]: one["why"] for one in forecast(live, circuit)["breaks"]}
 
 
@@ -68,7 +68,7 @@ def test_what_it_says_outlives_json_and_has_nobodys_keys(site):
     site.announce(image())
     reserved(site, "night", 10**8)
     live = site.reports.live_site()
-    assert live_site_of(json.loads(text_of(live))) == live
+    assert live_site_of(json.loads(live_site_json(live))) == live
     assert live_site_of(plain_of(live)) == live
     assert {known.key for known in live.reservations} == {""}
     with pytest.raises(ValueError, match="at_us"):

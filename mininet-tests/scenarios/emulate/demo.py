@@ -22,7 +22,7 @@ from mininet_tests.scenarios.emulate.play import Play, made_up, play_of
 from mininet_tests.scenarios.emulate.run import NETWORK, PLAY
 from topology.network import Network
 from topology.network_file import network_of
-from topology.network_text import text_of
+from topology.network_text import file_text
 from topology.problems import Problems
 from topology.units import duration_us, fraction_ppm, rate_bps
 from topology.yaml_text import NotYaml, read
@@ -140,7 +140,7 @@ def main(argv: list[str]) -> int:
         return 0
     out = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    (out / NETWORK).write_text(text_of(network))
+    (out / NETWORK).write_text(file_text(network))
     (out / PLAY).write_text(text_of_play(play))
     rate_sum_bps = sum(circuit.rate_bps for circuit in network.circuits)
     dilation = args.dilation or dilation_for(rate_sum_bps, single_packets=args.exact)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
-from topology.addresses import shown
+from topology.addresses import shown_address
 from topology.network import Hop, Link, Network, Switch
 from topology.relinking import relinked
 
@@ -46,7 +46,8 @@ def _too_much(network: Network) -> Iterator[str]:
         if len(host.name) > LONGEST_HOST:
             yield f'host "{host.name}": a name of at most {LONGEST_HOST} characters is needed, for its interfaces'
         for prefix in (one for one in host.prefixes if one.overlaps(MANAGEMENT)):
-            yield f'host "{host.name}": {shown(prefix)} is of {MANAGEMENT}, over which the emulation reaches its agents'
+            address = shown_address(prefix)
+            yield f'host "{host.name}": {address} is of {MANAGEMENT}, over which the emulation reaches its agents'
     for name in network.edge_sites:
         if len(name) > LONGEST_INTERFACE:
             yield f'switch "{name}": a name of at most {LONGEST_INTERFACE} characters is needed'

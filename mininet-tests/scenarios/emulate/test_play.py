@@ -13,7 +13,7 @@ from mininet_tests.testing.drawn import sections
 from mininet_tests.testing.networks import FILES, FOLDER, asc_ring, chile_illinois_2, loaded
 from topology.network import Switch
 from topology.network_file import network_of
-from topology.network_text import section_of, text_of
+from topology.network_text import file_text, section_of
 from topology.problems import Problems
 from topology.protocol import FlowClass
 from topology.yaml_text import values_of
@@ -111,9 +111,9 @@ def test_any_network_is_emulable_with_ports_of_different_names_and_read_back_the
     assert len(set(names)) == len(names)
     assert all(len(name) <= (10 if link.circuit else 15) for link, name in ports)
     found = Problems()
-    again = network_of(values_of(text_of(changed)), found)
+    again = network_of(values_of(file_text(changed)), found)
     assert found.found == []
-    assert text_of(again) == text_of(changed)
+    assert file_text(again) == file_text(changed)
 
 
 def test_a_circuit_has_the_rate_and_delay_that_were_asked_for_also_behind_its_line():

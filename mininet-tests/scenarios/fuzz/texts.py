@@ -134,12 +134,14 @@ def certificate_files() -> tuple[Take, tuple[bytes, ...]]:
         what, body = data[:1], data[1:]
         names = {b"c": "CERTIFICATE", b"r": "X509 CRL"}
         if what not in names:
-            return certificates.problems(Pems(body, body, body, body), Kind.AGENT, NOW)
+            return certificates.certificate_faults(Pems(body, body, body, body), Kind.AGENT, NOW)
         framed = base64.encodebytes(body).decode()
         pem = f"-----BEGIN {names[what]}-----\n{framed}-----END {names[what]}-----\n".encode()
         if what == b"r":
-            return certificates.problems(Pems(ours, ours, own, pem), Kind.AGENT, NOW), _serials(pem)
-        return [certificates.problems(Pems(ours, pem, own, None), kind, NOW) for kind in (Kind.AGENT, Kind.SWITCH)]
+            return certificates.certificate_faults(Pems(ours, ours, own, pem), Kind.AGENT, NOW), _serials(pem)
+        return [
+            certificates.certificate_faults(Pems(ours, pem, own, None), kind, NOW) for kind in (Kind.AGENT, Kind.SWITCH)
+        ]
 
     ders = [b"c" + one.public_bytes(Encoding.DER) for one in (*made, switch)]
     return take, (*ders, b"r" + ssl.PEM_cert_to_DER_cert(_as_certificate(revoked)), b"p" + ours + own + revoked)
@@ -171,7 +173,7 @@ def shown_certificates() -> tuple[Take, tuple[bytes, ...]]:
 def oscars_answers() -> tuple[Take, tuple[bytes, ...]]:
     """Return what takes OSCARS's answers."""
     readers: Sequence[Callable[[dict[str, object]], object]] = (
-        oscars_wire.found,
+        oscars_wire.oscars_connection,
         oscars_wire.widest_mbps,
         oscars_wire.port_rates,
         oscars_wire.path_found,
@@ -206,7 +208,12 @@ def oscars_answers() -> tuple[Take, tuple[bytes, ...]]:
 
 def nsi_answers() -> tuple[Take, tuple[bytes, ...]]:
     """Return what takes an NSI aggregator's answers."""
-    readers: Sequence[Callable[[str], object]] = (nsi_wire.shown, nsi_wire.listed, nsi_wire.accepted, nsi_wire.why)
+    readers: Sequence[Callable[[str], object]] = (
+        nsi_wire.nsi_connection,
+        nsi_wire.nsi_connections,
+        nsi_wire.accepted,
+        nsi_wire.error_reason,
+    )
 
     def take(data: bytes) -> object:
         return readers[data[0] % len(readers) if data else 0](data[1:].decode(errors="replace"))

@@ -6,7 +6,7 @@ from controller.plan.flows import flow_on
 from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
-from controller.plan.wiring import SeenPort, numbered, port_links
+from controller.plan.wiring import SeenPort, port_links, with_port_numbers
 from controller.southbound.openflow.desired import switch_state
 from mininet_tests.site.userspace_switch import DPID, NEEDS_OVS, connected_switch
 from mininet_tests.testing.networks import FILES, loaded
@@ -19,7 +19,7 @@ def test_rules_of_addresses_and_prefixes_of_both_families_are_read_back_as_they_
     network = loaded(FILES["three-sites"])
     links = [link for _, link in port_links(network, "dl1")]
     seen = {n: SeenPort(link.port_name, is_live=True) for n, link in enumerate(links, start=1)}
-    network = numbered(network, "dl1", seen)
+    network = with_port_numbers(network, "dl1", seen)
     ends = (
         ("dl-a", "pt-a", FlowClass.URGENT),
         ("dl-a", "cern", FlowClass.URGENT),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.northbound.page import needs as module
-from controller.northbound.page.needs import ADVICE, Around, Since, headline, needs
+from controller.northbound.page.needs import ADVICE, Around, Since, concerns, headline
 from controller.northbound.page.watch import Watch
 from controller.northbound.tests.site import dependencies_of
 from controller.plan.faults import PlaceFault
@@ -222,4 +222,4 @@ def test_an_image_of_which_nothing_comes_is_late_when_its_promise_is_over(site):
 
 def test_every_kind_of_trouble_has_its_advice(site):
     assert set(module.TroubleKind) <= set(ADVICE)
-    assert needs(site.reports.view(), (), 3 * S, Around({}, (), {}), 0)[0].text == "the database does not answer"
+    assert concerns(site.reports.view(), (), 3 * S, Around({}, (), {}), 0)[0].text == "the database does not answer"

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from controller.northbound.page import calendar_svg, map_svg, steps_svg, words
-from controller.northbound.page.calendar_svg import HEIGHT, LesserTime, Now, rows, span
+from controller.northbound.page.calendar_svg import HEIGHT, LesserTime, Now, calendar_rows, span
 from controller.northbound.page.look import Look
 from controller.northbound.page.series import sample
 from controller.northbound.page.watch import worked_on
@@ -90,7 +90,7 @@ def calendars(site, local=UTC, lesser=()):
     """The rows of a site's calendar, by circuit."""
     ledger = site.value.wished.ledger
     promised = list(ledger.reservations.values()), list(ledger.announcements.values())
-    made = rows(TWO, *promised, Now(START_US, local), lesser)
+    made = calendar_rows(TWO, *promised, Now(START_US, local), lesser)
     return {row.circuit: row for row in made}
 
 
@@ -230,7 +230,7 @@ def test_what_was_given_back_is_drawn_for_the_time_it_had(site):
     known = dict(site.value.wished.ledger.reservations)
     site.clock.now_us += HOUR_US // 2
     ended = [site.use_cases.release(name).value for name in known]
-    (row,) = (r for r in rows(TWO, ended, [], Now(site.clock.now_us, UTC)) if r.circuit == "north")
+    (row,) = (r for r in calendar_rows(TWO, ended, [], Now(site.clock.now_us, UTC)) if r.circuit == "north")
     (title,) = parsed(row.svg)["title"]
     assert title.text.startswith("begun, released")
     assert "00:00 UTC to 01 Jan 00:30 UTC" in title.text

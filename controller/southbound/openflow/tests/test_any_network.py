@@ -10,7 +10,7 @@ from controller.plan.plan import PlanInput
 from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import drawn_network, flows_in
-from controller.plan.wiring import SeenPort, numbered, port_links
+from controller.plan.wiring import SeenPort, port_links, with_port_numbers
 from controller.southbound.openflow.circuit_ports import QUEUE_ID, meter_id
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.messages import messages
@@ -42,7 +42,7 @@ def shown(network):
         links = [link for _, link in port_links(network, switch.name)]
         free = iter(range(1000, 2000))
         seen = {link.port_no or next(free): SeenPort(link.port_name, is_live=True) for link in links}
-        network = numbered(network, switch.name, seen)
+        network = with_port_numbers(network, switch.name, seen)
     return network
 
 

@@ -18,7 +18,7 @@ from controller.southbound.errors import MetersExhausted
 from controller.southbound.openflow import metadata, meter_numbers
 from controller.southbound.openflow.desired import lowered, switch_state
 from controller.southbound.openflow.messages import messages
-from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers, SenderKey, numbered
+from controller.southbound.openflow.meter_numbers import SENDER_METER_IDS, MeterNumbers, SenderKey, numbered_meters
 from controller.southbound.openflow.rule_parts import FLOW_TABLE, SENDER_TABLE
 from controller.southbound.openflow.senders import senders, targets_apart
 from controller.southbound.openflow.state import METER_IDS, SwitchState
@@ -149,7 +149,7 @@ places = st.dictionaries(keys, st.integers(0, 10**6), max_size=40)
 def test_numbers_are_the_sender_s_own_and_kept(plans):
     before = {}
     for homes in plans:
-        found = numbered("ls1", homes, before)
+        found = numbered_meters("ls1", homes, before)
         assert found.keys() == homes.keys()
         assert len(set(found.values())) == len(found)
         assert set(found.values()) <= set(SENDER_METER_IDS) <= set(METER_IDS)
@@ -161,9 +161,9 @@ def test_numbers_are_the_sender_s_own_and_kept(plans):
 def test_more_senders_than_numbers_are_refused_in_words():
     most = len(SENDER_METER_IDS)
     homes = {SenderKey(str(n), FlowClass.URGENT, "north"): n for n in range(most)}
-    assert len(set(numbered("ls1", homes, {}).values())) == most
+    assert len(set(numbered_meters("ls1", homes, {}).values())) == most
     with pytest.raises(MetersExhausted, match=r"ls1 would need 8,001 meters .* there are 8,000"):
-        numbered("ls1", homes | {SenderKey("z", FlowClass.URGENT, "north"): 0}, {})
+        numbered_meters("ls1", homes | {SenderKey("z", FlowClass.URGENT, "north"): 0}, {})
 
 
 def test_a_sender_that_comes_begins_at_its_own_rate_and_its_class_at_what_is_installed():

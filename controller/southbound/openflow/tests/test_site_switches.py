@@ -12,7 +12,7 @@ from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.tests.factories import DATABASE, GIGABIT, IMAGE, RAW_IMAGES, any_network, demands_in, plan_of
 from controller.plan.transitions import lesser_of
-from controller.plan.wiring import numbered
+from controller.plan.wiring import with_port_numbers
 from controller.site import Site
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.meter_numbers import MeterNumbers
@@ -48,7 +48,7 @@ def test_under_one_plan_after_the_other_every_switch_holds_its_part(data):
             plan = replace(one, down=frozenset(down))
             assert switches.put_meters(plan, OPEN) == ()
             for switch in network.switches:
-                as_seen = numbered(network, switch.name, {})  # they show no port
+                as_seen = with_port_numbers(network, switch.name, {})  # they show no port
                 whole = switch_state(as_seen, switch, plan, DEFAULT_POLICY, numbers)
                 assert sessions._connections[switch.dpid].confirmed == whole
 
