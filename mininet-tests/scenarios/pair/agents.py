@@ -1,13 +1,14 @@
 """Hosts' agents as a pair of controllers hears them: a stream to each, the highest epoch is obeyed, leases run out."""
 
+import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
-from websockets.sync.client import ClientConnection, connect
 
 from topology.protocol import (
     ATTACH_PATH,
@@ -27,7 +28,7 @@ TELLS_EVERY_S = 1.0
 
 @dataclass(slots=True)
 class PairAgent:
-    """One host's. It keeps to the rules of the real one, and has no kernel.
+    """One host's. It keeps to the rules of the real one, and has no kernel. All of them are one thread's.
 
     Attributes:
         host: whose.
@@ -51,47 +52,40 @@ class PairAgent:
     _lease_s: float = 0.0
     _entries: tuple[Allocation, ...] = ()
     _streams: dict[int, ClientConnection] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _end: threading.Event = field(default_factory=threading.Event)
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """Call all controllers, again and again, until the end."""
-        threads = [threading.Thread(target=self._stay, args=(n,), daemon=True) for n in range(len(self.addresses))]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._end.set()
-            for thread in threads:
-                thread.join(5)
+    def obeyed_after(self, epoch: int) -> float | None:
+        """Return when an epoch above this one was obeyed first, of ``time.monotonic``; None if none was."""
+        return min((at_s for known, at_s in tuple(self.obeyed_s.items()) if known > epoch), default=None)
 
-    def _stay(self, number: int) -> None:
-        while not self._end.is_set():
-            with contextlib.suppress(OSError, WebSocketException, EOFError):
+    async def stay(self, number: int) -> None:
+        """Call a controller, again and again, and tell it each second what is obeyed."""
+        while True:
+            with contextlib.suppress(OSError, WebSocketException, EOFError, TimeoutError):
                 address = f"ws://{self.addresses[number]}{ATTACH_PATH}"
-                with connect(address, proxy=None, compression=None, open_timeout=2, close_timeout=0.1) as stream:
-                    self._serve(number, stream)
-            with self._lock:
-                self._streams.pop(number, None)
-            self._end.wait(DIALS_EVERY_S)
+                async with connect(
+                    address, proxy=None, compression=None, open_timeout=2, close_timeout=0.1, ping_interval=None
+                ) as stream:
+                    await self._serve(number, stream)
+            self._streams.pop(number, None)
+            await asyncio.sleep(DIALS_EVERY_S)
 
-    def _serve(self, number: int, stream: ClientConnection) -> None:
-        with self._lock:
-            self._streams[number] = stream
-            stream.send(to_bytes(self._hello()), text=True)
-        told_s = 0.0
-        while not self._end.is_set():
-            with contextlib.suppress(TimeoutError):
-                heard = parsed_allocations(stream.recv(timeout=0.1, decode=False))
-                with self._lock:
-                    answer = self._heard(number, heard)
+    async def _serve(self, number: int, stream: ClientConnection) -> None:
+        self._streams[number] = stream
+        await stream.send(to_bytes(self._hello()), text=True)
+        telling = asyncio.create_task(self._tell(stream))
+        try:
+            while True:
+                answer = await self._heard(number, parsed_allocations(await stream.recv(decode=False)))
                 if answer is not None:
-                    stream.send(to_bytes(answer), text=True)
-            if time.monotonic() - told_s > TELLS_EVERY_S:
-                told_s = time.monotonic()
-                stream.send(to_bytes(Telemetry(self.epoch, self._left_ms())), text=True)
+                    await stream.send(to_bytes(answer), text=True)
+        finally:
+            telling.cancel()
+
+    async def _tell(self, stream: ClientConnection) -> None:
+        with contextlib.suppress(OSError, WebSocketException):
+            while True:
+                await stream.send(to_bytes(Telemetry(self.epoch, self._left_ms())), text=True)
+                await asyncio.sleep(TELLS_EVERY_S)
 
     def _left_ms(self) -> int:
         return max(0, round((self.renewed_s + self._lease_s - time.monotonic()) * 1000))
@@ -101,8 +95,8 @@ class PairAgent:
         held = self._entries if left_ms else ()
         return Hello(self.host, "0", "6.12", self.epoch if held else 0, left_ms, held)
 
-    def _heard(self, number: int, told: Allocations) -> Applied | Declined | None:
-        """Obey a message, or not; under the lock."""
+    async def _heard(self, number: int, told: Allocations) -> Applied | Declined | None:
+        """Obey a message, or not."""
         now_s, left_ms = time.monotonic(), self._left_ms()
         if self._entries and not left_ms:
             self.fallbacks += 1
@@ -117,8 +111,33 @@ class PairAgent:
         self._entries, self.by = told.entries, number
         self.obeyed_s.setdefault(told.epoch, now_s)
         if is_news:
-            for other, stream in self._streams.items():
+            for other, stream in tuple(self._streams.items()):
                 if other != number:
                     with contextlib.suppress(OSError, WebSocketException):
-                        stream.send(to_bytes(self._hello()), text=True)
+                        await stream.send(to_bytes(self._hello()), text=True)
         return Applied(told.epoch)
+
+
+@contextlib.contextmanager
+def calling(agents: Sequence[PairAgent]) -> Iterator[None]:
+    """Let agents call all controllers, in a thread, until the end."""
+    loop = asyncio.new_event_loop()
+
+    async def stay() -> None:
+        await asyncio.gather(*(agent.stay(number) for agent in agents for number in range(len(agent.addresses))))
+
+    calls = loop.create_task(stay())
+
+    def run() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(calls)
+
+    thread = threading.Thread(target=run, name="agents", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(calls.cancel)
+        thread.join(10)
+        if not thread.is_alive():
+            loop.close()

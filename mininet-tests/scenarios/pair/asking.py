@@ -26,12 +26,14 @@ class Script:
 
     Attributes:
         urls: the controllers.
+        ends: the hosts for which it reserves.
         start_s: when the reservations begin, Unix time.
         answered: by key, the reservation.
         unsure: keys of requests that one controller did not answer.
     """
 
     urls: tuple[str, ...]
+    ends: tuple[str, str]
     start_s: int
     answered: dict[str, str] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
@@ -62,8 +64,8 @@ class Script:
     def asked(self, url: str, key: str) -> httpx.Response | None:
         """Return what a controller answers to the request with a key; None if it does not."""
         body = {
-            "from": "base23",
-            "to": "arch",
+            "from": self.ends[0],
+            "to": self.ends[1],
             "rate": "1 Mbit/s",
             "start": shown_time(self.start_s * 1_000_000),
             "duration_s": 60,

@@ -3,13 +3,19 @@
 Run inside ``isolated.sh``. In each round, drawn by a seed, the one that leads is killed, stopped for a while, cut off
 from the sessions it has at the database, or asked to let the other lead, while a script reserves. ``report.json`` has
 how long nobody answered, how long agents waited, and what must be none.
+
+After some rounds all begins anew, and what was seen of them is kept in ``worlds/``: a run that was ended goes on from
+there if it is asked for the same.
 """
 
 import argparse
+import json
 import os
 import random
+import shutil
 import signal
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,22 +27,26 @@ from typing import Any
 
 import httpx
 
+from controller.plan.wiring import port_links
+from mininet_tests.bench.growth import star
+from mininet_tests.bench.whole_path import add_switches
 from mininet_tests.probes.switch_state import SwitchesSeen
-from mininet_tests.scenarios.pair.agents import PairAgent
+from mininet_tests.scenarios.pair.agents import PairAgent, calling
 from mininet_tests.scenarios.pair.asking import Script, client
-from mininet_tests.scenarios.pair.steps import steps
+from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, free_port, running
 from mininet_tests.site.topos import Realised
-from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, at_most, equal, stated
 from mininet_tests.testing.eventually import eventually
-from mininet_tests.testing.networks import chile_illinois
 from mininet_tests.testing.reports import write_report
+from topology.network import Network
+from topology.network_text import section_of
 
-WAYS = {"base20": "arch", "base21": "arch", "base22": "arch", "base23": "arch", "arch": "base20"}
-FLOWS = [{"name": f"raw-{a}", "class": "background", "from": a, "to": z} for a, z in WAYS.items()]
+AGENTS, CIRCUIT_BPS = 200, 10 * 10**9
+ROUNDS_OF_A_WORLD = 25
+COUNTED = ("answers", "asked_twice", "lost", "done_twice", "fallbacks", "went_back")
 SETTLED_WITHIN_S = 60.0
 STOPPED_S = 2.0
 DAY_S = 86_400
@@ -48,6 +58,7 @@ KINDS = ("killed", "stopped", "moved", "cut")
 class PairSite:
     """The pair and all that hangs on it."""
 
+    network: Network
     postgres: PrivatePostgres
     pair: tuple[Running, Running]
     agents: tuple[PairAgent, ...]
@@ -111,7 +122,7 @@ class PairSite:
     def round(self, kind: str) -> dict[str, Any]:
         """Lose the leader, and return how long who waited."""
         one = self.settled()
-        before, switches = {agent.host: agent.epoch for agent in self.agents}, _switches()
+        before, switches = {agent.host: agent.epoch for agent in self.agents}, self.switches()
         self.script.asks()
         lost_s = time.monotonic()
         back = self.lose(kind, one)
@@ -121,24 +132,34 @@ class PairSite:
         back()
         back_s = time.monotonic()
         self.settled()
-        renewed = [
-            min((at_s for epoch, at_s in agent.obeyed_s.items() if epoch > before[agent.host]), default=lost_s) - lost_s
-            for agent in self.agents
-        ]
+        obeyed = [agent.obeyed_after(before[agent.host]) or lost_s for agent in self.agents]
         return {
             "kind": kind,
             "unanswered_s": round(unanswered_s, 3),
-            "obeyed_s": round(max(renewed), 3),
+            "obeyed_s": round(max(obeyed) - lost_s, 3),
             "back_s": round(back_s - lost_s, 1),
             "settled_s": round(time.monotonic() - back_s, 1),
-            "rules_put_again": _switches().younger_than(switches),
+            "rules_put_again": self.switches().younger_than(switches),
+            "load": round(os.getloadavg()[0], 1),
         }
+
+    def switches(self) -> SwitchesSeen:
+        """Return what the switches hold."""
+        return SwitchesSeen.now(Realised(None, self.network, {}))
 
 
 def _woken(one: Running) -> None:
     """Let one that was stopped go on, after a while."""
     time.sleep(STOPPED_S)
     os.kill(one.pid, signal.SIGCONT)
+
+
+def remove_switches(ovs: PrivateOvs, network: Network) -> None:
+    """Take switches away for the next world, and the ports of circuits, which are not Open vSwitch's."""
+    for switch in network.switches:
+        ovs.vsctl("del-br", switch.name)
+        for link in (link for _, link in port_links(network, switch.name) if link.circuit):
+            subprocess.run(["ip", "link", "del", link.port_name], check=True)
 
 
 def _troubles(one: Running) -> list[str]:
@@ -150,13 +171,11 @@ def _troubles(one: Running) -> list[str]:
     return reasons
 
 
-def _switches() -> SwitchesSeen:
-    return SwitchesSeen.now(Realised(None, chile_illinois(), {}))
-
-
-def played(folder: Path, rounds: int, seed: int, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
-    """Return what was seen in so many rounds of some kinds."""
-    drawn = random.Random(seed)
+def played(folder: Path, agents: int, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return what was seen in rounds of these kinds, one after the other, in a world of their own."""
+    network = star(agents - 1, 1, CIRCUIT_BPS)
+    ways = {host.name: "archive" for host in network.hosts[1:]} | {"archive": network.hosts[1].name}
+    flows = [{"name": f"raw-{a}", "class": "background", "from": a, "to": z} for a, z in ways.items()]
     with ExitStack() as parts:
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         postgres = parts.enter_context(PrivatePostgres())
@@ -164,26 +183,63 @@ def played(folder: Path, rounds: int, seed: int, kinds: Sequence[str] = KINDS) -
         pair = []
         for name, listen in zip("ab", listens, strict=True):
             (folder / name).mkdir(parents=True, exist_ok=True)
-            address = {"address": f"http://{listen['rest']}"}
-            one = running(folder / name, postgres.url, insecure=True, flows=FLOWS, pair=address, listen=dict(listen))
+            one = running(
+                folder / name,
+                postgres.url,
+                insecure=True,
+                network=section_of(network),
+                flows=flows,
+                pair={"address": f"http://{listen['rest']}"},
+                listen=dict(listen),
+            )
             pair.append(parts.enter_context(one))
-        add_switches(ovs, chile_illinois(), listens[0]["openflow"].rpartition(":")[2])
-        for switch in chile_illinois().switches:
+        add_switches(ovs, network, listens[0]["openflow"].rpartition(":")[2])
+        parts.callback(remove_switches, ovs, network)
+        for switch in network.switches:
             ovs.vsctl("set-controller", switch.name, *(f"tcp:{listen['openflow']}" for listen in listens))
         for controller in ovs.vsctl("--bare", "--columns=_uuid", "list", "controller").split():
             ovs.vsctl("set", "controller", controller, "max_backoff=1000")
         addresses = tuple(listen["agents"] for listen in listens)
-        agents = tuple(PairAgent(host.name, addresses) for host in chile_illinois().hosts if host.has_agent)
-        for agent in agents:
-            parts.enter_context(agent.running())
-        site = PairSite(
-            postgres, (pair[0], pair[1]), agents, Script(tuple(one.url for one in pair), int(time.time()) + DAY_S)
-        )
+        hosts = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
+        parts.enter_context(calling(hosts))
+        ends = network.hosts[1].name, "archive"
+        script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S)
+        site = PairSite(network, postgres, (pair[0], pair[1]), hosts, script)
         seen = []
-        for number in range(rounds):
-            seen.append(site.round(kinds[number] if number < len(kinds) else drawn.choice(kinds)))
-            print(f"{number + 1} of {rounds}: {seen[-1]}", flush=True)
-        return {"kinds": list(kinds), "rounds": seen} | _in_the_end(site)
+        for number, kind in enumerate(kinds):
+            seen.append(site.round(kind))
+            print(f"{number + 1} of {len(kinds)}: {seen[-1]}", flush=True)
+        return {"rounds": seen} | _in_the_end(site)
+
+
+def worlds(folder: Path, agents: int, rounds: int, seed: int, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return what was seen in all rounds; those of worlds that are kept in the folder are not played again."""
+    drawn = random.Random(seed)
+    wanted = [kinds[number] if number < len(kinds) else drawn.choice(kinds) for number in range(rounds)]
+    found = []
+    for number, first in enumerate(range(0, rounds, ROUNDS_OF_A_WORLD)):
+        of_it = wanted[first : first + ROUNDS_OF_A_WORLD]
+        asked = {"agents": agents, "kinds": of_it}
+        world = folder / "worlds" / str(number)
+        kept = world / "seen.json"
+        known = json.loads(kept.read_text()) if kept.exists() else {}
+        if known.get("asked") != asked:
+            shutil.rmtree(world, ignore_errors=True)
+            seen = played(world, agents, of_it)
+            known = {"asked": asked, "seen": seen, "steps": steps(_logs(world))}
+            kept.write_text(json.dumps(known))
+        found.append(known)
+    together = {name: sum(one["seen"][name] for one in found) for name in COUNTED}
+    return {
+        "agents": agents,
+        "kinds": list(kinds),
+        "rounds": [one for world in found for one in world["seen"]["rounds"]],
+        "steps": summed(tuple(hand_over) for world in found for hand_over in world["steps"]),
+    } | together
+
+
+def _logs(world: Path) -> list[str]:
+    return [log.read_text(errors="replace") for log in world.glob("?/controller.log")]
 
 
 def _in_the_end(site: PairSite) -> dict[str, Any]:
@@ -250,6 +306,12 @@ def times(seen: dict[str, Any]) -> dict[str, dict[str, float | int | None]]:
     return found
 
 
+def loads(seen: dict[str, Any]) -> dict[str, float | None]:
+    """Return for how many processes this machine had no processor, or was using one, while it ran."""
+    values = [one["load"] for one in seen["rounds"]]
+    return {"median": _median(values), "most": max(values, default=None)}
+
+
 def _p99(values: Sequence[float]) -> float | None:
     return sorted(values)[max(0, -(-len(values) * 99 // 100) - 1)] if values else None
 
@@ -263,15 +325,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/pair"), help="folder for report.json and logs")
     parser.add_argument("--rounds", type=int, default=50, help="how often the leader is lost (default: 50)")
+    parser.add_argument("--agents", type=int, default=AGENTS, help="hosts with one (default: %(default)s)")
     parser.add_argument(
         "--kinds", nargs="+", choices=KINDS, default=KINDS, help="ways in which it is lost (default: all)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    seen = {"seed": asked.seed} | played(asked.out, asked.rounds, asked.seed, asked.kinds)
-    logs = (log.read_text(errors="replace") for log in asked.out.glob("?/controller.log"))
-    result = seen | {"times": times(seen), "steps": steps(logs)} | stated(aims(seen))
+    seen = {"seed": asked.seed} | worlds(asked.out, asked.agents, asked.rounds, asked.seed, asked.kinds)
+    result = seen | {"times": times(seen), "load": loads(seen)} | stated(aims(seen))
     write_report(asked.out, result)
     return int(bool(result["falls_short"]))
 

@@ -3,30 +3,38 @@
 import re
 import statistics
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 _SAID = re.compile(r"timestamp=(\S+) .*event=(controller\.stopping|leader\.taken|leader\.leads)\b")
 STEPS = ("controller.stopping", "leader.taken", "leader.leads")
 
 
-def steps(logs: Iterable[str]) -> dict[str, dict[str, float | int]]:
-    r"""Return how long it took, ms, from when the leader began to end until another had its row, and then led.
+def steps(logs: Iterable[str]) -> list[tuple[float, float]]:
+    r"""Return of each hand-over how long it took, ms, from when the leader began to end until another had its row.
 
-    What is not followed by the next step within a second is no hand-over: the controllers' end, or a death.
+    And how long after that until it led. What is not followed by the next step within a second is no hand-over: the
+    controllers' end, or a death.
 
     >>> lines = [f"timestamp=2026-11-26T07:28:32.9{n}0000Z level=info event={s}" for n, s in enumerate(STEPS)]
-    >>> steps(["\n".join(lines[::2]), lines[1]])["until the row is taken, ms"]
-    {'count': 1, 'median': 10.0, 'worst': 10.0}
+    >>> steps(["\n".join(lines[::2]), lines[1]])
+    [(10.0, 10.0)]
     """
     said = sorted((datetime.fromisoformat(at), event) for log in logs for at, event in _SAID.findall(log))
-    found = [
-        (taken - stopping, leads - taken)
+    return [
+        (_ms(taken - stopping), _ms(leads - taken))
         for (stopping, first), (taken, second), (leads, third) in zip(said, said[1:], said[2:], strict=False)
         if (first, second, third) == STEPS and (leads - stopping).total_seconds() < 1
     ]
+
+
+def summed(found: Iterable[tuple[float, ...]]) -> dict[str, dict[str, float | int]]:
+    """Return median and worst of the steps of some hand-overs; nothing if there was none."""
     names = "until the row is taken, ms", "until it leads after that, ms"
     return {
         name: {"count": len(values), "median": round(statistics.median(values), 1), "worst": max(values)}
-        for name, spans in zip(names, zip(*found, strict=True), strict=False)
-        for values in [[round(span.total_seconds() * 1000, 1) for span in spans]]
+        for name, values in zip(names, zip(*found, strict=True), strict=False)
     }
+
+
+def _ms(span: timedelta) -> float:
+    return round(span.total_seconds() * 1000, 1)

@@ -8,8 +8,9 @@ import subprocess
 import pytest
 
 from mininet_tests.lab import commands
-from mininet_tests.scenarios.pair.run import FELL_BACK, KINDS, OBEYED, aims
-from mininet_tests.scenarios.pair.steps import steps
+from mininet_tests.scenarios.pair import run as pair_run
+from mininet_tests.scenarios.pair.run import COUNTED, FELL_BACK, KINDS, OBEYED, ROUNDS_OF_A_WORLD, aims
+from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.postgresql import binaries
 from mininet_tests.testing.aims import stated
 
@@ -70,10 +71,31 @@ def test_a_hand_over_is_told_from_a_death_and_from_the_end_of_both():
     first = [said(1, "controller.stopping"), said(20, "leader.taken"), said(20.06, "leader.leads")]
     second = [said(1.01, "leader.taken"), said(1.05, "leader.leads"), said(30, "controller.stopping")]
     found = steps(["\n".join(first), "\n".join(second)])
-    assert found == {
+    assert summed(found) == {
         "until the row is taken, ms": {"count": 1, "median": 10.0, "worst": 10.0},
         "until it leads after that, ms": {"count": 1, "median": 40.0, "worst": 40.0},
     }
+
+
+def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_path, monkeypatch):
+    played = []
+
+    def plays(folder, _agents, kinds):
+        folder.mkdir(parents=True)
+        played.append(list(kinds))
+        return {"rounds": [{"kind": kind} for kind in kinds]} | dict.fromkeys(COUNTED, 1)
+
+    monkeypatch.setattr(pair_run, "played", plays)
+    rounds = 2 * ROUNDS_OF_A_WORLD
+    found = pair_run.worlds(tmp_path, 5, rounds, 1, KINDS)
+    assert ([one["kind"] for one in found["rounds"]], found["lost"]) == (played[0] + played[1], 2)
+    assert (len(found["rounds"]), found["steps"]) == (rounds, {})
+    assert pair_run.worlds(tmp_path, 5, rounds, 1, KINDS) == found
+    assert len(played) == 2
+    longer = pair_run.worlds(tmp_path, 5, rounds + 1, 1, KINDS)
+    assert (len(longer["rounds"]), len(played)) == (rounds + 1, 3)
+    pair_run.worlds(tmp_path, 6, rounds, 1, KINDS)
+    assert len(played) == 5
 
 
 @pytest.mark.root
@@ -83,7 +105,7 @@ def test_a_hand_over_is_told_from_a_death_and_from_the_end_of_both():
 )
 def test_nothing_is_lost_and_no_host_falls_back_however_the_leader_is_lost(tmp_path):
     run = commands.module("scenarios.pair.run")
-    rounds = ("--rounds", str(len(KINDS)), "--out", str(tmp_path))
+    rounds = ("--rounds", str(len(KINDS)), "--agents", "5", "--out", str(tmp_path))
     done = subprocess.run(commands.isolated(*run, *rounds), check=False, capture_output=True, text=True)
     report = tmp_path / "report.json"
     assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
