@@ -113,7 +113,8 @@ class PairController:
         self.use_cases = UseCases(self.state, self.store)
         saves = self.use_cases.saves
         self.pair = Pair(self.leadership, self.state, self.store, saves, self.elapsed_us)
-        self.sessions = SwitchSessions(RecordedSwitches(), 0, (), lambda: self.leadership.seen_term)
+        leads = self.leadership.may_decide
+        self.sessions = SwitchSessions(RecordedSwitches(), 0, (), lambda: self.leadership.seen_term, leads)
         self.repeating = Repeating(self.state, self.sessions, lambda: self.leadership.standing)
         self.queue_term = 0
         may_decide = self.leadership.may_decide

@@ -26,6 +26,9 @@ class AskedSwitches(Protocol):
     def still_obeying(self, timeout_s: float) -> frozenset[int]:
         """Return those that say, asked now, that we are their one master; who is late is not among them."""
 
+    def ask_waiting(self) -> None:
+        """Ask those to obey us that called while we were not sure to lead."""
+
 
 class Repeating:
     """Asks the switches while it is not known whether we lead. Only agents' thread asks :meth:`may`, without a lock."""
@@ -54,8 +57,11 @@ class Repeating:
                     return
 
     def look(self) -> None:
-        """Ask the switches, if we are not sure to lead."""
-        if self._standing() is not PairStanding.UNSURE:
+        """Ask the switches, if we are not sure to lead; and once we are, those that called meanwhile."""
+        standing = self._standing()
+        if standing is PairStanding.LEADER:
+            self._switches.ask_waiting()
+        if standing is not PairStanding.UNSURE:
             self._say(frozenset())
             return
         state, asked_us = self._state, self._state.elapsed_us()

@@ -6,7 +6,6 @@ runs at a time; the service is told of switches in a thread of ours, so it may c
 """
 
 import itertools
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from controller.southbound.openflow.foreign import Ignored, without_ignored
 from controller.southbound.openflow.messages import Barrier, messages
 from controller.southbound.openflow.state import SwitchState, is_ours
 from controller.southbound.openflow.switch_listener import SwitchListener
+from controller.southbound.openflow.teller import Teller
 
 # How long a switch that has gone is expected back: Open vSwitch calls at once after its own start, without a rule, and
 # a second after its connection was cut.
@@ -47,6 +47,7 @@ class SwitchSessions:
         term: int,
         ignored: tuple[Ignored, ...] = (),
         others_term: Callable[[], int] | None = None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         """Start with no switch.
 
@@ -55,10 +56,13 @@ class SwitchSessions:
             term: under which we lead; ``generation_id`` to a switch.
             ignored: the rules that are left alone although they have our cookie.
             others_term: for one that stands by until :meth:`lead`, the term of who leads: it asks to be a slave.
+            leads: whether nobody else can lead by now. A switch that has just started has forgotten all terms, and
+                would obey whoever asks first; so only who is sure asks.
         """
         self._listener = listener
         self._term = term
         self._others_term = others_term
+        self._leads = leads
         self._ignored = ignored
         self._asked: dict[int, SwitchConnection] = {}  # not yet connections: they have not taken us for their master
         self._connections: dict[int, SwitchConnection] = {}
@@ -66,10 +70,7 @@ class SwitchSessions:
         self._gone_s: dict[int, float] = {}  # when a switch went, of time.monotonic()
         self._lock = threading.Lock()  # guards these
         self._arrived = threading.Condition(self._lock)
-        # Told in os-ken's thread, which delivers the answers, a callback that waits for one would wait for ever.
-        self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._teller = threading.Thread(target=self._tell, name="switch-changes", daemon=True)
-        self._teller.start()
+        self._changes = Teller()
 
     # ---- called by the os-ken application ----
 
@@ -104,11 +105,13 @@ class SwitchSessions:
             self._ask_role(claimant)
 
     def _ask_role(self, connection: SwitchConnection) -> None:
-        """Ask a switch to obey us; while we stand by, to tell us of its ports alone."""
-        if (others_term := self._others_term) is None:
+        """Ask a switch to obey us, once we are sure to lead; while we stand by, to tell us of its ports alone."""
+        if (others_term := self._others_term) is not None:
+            connection.ask_to_stand_by(others_term())
+        elif self._leads():
             connection.ask_to_lead(self._term)
         else:
-            connection.ask_to_stand_by(others_term())
+            _log.warning("switch.not_asked", dpid=f"{connection.datapath.id:#018x}", why="another may lead by now")
 
     def _turn_away(self, claimant: SwitchConnection) -> None:
         """End a connection under the datapath id of a switch that is there, and tell of it."""
@@ -132,8 +135,8 @@ class SwitchSessions:
                 return
             del self._claimants[dpid]
             self._asked[dpid] = claimant
-        addresses = {"address": address_of(claimant.datapath), "before": address_of(first.datapath)}
-        _log.warning("switch.replaced", dpid=f"{dpid:#018x}", **addresses)
+        before = address_of(first.datapath)
+        _log.warning("switch.replaced", dpid=f"{dpid:#018x}", address=address_of(claimant.datapath), before=before)
         first.datapath.close()
         self._ask_role(claimant)
 
@@ -253,6 +256,13 @@ class SwitchSessions:
         with self._lock:
             return frozenset(self._connections)
 
+    def ask_waiting(self) -> None:
+        """Ask those to obey us that called while we were not sure to lead: we are again."""
+        with self._lock:
+            waiting = [connection for connection in self._asked.values() if connection.role_xid is None]
+        for connection in waiting:
+            self._ask_role(connection)
+
     def still_obeying(self, timeout_s: float) -> frozenset[int]:
         """Return the switches that say, asked now, that we are their one master; who is late is not among them."""
         with self._lock:
@@ -350,18 +360,7 @@ class SwitchSessions:
 
     def close(self) -> None:
         """End the thread that tells of changes, after those already under way."""
-        self._changes.put(None)
-        self._teller.join()
-
-    # ---- inside ----
-
-    def _tell(self) -> None:
-        """Tell the service of each change in order, until closed."""
-        while (tell := self._changes.get()) is not None:
-            try:
-                tell()
-            except Exception:  # noqa: BLE001 - a thread's top: one failed callback must not end the telling of others
-                _log.exception("switch.callback_failed", callback=repr(tell))
+        self._changes.close()
 
     def _known(self, datapath: Any) -> SwitchConnection | None:
         """Return the connection over a datapath, whether it has taken us for its master yet or not; under the lock."""

@@ -115,6 +115,24 @@ def test_who_begins_to_lead_where_another_leads_already_is_let_go(standing_by, l
     assert (datapath.is_closed, listener.lost) == (True, [DPID])
 
 
+def test_a_switch_that_calls_one_that_is_not_sure_to_lead_is_asked_for_nothing_until_it_is(listener):
+    sure = [True, False]  # at the first switch; then no more
+    sessions = SwitchSessions(listener, TERM, leads=lambda: sure[0])
+    known = connected(sessions)
+    sure.pop(0)
+    restarted = connected(sessions, id=DPID + 1)  # it has forgotten whom it obeyed
+    sessions.ask_waiting()
+    assert (known.generation, restarted.generation, sessions.dpids()) == (TERM, None, {DPID})
+    with pytest.raises(SwitchGone):
+        sessions.apply(DPID + 1, SMALL, timeout_s=0.05)
+    sure[0] = True
+    sessions.ask_waiting()
+    sessions.ask_waiting()  # it is asked once
+    sessions.apply(DPID + 1, SMALL, timeout_s=1)
+    sessions.close()
+    assert (restarted.generation, restarted.meter_mods(), listener.told) == (TERM, [1000], [DPID, DPID + 1])
+
+
 def test_a_switch_vouches_for_us_while_it_says_that_we_are_its_master(sessions):
     ours, theirs = connected(sessions), connected(sessions, id=DPID + 1)
     theirs.now_role = ofproto_v1_3.OFPCR_ROLE_SLAVE
