@@ -64,6 +64,8 @@ def _leading(leader: LeaderView) -> Iterator[Metric]:
         return
     about = "1 if this controller leads and takes what changes anything."
     yield GaugeMetricFamily("headway_leading", about, value=leader.takes)
+    about = "1 if this controller led last and the database does not say that it still does: it decides nothing."
+    yield GaugeMetricFamily("headway_leader_unsure", about, value=leader.standing is PairStanding.UNSURE)
     yield GaugeMetricFamily("headway_leader_term", "Under which is led; each change raises it.", value=leader.term)
     about = "How old what this controller knows of promises may be; 0 of who leads."
     yield GaugeMetricFamily("headway_standby_lag_seconds", about, value=leader.age_us / 1e6)

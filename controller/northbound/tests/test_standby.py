@@ -153,12 +153,16 @@ def test_who_stands_by_is_well_if_it_knows_what_was_promised_just_now(asked):
 def test_metrics_of_who_stands_by_tell_nothing_of_the_site(asked):
     text = asked.client.get("/metrics").text
     assert "headway_leading 0.0" in text
+    assert "headway_leader_unsure 0.0" in text
     assert "headway_standby_lag_seconds 2.1" in text
     assert "headway_plan_in_force" not in text
     asked.view = LEADS
     text = asked.client.get("/metrics").text
     assert "headway_leading 1.0" in text
     assert "headway_standbys 1.0" in text
+    asked.view = replace(LEADS, standing=PairStanding.UNSURE, takes=False)
+    assert "headway_leader_unsure 1.0" in asked.client.get("/metrics").text
+    asked.view = LEADS
     assert "headway_plan_in_force" in text
 
 
