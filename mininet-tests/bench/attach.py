@@ -30,10 +30,10 @@ import yaml
 from controller.security import pki, pki_files
 from hostagent.agent.agent import REPORT_S
 from mininet_tests.bench.agent_push import ADDRESS, Simulated, context_of
-from mininet_tests.bench.growth import star
 from mininet_tests.lab import commands
 from mininet_tests.site.running import Running, free_port
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
 from topology.certificates import Kind
 from topology.network import Host, Network

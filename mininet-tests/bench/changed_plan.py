@@ -20,9 +20,10 @@ from controller.plan.planning import planned
 from controller.plan.policy import DEFAULT_POLICY
 from controller.southbound.openflow.desired import switch_state
 from controller.southbound.openflow.state import SwitchState
-from mininet_tests.bench.growth import CIRCUIT_BPS, sending, star
+from mininet_tests.bench.growth import sending
 from mininet_tests.site.userspace_switch import DPID, connected_switch
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.networks import STAR_BPS, star
 from mininet_tests.testing.reports import write_report
 from topology.network import Hop
 
@@ -39,7 +40,7 @@ def states(hosts: int) -> tuple[SwitchState, SwitchState]:
     flows = sending(network)
     whole, half = (
         planned(2, network, DEFAULT_POLICY, PlanInput(flows, {Hop("s0", "m"): bps}))
-        for bps in (CIRCUIT_BPS, CIRCUIT_BPS // 2)
+        for bps in (STAR_BPS, STAR_BPS // 2)
     )
     return tuple(switch_state(network, switch, plan, DEFAULT_POLICY) for plan in (whole, half))  # type: ignore[return-value]
 

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +42,13 @@ from mininet_tests.bench.growth_before import measured_before
 from mininet_tests.bench.growth_change import announcements
 from mininet_tests.bench.growth_figure import drawn
 from mininet_tests.testing.aims import Aim, at_most, stated
+from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
 from topology.distances import longest_rtt_us
-from topology.network import Host, Link, Network, Switch
+from topology.network import Network
 from topology.protocol import FlowClass, Hello
-from topology.wire import Framing
 
 S = 1_000_000
-CIRCUIT_BPS, DELAY_US = 100 * 10**9, 10_000
 NOW = Instant(1_800_000_000 * S, 1_000 * S)
 CALLS = 3
 LEASE_MS = 10_000
@@ -77,31 +75,6 @@ class GrowthRow:
     sizes: tuple[int, ...]
     work: Callable[[int], Work]
     aims_ms: dict[int, float]
-
-
-def star(hosts: int, circuits: int, circuit_bps: int = CIRCUIT_BPS) -> Network:
-    """Return a network whose circuits leave one site for as many others, its hosts spread over those in turn.
-
-    The site in the middle has one host, ``archive``, to which all others send; it carries what all circuits do.
-    """
-    names = [f"h{n}" for n in range(hosts)]
-    nodes = [Host("archive", "middle", IPv4Address("10.0.0.1"), "")]
-    nodes += [Host(name, f"site-{n % circuits}", IPv4Address(0x0A000002 + n), "") for n, name in enumerate(names)]
-    switches = [Switch("m", "middle", 1), *(Switch(f"s{n}", f"site-{n}", n + 2) for n in range(circuits))]
-    network = Network("star", Framing(), (*nodes, *switches))
-    for number in range(circuits):
-        _join(network, f"s{number}", "m", f"c{number}", circuit_bps)
-    _join(network, "archive", "m", rate_bps=circuits * circuit_bps)
-    for number, name in enumerate(names):
-        _join(network, name, f"s{number % circuits}")
-    return network
-
-
-def _join(network: Network, a_end: str, z_end: str, circuit: str | None = None, rate_bps: int = CIRCUIT_BPS) -> None:
-    delay_us = DELAY_US if circuit else 1
-    ports = (len(network.graph[a_end]) + 1, f"{a_end}-{z_end}"), (len(network.graph[z_end]) + 1, f"{z_end}-{a_end}")
-    az, za = (Link(rate_bps, delay_us, 10**8, *port, circuit) for port in ports)
-    network.add_trunk(a_end, z_end, az, za)
 
 
 def sending(network: Network) -> tuple[Flow, ...]:

@@ -35,12 +35,12 @@ from controller.plan.wiring import port_links
 from hostagent.agent.agent import REPORT_S
 from mininet_tests.bench.agent_push import ADDRESS, Simulated, context_of, real_agent
 from mininet_tests.bench.attach import NOTHING_TO_TELL, configured, cpu_s
-from mininet_tests.bench.growth import star
 from mininet_tests.lab import commands
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, free_port
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
 from topology.network import Network
 from topology.protocol import Applied, Demand, parsed_allocations, to_bytes

@@ -8,7 +8,7 @@ from topology.network import Link, Network
 
 
 def add_switches(ovs: PrivateOvs, network: Network, openflow: str) -> None:
-    """Make every switch with all its ports; the port of a circuit is one end of a pair, so that it can have queues.
+    """Make every switch with all its ports, by one command; a circuit's port is an end of a pair, for its queues.
 
     Args:
         ovs: where.
@@ -16,16 +16,18 @@ def add_switches(ovs: PrivateOvs, network: Network, openflow: str) -> None:
         openflow: the controller's port for switches.
     """
     for switch in network.switches:
-        ovs.vsctl(
-            *("add-br", switch.name, "--", "set", "bridge", switch.name, "datapath_type=netdev", "fail_mode=secure"),
-            *("protocols=OpenFlow13", f"other-config:datapath-id={switch.dpid:016x}"),
-        )
-        for _, link in port_links(network, switch.name):
+        made = ["add-br", switch.name, "--", "set", "bridge", switch.name, "datapath_type=netdev", "fail_mode=secure"]
+        made += ["protocols=OpenFlow13", f"other-config:datapath-id={switch.dpid:016x}"]
+        links = [link for _, link in port_links(network, switch.name)]
+        for link in links:
             if link.circuit:
                 far = f"{switch.name}-far"
-                _ip("add", link.port_name, "up", "type", "veth", "peer", "name", far)
+                _ip("add", link.port_name, "type", "veth", "peer", "name", far)
                 _ip("set", far, "up")
-            add_port(ovs, switch.name, link)
+            made += ["--", *_added(switch.name, link)]
+        ovs.vsctl(*made)
+        up = "".join(f"link set {link.port_name} up\n" for link in links)
+        subprocess.run(["ip", "-batch", "-"], input=up, text=True, check=True)
         ovs.vsctl(
             *("set-controller", switch.name, f"tcp:127.0.0.1:{openflow}"),
             *("--", "set", "controller", switch.name, "max_backoff=1000"),
@@ -34,10 +36,15 @@ def add_switches(ovs: PrivateOvs, network: Network, openflow: str) -> None:
 
 def add_port(ovs: PrivateOvs, switch: str, link: Link, number: int | None = None) -> None:
     """Add the port of a link to a switch, under its own number or another."""
+    ovs.vsctl(*_added(switch, link, number))
+    _ip("set", link.port_name, "up")
+
+
+def _added(switch: str, link: Link, number: int | None = None) -> list[str]:
+    """Return the command that adds the port of a link to a switch."""
     kind = [] if link.circuit else ["type=internal"]
     asked = f"ofport_request={link.port_no if number is None else number}"
-    ovs.vsctl("add-port", switch, link.port_name, "--", "set", "interface", link.port_name, asked, *kind)
-    _ip("set", link.port_name, "up")
+    return ["add-port", switch, link.port_name, "--", "set", "interface", link.port_name, asked, *kind]
 
 
 def _ip(*arguments: str) -> None:

@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 from functools import cache
+from ipaddress import IPv4Address
 from pathlib import Path
 
-from topology.network import Hop, Link, Network
+from topology.network import Hop, Host, Link, Network, Switch
 from topology.network_file import network_of
 from topology.problems import Problems
 from topology.relinking import relinked
+from topology.wire import Framing
 from topology.yaml_text import read
 
 FOLDER = Path(__file__).resolve().parents[1] / "networks"
 NAMES = ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines", "three-sites", "two-lanes", "two-switches")
+STAR_BPS, STAR_DELAY_US = 100 * 10**9, 10_000
 FILES = {name: FOLDER / f"{name}.yaml" for name in NAMES}
 
 
@@ -69,3 +72,28 @@ def two_lanes(rate_bps: int = 1_000_000_000) -> Network:
 def asc_ring(rate_bps: int = 10_000_000_000, delay_us: int = 20_000, mtu_bytes: int = 1500) -> Network:
     """Return the ring, with every circuit's rate, and the one-way delay of Albuquerque-Livermore."""
     return scaled(loaded(FILES["asc-ring"]), (10**10, rate_bps), (20_000, delay_us), mtu_bytes)
+
+
+def star(hosts: int, circuits: int, circuit_bps: int = STAR_BPS) -> Network:
+    """Return a network whose circuits leave one site for as many others, its hosts spread over those in turn.
+
+    The site in the middle has one host, ``archive``, to which all others send; it carries what all circuits do.
+    """
+    names = [f"h{n}" for n in range(hosts)]
+    nodes = [Host("archive", "middle", IPv4Address("10.0.0.1"), "")]
+    nodes += [Host(name, f"site-{n % circuits}", IPv4Address(0x0A000002 + n), "") for n, name in enumerate(names)]
+    switches = [Switch("m", "middle", 1), *(Switch(f"s{n}", f"site-{n}", n + 2) for n in range(circuits))]
+    network = Network("star", Framing(), (*nodes, *switches))
+    for number in range(circuits):
+        _join(network, f"s{number}", "m", f"c{number}", circuit_bps)
+    _join(network, "archive", "m", rate_bps=circuits * circuit_bps)
+    for number, name in enumerate(names):
+        _join(network, name, f"s{number % circuits}")
+    return network
+
+
+def _join(network: Network, a_end: str, z_end: str, circuit: str | None = None, rate_bps: int = STAR_BPS) -> None:
+    delay_us = STAR_DELAY_US if circuit else 1
+    ports = (len(network.graph[a_end]) + 1, f"{a_end}-{z_end}"), (len(network.graph[z_end]) + 1, f"{z_end}-{a_end}")
+    az, za = (Link(rate_bps, delay_us, 10**8, *port, circuit) for port in ports)
+    network.add_trunk(a_end, z_end, az, za)
