@@ -9,12 +9,19 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
-COLOURS = {"killed": "tab:red", "stopped": "tab:purple", "cut": "tab:orange", "moved": "tab:blue"}
+COLOURS = {
+    "killed": "tab:red",
+    "stopped": "tab:purple",
+    "cut": "tab:orange",
+    "moved": "tab:blue",
+    "upgraded": "tab:green",
+}
 LABELS = {
     "killed": "the leader is killed",
     "stopped": "the leader stands still",
     "cut": "its sessions at the database are cut",
     "moved": "headway leader move",
+    "upgraded": "both are upgraded in turn",
 }
 WHAT = {"unanswered_s": "s until a request is answered", "obeyed_s": "s until all agents obey another leader"}
 
@@ -44,7 +51,7 @@ def drawn(report: dict[str, Any], path: Path) -> None:
             if kind not in report["kinds"]:
                 continue
             values = sorted(one[key] for one in report["rounds"] if one["kind"] == kind)
-            if key == "obeyed_s" and kind == "cut":  # most often the same goes on leading
+            if key == "obeyed_s" and kind in {"cut", "upgraded"}:  # most often the same goes on leading, or twice
                 continue
             shares = [100 * (n + 1) / len(values) for n in range(len(values))]
             axes.step(values, shares, where="post", color=colour, label=LABELS[kind])

@@ -1,8 +1,9 @@
 """A pair of controllers on a real PostgreSQL, two userspace switches and their hosts' agents: the leader is lost.
 
 Run inside ``isolated.sh``. In each round, drawn by a seed, the one that leads is killed, stopped for a while, cut off
-from the sessions it has at the database, or asked to let the other lead, while a script reserves. ``report.json`` has
-how long nobody answered, how long agents waited, and what must be none.
+from the sessions it has at the database, or asked to let the other lead, while a script reserves; or both are started
+anew in turn, as a rolling upgrade does. ``report.json`` has how long nobody answered, how long agents waited, and what
+must be none.
 
 After some rounds all begins anew, and what was seen of them is kept in ``worlds/``: a run that was ended goes on from
 there if it is asked for the same.
@@ -17,19 +18,20 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from controller.plan.wiring import port_links
-from mininet_tests.bench.growth import star
-from mininet_tests.bench.whole_path import add_switches
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import PairAgent, calling
 from mininet_tests.scenarios.pair.asking import Script, client
@@ -38,8 +40,10 @@ from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, free_port, running
 from mininet_tests.site.topos import Realised
+from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, at_most, equal, stated
 from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
 from topology.network import Network
 from topology.network_text import section_of
@@ -52,6 +56,8 @@ STOPPED_S = 2.0
 DAY_S = 86_400
 OBEYED, FELL_BACK = "until all agents obey the new leader, s, worst", "hosts that fell back"
 KINDS = ("killed", "stopped", "moved", "cut")
+UPGRADED = "upgraded"  # takes as long as three of the others
+EACH_S = 0.05  # between two requests during an upgrade
 
 
 @dataclass(slots=True)
@@ -119,17 +125,48 @@ class PairSite:
             )
         return lambda: None
 
+    def upgrades(self, one: Running) -> float:
+        """Start the one that stands by anew, let it lead, and the other one anew; return for how long none answered.
+
+        The longest time from one answer to the next, of a script that asks all the while.
+        """
+        ended, (other,) = threading.Event(), [each for each in self.pair if each is not one]
+
+        def asks() -> list[float]:
+            answered_s = [self.script.asks()]
+            while not ended.wait(EACH_S):
+                answered_s.append(self.script.asks())
+            return answered_s
+
+        with ThreadPoolExecutor(1) as thread:
+            asking = thread.submit(asks)
+            try:
+                for each in (other, one):
+                    if each is one:
+                        self.lose("moved", one)
+                        self.settled()
+                    each.end()
+                    each.start()
+                    self.settled()
+            finally:
+                ended.set()
+            answered_s = asking.result()
+        return max(later - sooner for sooner, later in pairwise(answered_s))
+
     def round(self, kind: str) -> dict[str, Any]:
         """Lose the leader, and return how long who waited."""
         one = self.settled()
         before, switches = {agent.host: agent.epoch for agent in self.agents}, self.switches()
         self.script.asks()
         lost_s = time.monotonic()
-        back = self.lose(kind, one)
-        unanswered_s = self.script.asks() - lost_s
-        for _ in range(5):
-            self.script.asks()
-        back()
+        if kind == UPGRADED:
+            unanswered_s = self.upgrades(one)
+        else:
+            back = self.lose(kind, one)
+            unanswered_s = self.script.asks() - lost_s
+            for _ in range(5):
+                self.script.asks()
+            back()
         back_s = time.monotonic()
         self.settled()
         obeyed = [agent.obeyed_after(before[agent.host]) or lost_s for agent in self.agents]
@@ -275,13 +312,16 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
     """Return what a run is to keep."""
     lost = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] in {"killed", "stopped"}]
     moved = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == "moved"]
-    obeyed = [one["obeyed_s"] for one in seen["rounds"] if one["kind"] != "cut"]
+    upgraded = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == UPGRADED]
+    obeyed = [one["obeyed_s"] for one in seen["rounds"] if one["kind"] not in {"cut", UPGRADED}]
     kinds, found = set(seen["kinds"]), dict[str, Aim]()
     if kinds & {"killed", "stopped"}:
         found["leader lost, until a request is answered, s, 99 of 100"] = at_most(_p99(lost), 1.0)
     if "moved" in kinds:
         found["leader lets another lead, until a request is answered, s, median"] = at_most(_median(moved), 0.25)
-    if kinds != {"cut"}:
+    if UPGRADED in kinds:
+        found["both upgraded in turn, longest time without an answer, s"] = at_most(max(upgraded, default=None), 1.0)
+    if kinds - {"cut", UPGRADED}:
         found[OBEYED] = at_most(max(obeyed, default=None), 1.0)
     return found | {
         FELL_BACK: equal(seen["fallbacks"], 0),
@@ -295,7 +335,7 @@ def aims(seen: dict[str, Any]) -> dict[str, Aim]:
 def times(seen: dict[str, Any]) -> dict[str, dict[str, float | int | None]]:
     """Return for how long nobody answered, by how the leader was lost."""
     found: dict[str, dict[str, float | int | None]] = {}
-    for kind in KINDS:
+    for kind in dict.fromkeys((*KINDS, *seen["kinds"])):
         values = [one["unanswered_s"] for one in seen["rounds"] if one["kind"] == kind]
         found[kind] = {
             "rounds": len(values),
@@ -327,7 +367,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50, help="how often the leader is lost (default: 50)")
     parser.add_argument("--agents", type=int, default=AGENTS, help="hosts with one (default: %(default)s)")
     parser.add_argument(
-        "--kinds", nargs="+", choices=KINDS, default=KINDS, help="ways in which it is lost (default: all)"
+        "--kinds", nargs="+", choices=(*KINDS, UPGRADED), default=KINDS, help="ways in which it is lost, or upgraded"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the rounds that are drawn (default: 1)")
     asked = parser.parse_args()

@@ -9,17 +9,15 @@ import pytest
 
 from mininet_tests.lab import commands
 from mininet_tests.scenarios.pair import run as pair_run
-from mininet_tests.scenarios.pair.run import COUNTED, FELL_BACK, KINDS, OBEYED, ROUNDS_OF_A_WORLD, aims
+from mininet_tests.scenarios.pair.run import COUNTED, FELL_BACK, KINDS, OBEYED, ROUNDS_OF_A_WORLD, UPGRADED, aims
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.postgresql import binaries
 from mininet_tests.testing.aims import stated
 
+ALL = (*KINDS, UPGRADED)
 GOOD = {
-    "kinds": KINDS,
-    "rounds": [
-        {"kind": kind, "unanswered_s": 0.2, "obeyed_s": 0.2, "rules_put_again": 0}
-        for kind in ("killed", "stopped", "moved", "cut")
-    ],
+    "kinds": ALL,
+    "rounds": [{"kind": kind, "unanswered_s": 0.2, "obeyed_s": 0.2, "rules_put_again": 0} for kind in ALL],
     "fallbacks": 0,
     "went_back": 0,
     "lost": 0,
@@ -47,6 +45,7 @@ def test_a_good_run_falls_short_of_nothing():
         changed("killed", unanswered_s=1.01),
         changed("stopped", unanswered_s=1.01),
         changed("moved", unanswered_s=0.3),
+        changed("upgraded", unanswered_s=1.01),
         changed("killed", obeyed_s=1.1),
         changed("cut", rules_put_again=1),
     ],
@@ -105,7 +104,7 @@ def test_a_run_goes_on_from_the_worlds_that_are_kept_and_plays_others_anew(tmp_p
 )
 def test_nothing_is_lost_and_no_host_falls_back_however_the_leader_is_lost(tmp_path):
     run = commands.module("scenarios.pair.run")
-    rounds = ("--rounds", str(len(KINDS)), "--agents", "5", "--out", str(tmp_path))
+    rounds = ("--kinds", *ALL, "--rounds", str(len(ALL)), "--agents", "5", "--out", str(tmp_path))
     done = subprocess.run(commands.isolated(*run, *rounds), check=False, capture_output=True, text=True)
     report = tmp_path / "report.json"
     assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
