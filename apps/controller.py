@@ -62,7 +62,7 @@ from controller.work.timekeeper import Timekeeper
 from hostagent.agent.supervisor import Supervisor
 
 UP = "up; what is carried and what is not: /healthz"
-CALM_S = 1.0  # after a take-over, who has waited for it comes before what can wait
+CALM_S = 0.2  # after a take-over, agents and who has asked meanwhile come before all else that a leader does
 
 log = structlog.get_logger()
 
@@ -257,6 +257,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             if not stood_by(led, state, supervisor, stop):
                 return int(stop.failed)
             pair.lead((built.sessions, *built.writers.values()), hosts.lead)
+            stop.wait(CALM_S)
+        built.use_cases.saves.note(noted_configuration(settings.files))
         may_decide = (lambda: True) if led is None else led.may_decide
         for work, name in _leading(built, behind, settings, store, stop, may_decide):
             parts.enter_context(working(work, name, state, stop))
@@ -265,8 +267,6 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             parts.enter_context(working(buying.run, f"provider of {circuit}", state, stop))
         log.info("controller.up", openflow=settings.openflow, rest=settings.rest, agents=settings.agents)
         supervisor.ready(UP)
-        stop.wait(0 if led is None else CALM_S)
-        built.use_cases.saves.note(noted_configuration(settings.files))
         _wait(stop, state, supervisor)
         supervisor.stopping()
         log.info("controller.stopping")
