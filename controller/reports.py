@@ -252,15 +252,15 @@ class Reports:
         """Keep a host's counters; they also say what a message about demand that was lost would have said."""
         state = self._state
         with state.changed:
-            known = state.reported.hosts[host]
+            known, (now_us, elapsed_us) = state.reported.hosts[host], state.now()
             senders = Senders(state.site.network, self._entries_to(host) if telemetry.stores else ())
-            stores = stores_after(host, known.stores, telemetry, senders, state.elapsed_us())
-            told = replace(known, telemetry=telemetry, telemetry_us=state.elapsed_us(), stores=stores)
-            now, now_us = told.telling, state.now_us()
+            stores = stores_after(host, known.stores, telemetry, senders, elapsed_us)
+            told = replace(known, telemetry=telemetry, telemetry_us=elapsed_us, stores=stores)
+            now = told.telling
             if now is not None:
                 planned_bps: dict[str, int] = {entry.flow.name: entry.payload_bps for entry in known.sent}
                 moves = progress(known.telling, replace(now, now_us=now_us), known.progress, planned_bps)
-                takes = intakes_after(known.intakes, telemetry, moves, known.sent, state.elapsed_us())
+                takes = intakes_after(known.intakes, telemetry, moves, known.sent, elapsed_us)
                 told = replace(told, progress=moves, intakes=takes)
             state.put_host(host, told)
             say_intakes(state, known, told)
