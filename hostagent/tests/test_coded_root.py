@@ -20,7 +20,11 @@ from hostagent.tests.test_tail_root import counted, programs_at, retransmitted
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import Allocation, Allocations, FlowClass, Tail
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and BPF"),
+    pytest.mark.timeout(600),  # each takes seconds; the longest file of its kind begins first
+]
 
 RTT_S = 0.15
 RATE_MBPS = 16
