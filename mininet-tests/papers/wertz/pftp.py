@@ -25,12 +25,16 @@ class Pftp:
         lock_step: whether a stream waits until its block is confirmed.
         slow_start: whether windows begin with two segments and double, up to the buffers.
         setup: how many round trips the session takes before the first block.
+        block_bytes: the size of a block.
+        lane_bps: what each lane carries, payload, bit/s.
     """
 
     streams: int
     lock_step: bool = True
     slow_start: bool = True
     setup: int = SETUP_ROUND_TRIPS
+    block_bytes: int = BLOCK_BYTES
+    lane_bps: int = LANE_BPS
 
 
 @dataclass(slots=True)
@@ -43,9 +47,8 @@ class _Stream:
     idle_until_us: int | None = None
     rate_bps: int = field(default=0)
 
-    @property
-    def bound_bps(self) -> int:
-        return self.window_bytes * 8 * US // RTT_US if self.window_bytes else LANE_BPS
+    def bound_bps(self, lane_bps: int) -> int:
+        return self.window_bytes * 8 * US // RTT_US if self.window_bytes else lane_bps
 
 
 def takes_s(pftp: Pftp, file_bytes: int = FILE_BYTES) -> float:
@@ -64,21 +67,28 @@ def takes_s(pftp: Pftp, file_bytes: int = FILE_BYTES) -> float:
 def _dealt(pftp: Pftp, file_bytes: int) -> list[_Stream]:
     """Return the streams with their blocks, block i to stream i mod N, stream j on lane j mod P."""
     streams = [_Stream(number % LANES, []) for number in range(pftp.streams)]
-    left, number = file_bytes, 0
-    while left > 0:
-        size = min(BLOCK_BYTES, left)
+    for number, size in enumerate(blocks_in(file_bytes, pftp.block_bytes)):
         streams[number % pftp.streams].blocks.append(size * 8 * US)
-        left, number = left - size, number + 1
     for one in streams:
         one.blocks.reverse()
     return streams
+
+
+def blocks_in(file_bytes: int, block_bytes: int) -> list[int]:
+    """Return the blocks of a file in their order, bytes; the last may be smaller.
+
+    >>> blocks_in(45, 20)
+    [20, 20, 5]
+    """
+    return [min(block_bytes, file_bytes - at) for at in range(0, file_bytes, block_bytes)]
 
 
 def _next_event(pftp: Pftp, streams: list[_Stream], now_us: int) -> int:
     """Let the streams go on until the next of them changes, and return when that is."""
     sending = {number: one for number, one in enumerate(streams) if one.left and one.idle_until_us is None}
     ways = {number: (one.lane,) for number, one in sending.items()}
-    rates = filled({n: one.bound_bps for n, one in sending.items()}, ways, dict.fromkeys(range(LANES), LANE_BPS))
+    bounds = {n: one.bound_bps(pftp.lane_bps) for n, one in sending.items()}
+    rates = filled(bounds, ways, dict.fromkeys(range(LANES), pftp.lane_bps))
     times = [now_us - (-one.left // rates[number]) for number, one in sending.items() if rates[number]]
     times += [one.doubles_us for one in sending.values() if one.window_bytes and one.window_bytes < BUFFER_BYTES]
     times += [one.idle_until_us for one in streams if one.idle_until_us is not None]
