@@ -192,11 +192,15 @@ def _woken(one: Running) -> None:
 
 
 def remove_switches(ovs: PrivateOvs, network: Network) -> None:
-    """Take switches away for the next world, and the ports of circuits, which are not Open vSwitch's."""
+    """Take switches away for the next world, and the ports of circuits, which are not Open vSwitch's.
+
+    Queues have the term of this one; the next one's terms are lower, and are refused there.
+    """
     for switch in network.switches:
         ovs.vsctl("del-br", switch.name)
         for link in (link for _, link in port_links(network, switch.name) if link.circuit):
             subprocess.run(["ip", "link", "del", link.port_name], check=True)
+    ovs.vsctl("--all", "destroy", "qos", "--", "--all", "destroy", "queue")
 
 
 def _troubles(one: Running) -> list[str]:
