@@ -5,6 +5,8 @@
 # clean. Every experiment and bench is mininet-tests/run NAME; without a name it lists them.
 
 PYTHON  := .venv/bin/python
+# Tests are rewritten once, by the first process that reads them.
+export PYTHONDONTWRITEBYTECODE :=
 # Files side by side, more than there are cores: many tests wait.
 MANY := -n 4 --dist loadfile
 BY_THE_CLOCK := mininet-tests/bench mininet-tests/scenarios/faults/test_two_switches.py \
