@@ -19,7 +19,7 @@ from controller.work.next_work import Other, Progress, Situation, next_work
 from topology.protocol import Allocations
 
 RETRY_S = 1.0  # after a switch or its database has failed
-RESTS = 3  # times as long as a look that has found nothing has taken; of CPU time, so that other load does not count
+RESTS = 1  # times as long as a look that has found nothing has taken; of CPU time, so that other load does not count
 
 
 class Switches(Protocol):
@@ -92,7 +92,7 @@ class Convergence:
     def _has_work(self) -> bool:
         """Return whether there is something to do; under the lock.
 
-        After a look that has found nothing it rests, some times as long as that took: of hosts that confirm one after
+        After a look that has found nothing it rests as long as that took: of hosts that confirm one after
         the other not each is looked at. What has changed meanwhile is looked at then.
         """
         state = self._state
