@@ -50,27 +50,29 @@ class ImageRuns:
         eventually(lambda: not _unconfirmed(streams), within_s=SENT_WITHIN_S, what="the connections are warm")
         time.sleep(REST_S)
         site.announce(name, 2 * self.part_bytes, IMAGE_HOSTS, RECEIVER)
-        marks = {"begun_us": now_us()}
+        marks, before = {"begun_us": now_us()}, 0
         self.feeder.feed(streams, self.part_bytes)
         if is_last:
-            self._loses_leader(streams, marks)
+            before = self._loses_leader(streams, marks)
         eventually(lambda: not _unconfirmed(streams), within_s=SENT_WITHIN_S, what="the image is confirmed")
         marks["confirmed_us"] = now_us()
         site.release(name)
-        resent = sum(one.told.retransmitted_segments for one in streams)
+        resent = _resent(streams)
         after = self.drops()
         self.drain.remove(streams)
         for one in streams:
             one.close()
-        return {"name": name, "marks": marks, "retransmitted_segments": resent,
+        return {"name": name, "marks": marks, "retransmitted_segments": resent, "since_death": resent - before,
                 "drops": sum(after[port] - drops[port] for port in after)}  # fmt: skip
 
-    def _loses_leader(self, streams: list[TcpStream], marks: dict[str, int]) -> None:
+    def _loses_leader(self, streams: list[TcpStream], marks: dict[str, int]) -> int:
+        """Kill who leads; return how many segments had been sent again before."""
         eventually(lambda: _unconfirmed(streams) < self.part_bytes, within_s=SENT_WITHIN_S, what="half of it is sent")
-        marks["killed_us"] = now_us()
+        resent, marks["killed_us"] = _resent(streams), now_us()
         self.pair.kill_first()
         eventually(self.pair.leads_now, within_s=SENT_WITHIN_S, what="the second controller leads")
         marks["led_us"] = now_us()
+        return resent
 
     def drops(self) -> dict[str, int]:
         """Return packets dropped so far, by port."""
@@ -85,6 +87,10 @@ class ImageRuns:
 
 def _unconfirmed(streams: list[TcpStream]) -> int:
     return sum(one.unconfirmed_bytes for one in streams)
+
+
+def _resent(streams: list[TcpStream]) -> int:
+    return sum(one.told.retransmitted_segments for one in streams)
 
 
 def run(circuit_bps: int, part_bytes: int, directory: Path) -> dict[str, Any]:

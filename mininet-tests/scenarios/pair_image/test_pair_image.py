@@ -1,5 +1,8 @@
-"""When an image has arrived, as the scenario counts it."""
+"""An image whose leader dies, in the lab; and when one has arrived, as the scenario counts it."""
 
+import pytest
+
+from mininet_tests.lab.played import played
 from mininet_tests.scenarios.pair_image.report import arrived_us
 
 SEEN = {
@@ -16,3 +19,11 @@ SEEN = {
 
 def test_an_image_has_arrived_when_the_last_of_its_hosts_bytes_has():
     assert arrived_us({"marks": {"begun_us": 2_000}}, SEEN) == 4_000
+
+
+@pytest.mark.lab
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_an_image_is_on_time_whatever_becomes_of_who_leads(tmp_path):
+    found = played("scenarios.pair_image.run", tmp_path, dilation=4, timeout_s=1400, report="report.json")
+    assert found["falls_short"] == [], found["aims"]
