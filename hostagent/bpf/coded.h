@@ -72,7 +72,7 @@ struct parity_option {
 struct sent {
 	struct block block;
 	__u64 ended_ns;  /* when nothing was left to be sent; 0: it is open */
-	__u64 refill_ns; /* when parities were sent last */
+	__u64 used_ns;   /* up to when the rate is used by the parities that were sent */
 	__u64 rate_bytes_per_s;
 	__u32 next;     /* sequence number of what is to come */
 	__u32 emitted;  /* parities */

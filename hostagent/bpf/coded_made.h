@@ -133,11 +133,11 @@ static __always_inline int finish(struct __sk_buff *skb, bool ipv4, __u32 *tcp, 
 }
 
 /* Makes the payload and the fields of a parity. */
-static __always_inline int make_parity(struct __sk_buff *skb, const struct sent *sent, __u32 group, __u32 *tcp,
+static __always_inline int make_parity(struct __sk_buff *skb, const struct sent *sent, __u32 number, __u32 *tcp,
 				       __u64 *data_sum)
 {
 	const struct block *block = &sent->block;
-	__u32 length = sent->next - block->base, cells, index, piece, done = 0, bytes;
+	__u32 length = sent->next - block->base, cells, group, index, piece, done = 0, bytes;
 	__u32 cell_bytes = block->cell_bytes ? block->cell_bytes : 1;
 	struct parity_option option = {OPTION, sizeof(option), bpf_htons(OPTION_MARK)};
 	struct piece *found;
@@ -145,6 +145,7 @@ static __always_inline int make_parity(struct __sk_buff *skb, const struct sent 
 	int checksum;
 
 	cells = (length + cell_bytes - 1) / cell_bytes;
+	group = group_sent(cells, block->groups, number);
 	if (group >= cells || !has_pieces(block, OUT))
 		return -1;
 	for (piece = 0; piece < MOST_PIECES; piece++) {

@@ -19,6 +19,10 @@
 #define TOGETHER_SHIFT 8 /* parities that leave together take no more than 4 ms of the rate, and are ... */
 #define MOST_TOGETHER 240 /* ... no more than this */
 #define ANCHORS 2
+/* A receiver holds up the confirmation of what comes after a hole by a millisecond (tcp_comp_sack_delay_ns). The sender's TCP
+ * would hear at once of a hole and of its end, and take that for reordering: so there are as many groups as the rate has
+ * packets in that time, and each hole is heard of before it is made good. */
+#define HELD_UP_SHIFT 10
 #define MOST_RANGES 3 /* of a SACK option beside timestamps */
 #define TIMESTAMPS 8 /* the option's kind, RFC 7323 */
 
@@ -51,8 +55,10 @@ static __always_inline __u32 together(const struct sock *sk, __u32 cell_bytes)
 /* Opens a block with the first byte of a packet; false if it would not help, or there is no room for one. */
 static __always_inline bool open_block(struct __sk_buff *skb, const struct packet *packet, const struct flow *flow,
 				       const struct tcp_sock *tp, const struct counters *counters, __u32 cell_bytes,
-				       __u32 most_together, const __u32 *from)
+				       const struct sock *sk, const __u32 *from)
 {
+	__u32 least = (sk->sk_pacing_rate >> HELD_UP_SHIFT) / (cell_bytes ? cell_bytes : 1);
+	__u32 most_together = together(sk, cell_bytes);
 	__u32 zero = 0, left = tp->write_seq - packet->seq, cells = (left + cell_bytes - 1) / cell_bytes, groups;
 	struct sent *fresh = bpf_map_lookup_elem(&hw_fresh, &zero);
 
@@ -64,8 +70,12 @@ static __always_inline bool open_block(struct __sk_buff *skb, const struct packe
 	groups = groups_for(cells, counters->retransmitted_segments, counters->sent_segments);
 	if (tp->write_seq - tp->snd_una < tp->snd_cwnd * cell_bytes / 4 * 3 && groups > most_together)
 		groups = most_together;
+	if (groups < least)
+		groups = least;
 	if (groups * fresh->block.pieces > POOL_PIECES / 2)
 		groups = POOL_PIECES / 2 / MOST_PIECES;
+	if (groups < least || (groups > 1 && groups > cells / LEAST_ROWS))
+		return false;
 	fresh->block.groups = groups;
 	fresh->block.base = fresh->next = packet->seq;
 	fresh->from = from ? *from : packet->seq;
@@ -168,7 +178,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 			from = sent->from;
 			kept_from = &from;
 		}
-		if (!open_block(skb, &packet, &flow, tp, counters, cell_bytes, together(sk, cell_bytes), kept_from))
+		if (!open_block(skb, &packet, &flow, tp, counters, cell_bytes, sk, kept_from))
 			return TCX_NEXT;
 		sent = bpf_map_lookup_elem(&hw_sent, &flow);
 		if (!sent || !keep_header(skb, sent, packet.ipv4))
@@ -177,7 +187,7 @@ static __always_inline int leaves(struct __sk_buff *skb, struct tcp_sock *tp, st
 	}
 	if (!unsent) {
 		sent->rate_bytes_per_s = sk->sk_pacing_rate;
-		sent->refill_ns = now_ns;
+		sent->used_ns = now_ns;
 		sent->last = tp->write_seq - (tp->reordering - 1) * cell_bytes;
 		if (!keep_header(skb, sent, packet.ipv4))
 			return TCX_NEXT;
@@ -242,7 +252,6 @@ static __always_inline void confirms(struct __sk_buff *skb, const struct packet 
 {
 	struct flow flow;
 	struct sent *sent;
-	__u64 now_ns, count;
 
 	if (!(packet->flags & TCP_ACK) || !flow_of(skb, packet, true, &flow))
 		return;
@@ -256,13 +265,8 @@ static __always_inline void confirms(struct __sk_buff *skb, const struct packet 
 	}
 	if (!sent->ended_ns || sent->emitted >= sent->block.groups || !has_pieces(&sent->block, OUT))
 		return;
-	now_ns = bpf_ktime_get_ns();
-	count = (now_ns - sent->refill_ns) * (sent->rate_bytes_per_s >> 10) / (1000000000ULL >> 10) /
-		(sent->block.cell_bytes ? sent->block.cell_bytes : 1);
-	if (!count)
-		return;
-	sent->refill_ns = now_ns;
-	send_parities(skb, &flow, sent, count < BURST ? count : BURST);
+	send_parities(skb, &flow, sent,
+		      due_packets(&sent->used_ns, bpf_ktime_get_ns(), sent->rate_bytes_per_s, sent->block.cell_bytes, BURST));
 }
 
 #endif

@@ -63,6 +63,26 @@ static __always_inline __u32 groups_for(__u32 cells, __u64 again, __u64 sent)
 	return groups < MOST_GROUPS ? groups : MOST_GROUPS;
 }
 
+/* The group whose parity goes out as this one: those of the last cells come last, so that after each cell there are as many
+ * packets as groups, less one, before it can be made again. */
+static __always_inline __u32 group_sent(__u32 cells, __u32 groups, __u32 number)
+{
+	return groups ? (cells + number) % groups : 0;
+}
+
+/* How many packets may leave at a rate since the time up to which it is used; moves that on by what they take. What is
+ * less than a packet counts for the next: else of confirmations that come as fast as packets may go half would be lost. */
+static __always_inline __u32 due_packets(__u64 *used_ns, __u64 now_ns, __u64 rate_bytes_per_s, __u32 bytes, __u32 most)
+{
+	__u64 count;
+
+	if (!rate_bytes_per_s || !bytes || (__s64)(now_ns - *used_ns) <= 0)
+		return 0;
+	count = (now_ns - *used_ns) * (rate_bytes_per_s >> 10) / (1000000000ULL >> 10) / bytes;
+	*used_ns = count < most ? *used_ns + count * bytes * 1000000000ULL / rate_bytes_per_s : now_ns;
+	return count < most ? count : most;
+}
+
 /* The rows of a group that a block of so many cells has. */
 static __always_inline __u64 rows_of(__u32 cells, __u32 groups, __u32 group)
 {

@@ -15,6 +15,16 @@ bool worth(__u32 cells, __u64 again, __u64 sent)
 	return worth_it(cells, again, sent);
 }
 
+__u32 sent_as(__u32 cells, __u32 groups, __u32 number)
+{
+	return group_sent(cells, groups, number);
+}
+
+__u32 due(__u64 *used_ns, __u64 now_ns, __u64 rate_bytes_per_s, __u32 bytes, __u32 most)
+{
+	return due_packets(used_ns, now_ns, rate_bytes_per_s, bytes, most);
+}
+
 __u64 rows(__u32 cells, __u32 groups, __u32 group)
 {
 	return rows_of(cells, groups, group);

@@ -32,6 +32,7 @@ def library(tmp_path_factory):
     found.rows.restype = found.give_back.restype = c.c_uint64
     found.worth.restype = c.c_bool
     found.worth.argtypes = found.groups_of.argtypes = (c.c_uint32, c.c_uint64, c.c_uint64)
+    found.due.argtypes = (c.POINTER(c.c_uint64), c.c_uint64, c.c_uint64, c.c_uint32, c.c_uint32)
     found.add.argtypes = (c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32, c.c_uint64)
     found.give_back.argtypes = (c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32, c.c_uint64)
     return found
@@ -128,6 +129,34 @@ def test_a_block_has_groups_for_all_its_cells_and_parities_are_an_eighth_at_most
 )
 def test_groups_grow_with_the_square_of_the_losses_that_are_expected(library, cells, loss, groups):
     assert library.groups_of(cells, int(loss * 10**8), 10**8) == pytest.approx(groups, abs=2)
+
+
+@given(st.integers(8, 20_000), st.integers(1, MOST_GROUPS))
+def test_a_cell_is_followed_by_a_packet_for_each_group_before_its_parity_comes(library, cells, groups):
+    groups = min(groups, cells)
+    position = {library.sent_as(cells, groups, number): number for number in range(groups)}
+    assert len(position) == groups
+    assert min(cells - 1 - cell + position[cell % groups] for cell in range(cells)) == groups - 1
+
+
+@given(
+    st.lists(st.integers(0, 400_000), min_size=50, max_size=200),  # ns
+    st.sampled_from([2_000_000, 116_000_000, 1_160_000_000]),  # bytes per second
+    st.sampled_from([1448, 8948]),
+)
+def test_parities_are_as_many_as_the_rate_has_packets_however_often_it_is_asked(library, pauses_ns, rate, cell_bytes):
+    used_ns, now_ns, sent = c.c_uint64(10**12), 10**12, 0
+    for pause_ns in pauses_ns:
+        now_ns += pause_ns
+        sent += library.due(c.byref(used_ns), now_ns, rate, cell_bytes, 10_000)
+    packets = sum(pauses_ns) * rate / 10**9 / cell_bytes
+    assert packets * 0.999 - 1 <= sent <= packets * 1.001
+
+
+def test_after_a_long_silence_no_more_leave_at_once_than_may(library):
+    used_ns = c.c_uint64(0)
+    assert library.due(c.byref(used_ns), 10**9, 116_000_000, 1448, 44) == 44
+    assert used_ns.value == 10**9
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class CodedPair:
         self.sending = self._agent(self.left, folder / "left", cleanup, tail_coded=True, rto_min="200 ms")
         self.receiving = self._agent(self.right, folder / "right", cleanup, tail_coded=True)
         dest = ip_network(self.right.address if family == socket.AF_INET else self.right.address6)
-        allocation = Allocation("urgent/left", FlowClass.URGENT, dest, 1000 * MBIT, 2000, tail=Tail.CODED)
+        allocation = Allocation("urgent/left", FlowClass.URGENT, dest, 300 * MBIT, 2000, tail=Tail.CODED)
         self.sending.obey(Allocations(1, 60_000, (allocation,)))
         self.sender, self.receiver = connected(self.left, self.right, family=family)
         cleanup.callback(self.sender.close)
