@@ -13,6 +13,8 @@
 #include "tail.h"
 #include "coded.h"
 
+#define FULL_WORDS 178 /* 1424 bytes: of a full segment at an MTU of 1500 only what is behind them may lack */
+
 /* One piece of a cell in a packet. */
 struct lump {
 	__u64 owner;
@@ -42,7 +44,10 @@ static __always_inline __u64 *loaded(struct __sk_buff *skb, __u32 piece, __u32 o
 
 	if (!scratch)
 		return NULL;
-	for (i = 0; i < PIECE_WORDS; i++)
+	if (bytes < 8 * FULL_WORDS)
+		for (i = 0; i < FULL_WORDS; i++)
+			scratch->words[i] = 0;
+	for (i = FULL_WORDS; i < PIECE_WORDS; i++)
 		scratch->words[i] = 0;
 	if (bpf_skb_load_bytes(skb, offset, scratch->words, piece_bytes(bytes)))
 		return NULL;

@@ -100,22 +100,28 @@ static __always_inline __u64 piece_key(__u64 key, __u32 piece, __u32 row)
 	return key + (piece * ROWS + row + 1) * PIECE_STEP;
 }
 
-/* The sum of the words of a piece, each times an odd constant of its place, modulo 2^64. */
+/* An odd constant of a word's place. None waits for that of the word before, so a CPU works on several at once. */
+static __always_inline __u64 constant_of(__u64 key, int word)
+{
+	key += word * WORD_STEP;
+	return (key ^ key >> 32) | 1;
+}
+
+/* The sum of the words of a piece, each times the constant of its place, modulo 2^64. */
 static __always_inline __u64 sum_of(const __u64 *words, __u64 key)
 {
 	__u64 sum = 0;
 	int i;
 
-	for (i = 0; i < PIECE_WORDS; i++) {
-		key = key * WORD_STEP + 1;
-		sum += words[i] * ((key ^ key >> 32) | 1);
-	}
+	for (i = 0; i < PIECE_WORDS; i++)
+		sum += words[i] * constant_of(key, i);
 	return sum;
 }
 
 /* Adds the words of a cell to its group. */
 static __always_inline void fold(struct piece *piece, const __u64 *words, __u64 owner, __u32 row, __u64 key)
 {
+	__u64 sum = 0;
 	int i;
 
 	if (piece->owner != owner) {
@@ -125,9 +131,11 @@ static __always_inline void fold(struct piece *piece, const __u64 *words, __u64 
 		for (i = 0; i < PIECE_WORDS; i++)
 			piece->words[i] = 0;
 	}
-	for (i = 0; i < PIECE_WORDS; i++)
+	for (i = 0; i < PIECE_WORDS; i++) {
 		piece->words[i] ^= words[i];
-	piece->sum += sum_of(words, key);
+		sum += words[i] * constant_of(key, i);
+	}
+	piece->sum += sum;
 	piece->seen |= 1ULL << (row & (ROWS - 1));
 }
 
