@@ -18,8 +18,9 @@ settings.load_profile("headway")
 gc.disable()  # while all tests are imported: nothing of them goes before the end
 
 
-def pytest_collection_finish() -> None:
-    """Collect garbage from here on, and never again look through what was imported."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage from here on, and never again look through what was imported; also who only shares out tests."""
     gc.freeze()
     gc.enable()
 
