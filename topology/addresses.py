@@ -15,7 +15,7 @@ def prefix_of(known: Address | Prefix) -> Prefix:
 def shown_address(known: Address | Prefix) -> str:
     """Return an address, or a prefix, as people write it: one that holds a single address without its length.
 
-    >>> shown_address(ip_network("192.0.2.7/32")), shown(ip_network("2001:db8::/48"))
+    >>> shown_address(ip_network("192.0.2.7/32")), shown_address(ip_network("2001:db8::/48"))
     ('192.0.2.7', '2001:db8::/48')
     """
     prefix = prefix_of(known)

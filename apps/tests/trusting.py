@@ -143,6 +143,8 @@ def both_say(controller_tls, agent_tls, host="base20", dialled="127.0.0.1"):
 class FakeKernel:
     """Takes every plan."""
 
+    codes_tails = False
+
     def __init__(self):
         self.flips = SimpleNamespace(fd=os.eventfd(0), take=int)
 

@@ -63,7 +63,7 @@ class Places:
 def counted_as(address: str) -> str:
     """Return whose connections count together with those of an address.
 
-    >>> counted_as("192.0.2.1"), network_of("2001:db8::1:2:3:4"), network_of("::ffff:192.0.2.1"), network_of("")
+    >>> counted_as("192.0.2.1"), counted_as("2001:db8::1:2:3:4"), counted_as("::ffff:192.0.2.1"), counted_as("")
     ('192.0.2.1', '2001:db8::', '192.0.2.1', '')
     """
     try:

@@ -101,4 +101,4 @@ def test_who_is_absent_is_known_at_any_time_and_of_any_hosts(states, later):
             absent = hosts.absent(at_us, lease_us)
             assert absent.names == {name for name, end_us in ends_us.items() if end_us <= at_us}
             assert absent.until_us == min((end_us for end_us in ends_us.values() if end_us > at_us), default=NEVER_US)
-        hosts = hosts.put(min(states), agent) if at_us % 2 else hosts
+        hosts = hosts.put({min(states): agent}) if at_us % 2 else hosts
