@@ -19,11 +19,11 @@ tc qdisc add dev h0 root tbf rate 1mbit burst 2000 limit 4000
 SEEN = """
 import socket
 from hostagent.doctor import survey
-before = survey.interface("10.99.0.2")
+before = survey.route_interface("10.99.0.2")
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
     for _ in range(40):
         sender.sendto(bytes(1400), ("10.99.0.2", 9))
-after = survey.interface("10.99.0.2")
+after = survey.route_interface("10.99.0.2")
 print(before.name, before.hardware.drops.queue_packets, before.hardware.drops.queued, after.hardware.drops.queued)
 """
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 SIZE_BYTES = 400_000
 WITHIN_S = 0.15  # less than the least timeout of the senders here
-TRIES = 30
+TRIES = 60
 ENTIRE = 5
 
 
@@ -124,7 +124,7 @@ def test_what_is_lost_is_there_though_the_sender_hears_of_nothing(hosts, tmp_pat
         command = ["ip", "netns", "exec", host.name, "ethtool", "-K", host.interface, "tx", offload]
         subprocess.run(command, check=True, capture_output=True)
     pair = CodedPair(hosts, tmp_path, cleanup, family=family)
-    pair.loss.set(0.01 if mtu == 1500 else 0.05, 7)
+    pair.loss.set(0.005 if mtu == 1500 else 0.03, 7)  # one or two segments of most transfers
     entire_with_losses = 0
     for _ in range(TRIES):
         one = pair.carried()
