@@ -37,7 +37,7 @@ endef
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
 	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
 
-test: check  ## what CI runs: some 15 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
+test: check  ## what CI runs: 17 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
 	mininet-tests/lab/boot --setup-only
 	$(PYTHON) -m pytest -v -m "(lab or root) and not long" $(BESIDE)
 	$(PYTHON) -m pytest -v -m "root and not long" $(AFTER)
