@@ -151,9 +151,8 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
     state = GuardedState(settings.site, clock.now, store.term, stands_by=led is not None)
     reports = Reports(state)
     ignored = settings.audit.ignored
-    sessions = SwitchSessions(reports, store.term, ignored)
-    if led is not None:
-        sessions = SwitchSessions(reports, store.term, ignored, lambda: led.seen_term, led.may_decide)
+    of_pair = () if led is None else (lambda: led.seen_term, led.may_decide)
+    sessions = SwitchSessions(reports, store.term, ignored, *of_pair)
     repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
     may_tell = None if repeating is None else repeating.may
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)

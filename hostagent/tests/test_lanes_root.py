@@ -48,16 +48,19 @@ def connected(sender, receiver, family, bind, count=1, to=None):
     """Return from which addresses some connections are, one after the other."""
     version = socket.AF_INET if not family else socket.AF_INET6
     listener = receiver.inside(lambda: socket.create_server((to or TO[family], 0), family=version, backlog=64))
-    port, found = listener.getsockname()[1], []
     with listener:
-        for _ in range(count):
-            connection = sender.inside(lambda: socket.socket(version))
-            with connection:
-                if bind:
-                    connection.bind((bind, 0))
-                connection.connect((TO[family], port))
-                found.append(connection.getsockname()[0])
-    return found
+        dest = TO[family], listener.getsockname()[1]
+        return [made.getsockname()[0] for made in connections(sender, version, dest, bind, count)]
+
+
+def connections(host, version, dest, bind, count):
+    """Yield connections that a host makes, one after the other; bound to an address if one is said."""
+    for _ in range(count):
+        with host.inside(lambda: socket.socket(version)) as connection:
+            if bind:
+                connection.bind((bind, 0))
+            connection.connect(dest)
+            yield connection
 
 
 @pytest.mark.parametrize("family", [0, 1], ids=["IPv4", "IPv6"])
@@ -159,16 +162,12 @@ def answered_from(sender, receiver, family, count=1, bind=""):
     """Return to which of the sender's addresses the connections go that the receiver makes to its first."""
     version, any_address = (socket.AF_INET6, "::") if family else (socket.AF_INET, "0.0.0.0")  # noqa: S104
     listener = sender.inside(lambda: socket.create_server((any_address, 0), family=version, backlog=64))
-    port, found = listener.getsockname()[1], []
+    found = []
     with listener:
-        for _ in range(count):
-            connection = receiver.inside(lambda: socket.socket(version))
-            with connection:
-                if bind:
-                    connection.bind((bind, 0))
-                connection.connect((FIRST[family], port))
-                found.append(connection.getpeername()[0])
-                listener.accept()[0].close()
+        dest = FIRST[family], listener.getsockname()[1]
+        for made in connections(receiver, version, dest, bind, count):
+            found.append(made.getpeername()[0])
+            listener.accept()[0].close()
     return found
 
 

@@ -1,5 +1,6 @@
 """The cells of PA-UDP's tables, the disk that they are written to, and what their report says; no lab is needed."""
 
+import contextlib
 import doctest
 import json
 import socket
@@ -116,31 +117,39 @@ class FakeTime:
         self.now_s += seconds
 
 
-def test_the_disk_gives_back_what_was_written_and_takes_no_more_than_its_rate(monkeypatch):
-    clock = FakeTime()
+@contextlib.contextmanager
+def disk_served(monkeypatch, clock, size_bytes):
+    """A disk of 8 Mbit/s by this clock; yield the kernel's end of its socket, and its server."""
     monkeypatch.setattr(slow_disk, "time", clock)
     ours, kernels = socket.socketpair()
-    server = BlockServer(ours, 1 << 22, 8 * MB)
+    server = BlockServer(ours, size_bytes, 8 * MB)
     thread = threading.Thread(target=server.run)
     thread.start()
-
-    def asked(kind, at, count, data=b""):
-        kernels.sendall(REQUEST.pack(0x25609513, 0, kind, 7, at, count) + data)
-        return REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))
-
-    for number in range(4):
-        assert asked(WRITE, number << 20, 1 << 20, bytes([number]) * (1 << 20))[1:] == (0, 7)
-    assert clock.now_s == pytest.approx(4 * (1 << 20) / MB, abs=0.02)
-    server.rate_bps = 80 * MB
-    kernels.sendall(REQUEST.pack(0x25609513, 0, WRITE, 8, 0, 1 << 20) + bytes([9]) * (1 << 20))
-    kernels.sendall(REQUEST.pack(0x25609513, 0, FLUSH, 9, 0, 0))
-    assert [REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] for _ in range(2)] == [8, 9]
-    assert clock.now_s == pytest.approx(4.1 * (1 << 20) / MB, abs=0.02)
+    kernels.settimeout(20)
+    yield kernels, server
     kernels.sendall(REQUEST.pack(0x25609513, 0, DISC, 0, 0, 0))
     thread.join(20)
     assert not thread.is_alive()
     ours.close()
     kernels.close()
+
+
+def test_the_disk_gives_back_what_was_written_and_takes_no_more_than_its_rate(monkeypatch):
+    clock = FakeTime()
+    with disk_served(monkeypatch, clock, 1 << 22) as (kernels, server):
+
+        def asked(kind, at, count, data=b""):
+            kernels.sendall(REQUEST.pack(0x25609513, 0, kind, 7, at, count) + data)
+            return REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))
+
+        for number in range(4):
+            assert asked(WRITE, number << 20, 1 << 20, bytes([number]) * (1 << 20))[1:] == (0, 7)
+        assert clock.now_s == pytest.approx(4 * (1 << 20) / MB, abs=0.02)
+        server.rate_bps = 80 * MB
+        kernels.sendall(REQUEST.pack(0x25609513, 0, WRITE, 8, 0, 1 << 20) + bytes([9]) * (1 << 20))
+        kernels.sendall(REQUEST.pack(0x25609513, 0, FLUSH, 9, 0, 0))
+        assert [REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] for _ in range(2)] == [8, 9]
+        assert clock.now_s == pytest.approx(4.1 * (1 << 20) / MB, abs=0.02)
 
 
 class TimeThatStands(FakeTime):
@@ -156,23 +165,16 @@ class TimeThatStands(FakeTime):
 
 def test_what_waits_to_be_written_is_taken_at_once_and_keeps_no_read_waiting(monkeypatch):
     clock = TimeThatStands()
-    monkeypatch.setattr(slow_disk, "time", clock)
-    ours, kernels = socket.socketpair()
-    thread = threading.Thread(target=BlockServer(ours, 1 << 26, 8 * MB).run)
-    thread.start()
-    kernels.settimeout(20)
-    for number in range(32):
-        kernels.sendall(REQUEST.pack(0x25609513, 0, WRITE, number, number << 20, 1 << 20) + bytes([number]) * (1 << 20))
-    kernels.sendall(REQUEST.pack(0x25609513, 0, READ, 99, 31 << 20, 4096))
-    assert REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] == 99
-    assert kernels.recv(4096, socket.MSG_WAITALL) == bytes([31]) * 4096
-    clock.goes_on.set()
-    assert [REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] for _ in range(32)] == list(range(32))
-    kernels.sendall(REQUEST.pack(0x25609513, 0, DISC, 0, 0, 0))
-    thread.join(20)
-    assert not thread.is_alive()
-    ours.close()
-    kernels.close()
+    with disk_served(monkeypatch, clock, 1 << 26) as (kernels, _):
+        for number in range(32):
+            kernels.sendall(
+                REQUEST.pack(0x25609513, 0, WRITE, number, number << 20, 1 << 20) + bytes([number]) * (1 << 20)
+            )
+        kernels.sendall(REQUEST.pack(0x25609513, 0, READ, 99, 31 << 20, 4096))
+        assert REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] == 99
+        assert kernels.recv(4096, socket.MSG_WAITALL) == bytes([31]) * 4096
+        clock.goes_on.set()
+        assert [REPLY.unpack(kernels.recv(REPLY.size, socket.MSG_WAITALL))[2] for _ in range(32)] == list(range(32))
 
 
 def test_what_a_connection_brings_is_in_the_file_when_it_is_said_to_be(tmp_path):
