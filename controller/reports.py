@@ -295,8 +295,9 @@ class Reports:
     def _say_fallbacks(self, host: str, before: Telemetry | None, now: Telemetry) -> None:
         """Say which entries of a host have fallen back to its own congestion control, and which have returned."""
         had, have = fallen_back(() if before is None else before.entries), fallen_back(now.entries)
+        why = {entry.name: entry.fallback for entry in now.entries}
         for flow in sorted(have - had):
-            self._state.events.publish("host.fallback", level="error", host=host, flow=flow, why="loss")
+            self._state.events.publish("host.fallback", level="error", host=host, flow=flow, why=why[flow])
         for flow in sorted(had - have):
             self._state.events.publish("host.fallback_over", host=host, flow=flow)
 

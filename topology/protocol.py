@@ -201,8 +201,8 @@ class EntryTelemetry:
         sent_segments: segments sent, retransmissions included, cumulative.
         retransmitted_segments: segments sent again, cumulative.
         rtt_us: smoothed round-trip time of the connection that was served last, 0 if none yet.
-        fallback: why the connections run the host's own congestion control although the lease runs; empty if they do
-            not.
+        fallback: why the connections run the host's own congestion control although the lease runs: ``loss``, or what
+            a newer agent says; empty if they do not.
         wants: of an entry that is watched, whether it wants its rate now, as ``Demand`` says it; None of the others.
         standing_by: as ``Demand`` says it.
         counted_since_ns: when its counters began at 0, by the host's own clock: tells one count from the next of the
@@ -224,7 +224,7 @@ class EntryTelemetry:
     sent_segments: int
     retransmitted_segments: int
     rtt_us: int
-    fallback: Literal["", "loss"] = ""
+    fallback: Annotated[str, Field(max_length=64)] = ""
     wants: bool | None = None
     standing_by: bool = False
     counted_since_ns: int = 0
@@ -347,6 +347,12 @@ class Fault(StrEnum):
     MISSING = "missing"
     MISCONFIGURED = "misconfigured"
     EXCESS = "excess"
+    OTHER = "other"
+    """A way that only newer agents know: that it was put right is told all the same."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls.OTHER if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True, config=_REPORT)

@@ -345,8 +345,8 @@ def test_a_fallback_is_an_event_and_an_alarm_until_it_is_over(site):
         dpids = frozenset(switch.dpid for switch in site.state.site.network.switches)
         said.append(any("image/base20 runs its own" in str(why) for why in site.reports.troubles(dpids)))
     assert said == [False, True, True, False]
-    events = [e.name for e in site.state.events.since(0).events if "fallback" in e.name]
-    assert events == ["host.fallback", "host.fallback_over"]
+    begun, over = [e for e in site.state.events.since(0).events if "fallback" in e.name]
+    assert (begun.name, begun.fields["why"], over.name) == ("host.fallback", "loss", "host.fallback_over")
 
 
 # Several promises that a host cannot tell apart.

@@ -110,6 +110,13 @@ def test_a_reason_that_only_a_newer_agent_knows_leaves_the_rest_of_what_it_says(
     assert said.stores == (replace(store, brake=StoreBrake.WINDOW),)
 
 
+def test_a_repair_or_a_fallback_for_a_reason_that_only_a_newer_agent_knows_is_told_all_the_same():
+    repaired = to_bytes(Repaired(3, "a", Fault.MISSING, "matches")).replace(b'"missing"', b'"swapped"')
+    assert parsed_from_agent(repaired) == Repaired(3, "a", Fault.OTHER, "matches")
+    fallen = EntryTelemetry("a", 1, 1, 0, 0, 0, 0, fallback="the card is too hot")
+    assert parsed_from_agent(to_bytes(Telemetry(3, 1_000, (fallen,)))) == Telemetry(3, 1_000, (fallen,))
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_an_agent_does_not_act_on_a_plan_of_which_it_does_not_know_a_part(inside):
     told = json.loads(to_bytes(Allocations(7, 3_000, (ENTRY,))))
