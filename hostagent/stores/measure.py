@@ -3,7 +3,8 @@
 While the page cache has room a file is written at the rate; from then on as fast as the disk drains. Where that bend is
 says what it took at once: all that was written by then but for what had been drained. A disk that /proc/diskstats
 counts is asked what it has drained: what is accepted after the bend is a little more, while the page cache fills up to
-where the kernel keeps it.
+where the kernel keeps it. What it has drained of the file since its first block is a lower bound of its rate, and the
+better figure where a kernel holds a writer up in long pauses: what is accepted then depends on the pause it ends with.
 """
 
 import os
@@ -92,19 +93,33 @@ def measure_of(course: Sequence[Written], rate_bps: int, kept_s: float) -> Store
         kept_s: when all of it was on the disk.
     """
     last, at = course[-1], bend(course, rate_bps)
-    kept_bps = round(last.size_bytes * 8 / max(kept_s, 1e-6))
+    least_bps = min(rate_bps, _sustained_bps(course, kept_s))
     if at is None or last.at_s <= at.at_s:
-        drain_bps = min(rate_bps, kept_bps)
-        room_bytes = max(0, last.size_bytes - round(drain_bps * last.at_s / 8))
-        return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, False, _idle_s(course))
-    accepted_bps = round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s))
+        drained_bytes = round(least_bps * last.at_s / 8)
+        if last.on_disk_bytes is not None:
+            drained_bytes = min(drained_bytes, last.on_disk_bytes)
+        room_bytes = max(0, last.size_bytes - drained_bytes)
+        return StoreMeasure(rate_bps, last.size_bytes, kept_s, least_bps, room_bytes, False, _idle_s(course))
+    accepted_bps = max(least_bps, round((last.size_bytes - at.size_bytes) * 8 / (last.at_s - at.at_s)))
     drain_bps, drained_bytes = accepted_bps, round(accepted_bps * at.at_s / 8)
     if at.on_disk_bytes is not None and last.on_disk_bytes is not None:
         written_bps = round((last.on_disk_bytes - at.on_disk_bytes) * 8 / (last.at_s - at.at_s))
-        drain_bps = max(1, min(accepted_bps, written_bps))  # others may write there, too
+        drain_bps = max(least_bps, min(accepted_bps, written_bps))  # others may write there, too
         drained_bytes = min(at.on_disk_bytes, round(drain_bps * at.at_s / 8))
     room_bytes = max(0, at.size_bytes - drained_bytes)
     return StoreMeasure(rate_bps, last.size_bytes, kept_s, drain_bps, room_bytes, True, _idle_s(course))
+
+
+def _sustained_bps(course: Sequence[Written], kept_s: float) -> int:
+    """Return a lower bound of what drains a file, bit/s: its bytes by the time until all was kept.
+
+    Of a disk that is counted, only from its first block on: before, its kernel may have waited.
+    """
+    last, begun = course[-1], Written(0.0, 0, 0)
+    if last.on_disk_bytes is not None:
+        begun = next((one for one in course if (one.on_disk_bytes or 0) >= BLOCK_BYTES), last)
+    left_bytes = max(1, last.size_bytes - (begun.on_disk_bytes or 0))
+    return max(1, round(left_bytes * 8 / max(kept_s - begun.at_s, 1e-6)))
 
 
 def _idle_s(course: Sequence[Written]) -> float | None:
