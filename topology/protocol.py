@@ -201,8 +201,7 @@ class EntryTelemetry:
         sent_segments: segments sent, retransmissions included, cumulative.
         retransmitted_segments: segments sent again, cumulative.
         rtt_us: smoothed round-trip time of the connection that was served last, 0 if none yet.
-        fallback: why the connections run the host's own congestion control although the lease runs: ``loss``, or what
-            a newer agent says; empty if they do not.
+        fallback: why they run the host's own congestion control while the lease runs: ``loss``; empty if they do not.
         wants: of an entry that is watched, whether it wants its rate now, as ``Demand`` says it; None of the others.
         standing_by: as ``Demand`` says it.
         counted_since_ns: when its counters began at 0, by the host's own clock: tells one count from the next of the
@@ -213,8 +212,7 @@ class EntryTelemetry:
             next two, only while it has less than its rate.
         receiver_limited_ms: of that, how long the receiver's window kept them back.
         buffer_limited_ms: of that, how long their send buffers did.
-        least_rtt_us: the least round trip within the last one, of the connection that was served last; 0 if there is
-            none yet, or it is not told.
+        least_rtt_us: the least round trip within the last one, of that connection; 0 if none yet, or it is not told.
     """
 
     name: str
@@ -236,18 +234,21 @@ class EntryTelemetry:
     least_rtt_us: Annotated[int, Field(ge=0)] = 0
 
 
-class StoreBrake(StrEnum):
+class _Told(StrEnum):
+    """One of several; of another that only newer agents know, the last of them."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return [*cls][-1] if isinstance(value, str) else None
+
+
+class StoreBrake(_Told):
     """What makes a store slow."""
 
     READER = "reader"
     DISK = "disk"
     MEMORY = "memory"
-    WINDOW = "window"
-    """A reason that only newer agents know: that something waits is told all the same."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        return cls.WINDOW if isinstance(value, str) else None
+    WINDOW = "window"  # or a reason that only newer agents know: that something waits is told all the same
 
 
 @dataclass(frozen=True, slots=True, config=_REPORT)
@@ -341,18 +342,13 @@ class Demand:
     kind: Literal["demand"] = "demand"
 
 
-class Fault(StrEnum):
+class Fault(_Told):
     """How a part of the plan in the kernel differed from what it should have been."""
 
     MISSING = "missing"
     MISCONFIGURED = "misconfigured"
     EXCESS = "excess"
-    OTHER = "other"
-    """A way that only newer agents know: that it was put right is told all the same."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        return cls.OTHER if isinstance(value, str) else None
+    OTHER = "other"  # a way that only newer agents know
 
 
 @dataclass(frozen=True, slots=True, config=_REPORT)
@@ -374,10 +370,9 @@ class Repaired:
 
 
 UpMessage = Hello | Applied | Telemetry | Declined | Demand | Repaired
-FromAgent = Annotated[UpMessage, Field(discriminator="kind")]
 
 _DOWN: TypeAdapter[Allocations] = TypeAdapter(Allocations)
-_UP: TypeAdapter[UpMessage] = TypeAdapter(FromAgent)
+_UP: TypeAdapter[UpMessage] = TypeAdapter(Annotated[UpMessage, Field(discriminator="kind")])
 _OUT = {kind: TypeAdapter(kind) for kind in (Allocations, Hello, Applied, Telemetry, Declined, Demand, Repaired)}
 
 
