@@ -40,12 +40,11 @@ def drawn(run: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     _draw(axes, received, received.total(), span, color="black", label="all", linewidth=1.6)
     if "disk" in report:
         _draw_freed(axes, received, report["disk"], marks)
-    for name in ("announced", "confirmed", "stored"):
-        if f"{name}_us" not in marks:
-            continue
+    for name in (name for name in ("announced", "confirmed", "stored") if f"{name}_us" in marks):
         at_s = (marks[f"{name}_us"] - start_us) / 1e6
+        side = "right" if name == "confirmed" and "stored_us" in marks else "left"  # the two are close together
         axes.axvline(at_s, color="grey", linewidth=0.8, linestyle="--")
-        axes.text(at_s, limit * 1.06, f" image {name}", fontsize=8, color="grey")
+        axes.text(at_s, limit * 1.06, f" image {name} ", fontsize=8, color="grey", horizontalalignment=side)
     axes.set(
         xlabel="seconds", ylabel="payload received, MB/s", ylim=(0, limit * 1.13), xlim=(0, (span[1] - start_us) / 1e6)
     )
