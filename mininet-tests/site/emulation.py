@@ -204,7 +204,7 @@ def emulation(
         own = {"store": f"sqlite:///{directory.absolute() / 'headway.db'}", "tls": controller_tls(folder)}
         more = settings or MoreSettings()
         _start(site, "controller", {**controller_config(network, flows), **own, **more.controller}, None)
-        eventually(lambda: site.get("/healthz"), within_s=UP_WITHIN_S, what="the controller answers")
+        eventually(lambda: is_answering(site), within_s=UP_WITHIN_S, what="the controller answers")
         call_controller(realised)
         for host in (name for name in network.agents if name not in without_agent):
             _start(site, "agent", {**agent_config(host, folder), **more.agents.get(host, {})}, host)
@@ -230,17 +230,26 @@ def _name(kind: str, host: str | None) -> str:
     return f"{kind}-{host}" if host else kind
 
 
-def _all_up(site: Emulation, without_agent: frozenset[str]) -> bool:
-    """Return whether the plan is in force everywhere; a program that has ended ends the wait.
+def is_answering(site: Emulation) -> bool:
+    """Return whether the controller answers; a program that has ended ends the wait.
 
     Raises:
-        RuntimeError: a program has ended.
+        RuntimeError: a program has ended with an error; with its last lines.
     """
-    ended = site.ended()
-    if ended:
-        raise RuntimeError("; ".join(ended))
+    _none_has_ended(site)
+    return site.get("/healthz") is not None
+
+
+def _all_up(site: Emulation, without_agent: frozenset[str]) -> bool:
+    """Return whether the plan is in force everywhere; a program that has ended ends the wait, as above."""
+    _none_has_ended(site)
     health = site.get("/healthz") or {}
     return bool(health.get("ok") and without_agent >= {*health["hosts_missing"], *health["hosts_unconfirmed"]})
+
+
+def _none_has_ended(site: Emulation) -> None:
+    if ended := site.ended():
+        raise RuntimeError("; ".join(ended))
 
 
 def _end_all(site: Emulation) -> None:
