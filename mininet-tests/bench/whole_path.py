@@ -31,18 +31,17 @@ from typing import Any
 import httpx
 import yaml
 
-from controller.plan.wiring import port_links
 from hostagent.agent.agent import REPORT_S
 from mininet_tests.bench.agent_push import ADDRESS, Simulated, context_of, real_agent
 from mininet_tests.bench.attach import NOTHING_TO_TELL, configured, cpu_s
 from mininet_tests.lab import commands
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.running import Running, free_port
+from mininet_tests.site.userspace_switches import add_switches
 from mininet_tests.testing.aims import Aim, at_most, stated
 from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import star
 from mininet_tests.testing.reports import write_report
-from topology.network import Network
 from topology.protocol import Applied, Demand, parsed_allocations, to_bytes
 
 AGENTS, ROUNDS, REAL = 200, 50, "h0"
@@ -91,25 +90,6 @@ def simulate(folder: Path, port: int) -> None:
                     reports.append((time.monotonic() + REPORT_S, agent))
         except (EOFError, OSError):
             print(json.dumps({agent.host: sorted(agent.received_ns.values()) for agent in agents}))
-
-
-def add_switches(ovs: PrivateOvs, network: Network, openflow: str) -> None:
-    """Make every switch with all its ports, by one command each; a circuit's port is one end of a pair."""
-    for switch in network.switches:
-        made: list[str] = ["add-br", switch.name, "--", "set", "bridge", switch.name, "datapath_type=netdev"]
-        made += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={switch.dpid:016x}"]
-        links = [link for _, link in port_links(network, switch.name)]
-        for link in links:
-            if link.circuit:
-                pair = ["type", "veth", "peer", "name", f"{switch.name}-far"]
-                subprocess.run(["ip", "link", "add", link.port_name, *pair], check=True)
-                subprocess.run(["ip", "link", "set", f"{switch.name}-far", "up"], check=True)
-            made += ["--", "add-port", switch.name, link.port_name, "--", "set", "interface", link.port_name]
-            made += [f"ofport_request={link.port_no}", *([] if link.circuit else ["type=internal"])]
-        ovs.vsctl(*made)
-        up = "".join(f"link set {link.port_name} up\n" for link in links)
-        subprocess.run(["ip", "-batch", "-"], input=up, text=True, check=True)
-        ovs.vsctl("set-controller", switch.name, f"tcp:{ADDRESS}:{openflow}")
 
 
 def applied_s(log: Path) -> list[float]:
