@@ -42,3 +42,9 @@ def played(module: str, out: Path, *arguments: str, dilation: int = 1, timeout_s
     if code:
         pytest.fail(f"{module}: exit code {code}\n{logs}")
     return json.loads((out / report).read_text())
+
+
+def is_long_tier(request: pytest.FixtureRequest) -> bool:
+    """Return whether tests of the long tier that stand in the same file are asked for: one boot then does for all."""
+    own = (item for item in request.session.items if item.path == request.path)
+    return any(item.get_closest_marker("long") for item in own)
