@@ -9,14 +9,14 @@ PYTHON  := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE :=
 # Files side by side, more than there are cores: many tests wait.
 MANY := -n 4 --dist loadfile
-BY_THE_CLOCK := mininet-tests/bench mininet-tests/scenarios/faults/test_two_switches.py \
-	mininet-tests/scenarios/floods/test_switch.py
+BY_THE_CLOCK := mininet-tests/bench mininet-tests/scenarios/faults/test_away.py \
+	mininet-tests/scenarios/faults/test_two_switches.py mininet-tests/scenarios/floods/test_switch.py
 # Longest first, as their timeouts say: two labs at a time, and beside them what a busy machine makes slower but not wrong.
 LONGEST_FIRST := --dist loadfile --no-loadscope-reorder --durations 20
-BESIDE := -n 4 $(LONGEST_FIRST) mininet-tests $(addprefix --ignore=,$(BY_THE_CLOCK))
+BESIDE := -n 4 $(LONGEST_FIRST) apps contrib controller headway topology mininet-tests $(addprefix --ignore=,$(BY_THE_CLOCK))
 # What is judged by this machine's clock comes after the labs: three guests beside it have made 86 of 100 Mbit/s. It mostly
-# waits: three of the host agent's files took 44 s of CPU for 64 tests, which is an eighth of their time.
-AFTER := -n 4 $(LONGEST_FIRST) hostagent $(BY_THE_CLOCK)
+# waits: with four processes it had a quarter of two cores.
+AFTER := -n 6 $(LONGEST_FIRST) hostagent $(BY_THE_CLOCK)
 PACKAGES := python3-venv mininet openvswitch-switch iperf3 nuttcp nftables iproute2 iputils-ping ethtool libbpf1 curl procps util-linux
 TEST_PACKAGES := postgresql chromium chromium-driver systemd-container mmdebstrap umoci runc python3-simgrid
 RIVALS := globus-gridftp-server-progs globus-gass-copy-progs libglobus-xio-udt-driver srt-tools uftp \
@@ -32,29 +32,38 @@ define installed  # packages of Debian, those that are missing
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
+define linted
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/lint-imports
+endef
+
+# Types beside tests: what runs them, and what pytest is given. They take one core for as long.
+typed_beside = $(1) .venv/bin/mypy >.venv/mypy.txt 2>&1 & types=$$!; \
+	    $(PYTHON) -m pytest $(2); tests=$$?; \
+	    wait $$types; types=$$?; cat .venv/mypy.txt; exit $$((tests | types))
+
 .PHONY: demo test test-all check paper paper-quick install bpf packages clean
 
 demo:  ## installs what it needs first; ARGS="--full", "--full --rate '10 Gbit/s'" go to the scenario; "--network FILE" is any
 	mininet-tests/run --install .venv/.demo $(if $(findstring --network,$(ARGS)),emulate,figure2) --out out/demo $(ARGS)
 
-test: check  ## what CI runs: 17 minutes on 2 idle cores; CONTRIBUTING.md says what is in it
+test: install  ## what CI runs: CONTRIBUTING.md says what is in it, and how long it takes
+	$(linted)
 	mininet-tests/lab/boot --setup-only
-	$(PYTHON) -m pytest -v -m "(lab or root) and not long" $(BESIDE)
-	$(PYTHON) -m pytest -v -m "root and not long" $(AFTER)
+	$(PYTHON) -m pytest -v -m "not long" $(BESIDE)
+	$(call typed_beside,nice -n 19,-v -m "not lab and not long" $(AFTER))
 
 test-all: export HEADWAY_EXAMPLES := 100  # of each property; the short tier draws 40
-test-all: check  ## everything: before a change of the agent, the southbound or the lab lands
+test-all: install  ## everything: before a change of the agent, the southbound or the lab lands
+	$(linted)
 	mininet-tests/lab/boot --setup-only
-	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -v -m "lab or root or long" $(BESIDE) controller/northbound/tests contrib
-	$(PYTHON) -m pytest -v -m "root or long" $(AFTER)
+	HEADWAY_SCHEMA_EXAMPLES=400 $(PYTHON) -m pytest -v -m "" $(BESIDE)
+	$(call typed_beside,nice -n 19,-v -m "not lab" $(AFTER))
 
-check: install  ## no root; types beside the tests, since they take one core for as long
-	.venv/bin/ruff format --check .
-	.venv/bin/ruff check .
-	.venv/bin/lint-imports
-	.venv/bin/mypy >.venv/mypy.txt 2>&1 & types=$$!; \
-	    $(PYTHON) -m pytest -q $(MANY); tests=$$?; \
-	    wait $$types; types=$$?; cat .venv/mypy.txt; exit $$((tests | types))
+check: install  ## no root
+	$(linted)
+	$(call typed_beside,,-q $(MANY))
 
 paper: install  ## Freemon 2013 and its rivals in numbers: out/paper, docs/results.md; ARGS="--only REGEX", "--list"
 	$(call installed,$(RIVALS))
