@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from apps.joined import Joined
 from apps.web_server import BoundedServer
 from controller.northbound.access import LOCAL
 from controller.northbound.proxies import Proxied, Proxies, is_named
@@ -104,7 +105,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
         """Take a connection in; another one may have to give way to it, or it itself."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
         self._wait("head", self._limits.head_s)
         shown = transport.get_extra_info("peercert")
         self.serial, self._client_name = shown_serial(shown), shown_client(shown)
