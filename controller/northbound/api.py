@@ -20,6 +20,7 @@ from controller.northbound.manual import Manual
 from controller.northbound.metrics import Metrics, SiteCollector
 from controller.northbound.page.needs_view import NeedsView
 from controller.northbound.page.pages import Pages
+from controller.northbound.quick import Quick
 from controller.northbound.rest.announcements import Announcements
 from controller.northbound.rest.answers import RETRY_AFTER_S, kebab, problem, with_problem_types
 from controller.northbound.rest.calendar_feed import CalendarFeed
@@ -72,8 +73,9 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
         redoc_url=None,
     )
     shown = pages or Pages(dependencies, rules)
+    reservations = Reservations(dependencies, decisions)
     routers: Iterable[APIRouter] = (
-        Reservations(dependencies, decisions).routes(),
+        reservations.routes(),
         CalendarFeed(dependencies).routes(),
         Announcements(dependencies, decisions).routes(),
         History(dependencies).routes(),
@@ -93,11 +95,13 @@ def api(dependencies: Dependencies, rules: AccessRules, pages: Pages | None = No
     for routes in routers:
         app.include_router(routes)
     app.add_middleware(SmallBodies)
+    known = _known(decisions)
+    app.add_middleware(Quick, hold=reservations.hold, commit=reservations.commit, errors=STATUS, problem_of=known)
     if dependencies.leader().standing is not None:
         app.add_middleware(StandBy, leader=dependencies.leader)
     app.add_middleware(Access, rules=rules)
     app.add_middleware(Gate, names=dependencies.names)
-    _handle_errors(app, decisions)
+    _handle_errors(app, known)
     app.openapi = _documented(app.openapi)  # type: ignore[method-assign]  # FastAPI's own way to extend it
     return app
 
@@ -114,8 +118,11 @@ def _documented(openapi: Callable[[], dict[str, Any]]) -> Callable[[], dict[str,
     return documented
 
 
-def _handle_errors(app: FastAPI, decisions: Decisions) -> None:
-    """Make problems of what handlers, routing and validation raise."""
+Problems = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def _known(decisions: Decisions) -> Problems:
+    """Return what makes problems of what handlers raise, by :data:`STATUS`."""
 
     async def known(_: Request, error: Exception) -> Response:
         status = next(s for kind, s in STATUS.items() if isinstance(error, kind))
@@ -124,6 +131,12 @@ def _handle_errors(app: FastAPI, decisions: Decisions) -> None:
             text = f"the database: {without_paths(error.why)}; the controller's log says more"
             return problem(status, kebab(type(error).__name__), text, {}, {"Retry-After": str(RETRY_AFTER_S)})
         return problem(status, kebab(type(error).__name__), str(error), vars(error), {})
+
+    return known
+
+
+def _handle_errors(app: FastAPI, known: Problems) -> None:
+    """Make problems of what handlers, routing and validation raise."""
 
     async def fault(_: Request, error: Exception) -> Response:
         return problem(500, "fault", f"our fault: {type(error).__name__}; the log says more", {})

@@ -30,6 +30,8 @@ class Proxied:
 
 def is_named(address: str, proxies: Proxies) -> bool:
     """Return whether an address is one of the proxies'."""
+    if not proxies:
+        return False
     found = _address(address)
     return found is not None and any(found in network for network in proxies)
 
