@@ -79,7 +79,7 @@ class Saves:
         )
         saved = self._store.save(changes)
         saved.add_done_callback(partial(self._heard, ledger, part, tuple(tells), told))
-        if state.must_replan() or state.due_us() < state.value.sleeping_until_us:
+        if state.is_behind_wishes() or state.due_us() < state.value.sleeping_until_us:
             state.changed.notify_all()  # for the clock
         return told
 
@@ -186,7 +186,7 @@ class Saves:
                     ledger.saved(part)
                     for tell in tells:
                         tell()
-                    if self._state.must_replan():
+                    if self._state.is_behind_wishes():
                         self._state.changed.notify_all()
         finally:
             if failure is None:

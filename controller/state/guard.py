@@ -133,6 +133,10 @@ class GuardedState:
         """Return whether anything has changed that the plan is made of, beside hosts that have come or gone."""
         return must_replan(self.site, self.value, self.now(), beside_hosts=True)
 
+    def is_behind_wishes(self) -> bool:
+        """Return whether something of what was wished may have changed since the plan was made; much is not asked."""
+        return self.wished.version != self.desired.basis.wished
+
     def note_lines(self) -> None:
         """Act on lines that have died since the last call, and say of those that are used again."""
         before = self.desired

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 from controller.asker import Asker
@@ -20,7 +21,7 @@ MOST_ASKED = 4_096  # characters of what was refused
 _NOT_KEPT = {"reservation_id", "sequence", "changed_us", "key", "fingerprint"}
 _RESERVATION = tuple(field.name for field in fields(Reservation) if field.name not in _NOT_KEPT)
 _UNTOLD = {"version", "reason"}  # a reservation of which nothing else has changed was not changed by anybody
-_TEXT = json.JSONEncoder(separators=(",", ":"), default=asdict)
+_TEXT = json.JSONEncoder(separators=(",", ":"), default=lru_cache(256)(asdict))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 
 from sqlalchemy import RowMapping
 
@@ -18,6 +19,7 @@ from controller.store.text import original, storable
 from topology.protocol import FlowClass
 
 Row = dict[str, str | int | None]
+ALIKE = 256  # texts that are kept: many reservations have the same path, and ask for nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,9 @@ def reservation_row(reservation: Reservation) -> Row:
         "rate_bps": reservation.rate_bps,
         "start_us": reservation.start_us,
         "end_us": reservation.end_us,
-        "path": json.dumps(reservation.path),
-        "backup": json.dumps(reservation.backup),
-        "constraints": json.dumps(asdict(reservation.constraints)),
+        "path": _path_text(reservation.path),
+        "backup": _path_text(reservation.backup),
+        "constraints": _constraints_text(reservation.constraints),
         "hold_until_us": reservation.hold_until_us,
         "created_us": reservation.created_us,
         "changed_us": reservation.changed_us,
@@ -159,6 +161,16 @@ def reservation_row(reservation: Reservation) -> Row:
         "owner": storable(reservation.owner),
         "creator": storable(reservation.creator),
     }
+
+
+@lru_cache(ALIKE)
+def _path_text(path: tuple[str, ...]) -> str:
+    return json.dumps(path)
+
+
+@lru_cache(ALIKE)
+def _constraints_text(constraints: Constraints) -> str:
+    return json.dumps(asdict(constraints))
 
 
 def reservation_of(row: RowMapping) -> Reservation:

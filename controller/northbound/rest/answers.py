@@ -112,8 +112,16 @@ async def once_saved(saved: Future[None]) -> None:
         StoreFailed: it may not.
     """
     if not saved.done():
-        await asyncio.shield(asyncio.wrap_future(saved))
+        loop = asyncio.get_running_loop()
+        told = loop.create_future()
+        saved.add_done_callback(lambda _: None if loop.is_closed() else loop.call_soon_threadsafe(_tell, told))
+        await told
     saved.result()
+
+
+def _tell(told: asyncio.Future[None]) -> None:
+    if not told.done():  # its client may have hung up
+        told.set_result(None)
 
 
 Good = Mapping[int, Mapping[str, Any]]
