@@ -25,6 +25,7 @@ from controller.store.ended import ended_row, used_keys
 from controller.store.errors import StoreTaken
 from controller.store.history import HIGHEST, EndedKind, forget, highest
 from controller.store.leader_row import SAVES
+from controller.store.many import Many
 from controller.store.rows import (
     Row,
     RowBatch,
@@ -54,7 +55,6 @@ log = structlog.get_logger()
 TIME, PROOF, MAINTENANCE, DELAYS = "time", "proof", "maintenance", "delays"
 _MAINTENANCE = TypeAdapter(tuple[Maintenance, ...])
 _DELAYS = TypeAdapter(tuple[MeasuredDelay, ...])
-_APPEND = insert(CHANGES)
 _KNOWN = select(META.c.key, META.c.value).where(META.c.key.in_([WRITTEN_BY, TERM, SAVES]))
 _PLANNED = select(META.c.key, META.c.value).where(META.c.key.in_([MAINTENANCE, DELAYS]))
 _FENCE = select(META.c.value).where(META.c.key == TERM).with_for_update(read=True)
@@ -82,7 +82,8 @@ class Database:
         self._number = 0  # of what has ended last
         self._chain = BEGINNING  # where it ends
         tables = (RESERVATIONS, ENDED_RESERVATIONS, ANNOUNCEMENTS, ENDED_ANNOUNCEMENTS, PURCHASES, META)
-        self._upserts = {table: self._backend.upsert(table) for table in tables}
+        self._upserts = {table: Many(self._backend.upsert(table)) for table in tables}
+        self._append_all = Many(insert(CHANGES))
 
     def open_to_read(self) -> None:
         """Connect, or connect again, only to read, whoever has the database; nothing is changed."""
@@ -238,12 +239,12 @@ class Database:
                     raise StoreTaken(self.shown, self._claimed, int(found or 0))
             yield transaction
             if self._claimed:
-                transaction.connection.execute(self._upserts[META], {"key": SAVES, "value": str(self.saves + 1)})
+                self._put(META, [{"key": SAVES, "value": str(self.saves + 1)}])
                 self.saves += 1
 
     def _append(self, changes: Sequence[ChainRow]) -> None:
         if changes:
-            self._connected().execute(_APPEND, [change_row(row) for row in changes])
+            self._append_all.carry_out(self._connected(), [change_row(row) for row in changes])
             self._put(META, [end_row(LAST, changes[-1].end)])
 
     def _numbered(self, ended: Sequence[Row]) -> list[Row]:
@@ -253,8 +254,7 @@ class Database:
         return [{**row, "number": number} for number, row in enumerate(ended, first)]
 
     def _put(self, table: Table, rows: Sequence[Row]) -> None:
-        if rows:
-            self._connected().execute(self._upserts[table], rows)
+        self._upserts[table].carry_out(self._connected(), rows)
 
     def _forget(self, table: Table, names: Sequence[str]) -> None:
         if names:

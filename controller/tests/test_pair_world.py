@@ -88,7 +88,7 @@ def no_fence(patch):
             yield transaction
             self.saves += 1
             row = {"key": SAVES, "value": str(self.saves)}
-            transaction.connection.execute(self._upserts[META], row)
+            self._put(META, [row])
 
     patch.setattr(Database, "_writing", writing)
 
