@@ -33,10 +33,11 @@ from controller.plan.policy import DEFAULT_POLICY
 from controller.plan.reservations import Reservation
 from controller.plan.resources import need
 from controller.store import Changes, Store
+from mininet_tests.bench.attach import cpu_s
 from mininet_tests.bench.bare_commits import commits_per_s
 from mininet_tests.bench.bare_http import BareHttp, reservation
 from mininet_tests.site.postgresql import PrivatePostgres
-from mininet_tests.site.running import running
+from mininet_tests.site.running import Running, running
 from mininet_tests.testing.aims import Aim, at_least, below, stated
 from mininet_tests.testing.networks import chile_illinois
 from mininet_tests.testing.reports import write_report
@@ -187,38 +188,45 @@ def in_process(progress: Callable[[str], None]) -> dict[str, Any]:
     return result
 
 
-async def _client(url: str, number: int, until_s: float) -> list[float]:
-    """Return the times of hold and commit pairs until the time is over."""
+async def _client(url: str, number: int, until_s: float, *, at_once: bool) -> list[float]:
+    """Return the times of hold and commit pairs until the time is over; ``at_once``: each in one request."""
     http, chance, times = await BareHttp.to(url), random.Random(number), []
     while time.monotonic() < until_s:
-        asked = json.dumps(reservation(chance)).encode()
+        asked = json.dumps(reservation(chance) | {"commit": at_once}).encode()
         began = time.perf_counter()
-        answer = await http.done(201, "POST", "/v1/reservations", asked)
-        await http.done(200, "POST", f"/v1/reservations/{json.loads(answer)['id']}/commit")
+        answer = json.loads(await http.done(201, "POST", "/v1/reservations", asked))
+        if not at_once:
+            await http.done(200, "POST", f"/v1/reservations/{answer['id']}/commit")
         times.append(time.perf_counter() - began)
     http.close()
     return times
 
 
-async def _clients(url: str, seconds: float) -> list[float]:
+async def _clients(url: str, seconds: float, *, at_once: bool) -> list[float]:
     until_s = time.monotonic() + seconds
-    found = await asyncio.gather(*(_client(url, number, until_s) for number in range(CLIENTS)))
+    found = await asyncio.gather(*(_client(url, number, until_s, at_once=at_once) for number in range(CLIENTS)))
     return [one for times in found for one in times]
 
 
-def _measured(url: str, seconds: float) -> list[float]:
-    return asyncio.run(_clients(url, seconds))
+def _measured(url: str, seconds: float, at_once: bool) -> list[float]:
+    return asyncio.run(_clients(url, seconds, at_once=at_once))
 
 
-def pairs_per_s(url: str, seconds: float) -> dict[str, float]:
-    """Return how many durable hold and commit pairs are done a second, by clients in a process of their own."""
+def pairs_per_s(controller: Running, seconds: float, *, at_once: bool = False) -> dict[str, float]:
+    """Return how many durable hold and commit pairs are done a second, by clients in a process of their own.
+
+    ``controller_cpu_ms`` is what a pair takes of the controller's CPU time, which other load hardly makes longer.
+    """
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        pool.apply(_measured, (url, 1.0))
-        times = sorted(pool.apply(_measured, (url, seconds)))
+        pool.apply(_measured, (controller.url, 1.0, at_once))
+        before_s = cpu_s(controller.pid)
+        times = sorted(pool.apply(_measured, (controller.url, seconds, at_once)))
+        spent_s = cpu_s(controller.pid) - before_s
     return {
         "pairs_per_s": round(len(times) / seconds, 1),
         "pair_ms_p50": round(times[len(times) // 2] * 1e3, 2),
         "pair_ms_p99": round(times[len(times) * 99 // 100] * 1e3, 2),
+        "controller_cpu_ms": round(spent_s * 1e3 / len(times), 3),
     }
 
 
@@ -244,17 +252,21 @@ def over_http(seconds: float, progress: Callable[[str], None]) -> dict[str, Any]
     """Return what a running controller does, on both databases, with 30,000 reservations on the books."""
     ledger = filled(ON_THE_BOOKS, random.Random(2), time.time_ns() // 1000 + 3600 * S)
     books = tuple(replace(r, key="") for r in ledger.reservations.values() if r.state is ReservationState.COMMITTED)
-    result: dict[str, Any] = {"clients": CLIENTS, "rest_pairs_per_s": {}, "rest": {}, "pairs_over_bare_commits": {}}
+    result: dict[str, Any] = {"clients": CLIENTS, "rest_pairs_per_s": {}, "rest": {}}
+    result |= {"pairs_over_bare_commits": {}, "in_one_request_over_bare_commits": {}}
     with tempfile.TemporaryDirectory() as name, stores(Path(name)) as urls:
         for kind, url in urls.items():
             progress(f"{kind}: {CLIENTS} clients hold and commit for {seconds:g} s")
             booked(books, url)
             bare_per_s = commits_per_s(url, CLIENTS, seconds)
             with running(Path(name), url, rate="100 Gbit/s") as controller:
-                result["rest"][kind] = pairs_per_s(controller.url, seconds)
+                result["rest"][kind] = pairs_per_s(controller, seconds)
+                result["rest"][kind]["in_one_request"] = pairs_per_s(controller, seconds, at_once=True)
             result["rest"][kind]["bare_commits_per_s"] = bare_per_s
             result["rest_pairs_per_s"][kind] = result["rest"][kind]["pairs_per_s"]
             result["pairs_over_bare_commits"][kind] = round(result["rest_pairs_per_s"][kind] / bare_per_s, 2)
+            at_once_per_s = result["rest"][kind]["in_one_request"]["pairs_per_s"]
+            result["in_one_request_over_bare_commits"][kind] = round(at_once_per_s / bare_per_s, 2)
     return result
 
 
@@ -299,6 +311,9 @@ def main() -> None:
     for kind, rate in result["rest_pairs_per_s"].items():
         ratio = result["pairs_over_bare_commits"][kind]
         print(f"{kind}: {rate} durable hold+commit pairs/s with {CLIENTS} clients, {ratio} of the bare commits")
+        at_once = result["rest"][kind]["in_one_request"]
+        of_bare = result["in_one_request_over_bare_commits"][kind]
+        print(f"{kind}: {at_once['pairs_per_s']} of them in one request each, {of_bare} of the bare commits")
     print(f"written: {asked.out / 'report.json'}")
 
 
