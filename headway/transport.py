@@ -10,11 +10,13 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from headway.errors import (
+    ApiError,
     ApiProblem,
     ApiRefusal,
     NoAnswer,
@@ -24,15 +26,19 @@ from headway.errors import (
     NotAUrl,
     NotTrusted,
 )
+from headway.several import Several
 from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
-SOON_S, TIMES_SOON = 0.05, 15  # between tries at a pair, before those: half a second after a death another one leads
+SOON_S = 0.05  # at most between tries at a pair before those, for as long as another one takes to lead after a death
+SOONER_S = (0.005, 0.01, 0.02, *(SOON_S,) * 15)  # one that lets another lead is followed in hundredths of a second
 LONGEST_WAIT_S = 30.0  # a controller that wants to be left alone for longer is not waited for
 SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 COMES_BACK_S = 1.0
 REACHED_S = 2.0  # for each of several addresses: a machine that is silent is not waited for while another may lead
+PATIENCE_S = 0.25  # with one of several, before another one is asked too; REACHED_S with what only reads: one that
+# stands by answers that, and may be behind
 STANDS_BY, UNAVAILABLE = 307, 503
 TRY_AGAIN = {429, UNAVAILABLE}
 ELSEWHERE = {STANDS_BY, UNAVAILABLE}  # nothing was done there: another controller of a pair may do it
@@ -96,11 +102,11 @@ class Transport:
         self._addresses = tuple(_address(one) for one in addresses(url))
         self._at = 0  # the address that has answered last
         self._token, self._tls, self._timeout_s = token, tls, timeout_s
-        times_soon = TIMES_SOON if len(self._addresses) > 1 else 0
-        self._waits_s = (SOON_S,) * times_soon + WAITS_S if waits_s is None else waits_s
+        soon_s = SOONER_S if len(self._addresses) > 1 else ()
+        self._waits_s = soon_s + WAITS_S if waits_s is None else waits_s
 
     def call(self, asked: Asked) -> Any:
-        """Return the controller's answer.
+        """Return the controller's answer; of a pair, the first that comes, if both may be asked while one hangs.
 
         Raises:
             NoAnswer: nobody answered.
@@ -108,19 +114,31 @@ class Transport:
             NotAController: somebody else did.
             ApiProblem: the controller says what is wrong; :class:`ApiRefusal` if it is a refusal with offers.
         """
+        if len(self._addresses) == 1 or not asked.repeatable:
+            return self._again(asked, partial(self._once, asked), time.sleep)
+        patience_s = REACHED_S if asked.method == "GET" else PATIENCE_S
+        several = Several(partial(self._once, asked), patience_s, _is_elsewhere)
+        try:
+            return self._again(asked, several.ask, several.pause)
+        except ApiError as failed:
+            return several.rest(failed)
+
+    def _again(self, asked: Asked, ask: Callable[[int], Any], pause: Callable[[float], None]) -> Any:
+        """Ask, by address, until there is an answer or all tries are made."""
         for wait_s in (*(self._waits_s if asked.repeatable else ()), None):
             try:
-                return self._anywhere(asked)
+                return self._anywhere(asked, ask)
             except NoAnswer:
                 if wait_s is None:
                     raise
                 pause_s = wait_s
             except ApiProblem as problem:
-                is_soon = wait_s == SOON_S and problem.status in ELSEWHERE  # its whole second is for who knows no pair
+                is_left = len(self._addresses) > 1 and problem.status in ELSEWHERE
+                is_soon = is_left and (wait_s or 0.0) <= SOON_S  # its whole second is for who knows no pair
                 pause_s = max(wait_s or 0.0, 0.0 if is_soon else problem.retry_after_s or 0.0)
                 if wait_s is None or not self._passes(problem) or pause_s > LONGEST_WAIT_S:
                     raise
-            time.sleep(pause_s)
+            pause(pause_s)
         raise AssertionError  # the last try has no wait and does not come here
 
     def followed(self, path: str, last_event_id: str | None) -> Iterator[ServerSentEvent]:
@@ -151,12 +169,12 @@ class Transport:
             if left % len(self._addresses) == 0:
                 time.sleep(COMES_BACK_S)
 
-    def _anywhere(self, asked: Asked) -> Any:
+    def _anywhere(self, asked: Asked, ask: Callable[[int], Any]) -> Any:
         """Ask where was answered last; where that leads nowhere, each other address once."""
         for untried in reversed(range(len(self._addresses))):
             at = self._at
             try:
-                return self._once(asked, self._addresses[at])
+                return ask(at)
             except NoAnswer as error:
                 self._leave(at)
                 if not untried or not (asked.repeatable or isinstance(error, NoConnection)):
@@ -168,9 +186,12 @@ class Transport:
                     raise
         raise AssertionError  # the last address has no other and does not come here
 
-    def _once(self, asked: Asked, address: RestAddress) -> Any:
+    def _once(self, asked: Asked, at: int) -> Any:
+        address = self._addresses[at]
         with self._opened(address, asked, self._timeout_s) as answer:
-            return _read(answer, address)
+            said = _read(answer, address)
+        self._at = at
+        return said
 
     def _leave(self, at: int) -> None:
         """Go on at the next address, if another thread has not."""
@@ -232,6 +253,11 @@ class UnixConnection(HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+
+
+def _is_elsewhere(failed: Exception) -> bool:
+    """Return whether another controller of a pair is to be asked."""
+    return isinstance(failed, NoAnswer) or (isinstance(failed, ApiProblem) and failed.status in ELSEWHERE)
 
 
 def _read(answer: HTTPResponse, address: RestAddress) -> Any:

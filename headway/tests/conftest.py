@@ -9,5 +9,6 @@ import pytest
 def slept(monkeypatch):
     """The waits of the client, which take no time."""
     waits = []
-    monkeypatch.setattr("headway.transport.time", SimpleNamespace(sleep=waits.append))
+    for module in ("transport", "several"):
+        monkeypatch.setattr(f"headway.{module}.time", SimpleNamespace(sleep=waits.append))
     return waits

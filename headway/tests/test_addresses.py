@@ -1,5 +1,10 @@
 """A client that has the addresses of a pair: who leads is found, nothing is done twice, no one else is asked."""
 
+import contextlib
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +19,8 @@ from controller.tests.fakes import FakeSite
 from controller.tests.serving import served
 from headway import ApiProblem, Client, NoAnswer, NoConnection, NotAUrl
 from headway.tests.scripted import PROBLEM, scripted
-from headway.transport import SOON_S, TIMES_SOON, WAITS_S
+from headway.transport import SOONER_S, WAITS_S
+from mininet_tests.testing.eventually import eventually
 from mininet_tests.testing.networks import chile_illinois
 
 NOBODY = "http://127.0.0.1:1"
@@ -26,6 +32,12 @@ def stands_by(leader):
     """The answer of who stands by."""
     said = {"type": "/problems/stands-by", "title": "stands by", "status": 307, "detail": f"{leader} leads, ask there"}
     return 307, {"Location": f"{leader}/v1/reservations", "Retry-After": "1"}, said
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Clients wait for who answers, however busy this machine is."""
+    monkeypatch.setattr("headway.transport.PATIENCE_S", 60)
 
 
 @contextmanager
@@ -81,15 +93,15 @@ def test_while_nobody_leads_both_are_asked_again_soon(slept):
     none = (503, {"Retry-After": "1"}, PROBLEM | {"type": "/problems/no-leader"})
     with two([none, stands_by("http://b")], [none, (201, {}, {"id": "x"})]) as (a, b):
         assert Client(f"{a.url},{b.url}").hold_reservation(ASKED) == {"id": "x"}
-    assert slept == [SOON_S]
+    assert slept == [SOONER_S[0]]
 
 
 def test_if_nobody_leads_for_longer_than_another_takes_to_they_are_asked_less_often(slept):
     none = (503, {"Retry-After": "1"}, PROBLEM | {"type": "/problems/no-leader"})
-    tries = TIMES_SOON + len(WAITS_S) + 1
+    tries = len(SOONER_S) + len(WAITS_S) + 1
     with two([none] * tries, [none] * tries) as (a, b), pytest.raises(ApiProblem):
         Client(f"{a.url},{b.url}").hold_reservation(ASKED)
-    assert slept == [SOON_S] * TIMES_SOON + [1.0, 1.0, 2.0]  # and who answers says so: Retry-After
+    assert slept == [*SOONER_S, 1.0, 1.0, 2.0]  # and who answers says so: Retry-After
 
 
 def test_who_asks_too_often_waits_as_long_as_is_said_at_a_pair_too(slept):
@@ -116,6 +128,77 @@ def test_events_go_on_at_the_other(slept):
 def test_nobody_of_two_tells_events(slept):
     with two([stands_by("http://b")], [stands_by("http://a")]) as (a, b), pytest.raises(ApiProblem):
         next(Client(f"{a.url},{b.url}").follow_events())
+
+
+class Hanging(threading.Thread):
+    """A controller that stands still: its machine takes calls, and nobody answers them until it is woken."""
+
+    def __init__(self, answer):
+        super().__init__(daemon=True)
+        self.answer, self.calls = answer, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.calls.append(self.listener.accept()[0])
+
+    def wakes(self):
+        """Answer whoever has called, and say that it is the end."""
+        body = json.dumps(self.answer[2]).encode()
+        for call in self.calls:
+            call.recv(65536)
+            call.sendall(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n" % (self.answer[0], len(body)) + body)
+
+    def ends(self):
+        """Close all."""
+        for each in (self.listener, *self.calls):
+            each.close()
+
+
+@pytest.fixture
+def hanging(monkeypatch):
+    """One that would grant a reservation; clients are not patient."""
+    monkeypatch.setattr("headway.transport.PATIENCE_S", 0.05)
+    thread = Hanging((201, {}, {"id": "late"}))
+    thread.start()
+    yield thread
+    thread.ends()
+
+
+def test_one_that_hangs_is_not_waited_for_while_the_other_leads(hanging):
+    with scripted((201, {}, {"id": "x"})) as server:
+        assert Client(f"{hanging.url},{server.url}", timeout_s=60).hold_reservation(ASKED) == {"id": "x"}
+        assert len(server.asked) == 1
+    assert len(hanging.calls) == 1
+
+
+def test_one_that_hangs_is_asked_once_until_another_leads(hanging):
+    with scripted(*[stands_by(hanging.url)] * 3, (201, {}, {"id": "x"})) as server:
+        assert Client(f"{hanging.url},{server.url}", timeout_s=60).hold_reservation(ASKED) == {"id": "x"}
+        assert {one[2]["Idempotency-Key"] for one in server.asked} == {server.asked[0][2]["Idempotency-Key"]}
+    assert (len(hanging.calls), len(server.asked)) == (1, 4)
+
+
+def test_one_that_leads_and_is_slow_is_waited_for_and_asked_once(hanging):
+    tries = len(SOONER_S) + len(WAITS_S) + 1
+    with scripted(*[stands_by(hanging.url)] * tries) as server, ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(
+            Client(f"{hanging.url},{server.url}", timeout_s=60, waits_s=(0.0,)).hold_reservation, ASKED
+        )
+        eventually(lambda: len(server.asked) == 2, within_s=60, what="the other has said twice that it stands by")
+        hanging.wakes()
+        assert asked.result() == {"id": "late"}
+    assert len(hanging.calls) == 1
+
+
+def test_what_must_not_be_sent_twice_waits_for_one_that_hangs(hanging):
+    with scripted() as server:
+        client = Client(f"{hanging.url},{server.url}", timeout_s=0.5)
+        with pytest.raises(NoAnswer):
+            client.change_reservation("r", {"rate": "1 Mbit/s"}, if_match='"1"')
+        assert server.asked == []
 
 
 @pytest.mark.parametrize("url", ["http://a,", ",http://a", "http://a,nonsense"])
