@@ -47,7 +47,7 @@ from controller.southbound.ovsdb.writer import QueueWriter
 from controller.southbound.site_switches import SiteSwitches
 from controller.state.clock import elapsed_us
 from controller.state.guard import GuardedState
-from controller.store import Store
+from controller.store import Store, StoreFailed, StoreTaken
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
@@ -219,7 +219,7 @@ def _leading(
     yield Mending(state, built.switches).run, "mending"
     yield built.audits.run, "audit"
     yield Timekeeper(state, use_cases, built.clocks).run, "clock"
-    yield Recovery(state, use_cases.saves).run, "recovery"
+    yield Recovery(state, use_cases.saves, None if settings.pair is None else begin_anew).run, "recovery"
     yield Retention(state, store, settings.store.retention_us).run, "retention"
 
 
@@ -255,7 +255,11 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             parts.enter_context(working(pair.follow, "standby", state, stop))
             if not stood_by(led, state, supervisor, stop):
                 return int(stop.failed)
-            pair.lead((built.sessions, *built.writers.values()), hosts.lead)
+            try:
+                pair.lead((built.sessions, *built.writers.values()), hosts.lead)
+            except (StoreFailed, StoreTaken) as failure:  # the database is away again, or another one was quicker
+                log.error("leader.does_not_lead", why=str(failure))  # noqa: TRY400 (the why is all there is)
+                begin_anew()
             stop.wait(CALM_S)
         built.use_cases.saves.note(noted_configuration(settings.files))
         may_decide = (lambda: True) if led is None else led.may_decide

@@ -99,3 +99,9 @@ def test_a_host_goes_on_where_no_switch_on_its_way_has_another_master(world, mon
     world.passes_by(4 * LEASE_US)
     assert world.other.leads
     assert world.acts()
+
+
+def test_one_that_lets_another_lead_does_not_name_itself_as_the_leader(world):
+    assert world.leader.pair.view().address
+    world.leader.leadership.resign()
+    assert not world.leader.pair.view().address

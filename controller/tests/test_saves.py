@@ -264,6 +264,16 @@ def test_a_controller_that_another_one_has_followed_says_so_and_ends(site):
     assert said.fields == {"error": str(taken.value)}
 
 
+def test_one_of_a_pair_that_another_one_has_followed_begins_anew_whoever_notices_it_first(site):
+    site.store._refuse("gone")
+    with pytest.raises(StoreFailed):
+        hold(site).saved.result(5)
+    led_since(site.store.url, site.store.term + 1)
+    begun = []
+    assert not Recovery(site.state, site.use_cases.saves, lambda: begun.append("anew")).step()
+    assert begun == ["anew"]
+
+
 def test_the_lock_is_free_while_the_database_is_read_again(site):
     site.store._refuse("gone")
     with pytest.raises(StoreFailed):

@@ -1,5 +1,7 @@
 """The thread that brings memory and database together again after the store has failed; nobody waits for it."""
 
+from collections.abc import Callable
+
 from controller.saves import Saves
 from controller.state.guard import GuardedState
 from controller.store import StoreError, StoreTaken
@@ -8,18 +10,25 @@ AGAIN_S = 1.0
 
 
 class Recovery:
-    """Reads the ledger anew as soon as the database can be read and written."""
+    """Reads the ledger anew as soon as the database can be read and written.
 
-    def __init__(self, state: GuardedState, saves: Saves) -> None:
+    Args:
+        state: that says whether the store has failed.
+        saves: what reads it.
+        followed: ends one of a pair, which another one has followed: it begins anew, and stands by. None if alone.
+    """
+
+    def __init__(self, state: GuardedState, saves: Saves, followed: Callable[[], None] | None = None) -> None:
         self._state = state
         self._saves = saves
+        self._followed = followed
         self._said = ""
 
     def run(self) -> None:
         """Work until the state says stop.
 
         Raises:
-            StoreTaken: another controller has led meanwhile; what we remember may be of the past.
+            StoreTaken: another controller has led meanwhile, and we are no pair; what we remember may be of the past.
         """
         state = self._state
         while True:
@@ -35,13 +44,16 @@ class Recovery:
         """Try once; return whether the store works.
 
         Raises:
-            StoreTaken: another controller has led meanwhile.
+            StoreTaken: another controller has led meanwhile, and we are no pair.
         """
         try:
             self._saves.recover()
         except StoreTaken as taken:
             self._state.events.publish("store.taken", level="error", error=str(taken))
-            raise
+            if self._followed is None:
+                raise
+            self._followed()
+            return False
         except StoreError as failure:
             if str(failure) != self._said:
                 self._said = str(failure)
