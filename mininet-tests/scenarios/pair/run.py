@@ -32,9 +32,10 @@ from typing import Any
 import httpx
 
 from controller.plan.wiring import port_links
+from headway import Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import PairAgent, calling
-from mininet_tests.scenarios.pair.asking import Script, client
+from mininet_tests.scenarios.pair.asking import Script
 from mininet_tests.scenarios.pair.steps import steps, summed
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
@@ -116,8 +117,7 @@ class PairSite:
             os.kill(one.pid, signal.SIGSTOP)
             return partial(_woken, one)
         if kind == "moved":
-            with client(timeout_s=2) as operator:
-                operator.post(f"{one.url}/v1/leader/move").raise_for_status()
+            Client(one.url).move_leader()
         else:
             like = f"%process {one.pid}%"
             self.postgres.execute(
@@ -289,12 +289,12 @@ def _in_the_end(site: PairSite) -> dict[str, Any]:
     script = site.script
     ids = set()
     for key, known in script.answered.items():  # asked once more, where nothing is left to be done
-        said = script.asked(one.url, key)
-        ids.add((key, known, None if said is None else said.json().get("id")))
+        said = script.again(one.url, key)
+        ids.add((key, known, said))
     listed = [each["id"] for page in _pages(one.url) for each in page]
     return {
         "answers": len(script.answered),
-        "asked_twice": len(script.unsure),
+        "asked_twice": script.asked_twice(),
         "lost": sum(known not in listed for known in script.answered.values()),
         "done_twice": sum(known != again for _, known, again in ids) + len(listed) - len(set(script.answered.values())),
         "fallbacks": sum(agent.fallbacks for agent in site.agents),
