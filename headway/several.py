@@ -40,7 +40,7 @@ class Several:
         self._waited_for = set[int]()
         self._heard = deque[Said]()  # during a pause
 
-    def ask(self, at: int) -> Any:
+    def ask(self, at: int) -> Said:
         """Ask one, unless it may still answer; return the first answer that anybody gives.
 
         Raises:
@@ -55,7 +55,7 @@ class Several:
         while True:
             said = self._next(patience_s)
             if said.error is None:
-                return said.answer
+                return said
             if said.at == at or not self._is_elsewhere(said.error):
                 raise said.error
 
@@ -67,7 +67,7 @@ class Several:
         with suppress(Empty):
             self._heard.append(self._said.get(timeout=pause_s))
 
-    def rest(self, failed: Exception) -> Any:
+    def rest(self, failed: Exception) -> Said:
         """Return the first answer of those that may still give one; wait for that.
 
         Raises:
@@ -76,7 +76,7 @@ class Several:
         while self._is_elsewhere(failed) and self._waited_for:
             said = self._next(None)
             if said.error is None:
-                return said.answer
+                return said
             if not self._is_elsewhere(said.error):
                 raise said.error
         raise failed

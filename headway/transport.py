@@ -26,13 +26,13 @@ from headway.errors import (
     NotAUrl,
     NotTrusted,
 )
-from headway.several import Several
+from headway.several import Said, Several
 from headway.stream import ServerSentEvent, stream_events
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 WAITS_S = (0.5, 1.0, 2.0)  # between tries; a controller that starts again is back within three seconds
-SOON_S = 0.05  # at most between tries at a pair before those, for as long as another one takes to lead after a death
-SOONER_S = (0.005, 0.01, 0.02, *(SOON_S,) * 15)  # one that lets another lead is followed in hundredths of a second
+SOON_S = 0.1  # at most between tries at a pair before those: at a busy one another takes two seconds to lead
+SOONER_S = (0.005, 0.01, 0.02, *(0.05,) * 15, *(SOON_S,) * 12)  # most often hundredths of a second, or half a second
 LONGEST_WAIT_S = 30.0  # a controller that wants to be left alone for longer is not waited for
 SILENT_S = 45.0  # the controller gives a sign of life every 15 s
 COMES_BACK_S = 1.0
@@ -115,15 +115,17 @@ class Transport:
             ApiProblem: the controller says what is wrong; :class:`ApiRefusal` if it is a refusal with offers.
         """
         if len(self._addresses) == 1 or not asked.repeatable:
-            return self._again(asked, partial(self._once, asked), time.sleep)
+            return self._again(asked, lambda at: Said(at, self._once(asked, at)), time.sleep).answer
         patience_s = REACHED_S if asked.method == "GET" else PATIENCE_S
         several = Several(partial(self._once, asked), patience_s, _is_elsewhere)
         try:
-            return self._again(asked, several.ask, several.pause)
+            said = self._again(asked, several.ask, several.pause)
         except ApiError as failed:
-            return several.rest(failed)
+            said = several.rest(failed)
+        self._at = said.at
+        return said.answer
 
-    def _again(self, asked: Asked, ask: Callable[[int], Any], pause: Callable[[float], None]) -> Any:
+    def _again(self, asked: Asked, ask: Callable[[int], Said], pause: Callable[[float], None]) -> Said:
         """Ask, by address, until there is an answer or all tries are made."""
         for wait_s in (*(self._waits_s if asked.repeatable else ()), None):
             try:
@@ -169,7 +171,7 @@ class Transport:
             if left % len(self._addresses) == 0:
                 time.sleep(COMES_BACK_S)
 
-    def _anywhere(self, asked: Asked, ask: Callable[[int], Any]) -> Any:
+    def _anywhere(self, asked: Asked, ask: Callable[[int], Said]) -> Said:
         """Ask where was answered last; where that leads nowhere, each other address once."""
         for untried in reversed(range(len(self._addresses))):
             at = self._at
@@ -189,9 +191,7 @@ class Transport:
     def _once(self, asked: Asked, at: int) -> Any:
         address = self._addresses[at]
         with self._opened(address, asked, self._timeout_s) as answer:
-            said = _read(answer, address)
-        self._at = at
-        return said
+            return _read(answer, address)
 
     def _leave(self, at: int) -> None:
         """Go on at the next address, if another thread has not."""
