@@ -15,11 +15,13 @@ from urllib.parse import quote
 
 import psycopg
 
+from mininet_tests.site.machines import Machine
 from mininet_tests.testing.eventually import eventually
 
 _DEBIAN = Path("/usr/lib/postgresql")  # a directory for each major version; its bin/ is not on PATH
 _ACCOUNT = "postgres"  # made by Debian's package; the server refuses to run as root
 _USER = "headway"
+_TESTS = "198.18.0.0/15"  # RFC 2544 section C.2.2
 _START_S = 60.0  # after a crash it brings each of its files to the disk, which others may use as well
 
 
@@ -40,7 +42,7 @@ class PrivatePostgres:
     ...     Store(postgres.url).open()
     """
 
-    def __init__(self, machine: "SilentMachine | None" = None, disk_bytes: int = 0) -> None:
+    def __init__(self, machine: Machine | None = None, disk_bytes: int = 0) -> None:
         self.url = ""
         self._machine = machine
         self._disk_bytes = disk_bytes
@@ -62,7 +64,7 @@ class PrivatePostgres:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self._directory)
             if self._machine is not None:
                 with (self._data / "pg_hba.conf").open("a") as trusted:
-                    trusted.write(f"host all all {self._machine.client}/32 trust\n")
+                    trusted.write(f"host all all {_TESTS} trust\n")
             self.start()
             self.url = self.new_database()
         except BaseException:
@@ -155,7 +157,7 @@ class PrivatePostgres:
         name = f"headway{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name}")
         if self._machine is not None:
-            return f"postgresql://{_USER}@{self._machine.server}/{name}"
+            return f"postgresql://{_USER}@{self._machine.address}/{name}"
         return f"postgresql://{_USER}@/{name}?host={quote(str(self._directory), safe='')}"
 
     def execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
@@ -174,9 +176,9 @@ class PrivatePostgres:
             with (self._directory / "server.log").open("ab") as log:
                 command = [*self._unprivileged(), self._program("postgres"), "-D", str(self._data)]
                 if self._machine is not None:
-                    command = ["ip", "netns", "exec", self._machine.name, *command]
+                    command = [*self._machine.inside, *command]
                 command += ["-c", "autovacuum=off"] if self._disk_bytes else []  # nothing is free but the disk
-                listens = "" if self._machine is None else self._machine.server
+                listens = "" if self._machine is None else self._machine.address
                 command += ["-c", f"listen_addresses={listens}", "-c", f"unix_socket_directories={self._directory}"]
                 self._server = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
         try:
@@ -205,42 +207,6 @@ class PrivatePostgres:
             if self._disk_bytes and os.path.ismount(self._directory):
                 _run("umount", str(self._directory))
             shutil.rmtree(self._directory)
-
-
-class SilentMachine:
-    """A machine of its own for a server, at the end of a cable that can be pulled: a network namespace."""
-
-    def __init__(self) -> None:
-        self.name = f"hwdb{os.getpid()}"
-        net = os.getpid() % 250
-        self.client, self.server = f"198.18.{net}.1", f"198.18.{net}.2"  # RFC 2544 section C.2.2: for tests
-
-    def __enter__(self) -> Self:
-        """Make it."""
-        _run("ip", "netns", "add", self.name)
-        try:
-            _run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
-            _run("ip", "address", "add", f"{self.client}/30", "dev", self.name)
-            _run("ip", "-n", self.name, "address", "add", f"{self.server}/30", "dev", "eth")
-            _run("ip", "link", "set", self.name, "up")
-            _run("ip", "-n", self.name, "link", "set", "eth", "up")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Take it away, its end of the cable with it."""
-        _run("ip", "netns", "delete", self.name)
-
-    @contextlib.contextmanager
-    def cut_off(self) -> Iterator[None]:
-        """Pull the cable for a time: nothing arrives, and nobody is told."""
-        _run("ip", "-n", self.name, "link", "set", "eth", "down")
-        try:
-            yield
-        finally:
-            _run("ip", "-n", self.name, "link", "set", "eth", "up")
 
 
 def _run(*command: str) -> None:

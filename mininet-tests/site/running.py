@@ -32,12 +32,14 @@ class Running:
         url: its REST API.
         process: the process, None while it is down.
         trusts: what is believed of its REST API, if that speaks TLS.
+        inside: what stands before its command, of a machine of its own.
     """
 
     config: Path
     url: str
     process: subprocess.Popen[bytes] | None = None
     trusts: ssl.SSLContext | None = None
+    inside: tuple[str, ...] = ()
 
     @property
     def pid(self) -> int:
@@ -53,7 +55,7 @@ class Running:
     def start(self) -> None:
         """Start it, and return once it answers."""
         with self.config.with_suffix(".log").open("ab") as log:
-            command = [str(HEADWAY), "controller", "--config", str(self.config)]
+            command = [*self.inside, str(HEADWAY), "controller", "--config", str(self.config)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         eventually(self._answers, within_s=UP_WITHIN_S, what=f"the controller answers ({self.config})")
 
@@ -81,13 +83,20 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(
-    directory: Path, store: str, *, rate: str = "10 Gbit/s", trusts: ssl.SSLContext | None = None, **more: object
+    directory: Path,
+    store: str,
+    inside: tuple[str, ...] = (),
+    *,
+    rate: str = "10 Gbit/s",
+    trusts: ssl.SSLContext | None = None,
+    **more: object,
 ) -> Iterator[Running]:
     """Give a controller of the two-site network on a store; it is ended afterwards.
 
     Args:
         directory: of its configuration and its log.
         store: the store's URL.
+        inside: what stands before its command, of a machine of its own; then all of ``listen`` must be said.
         rate: of the circuit.
         trusts: what is believed of its REST API, which then speaks TLS.
         more: of its configuration; what ``listen`` does not say is at free ports.
@@ -98,7 +107,7 @@ def running(
     config = directory / "controller.yaml"
     network = section_of(chile_illinois(rate_bps(rate)))
     config.write_text(yaml.safe_dump({"network": network, "listen": listen, "store": store, **more}))
-    one = Running(config, f"http{'s' if trusts else ''}://{listen['rest']}", trusts=trusts)
+    one = Running(config, f"http{'s' if trusts else ''}://{listen['rest']}", trusts=trusts, inside=inside)
     try:
         one.start()
         yield one

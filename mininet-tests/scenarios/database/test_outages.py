@@ -11,7 +11,8 @@ import httpx
 import pytest
 import yaml
 
-from mininet_tests.site.postgresql import PrivatePostgres, SilentMachine, binaries
+from mininet_tests.site.machines import Machine
+from mininet_tests.site.postgresql import PrivatePostgres, binaries
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.users import Users
 from mininet_tests.testing.eventually import eventually
@@ -33,9 +34,9 @@ BACK_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[SilentMachine]:
+def machine() -> Iterator[Machine]:
     """A machine for the database."""
-    with SilentMachine() as machine:
+    with Machine() as machine:
         yield machine
 
 
@@ -63,10 +64,10 @@ def killed(postgres: PrivatePostgres) -> Iterator[None]:
         postgres.start()
 
 
-def fault(kind: str, machine: SilentMachine, postgres: PrivatePostgres) -> AbstractContextManager[None]:
+def fault(kind: str, machine: Machine, postgres: PrivatePostgres) -> AbstractContextManager[None]:
     """What lasts as long as its ``with``."""
     faults: dict[str, Any] = {
-        "silent": machine.cut_off,
+        "silent": machine.silent,
         "stopped": postgres.stopped,
         "full": postgres.full,
         "read-only": postgres.read_only,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -188,7 +189,12 @@ def site(folder: Path) -> Iterator[BrokenSite]:
     store = folder / "headline.db"
     with ExitStack() as stack:
         ovs = stack.enter_context(PrivateOvs(Directories.standard()))
-        settings = {"flows": FLOWS, "tls": tls, "audit": {"interval": "1 s"}, "failover": {"return_after": "1 s"}}
+        settings: dict[str, Any] = {
+            "flows": FLOWS,
+            "tls": tls,
+            "audit": {"interval": "1 s"},
+            "failover": {"return_after": "1 s"},
+        }
         controller = stack.enter_context(running(folder, f"sqlite:///{store}", rate=RATE, trusts=None, **settings))
         port = yaml.safe_load(controller.config.read_text())["listen"]["openflow"].rpartition(":")[2]
         add_switches(ovs, chile_illinois(), port)

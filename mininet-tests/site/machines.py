@@ -1,0 +1,74 @@
+"""Machines of their own for servers, each at the end of a cable on which packets can be lost: network namespaces."""
+
+import contextlib
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+LOSES_ALL = ("root", "pfifo", "limit", "0")  # a queue with room for nothing (tc-pfifo(8))
+
+
+class Machine:
+    """A machine. It knows the way back to us, and over us to the others if we forward (:func:`forwards`).
+
+    Args:
+        number: of those that one process makes.
+
+    Attributes:
+        name: of its network namespace.
+        near: our address at the cable.
+        address: its own.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self.name = f"hw{secrets.token_hex(4)}"  # namespaces have one folder, whatever else is isolated
+        net = (os.getpid() + number) % 250
+        self.near, self.address = f"198.18.{net}.1", f"198.18.{net}.2"  # RFC 2544 section C.2.2: for tests
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What stands before a command so that it runs there, in the same process."""
+        return "ip", "netns", "exec", self.name
+
+    def __enter__(self) -> Self:
+        """Make it."""
+        _run("ip", "netns", "add", self.name)
+        try:
+            _run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth", "netns", self.name)
+            _run("ip", "address", "add", f"{self.near}/30", "dev", self.name)
+            _run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", "eth")
+            _run("ip", "link", "set", self.name, "up")
+            for device in ("lo", "eth"):
+                _run("ip", "-n", self.name, "link", "set", device, "up")
+            _run("ip", "-n", self.name, "route", "add", "default", "via", self.near)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take it away, its end of the cable with it."""
+        _run("ip", "netns", "delete", self.name)
+
+    @contextlib.contextmanager
+    def silent(self) -> Iterator[None]:
+        """Lose every packet from it and to it for a time: nothing arrives, and nobody is told, not even of a link."""
+        _run("tc", "qdisc", "add", "dev", self.name, *LOSES_ALL)
+        _run("tc", "-n", self.name, "qdisc", "add", "dev", "eth", *LOSES_ALL)
+        try:
+            yield
+        finally:
+            _run("tc", "qdisc", "delete", "dev", self.name, "root")
+            _run("tc", "-n", self.name, "qdisc", "delete", "dev", "eth", "root")
+
+
+def forwards() -> None:
+    """Let machines reach each other over us; for a network namespace that is ours alone."""
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
