@@ -38,7 +38,7 @@ EXPERIMENTS = (
     Experiment(
         "pair",
         Group.SCENARIO,
-        "of a pair of controllers the one that leads is killed, stopped, moved and cut off, again and again",
+        "of a pair of controllers the one that leads, its machine or the database is lost, again and again",
         "scenarios.pair.run",
         Place.ISOLATED,
         6,

@@ -54,7 +54,7 @@ class Script:
         key, ends_s = f"pair-{next(self._numbers)}", time.monotonic() + PATIENCE_S
         while True:
             try:
-                self.answered[key] = self._client.hold_reservation(self._wanted(), idempotency_key=key)["id"]
+                self.answered[key] = self._client.hold_reservation(self.wanted(), idempotency_key=key)["id"]
             except (NoAnswer, ApiProblem):
                 if time.monotonic() > ends_s:
                     raise
@@ -63,13 +63,14 @@ class Script:
 
     def again(self, url: str, key: str) -> str:
         """Return which reservation a controller names for a key that was answered."""
-        return Client(url).hold_reservation(self._wanted(), idempotency_key=key)["id"]
+        return Client(url).hold_reservation(self.wanted(), idempotency_key=key)["id"]
 
     def asked_twice(self) -> int:
         """Return how many requests were sent more than once until they were answered."""
         return sum(times > 1 for times in self._client.sent.values())
 
-    def _wanted(self) -> ReservationIn:
+    def wanted(self) -> ReservationIn:
+        """Return what it asks for."""
         return {
             "from": self.ends[0],
             "to": self.ends[1],

@@ -12,15 +12,21 @@ from rich.table import Table
 COLOURS = {
     "killed": "tab:red",
     "stopped": "tab:purple",
+    "silent": "tab:brown",
+    "restarted": "tab:pink",
     "cut": "tab:orange",
     "moved": "tab:blue",
+    "database": "tab:gray",
     "upgraded": "tab:green",
 }
 LABELS = {
     "killed": "the leader is killed",
     "stopped": "the leader stands still",
+    "silent": "its machine is silent",
+    "restarted": "it is killed, ovs-vswitchd just started anew",
     "cut": "its sessions at the database are cut",
     "moved": "headway leader move",
+    "database": "the database's machine was silent, and is back",
     "upgraded": "both are upgraded in turn",
 }
 WHAT = {"unanswered_s": "s until a request is answered", "obeyed_s": "s until all agents obey another leader"}
@@ -51,7 +57,11 @@ def drawn(report: dict[str, Any], path: Path) -> None:
             if kind not in report["kinds"]:
                 continue
             values = sorted(one[key] for one in report["rounds"] if one["kind"] == kind)
-            if key == "obeyed_s" and kind in {"cut", "upgraded"}:  # most often the same goes on leading, or twice
+            if key == "obeyed_s" and kind in {
+                "cut",
+                "database",
+                "upgraded",
+            }:  # most often the same goes on leading, or twice
                 continue
             shares = [100 * (n + 1) / len(values) for n in range(len(values))]
             axes.step(values, shares, where="post", color=colour, label=LABELS[kind])

@@ -17,7 +17,7 @@ from mininet_tests.testing.aims import stated
 ALL = (*KINDS, UPGRADED)
 GOOD = {
     "kinds": ALL,
-    "rounds": [{"kind": kind, "unanswered_s": 0.2, "obeyed_s": 0.2, "rules_put_again": 0} for kind in ALL],
+    "rounds": [{"kind": kind, "unanswered_s": 0.05, "obeyed_s": 0.2, "rules_put_again": 0} for kind in ALL],
     "fallbacks": 0,
     "went_back": 0,
     "lost": 0,
@@ -44,7 +44,9 @@ def test_a_good_run_falls_short_of_nothing():
         GOOD | {"rounds": []},
         changed("killed", unanswered_s=1.01),
         changed("stopped", unanswered_s=1.01),
-        changed("moved", unanswered_s=0.3),
+        changed("moved", unanswered_s=0.06),
+        changed("silent", unanswered_s=1.01),
+        changed("restarted", unanswered_s=1.01),
         changed("upgraded", unanswered_s=1.01),
         changed("killed", obeyed_s=1.1),
         changed("cut", rules_put_again=1),
@@ -109,7 +111,7 @@ def test_nothing_is_lost_and_no_host_falls_back_however_the_leader_is_lost(tmp_p
     report = tmp_path / "report.json"
     assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
     found = json.loads(report.read_text())
-    timed = {name for name in found["aims"] if ", s, " in name}  # a busy machine is late; the run itself judges that
+    timed = {name for name in found["aims"] if ", s" in name}  # a busy machine is late; the run itself judges that
     if found["aims"][OBEYED]["seen"] > 1:  # what stands still for so long may be without its lease of three seconds
         timed.add(FELL_BACK)
     assert set(found["falls_short"]) <= timed, found["aims"]

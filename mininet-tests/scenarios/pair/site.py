@@ -1,0 +1,291 @@
+"""A pair of controllers, each on a machine of its own, and all that hangs on it: what rounds are played on.
+
+The database, switches and agents are others': the packets of a machine of the two, or of the database's, can be lost.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import httpx
+
+from controller.plan.wiring import port_links
+from headway import ApiProblem, Client
+from mininet_tests.probes.switch_state import SwitchesSeen
+from mininet_tests.scenarios.pair.agents import PairAgent, calling
+from mininet_tests.scenarios.pair.asking import Script
+from mininet_tests.site.machines import Machine, forwards
+from mininet_tests.site.openvswitch import Directories, PrivateOvs
+from mininet_tests.site.postgresql import PrivatePostgres
+from mininet_tests.site.running import Running, running
+from mininet_tests.site.topos import Realised
+from mininet_tests.site.userspace_switches import add_switches
+from mininet_tests.testing.eventually import eventually
+from mininet_tests.testing.networks import star
+from topology.network import Network
+from topology.network_text import section_of
+
+CIRCUIT_BPS = 10 * 10**9
+SETTLED_WITHIN_S = 60.0
+STOPPED_S = 2.0
+SILENT_S = 5.0  # longer than a lease
+AFTER_S = 0.5  # so long it is asked on when another was told to lead
+DAY_S = 86_400
+MOVED_EACH_S, UPGRADED_EACH_S = 0.005, 0.05  # between two requests of a script that asks all the while
+PORTS = {"openflow": 6653, "rest": 8080, "agents": 6654}
+OVSDB_PORT = 6640
+
+
+@dataclass(slots=True)
+class PairSite:
+    """The pair and all that hangs on it."""
+
+    network: Network
+    ovs: PrivateOvs
+    postgres: PrivatePostgres
+    database: Machine
+    machines: tuple[Machine, Machine]
+    pair: tuple[Running, Running]
+    agents: tuple[PairAgent, ...]
+    script: Script
+
+    def said(self, one: Running) -> dict[str, Any]:
+        """Return what a controller says of who leads; nothing if it does not answer."""
+        try:
+            found: dict[str, Any] = httpx.get(f"{one.url}/v1/leader", timeout=2).json()
+        except (httpx.TransportError, ValueError):
+            return {}
+        return found
+
+    def leader(self) -> Running | None:
+        """Return who leads with another one that stands by, when all agents obey it; None before that."""
+        leading = [(one, said) for one in self.pair if (said := self.said(one)).get("leading") and said["standbys"]]
+        if len(leading) != 1:
+            return None
+        (one, said) = leading[0]
+        number = self.pair.index(one)
+        other = self.said(self.pair[1 - number])
+        is_current = other.get("standing") == "standby" and other["lag_s"] < 1 and other["term"] == said["term"]
+        obey = all(agent.by == number and agent.epoch >= 2 * said["term"] - 1 for agent in self.agents)
+        return one if is_current and obey and not _troubles(one) else None
+
+    def settled(self) -> Running:
+        """Wait until one leads and all is as it should be; return it."""
+        found: list[Running] = []
+
+        def looked() -> bool:
+            one = self.leader()
+            found[:] = [] if one is None else [one]
+            return one is not None
+
+        try:
+            eventually(looked, within_s=SETTLED_WITHIN_S, what="one leads, one stands by, and all obey")
+        except AssertionError as error:
+            error.add_note(str([(self.said(one), _troubles(one)) for one in self.pair]))
+            error.add_note(str([(agent.host, agent.by, agent.epoch) for agent in self.agents]))
+            raise
+        return found[0]
+
+    def lose(self, kind: str, one: Running) -> Callable[[], None]:
+        """Lose the leader in a way; return what brings it back."""
+        if kind == "restarted":
+            self.ovs.kill_switch()
+            self.ovs.start_switch()
+        if kind in {"killed", "restarted"}:
+            one.end(signal.SIGKILL)
+            return one.start
+        if kind == "stopped":
+            os.kill(one.pid, signal.SIGSTOP)
+            return partial(_woken, one)
+        if kind == "silent":
+            cable = ExitStack()
+            cable.enter_context(self.machines[self.pair.index(one)].silent())
+            return partial(_heard_again, cable)
+        like = f"%process {one.pid}%"
+        self.postgres.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE %s", like
+        )
+        return lambda: None
+
+    def without_database(self, one: Running) -> float:
+        """Lose all packets of the database's machine for a while; return when it is back, of ``time.monotonic``.
+
+        Meanwhile the leader answers what only reads, and refuses what changes something.
+
+        Raises:
+            AssertionError: it does not.
+        """
+        with self.database.silent():
+            over_s = time.monotonic() + SILENT_S
+            try:
+                raise AssertionError(Client(one.url, waits_s=()).hold_reservation(self.script.wanted()))
+            except ApiProblem as problem:
+                if problem.status != httpx.codes.SERVICE_UNAVAILABLE:
+                    raise AssertionError(problem) from problem
+            while time.monotonic() < over_s:
+                httpx.get(f"{one.url}/v1/reservations?limit=1", timeout=5).raise_for_status()
+                time.sleep(0.2)
+        return time.monotonic()
+
+    def moves(self, one: Running) -> None:
+        """Let the other one lead."""
+        Client(one.url).move_leader()
+        time.sleep(AFTER_S)
+
+    def upgrades(self, one: Running) -> None:
+        """Start the one that stands by anew, let it lead, and the other one anew."""
+        (other,) = (each for each in self.pair if each is not one)
+        for each in (other, one):
+            if each is one:
+                self.moves(one)
+                self.settled()
+            each.end()
+            each.start()
+            self.settled()
+
+    def longest_s(self, each_s: float, happens: Callable[[], None]) -> float:
+        """Return the longest time from one answer to the next, of a script that asks while something happens, s."""
+        ended = Event()
+
+        def asks() -> list[float]:
+            answered_s = [self.script.asks()]
+            while not ended.wait(each_s):
+                answered_s.append(self.script.asks())
+            return answered_s
+
+        with ThreadPoolExecutor(1) as thread:
+            asking = thread.submit(asks)
+            try:
+                happens()
+            finally:
+                ended.set()
+            answered_s = asking.result()
+        return max(later - sooner for sooner, later in pairwise(answered_s))
+
+    def unanswered_s(self, kind: str, one: Running) -> float:
+        """Lose the leader in a way, and bring it back; return for how long nobody answered, s."""
+        if kind == "database":
+            back_s = self.without_database(one)
+            return self.script.asks() - back_s
+        if kind == "moved":
+            return self.longest_s(MOVED_EACH_S, partial(self.moves, one))
+        if kind == "upgraded":
+            return self.longest_s(UPGRADED_EACH_S, partial(self.upgrades, one))
+        lost_s = time.monotonic()
+        back = self.lose(kind, one)
+        found_s = self.script.asks() - lost_s
+        for _ in range(5):
+            self.script.asks()
+        back()
+        return found_s
+
+    def round(self, kind: str) -> dict[str, Any]:
+        """Lose the leader, and return how long who waited."""
+        one = self.settled()
+        before, switches = {agent.host: agent.epoch for agent in self.agents}, self.switches()
+        self.script.asks()
+        lost_s = time.monotonic()
+        unanswered_s = self.unanswered_s(kind, one)
+        back_s = time.monotonic()
+        self.settled()
+        obeyed = [agent.obeyed_after(before[agent.host]) or lost_s for agent in self.agents]
+        return {
+            "kind": kind,
+            "unanswered_s": round(unanswered_s, 3),
+            "obeyed_s": round(max(obeyed) - lost_s, 3),
+            "back_s": round(back_s - lost_s, 1),
+            "settled_s": round(time.monotonic() - back_s, 1),
+            "rules_put_again": 0 if kind == "restarted" else self.switches().younger_than(switches),
+            "load": round(os.getloadavg()[0], 1),
+        }
+
+    def switches(self) -> SwitchesSeen:
+        """Return what the switches hold."""
+        return SwitchesSeen.now(Realised(None, self.network, {}))
+
+
+def _woken(one: Running) -> None:
+    """Let one that was stopped go on, after a while."""
+    time.sleep(STOPPED_S)
+    os.kill(one.pid, signal.SIGCONT)
+
+
+def _heard_again(cable: ExitStack) -> None:
+    """Let the packets of a machine that was silent arrive again, after a while."""
+    time.sleep(SILENT_S)
+    cable.close()
+
+
+def remove_switches(ovs: PrivateOvs, network: Network) -> None:
+    """Take switches away for the next world, and the ports of circuits, which are not Open vSwitch's.
+
+    Queues have the term of this one; the next one's terms are lower, and are refused there.
+    """
+    for switch in network.switches:
+        ovs.vsctl("del-br", switch.name)
+        for link in (link for _, link in port_links(network, switch.name) if link.circuit):
+            subprocess.run(["ip", "link", "del", link.port_name], check=True)
+    ovs.vsctl("--all", "destroy", "qos", "--", "--all", "destroy", "queue")
+
+
+def _troubles(one: Running) -> list[str]:
+    """Return why a controller is not well; nothing if it is."""
+    try:
+        reasons: list[str] = httpx.get(f"{one.url}/healthz", timeout=5).json()["reasons"]
+    except httpx.TransportError as error:
+        return [str(error)]
+    return reasons
+
+
+@contextmanager
+def pair_site(folder: Path, agents: int) -> Iterator[PairSite]:
+    """Give a pair that settles; logs are in the folder. In network and mount namespaces of our own."""
+    network = star(agents - 1, 1, CIRCUIT_BPS)
+    ways = {host.name: "archive" for host in network.hosts[1:]} | {"archive": network.hosts[1].name}
+    flows = [{"name": f"raw-{a}", "class": "background", "from": a, "to": z} for a, z in ways.items()]
+    with ExitStack() as parts:
+        forwards()
+        ovs = parts.enter_context(PrivateOvs(Directories.standard()))
+        ovs.vsctl("set-manager", f"ptcp:{OVSDB_PORT}")
+        machines = tuple(parts.enter_context(Machine(number)) for number in range(3))
+        (*of_pair, database) = machines
+        postgres = parts.enter_context(PrivatePostgres(database))
+        listens = [{name: f"{machine.address}:{port}" for name, port in PORTS.items()} for machine in of_pair]
+        pair = []
+        for name, machine, listen in zip("ab", of_pair, listens, strict=True):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            one = running(
+                folder / name,
+                postgres.url,
+                machine.inside,
+                insecure=True,
+                network=section_of(network),
+                flows=flows,
+                pair={"address": f"http://{listen['rest']}"},
+                listen=dict(listen),
+                ovsdb={switch.name: f"tcp:{machine.near}:{OVSDB_PORT}" for switch in network.switches},
+            )
+            pair.append(parts.enter_context(one))
+        add_switches(ovs, network, str(PORTS["openflow"]))
+        parts.callback(remove_switches, ovs, network)
+        for switch in network.switches:
+            ovs.vsctl("set-controller", switch.name, *(f"tcp:{listen['openflow']}" for listen in listens))
+        for controller in ovs.vsctl("--bare", "--columns=_uuid", "list", "controller").split():
+            ovs.vsctl("set", "controller", controller, "max_backoff=1000")
+        addresses = tuple(listen["agents"] for listen in listens)
+        hosts = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
+        parts.enter_context(calling(hosts))
+        ends = network.hosts[1].name, "archive"
+        script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S)
+        (a, b), (machine_a, machine_b) = pair, of_pair
+        yield PairSite(network, ovs, postgres, database, (machine_a, machine_b), (a, b), hosts, script)
