@@ -11,7 +11,7 @@ from typing import Self
 LOSES_ALL = ("root", "pfifo", "limit", "0")  # a queue with room for nothing (tc-pfifo(8))
 
 
-class Machine:
+class CabledMachine:
     """A machine. It knows the way back to us, and over us to the others if we forward (:func:`forwards`).
 
     Args:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from mininet_tests.site.machines import Machine
+from mininet_tests.site.machines import CabledMachine
 from mininet_tests.testing.eventually import eventually
 
 _DEBIAN = Path("/usr/lib/postgresql")  # a directory for each major version; its bin/ is not on PATH
@@ -42,7 +42,7 @@ class PrivatePostgres:
     ...     Store(postgres.url).open()
     """
 
-    def __init__(self, machine: Machine | None = None, disk_bytes: int = 0) -> None:
+    def __init__(self, machine: CabledMachine | None = None, disk_bytes: int = 0) -> None:
         self.url = ""
         self._machine = machine
         self._disk_bytes = disk_bytes

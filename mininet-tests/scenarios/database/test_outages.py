@@ -11,7 +11,7 @@ import httpx
 import pytest
 import yaml
 
-from mininet_tests.site.machines import Machine
+from mininet_tests.site.machines import CabledMachine
 from mininet_tests.site.postgresql import PrivatePostgres, binaries
 from mininet_tests.site.running import Running, running
 from mininet_tests.site.users import Users
@@ -34,9 +34,9 @@ BACK_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[CabledMachine]:
     """A machine for the database."""
-    with Machine() as machine:
+    with CabledMachine() as machine:
         yield machine
 
 
@@ -64,7 +64,7 @@ def killed(postgres: PrivatePostgres) -> Iterator[None]:
         postgres.start()
 
 
-def fault(kind: str, machine: Machine, postgres: PrivatePostgres) -> AbstractContextManager[None]:
+def fault(kind: str, machine: CabledMachine, postgres: PrivatePostgres) -> AbstractContextManager[None]:
     """What lasts as long as its ``with``."""
     faults: dict[str, Any] = {
         "silent": machine.silent,

@@ -24,7 +24,7 @@ from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import PairAgent, calling
 from mininet_tests.scenarios.pair.asking import Script
-from mininet_tests.site.machines import Machine, forwards
+from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
 from mininet_tests.site.running import Running, running
@@ -53,8 +53,8 @@ class PairSite:
     network: Network
     ovs: PrivateOvs
     postgres: PrivatePostgres
-    database: Machine
-    machines: tuple[Machine, Machine]
+    database: CabledMachine
+    machines: tuple[CabledMachine, CabledMachine]
     pair: tuple[Running, Running]
     agents: tuple[PairAgent, ...]
     script: Script
@@ -257,7 +257,7 @@ def pair_site(folder: Path, agents: int) -> Iterator[PairSite]:
         forwards()
         ovs = parts.enter_context(PrivateOvs(Directories.standard()))
         ovs.vsctl("set-manager", f"ptcp:{OVSDB_PORT}")
-        machines = tuple(parts.enter_context(Machine(number)) for number in range(3))
+        machines = tuple(parts.enter_context(CabledMachine(number)) for number in range(3))
         (*of_pair, database) = machines
         postgres = parts.enter_context(PrivatePostgres(database))
         listens = [{name: f"{machine.address}:{port}" for name, port in PORTS.items()} for machine in of_pair]
