@@ -77,7 +77,8 @@ def test_what_is_as_it_should_be_misses_no_aim():
 @pytest.mark.parametrize(
     ("measured", "missed"),
     [
-        ([seen(HELD, 500, 15), seen("cubic", 500, 14.97)], "500 MB: on the disk later than the first of all others, s"),
+        ([seen(HELD, 500, 15), seen("cubic", 500, 14.97)], "500 MB: on the disk later than the first rival, s"),
+        ([seen(HELD, 500, 15), seen(FREE, 500, 14.8)], "500 MB: on the disk, of the time it takes not held"),
         ([seen(HELD, 500, 15, 0.94)], "500 MB: others got, of the rest"),
         ([seen(HELD, 500, 15, promised_s=14.9)], "headway-held-500: on the disk, of what was promised"),
         ([seen(HELD, 500, 15, idle_share=0.01)], "CPU full"),
