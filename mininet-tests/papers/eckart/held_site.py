@@ -50,6 +50,7 @@ LOOK_S, FINE_S = 0.2, 0.002
 READY_S = 0.05  # from an announcement until its plan is in force: a promise allows for it
 FULL = 0.9  # of what is planned for the background
 MEASURED_BYTES = "250MB"
+SOCKETS = 16  # one has its memory back only when a datagram has left the line's port, and would send what that does
 KEPT_EVERY = 20  # of what was counted each 2.5 ms
 
 
@@ -303,7 +304,8 @@ def overrun(on: DiskSite, cell: Cell) -> Cell:
     on.settled()
     sent = Sent(on, cell["name"], IMAGE_HOSTS[0], cell["size_bytes"])
     client = ["iperf3", "--client", address, "--port", "7001", "--udp", "--length", "1400", "--time", "1", "--json"]
-    late = ["sh", "-c", f"sleep 3; exec {' '.join(client)} --bitrate {cell['udp_bps']}"]
+    client += ["--parallel", str(SOCKETS), "--bitrate", str(cell["udp_bps"] // SOCKETS)]
+    late = ["sh", "-c", f"sleep 3; exec {' '.join(client)}"]
     on.site.spawn("udp-client", late, host=IMAGE_HOSTS[1])
     seen = _files(on, [sent])
     on.site.processes["udp-client"].wait(30)

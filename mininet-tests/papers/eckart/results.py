@@ -7,7 +7,7 @@ from typing import Any
 from controller.plan.receivers import ReceiverBucket
 from mininet_tests.lab.cells import Cell
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
-from mininet_tests.papers.eckart.cells import FREE, HELD, RATE_BPS, RIVALS, SLOWED_BPS
+from mininet_tests.papers.eckart.cells import FREE, HELD, OVERRUN_BPS, RATE_BPS, RIVALS, SLOWED_BPS
 from mininet_tests.testing.aims import Aim, at_least, at_most, none_of
 from topology.wire import Framing, Layer, converted_bps
 
@@ -17,6 +17,7 @@ LEAST_SHARE, OTHERS_GET, KEPT_SHARE = 0.99, 0.95, 1.0
 HELD_SHARE = 1.01  # of the time that it takes while others have what is over: 1%, as of the prediction
 LATER_S = 0.02  # two round trips: when a file is stored is seen to a few milliseconds
 REACTION_S, LAPSES_WITHIN_S, CHANGES = 2.0, 6.0, 8
+LEAST_OVERRUN_MBPS = 0.9 * OVERRUN_BPS / 1e6
 SLOW_PLAN = 1.5  # times what the slowed disk takes: below, the plan has followed it
 
 
@@ -208,4 +209,5 @@ def aims(found: dict[str, Any]) -> dict[str, Aim]:
         stated["agent killed: its ceiling lapses after, s"] = at_most(killed["lapsed_after_s"], LAPSES_WITHIN_S)
     if (over := found["overrun"]) is not None:
         stated["overrun: sent again"] = none_of(over["again_segments"])
+        stated["overrun: datagrams sent, Mbit/s"] = at_least(over["udp_sent_mbps"], LEAST_OVERRUN_MBPS)
     return stated

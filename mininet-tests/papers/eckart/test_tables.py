@@ -82,6 +82,8 @@ def test_what_is_as_it_should_be_misses_no_aim():
         ([seen(HELD, 500, 15, 0.94)], "500 MB: others got, of the rest"),
         ([seen(HELD, 500, 15, promised_s=14.9)], "headway-held-500: on the disk, of what was promised"),
         ([seen(HELD, 500, 15, idle_share=0.01)], "CPU full"),
+        ([seen(HELD, 300, 9, experiment="overrun", udp={"bits_per_second": 2_400_000, "lost_percent": 0})],
+         "overrun: datagrams sent, Mbit/s"),
         ([seen(HELD, 500, 15, store={"room_bytes": 80 * MB, "drains_bps": 280 * MB})],
          "table 3, 500 MB: of the prediction"),
     ],
