@@ -69,6 +69,7 @@ def of_the_promise(cell: Cell) -> float | None:
     return max(shares, default=None)
 
 
+TABLE_3 = "m_mb", "d_mbps", "predicted_mbps", "measured_mbps", "share"
 COLUMNS = "across, s", "stored, s", "others got, of the rest", "segments sent again", "CPU of the receiver, s a Gbit"
 
 
@@ -82,9 +83,12 @@ def columns(found: dict[str, Any]) -> dict[str, Any]:
             round(row["across_s"], 3), round(row["stored_s"], 3), round(row["background_of_the_rest"], 3),
             row["again_segments"], round(row["cpu_s_per_gbit"], 3),
         ]  # fmt: skip
+    table = {
+        f"{row['size_mb']:g} MB": [row[name] and round(row[name], 4) for name in TABLE_3] for row in found["table_3"]
+    }
     turns = {name: {"stored, s": _rounded(one["each_stored_s"]), "promised, s": _rounded(one["promised_stored_s"])}
              for name, one in found["several"].items()}  # fmt: skip
-    return {"columns": COLUMNS, **tables, **turns}
+    return {"columns": COLUMNS, **tables, "table 3 has": TABLE_3, "table 3": table, **turns}
 
 
 def _rounded(seconds: Sequence[float]) -> list[float]:

@@ -96,6 +96,8 @@ def test_what_is_published_has_a_table_for_each_contestant_short_enough_to_be_ke
     measured = [seen(who, size_mb, 17.1234) for who in (HELD, "gridftp-udt") for size_mb in SIZES_MB]
     tables = results.columns(report(measured, []))
     assert tables["files by headway, held"]["500 MB"] == [12.5, 17.123, 0.97, 0, 0.25]
+    assert tables["table 3"]["500 MB"] == [62.5, 280.0, 320.0, 320.0, 1.0]
+    assert list(tables["table 3"]) == [f"{size_mb} MB" for size_mb in SIZES_MB]
     assert list(tables["files by gridftp-udt"]) == [f"{size_mb} MB" for size_mb in SIZES_MB]
     assert all(len(json.dumps(one)) <= PUBLISHED for one in tables.values())
 
