@@ -9,6 +9,7 @@ Linux keeps a tag beside the packet until a device puts it on the wire, so meter
 only the wire has it. All that was measured: ``mininet-tests/scenarios/layers/test_layers.py``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -104,6 +105,22 @@ def converted_bps(rate_bps: int, counted_at: Layer, wanted_at: Layer, framing: F
     if rate_bps < 0:
         raise ValueError(f"a rate cannot be negative, got {rate_bps} bit/s")
     return rate_bps * framing.segment_bytes(wanted_at) // framing.segment_bytes(counted_at)
+
+
+def conversion(counted_at: Layer, wanted_at: Layer, framing: Framing) -> Callable[[int], int]:
+    """Return what converts rates as :func:`converted_bps` does, for many of one framing.
+
+    >>> conversion(Layer.WIRE, Layer.PAYLOAD, Framing())(1_000_000_000)
+    941482444
+    """
+    wanted_bytes, counted_bytes = framing.segment_bytes(wanted_at), framing.segment_bytes(counted_at)
+
+    def converted(rate_bps: int) -> int:
+        if rate_bps < 0:
+            raise ValueError(f"a rate cannot be negative, got {rate_bps} bit/s")
+        return rate_bps * wanted_bytes // counted_bytes
+
+    return converted
 
 
 # RFC 2018 section 3: with timestamps at most three blocks fit, 8 bytes each; kind and length 2, padding 2.

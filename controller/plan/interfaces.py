@@ -12,7 +12,7 @@ from controller.plan.policy import Policy
 from controller.plan.shares import max_min
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM, Framing, Layer, converted_bps
+from topology.wire import PPM, Framing, Layer, conversion
 
 
 def interfaces_of(flow: Flow) -> tuple[Hop, Hop]:
@@ -58,10 +58,10 @@ def interface_parts(total_bps: int, policy: Policy, wanted: Sequence[tuple[Flow,
     by_class: dict[FlowClass, list[int]] = {}
     for n, (flow, _) in enumerate(wanted):
         by_class.setdefault(flow.flow_class, []).append(n)
-    caps = [cap_bps for _, cap_bps in wanted]
-    promised = [min(cap_bps, _frames_bps(flow.floor_bps, framing)) for flow, cap_bps in wanted]
+    caps, frames_bps = [cap_bps for _, cap_bps in wanted], conversion(Layer.WIRE, Layer.FRAME, framing)
+    promised = [min(cap_bps, frames_bps(flow.floor_bps)) for flow, cap_bps in wanted]
     stood_by = [
-        min(cap_bps, max(bps, _frames_bps(_standby_bps(flow), framing)))
+        min(cap_bps, max(bps, frames_bps(_standby_bps(flow))))
         for (flow, cap_bps), bps in zip(wanted, promised, strict=True)
     ]
     floors = [
@@ -87,10 +87,6 @@ def interface_parts(total_bps: int, policy: Policy, wanted: Sequence[tuple[Flow,
 def _standby_bps(flow: Flow) -> int:
     """Return what a flow stands by with, bit/s on the wire; no more than it wants."""
     return flow.standby_bps if flow.wanted_bps is None else min(flow.standby_bps, flow.wanted_bps)
-
-
-def _frames_bps(wire_bps: int, framing: Framing) -> int:
-    return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
 
 
 def _guaranteed_bps(total_bps: int, policy: Policy, flow: Flow, members: int) -> int:

@@ -2,7 +2,7 @@
 
 from controller.plan.plan import Flow
 from controller.plan.shares import max_min
-from topology.wire import Framing, Layer, converted_bps
+from topology.wire import Framing, Layer, conversion
 
 
 def divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Framing) -> list[int]:
@@ -33,10 +33,7 @@ def divided(meter_bps: int, answers_bps: int, members: list[Flow], framing: Fram
     >>> [bps // 10**3 for bps in divided(100_000_000, 80_000_000, [promised, other], Framing())]
     [49219, 780]
     """
-
-    def frames_bps(wire_bps: int) -> int:
-        return converted_bps(wire_bps, Layer.WIRE, Layer.FRAME, framing)
-
+    frames_bps = conversion(Layer.WIRE, Layer.FRAME, framing)
     floors = [frames_bps(flow.floor_bps) for flow in members]
     standing = [
         frames_bps(min(f.standby_bps, f.standby_bps if f.wanted_bps is None else f.wanted_bps)) for f in members

@@ -363,6 +363,8 @@ def entry(flow: Flow, frame_bps: int, network: Network, policy: Policy) -> Entry
 
 def _standby(flow: Flow, frame_bps: int, framing: Framing) -> Standby | None:
     """Return what a flow steps down to: whole kbit/s, like a meter, so that those of a class fit into theirs."""
+    if not flow.standby_bps:
+        return None
     standby_bps = min(frame_bps, converted_bps(flow.standby_bps, Layer.WIRE, Layer.FRAME, framing)) // 1000 * 1000
     payload_bps = converted_bps(standby_bps, Layer.FRAME, Layer.PAYLOAD, framing)
     return Standby(standby_bps, payload_bps) if payload_bps else None

@@ -7,7 +7,7 @@ What the flows of an interface could have of their circuits, and it does not car
 All else is the very same value as before. The whole plan is the change from no plan at all.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.plan.answers import answered_shares, answers
@@ -27,7 +27,7 @@ from controller.plan.policy import Policy
 from controller.plan.workings import Workings
 from topology.network import Hop, Network
 from topology.protocol import FlowClass
-from topology.wire import PPM, Framing, Layer, answers_ppm, converted_bps
+from topology.wire import PPM, Layer, answers_ppm, conversion, converted_bps
 
 Pair = tuple[str, str]
 ByHop = Mapping[Hop, Mapping[FlowId, Flow]]
@@ -240,22 +240,23 @@ def _parts(made: Workings, hop: Hop) -> Mapping[FlowId, int]:
     for flow in made.data[hop].values():
         by_class.setdefault(flow.flow_class, []).append(flow)
     parts: dict[FlowId, int] = {}
+    frames_bps = conversion(Layer.WIRE, Layer.FRAME, framing)
     for flow_class, members in by_class.items():
         data_bps, answered = 0, made.answered[hop].values()
         for share, senders in answered_shares(answered, made.carriers, back, flow_class).items():
             meter_bps = made.links[share.hop].classes[share.flow_class].meter_bps
-            data_bps += min(meter_bps, sum(_wants_bps(f, meter_bps, framing) for f in senders))
+            data_bps += min(meter_bps, sum(_wants_bps(f, meter_bps, frames_bps) for f in senders))
         answers_bps = data_bps * answers_ppm(framing) // PPM
         shared = divided(made.links[hop].classes[flow_class].meter_bps, answers_bps, members, framing)
         parts.update(zip((flow.name for flow in members), shared, strict=True))
     return parts
 
 
-def _wants_bps(flow: Flow, meter_bps: int, framing: Framing) -> int:
+def _wants_bps(flow: Flow, meter_bps: int, frames_bps: Callable[[int], int]) -> int:
     """Return what a flow may come to send of a meter, bit/s of frames."""
     if flow.wanted_bps is None:
         return meter_bps
-    return converted_bps(max(flow.wanted_bps, flow.floor_bps), Layer.WIRE, Layer.FRAME, framing)
+    return frames_bps(max(flow.wanted_bps, flow.floor_bps))
 
 
 def _with_entries(made: Workings, touched: _Touched) -> Workings:

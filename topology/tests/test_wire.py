@@ -11,7 +11,7 @@ import topology.hops
 import topology.network
 import topology.units
 import topology.wire
-from topology.wire import Framing, Layer, converted_bps, cwnd_segments, transfer_us
+from topology.wire import Framing, Layer, conversion, converted_bps, cwnd_segments, transfer_us
 
 rates = st.integers(1, 10**12)
 
@@ -50,6 +50,7 @@ def test_a_vlan_tag_counts_on_the_wire_and_nowhere_above():
 )
 def test_a_rate_converted_there_and_back_never_grows(rate_bps, one, other, framing):
     there = converted_bps(rate_bps, one, other, framing)
+    assert conversion(one, other, framing)(rate_bps) == there
     assert converted_bps(there, other, one, framing) <= rate_bps
 
 
