@@ -58,23 +58,28 @@ FAILOVER = {
         }
     },
 }
+LANE = {"what": "undisturbed", "one_path": False, "own_paths": False, "violations": []}
+TRANSFER = LANE | {
+    "of_both_lanes": 0.98,
+    "whole_s": 16.8,
+    "promised_s": 17.2,
+    "lanes_used": 2,
+    "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0},
+    "events": {"late": 0, "not_carried": 0},
+}
 LANES = {
     "idle_share": 0.3,
     "runs": {
-        "curl, undisturbed": {
-            "of_both_lanes": 0.98,
-            "whole_s": 16.8,
-            "promised_s": 17.2,
-            "lanes_used": 2,
-            "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0},
-            "events": {"late": 0, "not_carried": 0},
-            "violations": [],
-        },
-        "curl, north dies": {
+        "curl, undisturbed": TRANSFER,
+        "mptcp, undisturbed": TRANSFER | {"own_paths": True, "held_of_plan": {"base20": 0.99, "base20.eth1": 0.98}},
+        "curl, north dies": LANE
+        | {
+            "what": "north dies",
             "death": {"allowed_ms": 300, "back_at_plan_ms": {"base20": 200.0}, "said_to_be_late_after_ms": 20.0},
             "events": {"late": 1, "not_carried": 0},
-            "violations": [],
         },
+        "sctp, undisturbed": LANE | {"one_path": True, "most_of_plan": 1.0},
+        "sctp, interface dies": LANE | {"what": "interface dies", "one_path": True, "death": {"holes_s": [[0.0, 1.2]]}},
     },
 }
 WARM = {

@@ -3,6 +3,7 @@
 import fcntl
 import socket
 import struct
+import subprocess
 
 from mininet_tests.site.emulation import Emulation, now_us
 from mininet_tests.site.topos import in_namespace, wire_port
@@ -33,3 +34,29 @@ class CircuitCable:
 
     def _set_flags(self, end: bytes, flags: int) -> None:
         fcntl.ioctl(self._socket, SIOCSIFFLAGS, struct.pack("16sh14x", end, flags))
+
+
+class InterfaceCable:
+    """The line of a host's interface, which can be cut: nothing arrives any more by it, and nobody is told."""
+
+    def __init__(self, site: Emulation, interface: str, far: str) -> None:
+        network, net = site.realised.network, site.realised.net
+        self._address = str(network.host(interface).ip)
+        self._pids = [net[network.machine(name)].pid for name in (interface, far)]
+
+    def pull(self, ends: tuple[int, ...] = BOTH_ENDS) -> int:
+        """Cut it at ends, 0 is its own; return when, before it was."""
+        at_us = now_us()
+        dropped = f"ip saddr {self._address} drop; ip daddr {self._address} drop;"
+        chain = f"chain cut {{ type filter hook prerouting priority -400; {dropped} }}"
+        self._ruled(f"table inet headway-cut {{ {chain} }}", ends)
+        return at_us
+
+    def plug(self) -> None:
+        """Join it again, when both ends have been cut."""
+        self._ruled("delete table inet headway-cut", BOTH_ENDS)
+
+    def _ruled(self, rules: str, ends: tuple[int, ...]) -> None:
+        for end in ends:
+            command = ["mnexec", "-a", str(self._pids[end]), "nft", "-f", "-"]
+            subprocess.run(command, input=rules, text=True, check=True)

@@ -1,22 +1,47 @@
-"""What lanes are to keep: both circuits' payload, an order without gaps, and a dead lane's rest. Pure."""
+"""What lanes are to keep: both circuits' payload, an order without gaps, and a dead lane's rest. Pure.
+
+Beside them what is known of protocols that have paths of their own: how long they stand still when an interface dies.
+"""
 
 from typing import Any
 
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
-from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of
+from mininet_tests.scenarios.lanes.programs import INTERFACE_DIES
+from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of, within
 
 OF_BOTH_LANES = 0.97  # of what both are planned for, from the first byte to the last one's confirmation
 SAID_WITHIN_MS = 1000  # after a circuit's death, that the promise will be late
+HELD = 0.97, 1.01  # of its plan, what a path has that is held
+OF_ONE_LANE = 1.01  # of its plan, at most: what a meter lets through in a second
+STANDS_STILL_S = {"mptcp": (1.0, 1.5), "sctp": (1.0, 1.5), "sctp-rfc4960": (62.5, 65.0)}
+"""When an interface dies: a timeout of a second, SCTP's RTO.min; by RFC 4960 six in a row, of 1, 2, ... 32 s."""
 
 
 def aims(report: dict[str, Any]) -> dict[str, Aim]:
     """Return the aims of a report."""
     found = {"CPU idle": at_least(report["idle_share"], LEAST_IDLE_SHARE)}
     for name, one in report["runs"].items():
-        of_one = _of_a_death(one) if "death" in one else _undisturbed(one)
+        of_one = _aims_of(name.split(",")[0], one)
         found |= {f"{name}: {aim}": kept for aim, kept in of_one.items()}
         found[f"{name}: layers above the next"] = none_of(one["violations"])
     return found
+
+
+def _aims_of(program: str, one: dict[str, Any]) -> dict[str, Aim]:
+    if one["what"] == INTERFACE_DIES:
+        stood_s = next((length for _, length in one["death"]["holes_s"]), 0.0)
+        return {"stands still, s": within(stood_s, *STANDS_STILL_S[program])}
+    if one["one_path"]:
+        return {"most in a second, of its lane's plan": at_most(one["most_of_plan"], OF_ONE_LANE)}
+    if "death" in one:
+        return _of_a_death(one)
+    return _held(_undisturbed(one), one) if one["own_paths"] else _undisturbed(one)
+
+
+def _held(aims: dict[str, Aim], one: dict[str, Any]) -> dict[str, Aim]:
+    """Return the aims of a program that adds its second path itself: each is held, from when it is there."""
+    held = {f"{lane} of its plan": within(share, *HELD) for lane, share in one["held_of_plan"].items()}
+    return aims | held
 
 
 def _undisturbed(one: dict[str, Any]) -> dict[str, Aim]:

@@ -1,5 +1,6 @@
 """What arrives by each lane, as a picture and a table, from ``lanes.json`` and ``report.json``."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from mininet_tests.probes.figures import folder_drawn
-from mininet_tests.probes.series import rates_bps
+from mininet_tests.probes.series import at, rates_bps
 from mininet_tests.scenarios.lanes.report import LANES
 
 COLOURS = {"base20": "tab:blue", "base20.eth1": "tab:orange"}
 BIN_US = 200_000
+ALONE_US, ALONE_BYTES = 500_000, 5_000  # so much before and after it, and no more in that: a path is tried, not used
 COLUMNS = 3
 
 
@@ -72,9 +74,24 @@ def _draw(axes: Any, one: dict[str, Any], found: dict[str, Any]) -> None:
     at_s = [(n + 0.5) * BIN_US / 1e6 for n in range(len(rates["base20"]))]
     stacked = [[bps / 1e6 for bps in rates[lane]] for lane in LANES]
     axes.stackplot(at_s, *stacked, colors=[COLOURS[lane] for lane in LANES], labels=[f"from {lane}" for lane in LANES])
+    for lane in LANES:
+        tried_s = [
+            (at_us - began_us) / 1e6 for at_us in tried_us(times_us, [counts[lane] for _, counts in one["received"]])
+        ]
+        axes.plot(tried_s, [0] * len(tried_s), "x", color=COLOURS[lane], markersize=5, clip_on=False)
     axes.axhline(sum(found["planned_payload_bps"].values()) / 1e6, color="black", linewidth=0.8, linestyle=":")
     if "died_us" in one:
         axes.axvline((one["died_us"] - began_us) / 1e6, color="black", linewidth=0.8)
+
+
+def tried_us(times_us: list[int], counts: list[int]) -> list[int]:
+    """Return when something has come by a lane that is not used: heartbeats, and what is sent to try it.
+
+    >>> tried_us([0, 1_000_000, 2_000_000, 3_000_000, 4_000_000], [0, 0, 60, 60, 9_000_000])
+    [2000000]
+    """
+    came = [at_us for at_us, (before, after) in zip(times_us[1:], pairwise(counts), strict=True) if after > before]
+    return [t for t in came if at(times_us, counts, t + ALONE_US) - at(times_us, counts, t - ALONE_US) < ALONE_BYTES]
 
 
 def main() -> None:

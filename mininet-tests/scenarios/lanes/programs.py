@@ -9,27 +9,72 @@ from mininet_tests.site.gridftp import ANYBODY
 
 PORT = 6001
 CONNECTIONS = 12  # of which lanes of 2 to 1 carry eight and four
+UNDISTURBED = "undisturbed"
+NORTH_DIES, SOUTH_DIES = "north dies", "south dies"
+INTERFACE_DIES = "interface dies"  # the sender's first: no switch can lead its packets another way
+CASES = (UNDISTURBED, NORTH_DIES, SOUTH_DIES, INTERFACE_DIES)
 
 
 @dataclass(frozen=True, slots=True)
 class StripedProgram:
-    """A program; ``{address}`` (the receiver's), ``{port}``, ``{folder}`` and ``{store}`` (its own) are filled in.
+    """A program; what its commands leave open is filled in.
+
+    That is ``{address}``, or all ``{addresses}`` of the receiver, ``{own_addresses}`` of the sender, ``{port}``,
+    ``{size}`` in bytes, ``{folder}`` and ``{store}`` (its own).
 
     Attributes:
         server: run by the receiver, until it is ended.
         client: run by the sender; it ends by itself.
         parts: of the file, each a file of its own.
-        before: what the sender is told first; ``{own}`` is each of its addresses, in turn.
+        before: what the sender is told first, once for each of its interfaces: ``{device}`` and ``{own}``, its address;
+            ``{far}`` and ``{far_mac}``, the address of the receiver that has the same number.
+        cases: those that it is run in.
+        one_path: whether it uses one path at a time, and is held by meter and queue alone.
+        own_paths: whether it adds a path itself, some time after the first: each is held, and not all of it on both.
+        session_s: what its session takes before the first byte, which its announcement says.
+        is_called: whether the receiver connects for what it is sent: the server is the sender's then.
     """
 
     server: str
     client: str
     parts: int
     before: tuple[str, ...] = ()
+    cases: tuple[str, ...] = (UNDISTURBED, NORTH_DIES, SOUTH_DIES)
+    one_path: bool = False
+    own_paths: bool = False
+    session_s: float = 0
+    is_called: bool = False
 
 
 _SINK = f"{sys.executable} -m mininet_tests.scenarios.lanes.http_sink {{address}} {{port}}"
 _PUT = "curl --silent --show-error --fail --header Expect: --parallel --parallel-immediate"
+_SOURCE = "rclone serve http --addr 0.0.0.0:{port} {folder}"  # by all addresses: a connection comes to any lane's
+_SCTP = f"{sys.executable} -m mininet_tests.scenarios.lanes.sctp_mover"
+
+
+def _sctp(pf_enable: str, cases: tuple[str, ...]) -> StripedProgram:
+    """Return a mover by one SCTP association with an address at each end for each lane.
+
+    Args:
+        pf_enable: 1, Linux's default: a path that times out once is not used while another is (RFC 7829); 0: it is used
+            until it has timed out six times (RFC 4960).
+        cases: those that it is run in.
+    """
+    return StripedProgram(
+        f"{_SCTP} serve {{addresses}} {{port}} {{size}}",
+        f"{_SCTP} send {{own_addresses}} {{port}} {{size}} --to {{address}}",
+        1,
+        (
+            "modprobe sctp",
+            f"sysctl -qw net.sctp.pf_enable={pf_enable}",
+            "ip route replace {far} dev {device} src {own}",
+            "ip neigh replace {far} lladdr {far_mac} dev {device}",
+        ),
+        cases,
+        one_path=True,
+    )
+
+
 PROGRAMS = {
     "curl": StripedProgram(
         _SINK,
@@ -41,6 +86,7 @@ PROGRAMS = {
         f"globus-url-copy -nodcau -fast -bs 1048576 -p {CONNECTIONS} file://{{folder}}/0"
         " ftp://{address}:{port}/dev/null",
         1,
+        session_s=2.5,
     ),
     "rclone": StripedProgram(
         "rclone serve webdav --addr {address}:{port} {store}",
@@ -54,7 +100,26 @@ PROGRAMS = {
         " http://{address}:{port}/",
         1,
         ("ip mptcp endpoint add {own} subflow",),
+        CASES,
+        own_paths=True,
+        session_s=0.6,
     ),
+    "curl-get": StripedProgram(
+        _SOURCE,
+        f"curl --silent --show-error --fail --parallel --parallel-immediate --parallel-max {CONNECTIONS}"
+        f" --output /dev/null http://{{address}}:{{port}}/[0-{CONNECTIONS - 1}]",
+        CONNECTIONS,
+        is_called=True,
+    ),
+    "aria2": StripedProgram(
+        _SOURCE,
+        f"aria2c --quiet --max-connection-per-server={CONNECTIONS} --split={CONNECTIONS} --min-split-size=1M"
+        " --file-allocation=none --allow-overwrite=true --dir={store} http://{address}:{port}/0",
+        1,
+        is_called=True,
+    ),
+    "sctp": _sctp("1", (UNDISTURBED, NORTH_DIES, INTERFACE_DIES)),
+    "sctp-rfc4960": _sctp("0", (INTERFACE_DIES,)),
 }
 
 

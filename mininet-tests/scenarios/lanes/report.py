@@ -2,16 +2,20 @@
 
 import re
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from mininet_tests.probes.at_plan import ALLOWED_MS, Received, back_ms, bps
-from mininet_tests.probes.series import begun_s, flow_s
+from mininet_tests.probes.series import ENDED_BYTES, begun_s, flow_s, rates_bps
 from topology.wire import Framing, Layer, converted_bps
 
 LANES = {"base20": "north", "base20.eth1": "south"}  # the interfaces of the sender, and by which circuit each sends
 BAD_EVENTS = ("late", "not_carried")
 SETTLED_US = 500_000  # after a death: what the plan is then
 LOOKED_AT_US = 250_000  # how often the plan is looked at, at the least
+HOLE_US = 300_000  # with nothing for longer a flow stands still
+PATHS_THERE_US = 2_000_000  # a second path comes 0.6 s after the first
+ENDS_US = 1_500_000  # one path may be done so much sooner than the other
 _LINE = re.compile(r"timestamp=(?P<time>\S+) .*event=announcement\.(?P<event>\S+)")
 
 
@@ -45,7 +49,10 @@ def report(seen: dict[str, Any]) -> dict[str, Any]:
         "took_s": {name: round(one["took_s"], 3) for name, one in runs.items()},
         "by_the_plan_s": {name: round(one["formula_s"], 3) for name, one in runs.items()},
         "rest_bytes": {name: one["rest_bytes"] for name, one in deaths.items()},
+        "held_of_plan": {name: one["held_of_plan"] for name, one in runs.items() if one["own_paths"]},
+        "most_of_plan": {name: one["most_of_plan"] for name, one in runs.items() if one["one_path"]},
         "rest_took_s": {name: round(one["rest_took_s"], 3) for name, one in deaths.items()},
+        "holes_s": {name: one["holes_s"] for name, one in deaths.items()},
         "rest_by_the_plan_s": {name: round(one["rest_at_plan_s"], 3) for name, one in deaths.items()},
         "runs": runs,
     }
@@ -74,6 +81,44 @@ def transfer(seen: dict[str, Any], size_bytes: int, rtts_s: dict[str, float]) ->
     found["of_both_lanes"] = found["formula_s"] / found["took_s"]
     if "died_us" in seen:
         found["death"] = death(seen, size_bytes, rtts_s, begun_s(totals))
+    found |= {name: seen[name] for name in ("what", "one_path", "own_paths")}
+    found |= {"most_of_plan": most_of_plan(received, planned), "held_of_plan": held_of_plan(received, planned)}
+    return found
+
+
+def held_of_plan(received: Received, planned: dict[str, int]) -> dict[str, float]:
+    """Return what each lane had of its plan, but for the first two seconds of the transfer and the last of them."""
+    begins_us, ends_us = received[0][0] + PATHS_THERE_US, received[-1][0] - ENDS_US
+    return {lane: round(bps(received, lane, begins_us, ends_us) / planned[lane], 4) for lane in LANES if planned[lane]}
+
+
+def most_of_plan(received: Received, planned: dict[str, int]) -> float:
+    """Return the most that a lane had in a second, of what it was planned for."""
+    times_us, span = [at_us for at_us, _ in received], (received[0][0], received[-1][0])
+    shares = [
+        rate / planned[lane]
+        for lane in LANES
+        if planned[lane]
+        for rate in rates_bps(times_us, [counts[lane] for _, counts in received], span, 1_000_000)
+    ]
+    return round(max(shares, default=0.0), 4)
+
+
+def holes_s(totals: list[tuple[int, int]], died_us: int) -> list[tuple[float, float]]:
+    """Return when after a death nothing came for longer than ``HOLE_US``, and for how long, seconds.
+
+    What a path is tried with, and what ends a transfer, is nothing (``ENDED_BYTES``).
+
+    >>> holes_s([(0, 0), (100_000, 9_000), (1_300_000, 9_040), (1_400_000, 20_000), (1_500_000, 30_000)], 50_000)
+    [(0.05, 1.2)]
+    """
+    found, (from_us, had) = list[tuple[float, float]](), totals[0]
+    for (before_us, _), (at_us, count) in pairwise(totals):
+        if count <= had + ENDED_BYTES:
+            continue
+        if before_us - from_us > HOLE_US and before_us > died_us:
+            found.append(((from_us - died_us) / 1e6, (before_us - from_us) / 1e6))
+        from_us, had = at_us, count
     return found
 
 
@@ -104,6 +149,7 @@ def death(seen: dict[str, Any], size_bytes: int, rtts_s: dict[str, float], begun
         "rest_bytes": rest,
         "rest_took_s": (last_us - died_us) / 1e6,
         "rest_at_plan_s": 8 * rest / sum(planned.values()),
+        "holes_s": holes_s([(at_us, sum(counts.values())) for at_us, counts in received], died_us),
         "means_bps": {lane: round(bps(received, lane, died_us, ended_us)) for lane in LANES},
     }
 

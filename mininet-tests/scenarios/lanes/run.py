@@ -1,5 +1,8 @@
 """Programs as they are over two circuits at once: undisturbed, and when one of the circuits dies midway.
 
+Beside them MPTCP and SCTP, which have paths of their own: also when an interface of the sender dies, which no
+switch can lead round.
+
 Run inside ``isolated.sh``, best in the lab. Writes what it saw to ``lanes.json``; ``report.py`` makes figures of it.
 It does not know whether it is in the lab.
 """
@@ -23,10 +26,20 @@ from mininet_tests.lab.kept import kept
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.probes.arrivals import Arrivals
 from mininet_tests.scenarios.lanes.aims import aims
-from mininet_tests.scenarios.lanes.programs import PORT, PROGRAMS, sizes_bytes, write_parts
+from mininet_tests.scenarios.lanes.programs import (
+    CASES,
+    INTERFACE_DIES,
+    NORTH_DIES,
+    PORT,
+    PROGRAMS,
+    SOUTH_DIES,
+    sizes_bytes,
+    write_parts,
+)
 from mininet_tests.scenarios.lanes.report import LANES, report
-from mininet_tests.site.cables import BOTH_ENDS, CircuitCable
+from mininet_tests.site.cables import BOTH_ENDS, CircuitCable, InterfaceCable
 from mininet_tests.site.emulation import Emulation, MoreSettings, emulation, now_us
+from mininet_tests.site.ends import addresses_of
 from mininet_tests.site.topos import PacketModel, line_drops, port_drops
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.eventually import eventually
@@ -38,8 +51,7 @@ from topology.units import rate_bps, size_bytes
 
 SENDER, RECEIVER = "base20", "arch"
 RATE_BPS, SIZE_BYTES = 10**9, 2_688_000_000  # of which the formula makes 15.41 s
-UNDISTURBED = "undisturbed"
-DIES = {f"{circuit} dies": circuit for circuit in LANES.values()}
+CIRCUITS = {NORTH_DIES: "north", SOUTH_DIES: "south"}
 RETURN_AFTER_S = 1
 STARTS_SHARE = 0.15  # of a whole run
 SAMPLED_EVERY_S, LOOKS_EVERY_S = 0.01, 0.2
@@ -50,15 +62,15 @@ ESTABLISHED = "01"  # in /proc/net/tcp
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One transfer: by which program, and the circuit that dies midway; empty for none."""
+    """One transfer: by which program, and what dies midway."""
 
     program: str
-    dies: str
+    what: str
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return f"{self.program}, {f'{self.dies} dies' if self.dies else UNDISTURBED}"
+        return f"{self.program}, {self.what}"
 
 
 def run(directory: Path, cases: list[Case], rate: int, size: int) -> dict[str, Any]:
@@ -84,23 +96,25 @@ def run(directory: Path, cases: list[Case], rate: int, size: int) -> dict[str, A
         Arrivals(site, RECEIVER, tuple(LANES), SAMPLED_EVERY_S) as arrivals,
         IdleMeter() as idle,
     ):
-        runs = {}
+        runs, found = dict[str, Any](), dict[str, Any]()
         for number, case in enumerate(cases):
             tell(STARTS_SHARE + (1 - STARTS_SHARE) * number / len(cases), case.name)
             with tempfile.TemporaryDirectory(prefix="headway-") as folder:
                 seen = _transfer(site, arrivals, case, size, Path(folder))
             seen["received"] = [one for one in arrivals.seen if seen["announced_us"] <= one[0] <= seen["ended_us"]]
             runs[case.name] = seen
-        return {
-            "size_bytes": size,
-            "circuits": {
-                link.circuit: {"wire_bps": link.rate_bps, "rtt_us": 2 * link.delay_us}
-                for _, _, link in network.circuit_links
-            },
-            "mtu_bytes": network.framing.mtu_bytes,
-            "runs": runs,
-            "idle_shares": idle.shares,
-        }
+            found = {
+                "size_bytes": size,
+                "circuits": {
+                    link.circuit: {"wire_bps": link.rate_bps, "rtt_us": 2 * link.delay_us}
+                    for _, _, link in network.circuit_links
+                },
+                "mtu_bytes": network.framing.mtu_bytes,
+                "runs": runs,
+                "idle_shares": idle.shares,
+            }
+            (directory / "lanes.json").write_text(json.dumps(found))  # a case that fails takes none of those before it
+    return found
 
 
 @contextmanager
@@ -128,21 +142,19 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     write_parts(folder / "sent", sizes_bytes(size, program.parts))
     store = folder / "store"
     store.mkdir()
-    words = {
-        "address": site.realised.network.host(RECEIVER).ip,
-        "port": PORT,
-        "folder": folder / "sent",
-        "store": store,
-    }
+    serving, calling = (SENDER, RECEIVER) if program.is_called else (RECEIVER, SENDER)
+    words = _words(site, serving) | {"size": size, "folder": folder / "sent", "store": store}
     _tell_sender(site, program.before)
-    site.spawn(f"server-{name}", program.server.format(**words).split(), host=RECEIVER)
+    site.spawn(f"server-{name}", program.server.format(**words).split(), host=serving)
     time.sleep(UP_S)
     before, first = _counted(site), _arrived(arrivals)
     asked = {"id": name, "bytes": size, "from": [SENDER], "to": RECEIVER, "lanes": len(LANES)}
+    asked |= {"connects": "receiver"} if program.is_called else {}
+    asked |= {"session_s": program.session_s} if program.session_s else {}
     seen: dict[str, Any] = {"announced_us": now_us(), "promise": site.asked("POST", "/v1/announcements", asked)}
     seen["started_us"] = now_us()
-    client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=SENDER)
-    cable = CircuitCable(site, case.dies) if case.dies else None
+    client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=calling)
+    cable = _cable(site, case)
     looks, dealt = list[dict[str, Any]](), Counter[str]()
     while client.poll() is None:
         if cable is not None and "died_us" not in seen and _arrived(arrivals) - first >= size // 2:
@@ -160,16 +172,43 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     seen |= {"violations": site.get("/v1/plan")["violations"], "told": _told(site, name)}
     site.release(name)
     site.stop(f"server-{name}")
+    seen |= {"one_path": program.one_path, "own_paths": program.own_paths, "what": case.what}
     if cable is not None:
         cable.plug()
-        eventually(lambda: _state(site, case.dies) == "up", within_s=30, what="the circuit is used again")
+        eventually(lambda: _all_up(site), within_s=30, what="the circuit is used again")
     return seen
 
 
+def _cable(site: Emulation, case: Case) -> CircuitCable | InterfaceCable | None:
+    """Return the line that dies in a case."""
+    if case.what == INTERFACE_DIES:
+        return InterfaceCable(site, SENDER, RECEIVER)
+    circuit = CIRCUITS.get(case.what)
+    return CircuitCable(site, circuit) if circuit else None
+
+
+def _words(site: Emulation, serving: str) -> dict[str, object]:
+    """Return what a program's commands say of the two hosts; who serves has the address that is connected to."""
+    network = site.realised.network
+    own, far = [str(network.host(lane).ip) for lane in LANES], _addresses(site, RECEIVER)
+    return {
+        "address": _addresses(site, serving)[0],
+        "addresses": ",".join(far),
+        "own_addresses": ",".join(own),
+        "port": PORT,
+    }
+
+
+def _addresses(site: Emulation, host: str) -> list[str]:
+    return [str(address) for address in addresses_of(site.realised.network.host(host))]
+
+
 def _tell_sender(site: Emulation, commands: Sequence[str]) -> None:
-    """Let the sender do what a program needs before it, once for each of its addresses; again does nothing."""
-    for command, lane in product(commands, LANES):
-        words = command.format(own=site.realised.network.host(lane).ip).split()
+    """Let the sender do what a program needs before it, once for each of its interfaces; again does nothing."""
+    network, far = site.realised.network, _addresses(site, RECEIVER)
+    for command, (number, lane) in product(commands, enumerate(LANES)):
+        device, own = f"{SENDER}-eth{number}", str(network.host(lane).ip)
+        words = command.format(device=device, own=own, far=far[number], far_mac=network.host(RECEIVER).mac).split()
         subprocess.run(["mnexec", "-a", str(site.realised.net[SENDER].pid), *words], check=False)
 
 
@@ -187,7 +226,8 @@ def _connections(site: Emulation) -> Counter[str]:
     """Return how many connections of the sender to the program's receiver are open, by lane."""
     network = site.realised.network
     names = {str(network.host(lane).ip): lane for lane in LANES}
-    rows = Path(f"/proc/{site.realised.net[SENDER].pid}/net/tcp").read_text().splitlines()[1:]
+    kept_in = Path(f"/proc/{site.realised.net[SENDER].pid}/net")
+    rows = [row for name in ("tcp", "tcp6") for row in (kept_in / name).read_text().splitlines()[1:]]
     found = Counter[str]()
     for _, local, remote, state, *_ in map(str.split, rows):
         if state == ESTABLISHED and _address(remote) == str(network.host(RECEIVER).ip):
@@ -196,12 +236,12 @@ def _connections(site: Emulation) -> Counter[str]:
 
 
 def _address(shown: str) -> str:
-    """Return an address as people write it.
+    """Return an address of IPv4 as people write it; a socket that listens for both families has it as one of IPv6.
 
-    >>> _address("1414140A:1771")
-    '10.20.20.20'
+    >>> _address("1414140A:1771"), _address("0000000000000000FFFF00001414140A:1771")
+    ('10.20.20.20', '10.20.20.20')
     """
-    return inet_ntoa(bytes.fromhex(shown.split(":", maxsplit=1)[0])[::-1])
+    return inet_ntoa(bytes.fromhex(shown.split(":", maxsplit=1)[0])[-4:][::-1])
 
 
 def _counted(site: Emulation) -> dict[str, int]:
@@ -230,9 +270,9 @@ def _told(site: Emulation, name: str) -> list[str]:
     return [line for line in log.splitlines() if "event=announcement." in line and f"announcement={name}" in line]
 
 
-def _state(site: Emulation, circuit: str) -> str:
-    """Return how the controller says that a line is."""
-    return next(str(one["state"]) for one in site.get("/v1/circuits") if one["name"] == circuit)
+def _all_up(site: Emulation) -> bool:
+    """Return whether the controller says that every line is up."""
+    return all(one["state"] == "up" for one in site.get("/v1/circuits"))
 
 
 def main() -> int:
@@ -240,19 +280,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for lanes.json and logs")
     parser.add_argument("--program", action="append", choices=PROGRAMS, help="again for another (default: all)")
-    parser.add_argument("--case", action="append", choices=[UNDISTURBED, *DIES], help="likewise (default: all)")
+    parser.add_argument("--case", action="append", choices=CASES, help="likewise (default: each that it has)")
     parser.add_argument(
         "--rate", type=rate_bps, default=RATE_BPS, help="of north, twice that of south (default: 1 Gbit/s)"
     )
     parser.add_argument("--size", type=size_bytes, help="what is sent (default: 2.688 GB at 1 Gbit/s, in proportion)")
     args = parser.parse_args()
     size = args.size or SIZE_BYTES * args.rate // RATE_BPS
-    dies = [DIES.get(case, "") for case in args.case or [UNDISTURBED, *DIES]]
-    cases = [Case(program, circuit) for program in args.program or PROGRAMS for circuit in dies]
+    asked = [(name, case) for name in args.program or PROGRAMS for case in PROGRAMS[name].cases]
+    cases = [Case(name, case) for name, case in asked if case in (args.case or CASES)]
 
     def scenario(folder: Path) -> None:
         seen = run(folder, cases, args.rate, size)
-        (folder / "lanes.json").write_text(json.dumps(seen))
         found = report(seen)
         write_report(folder, found | stated(aims(found)))
 

@@ -4,7 +4,8 @@ import doctest
 
 import pytest
 
-from mininet_tests.scenarios.lanes import programs, report, run
+from mininet_tests.scenarios.lanes import figure, programs, report, run
+from mininet_tests.scenarios.lanes.aims import aims
 from mininet_tests.scenarios.lanes.report import LANES, transfer
 
 RATES_BPS = {"base20": 800_000_000, "base20.eth1": 400_000_000}
@@ -30,10 +31,11 @@ def seen(rates_of, **more):
     looks = [{"at_us": at_us, "planned_bps": RATES_BPS} for at_us in range(0, samples[-1][0], 200_000)]
     return {"received": samples, "looks": looks, "announced_us": 0, "started_us": 0, "ended_us": samples[-1][0],
             "promise": {"promised_in_s": 11.0}, "connections": {"base20": 8, "base20.eth1": 4}, "told": [],
-            "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0}, "violations": [], **more}  # fmt: skip
+            "counted": {"out_of_order": 0, "sent_again": 0, "dropped": 0}, "violations": [], "what": "undisturbed",
+            "one_path": False, "own_paths": False, **more}  # fmt: skip
 
 
-@pytest.mark.parametrize("module", [programs, report, run])
+@pytest.mark.parametrize("module", [figure, programs, report, run])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -66,3 +68,36 @@ def test_a_dead_lane_s_rest_is_late_by_how_long_nothing_of_it_came():
     assert death["back_at_plan_ms"] == {"base20": pytest.approx(250, abs=60), "base20.eth1": 0}
     assert death["said_to_be_late_after_ms"] == pytest.approx(40)
     assert death["rest_took_s"] == pytest.approx(death["rest_at_plan_s"] + 0.25 * 260 / 400, abs=0.05)
+
+
+def test_how_long_nothing_came_after_a_death_and_what_a_lane_had_at_most():
+    def rates_of(at_us):
+        stands_still = 5_000_000 < at_us < 6_200_000 or 9_000_000 < at_us < 9_450_000
+        return dict.fromkeys(LANES, 0) if stands_still else RATES_BPS
+
+    look = [{"at_us": at_us, "planned_bps": RATES_BPS} for at_us in range(0, 12_000_000, 200_000)]
+    found = transfer(seen(rates_of, died_us=5_000_000, looks=look, what="interface dies"), SIZE_BYTES, RTTS_S)
+    assert found["death"]["holes_s"] == [
+        (pytest.approx(0, abs=0.03), pytest.approx(1.2, abs=0.03)),
+        (pytest.approx(4, abs=0.03), pytest.approx(0.45, abs=0.03)),
+    ]
+    assert found["most_of_plan"] == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize(("stood_s", "falls_short"), [(1.2, 0), (0.2, 1), (63.7, 1)])
+def test_a_protocol_s_own_failover_is_judged_by_how_long_it_stands_still(stood_s, falls_short):
+    one = {"what": "interface dies", "one_path": True, "death": {"holes_s": [(0.0, stood_s)]}, "violations": []}
+    judged = aims({"idle_share": 1, "runs": {"sctp, interface dies": one}})
+    assert sum(not aim.ok for aim in judged.values()) == falls_short
+
+
+@pytest.mark.parametrize(("share", "falls_short"), [(1.0, 0), (0.9, 1), (1.1, 1)])
+def test_a_path_that_a_protocol_adds_itself_is_judged_by_its_plan_from_when_it_is_there(share, falls_short):
+    def rates_of(at_us):
+        return RATES_BPS | {"base20.eth1": round(RATES_BPS["base20.eth1"] * share) if at_us > 600_000 else 0}
+
+    found = transfer(seen(rates_of, own_paths=True), SIZE_BYTES, RTTS_S) | {"promised_s": 99}
+    judged = aims({"idle_share": 1, "runs": {"mptcp, undisturbed": found}})
+    held = [aim for name, aim in judged.items() if name.endswith("of its plan")]
+    assert len(held) == 2
+    assert sum(not aim.ok for aim in held) == falls_short
