@@ -29,7 +29,8 @@ class StripedProgram:
         before: what the sender is told first, once for each of its interfaces: ``{device}`` and ``{own}``, its address;
             ``{far}`` and ``{far_mac}``, the address of the receiver that has the same number.
         cases: those that it is run in.
-        one_path: whether it uses one path at a time, and is held by meter and queue alone.
+        one_path: whether it uses one path at a time, and is held by meter and queue alone: its lanes are reserved,
+            since an announcement sees TCP alone.
         own_paths: whether it adds a path itself, some time after the first: each is held, and not all of it on both.
         session_s: what its session takes before the first byte, which its announcement says.
         is_called: whether the receiver connects for what it is sent: the server is the sender's then.

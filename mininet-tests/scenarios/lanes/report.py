@@ -40,7 +40,7 @@ def report(seen: dict[str, Any]) -> dict[str, Any]:
     wires_bps = {lane: seen["circuits"][circuit]["wire_bps"] for lane, circuit in LANES.items()}
     framing = Framing(seen["mtu_bytes"])
     bare = [(converted_bps(bps, Layer.WIRE, Layer.PAYLOAD, framing), rtts_s[lane]) for lane, bps in wires_bps.items()]
-    runs = {name: transfer(one, seen["size_bytes"], rtts_s) for name, one in seen["runs"].items()}
+    runs = {name: transfer(one, one["size_bytes"], rtts_s) for name, one in seen["runs"].items()}
     deaths = {name: one["death"] for name, one in runs.items() if "death" in one}
     return {
         "idle_share": min(seen["idle_shares"], default=0.0),
@@ -66,7 +66,7 @@ def transfer(seen: dict[str, Any], size_bytes: int, rtts_s: dict[str, float]) ->
     lanes = [(planned[lane], rtt_s) for lane, rtt_s in rtts_s.items()]
     first, last = received[0][1], received[-1][1]
     found = {
-        "promised_s": seen["promise"]["promised_in_s"],
+        "promised_s": seen["promise"].get("promised_in_s"),
         "whole_s": (seen["ended_us"] - seen["started_us"]) / 1e6,
         "took_s": flow_s(totals) + max(rtts_s.values()),
         "planned_payload_bps": planned,

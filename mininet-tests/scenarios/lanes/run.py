@@ -33,6 +33,7 @@ from mininet_tests.scenarios.lanes.programs import (
     PORT,
     PROGRAMS,
     SOUTH_DIES,
+    StripedProgram,
     sizes_bytes,
     write_parts,
 )
@@ -57,6 +58,7 @@ STARTS_SHARE = 0.15  # of a whole run
 SAMPLED_EVERY_S, LOOKS_EVERY_S = 0.01, 0.2
 UP_S = 1.0  # until a server listens
 GIVE_UP_S = 300.0
+RESERVED_SHARE = 0.3  # of each circuit, for what is not announced: either has room for both lanes
 ESTABLISHED = "01"  # in /proc/net/tcp
 
 
@@ -139,6 +141,7 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
         RuntimeError: the program has failed, with what it said; or it takes too long.
     """
     program, name = PROGRAMS[case.program], case.name.replace(", ", "-").replace(" ", "-")
+    size = round(size * RESERVED_SHARE / len(LANES)) if program.one_path else size
     write_parts(folder / "sent", sizes_bytes(size, program.parts))
     store = folder / "store"
     store.mkdir()
@@ -148,10 +151,10 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     site.spawn(f"server-{name}", program.server.format(**words).split(), host=serving)
     time.sleep(UP_S)
     before, first = _counted(site), _arrived(arrivals)
-    asked = {"id": name, "bytes": size, "from": [SENDER], "to": RECEIVER, "lanes": len(LANES)}
-    asked |= {"connects": "receiver"} if program.is_called else {}
-    asked |= {"session_s": program.session_s} if program.session_s else {}
-    seen: dict[str, Any] = {"announced_us": now_us(), "promise": site.asked("POST", "/v1/announcements", asked)}
+    seen: dict[str, Any] = {"announced_us": now_us(), "promise": {}, "size_bytes": size}
+    reservations = _reserved(site) if program.one_path else []
+    if not program.one_path:
+        seen["promise"] = _announced(site, program, name, size)
     seen["started_us"] = now_us()
     client = site.spawn(f"client-{name}", program.client.format(**words).split(), host=calling)
     cable = _cable(site, case)
@@ -170,13 +173,40 @@ def _transfer(site: Emulation, arrivals: Arrivals, case: Case, size: int, folder
     after = _counted(site)
     seen |= {"looks": looks, "connections": dict(dealt), "counted": {key: after[key] - before[key] for key in after}}
     seen |= {"violations": site.get("/v1/plan")["violations"], "told": _told(site, name)}
-    site.release(name)
+    for number in reservations:
+        site.asked("DELETE", f"/v1/reservations/{number}")
+    if not reservations:
+        site.release(name)
     site.stop(f"server-{name}")
     seen |= {"one_path": program.one_path, "own_paths": program.own_paths, "what": case.what}
     if cable is not None:
         cable.plug()
         eventually(lambda: _all_up(site), within_s=30, what="the circuit is used again")
     return seen
+
+
+def _announced(site: Emulation, program: StripedProgram, name: str, size: int) -> Any:
+    """Announce what a program sends over two lanes; return what is promised."""
+    asked = {"id": name, "bytes": size, "from": [SENDER], "to": RECEIVER, "lanes": len(LANES)}
+    asked |= {"connects": "receiver"} if program.is_called else {}
+    asked |= {"session_s": program.session_s} if program.session_s else {}
+    return site.asked("POST", "/v1/announcements", asked)
+
+
+def _reserved(site: Emulation) -> list[str]:
+    """Reserve some of each circuit for its lane, until that is in force; return what the reservations are called."""
+    wire_bps = {link.circuit: link.rate_bps for _, _, link in site.realised.network.circuit_links}
+    numbers = []
+    for lane, circuit in LANES.items():
+        asked = {"from": lane, "to": RECEIVER, "rate_bps": round(wire_bps[circuit] * RESERVED_SHARE), "commit": True}
+        asked |= {"duration_s": GIVE_UP_S, "constraints": {"include": [circuit]}}
+        numbers.append(site.asked("POST", "/v1/reservations", asked)["id"])
+
+    def are_active() -> bool:
+        return all(site.get(f"/v1/reservations/{number}")["state"] == "active" for number in numbers)
+
+    eventually(are_active, within_s=30, what="the lanes' reservations are in force")
+    return numbers
 
 
 def _cable(site: Emulation, case: Case) -> CircuitCable | InterfaceCable | None:
