@@ -284,6 +284,16 @@ EXPERIMENTS = (
         1,
     ),
     Experiment(
+        "pftp",
+        Group.PAPER,
+        "a striped mover over four lanes, 1 to 16 streams, beside its model: Wertz et al., figure 11",
+        "papers.wertz.figure11",
+        Place.LAB,
+        6,
+        dilation=4,
+        figure="papers.wertz.figure11_drawn",
+    ),
+    Experiment(
         "what-if",
         Group.PAPER,
         "forecasts beside the lab's figures, the paper's figure 11 and SimGrid; a week of 10,000 transfers",

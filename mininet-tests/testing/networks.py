@@ -13,7 +13,16 @@ from topology.wire import Framing
 from topology.yaml_text import read
 
 FOLDER = Path(__file__).resolve().parents[1] / "networks"
-NAMES = ("chile-illinois", "chile-illinois-2", "asc-ring", "two-lines", "three-sites", "two-lanes", "two-switches")
+NAMES = (
+    "chile-illinois",
+    "chile-illinois-2",
+    "asc-ring",
+    "two-lines",
+    "three-sites",
+    "two-lanes",
+    "four-lanes",
+    "two-switches",
+)
 STAR_BPS, STAR_DELAY_US = 100 * 10**9, 10_000
 FILES = {name: FOLDER / f"{name}.yaml" for name in NAMES}
 
@@ -67,6 +76,11 @@ def chile_illinois_2(rate_bps: int = 1_000_000_000, delay_us: int = 90_000, mtu_
 def two_lanes(rate_bps: int = 1_000_000_000) -> Network:
     """Return the path with two circuits for a host with two interfaces, with the rate of ``north``."""
     return scaled(loaded(FILES["two-lanes"]), (10**9, rate_bps), (1, 1), 1500)
+
+
+def four_lanes(rate_bps: int = 1_000_000_000) -> Network:
+    """Return four circuits of one rate for a host with four interfaces."""
+    return scaled(loaded(FILES["four-lanes"]), (10**9, rate_bps), (1, 1), 9000)
 
 
 def asc_ring(rate_bps: int = 10_000_000_000, delay_us: int = 20_000, mtu_bytes: int = 1500) -> Network:

@@ -62,14 +62,21 @@ def queues(striping: Striping, blocks: Sequence[int]) -> list[deque[int]]:
     return [deque(blocks[number :: striping.streams]) for number in range(striping.streams)]
 
 
-def send(to: tuple[str, int], striping: Striping, file_bytes: int) -> float:
+def send(to: tuple[str, int], striping: Striping, file_bytes: int, own: Sequence[str] = ("",)) -> float:
     """Send a file of nothing but zeros; return how long it took, seconds, from the first block until all is confirmed.
+
+    Args:
+        to: address and port of who serves.
+        striping: how it is sent.
+        file_bytes: its size.
+        own: the addresses that streams are from, in turn; empty for any.
 
     Raises:
         OSError: a connection failed.
         ConnectionError: a block was not confirmed.
     """
-    streams = [socket.create_connection(to) for _ in range(striping.streams)]
+    froms = [(own[number % len(own)], 0) for number in range(striping.streams)]
+    streams = [socket.create_connection(to, source_address=one) for one in froms]
     try:
         with ThreadPoolExecutor(striping.streams) as pool:
             first = [deque([1]) for _ in streams]  # a byte each: from then on windows are open, and threads there
@@ -138,6 +145,9 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, help="of the file")
     parser.add_argument("--streams", type=int, default=1)
     parser.add_argument("--block", type=int, default=16_000_000, help="bytes (default: %(default)s)")
+    parser.add_argument(
+        "--from", dest="own", default="", help="own addresses, by commas: streams are from each in turn"
+    )
     parser.add_argument("--lock-step", action="store_true", help="a stream waits until its block is confirmed")
     parser.add_argument("--queue", action="store_true", help="the next block goes by whichever stream is free")
     parser.add_argument("--checkpoint", type=int, default=0, help="bytes after which all wait; 0 for never")
@@ -145,7 +155,7 @@ def main() -> None:
     if args.what == "serve":
         serve((args.address, args.port))
     striping = Striping(args.streams, args.block, args.lock_step, args.queue, args.checkpoint)
-    print(json.dumps({"took_s": send((args.address, args.port), striping, args.bytes)}))
+    print(json.dumps({"took_s": send((args.address, args.port), striping, args.bytes, args.own.split(","))}))
 
 
 if __name__ == "__main__":

@@ -64,6 +64,12 @@ def test_every_block_of_a_file_arrives_once_and_is_confirmed(receiver, striping)
         assert len(found) == striping.streams
 
 
+def test_streams_are_from_own_addresses_in_turn(receiver):
+    to, found = receiver
+    mover.send(to, Striping(4, BLOCK_BYTES), FILE_BYTES, ("127.0.0.1", "127.0.0.2"))
+    assert sorted(address for address, _ in found) == ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"]
+
+
 def test_a_file_whose_receiver_ends_is_not_taken_for_sent():
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
