@@ -310,15 +310,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for lanes.json and logs")
     parser.add_argument("--program", action="append", choices=PROGRAMS, help="again for another (default: all)")
-    parser.add_argument("--case", action="append", choices=CASES, help="likewise (default: each that it has)")
+    parser.add_argument(
+        "--case", action="append", help="likewise: 'north dies', or of one program 'mptcp, north dies' (default: all)"
+    )
     parser.add_argument(
         "--rate", type=rate_bps, default=RATE_BPS, help="of north, twice that of south (default: 1 Gbit/s)"
     )
     parser.add_argument("--size", type=size_bytes, help="what is sent (default: 2.688 GB at 1 Gbit/s, in proportion)")
     args = parser.parse_args()
     size = args.size or SIZE_BYTES * args.rate // RATE_BPS
-    asked = [(name, case) for name in args.program or PROGRAMS for case in PROGRAMS[name].cases]
-    cases = [Case(name, case) for name, case in asked if case in (args.case or CASES)]
+    cases = [Case(name, case) for name in args.program or PROGRAMS for case in PROGRAMS[name].cases]
+    if unknown := set(args.case or ()) - {*CASES, *(case.name for case in cases)}:
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
+    cases = [case for case in cases if not args.case or {case.what, case.name} & set(args.case)]
 
     def scenario(folder: Path) -> None:
         seen = run(folder, cases, args.rate, size)
