@@ -1,4 +1,4 @@
-"""Starts and their losses, measured: the points it is given. Run inside ``isolated.sh``, in the lab.
+"""Starts and flows and their losses, measured: the points it is given. Run inside ``isolated.sh``, in the lab.
 
 Started by ``run.py``. It does not know whether it is in the lab.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, asked, leave, tell
+from mininet_tests.papers.antony.flows import Flow, FlowRuns
 from mininet_tests.papers.antony.line import Nics
 from mininet_tests.papers.antony.tcp import Start, StartRuns, smallest_buffer
 from mininet_tests.papers.antony.udp import numbered
@@ -24,10 +25,12 @@ class Runs:
 
     def __init__(self, site: LongLineSite, nics: Nics) -> None:
         self._nics = nics
-        self._starts = StartRuns(site, nics)
+        self._starts, self._flows = StartRuns(site, nics), FlowRuns(site, nics)
 
     def seen(self, point: dict[str, Any]) -> dict[str, Any]:
         """Return what a point has come to."""
+        if "flow" in point:
+            return self._flows.seen(Flow(**point["flow"]))
         if "start" not in point:
             rates_bps = point["nic_bps"], point["port_bps"]
             return numbered(self._nics, point["packets"], point["frame_bytes"], rates_bps, point["buffer_bytes"])
@@ -47,7 +50,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder with the points that are asked for")
     args = parser.parse_args()
     points = asked(args.out)
-    most = max(point.get("start", {}).get("senders", 1) for point in points)
+    most = max(point["start"]["senders"] if "start" in point else 2 for point in points)
     sys.setswitchinterval(SWITCH_S)
     with tempfile.TemporaryDirectory(prefix="headway-") as scratch:
         try:

@@ -9,6 +9,7 @@ to as many hosts.
 """
 
 import socket
+import struct
 from dataclasses import dataclass
 
 from mininet_tests.site.long_line import LongLine, run
@@ -21,7 +22,8 @@ LEAST_BURST_BYTES = 3028  # two frames
 # Of the interface's rate: while the CPU cuts a super-packet, the bucket must not run over.
 BURST_S = 0.0001
 SEND_BUFFER_BYTES = 1 << 27  # whatever the window, it can be written at once; the agent sets tcp_wmem as it needs it
-SO_SNDBUFFORCE = 32  # asm-generic/socket.h
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # asm-generic/socket.h
+ABORTED = struct.pack("ii", 1, 0)  # SO_LINGER: close by a reset
 SENDER_SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "reno",  # slow start without HyStart, as in 2003, and without pacing
 }
@@ -87,7 +89,7 @@ class Nics:
         """Give the first ``count`` interfaces a rate, counted in Ethernet frames."""
         burst_bytes = max(LEAST_BURST_BYTES, int(frame_bps / 8 * burst_s))
         parameters = ["tbf", "rate", f"{frame_bps}bit", "burst", str(burst_bytes), "limit", str(NIC_LIMIT_BYTES)]
-        batch = [f"qdisc replace dev {nic.device} root {' '.join(parameters)}" for nic in self.nics[:count]]
+        batch = [f"qdisc replace dev {nic.device} root handle 1: {' '.join(parameters)}" for nic in self.nics[:count]]
         self.line.sender.run("tc", "-batch", "-", text="\n".join(batch))
 
     def set_window(self, count: int, initial_segments: int | None, largest_segments: int | None = None) -> None:
@@ -108,15 +110,28 @@ class Nics:
         end.bind((nic.address, nic.port))
         return end
 
-    def connected(self, count: int) -> list[TcpStream]:
-        """Return a new connection by each of the first ``count``; the receiver connects, so its window is open."""
-        return [self._connected(nic) for nic in self.nics[:count]]
+    def connected(self, count: int, receive_bytes: int | None = None) -> list[TcpStream]:
+        """Return a new connection by each of the first ``count``; the receiver connects, so its window is open.
 
-    def _connected(self, nic: Nic) -> TcpStream:
+        Args:
+            count: of interfaces.
+            receive_bytes: what the receiver's buffer is to hold; None for the kernel's own choice.
+        """
+        return [self._connected(nic, receive_bytes) for nic in self.nics[:count]]
+
+    def abort(self, stream: TcpStream) -> None:
+        """Close a connection by a reset: what is under way is forgotten."""
+        stream.sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORTED)
+        stream.close()
+
+    def _connected(self, nic: Nic, receive_bytes: int | None) -> TcpStream:
         listener = self.bound(nic, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)  # who is accepted has it too
         listener.listen(1)
-        receiver = self.line.receiver.inside(lambda: socket.create_connection((nic.address, nic.port)))
+        receiver = self.line.receiver.inside(socket.socket)
+        if receive_bytes is not None:  # before the handshake, which says how the window is scaled
+            receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, receive_bytes)
+        receiver.connect((nic.address, nic.port))
         sender, _ = listener.accept()
         listener.close()
         for end in (sender, receiver):

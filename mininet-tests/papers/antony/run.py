@@ -13,7 +13,7 @@ from typing import Any
 from mininet_tests.lab import commands
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, Batch, Kept, measured
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
-from mininet_tests.papers.antony import figure
+from mininet_tests.papers.antony import figure, flow_figure, flow_points, flow_report
 from mininet_tests.papers.antony.aims import aims
 from mininet_tests.papers.antony.formulas import forbidden_bps
 from mininet_tests.papers.antony.points import (
@@ -27,7 +27,8 @@ from mininet_tests.papers.antony.points import (
 from mininet_tests.testing.aims import stated
 from mininet_tests.testing.reports import write_report
 
-EXPERIMENTS = ("fig2", "fig4", "freemon")
+STARTS = ("fig2", "fig4", "freemon")
+EXPERIMENTS = (*STARTS, *flow_points.EXPERIMENTS)
 DILATION = 16  # 10 Gbit/s of single packets, at a start of ten senders
 CURVE_RTTS_MS = range(16, 221)
 
@@ -41,12 +42,20 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     if not set(args.experiments) <= set(EXPERIMENTS):
         parser.error(f"there are {', '.join(EXPERIMENTS)}")
-    wanted = points(tuple(args.experiments) or EXPERIMENTS, quick=args.quick)
+    names = args.experiments or EXPERIMENTS
+    starts = points(tuple(name for name in names if name in STARTS), quick=args.quick)
+    flows = [p for name in names if name not in STARTS for p in flow_points.flow_points(name, quick=args.quick)]
+    wanted = starts + flows
     kept = Kept(args.out.absolute() / "points")
     missing = kept.missing(wanted)
     say(f"{len(wanted)} points, {len(missing)} of them to be measured")
     command = tuple(commands.module("papers.antony.guest"))
-    code = measured([Batch(command, tuple(missing), DILATION)], kept, {}, say) if missing else EXIT_OK
+    batches = [
+        Batch(command, some, dilation)
+        for dilation, part in ((DILATION, starts), (flow_points.DILATION, flows))
+        if (some := tuple(kept.missing(part)))
+    ]
+    code = measured(batches, kept, {}, say) if batches else EXIT_OK
     seen = [one for point in wanted if (one := kept.seen(point)) is not None]
     _written(seen, args.out)
     full = [one["name"] for one in seen if one["idle_share"] < LEAST_IDLE_SHARE]
@@ -68,12 +77,13 @@ def _written(seen: list[dict[str, Any]], out: Path) -> None:
         "antony_fig4": [one for one in seen if one["name"].startswith("fig4")],
     }
     reports = {"freemon": _freemon, "antony_fig2": _fig2, "antony_fig4": _fig4}
-    made = {name: reports[name](some) for name, some in parts.items() if some}
-    for name, report in made.items():
+    starts = {name: reports[name](some) for name, some in parts.items() if some}
+    flows = flow_report.reports(seen)
+    for name, report in (starts | flows).items():
         (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
-        figure.DRAWN[name](report, out / f"{name}.png")
+        (figure.DRAWN | flow_figure.DRAWN)[name](report, out / f"{name}.png")
         print(f"antony: {out / name}.json and .png")
-    write_report(out, made | stated(aims(made)))
+    write_report(out, starts | flows | stated(aims(starts) | flow_report.aims(flows)))
 
 
 def _freemon(seen: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Starts over TCP into a port with a small buffer: was anything lost? And the smallest buffer that loses nothing."""
 
-import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +18,6 @@ WARM_BYTES = 16 * MSS_BYTES  # more than the ten segments that TCP paces on no n
 WARMING_BUFFER_BYTES = 10_000_000  # the first segments of new connections are not what is measured then
 PAUSE_S = 0.3
 DONE_WITHIN_S = 60.0
-ABORTED = struct.pack("ii", 1, 0)  # SO_LINGER: close by a reset
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +104,7 @@ class StartRuns:
         self._site.feeder.forget(streams)
         self._site.drain.remove(streams)
         for stream in streams:
-            stream.sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORTED)
-            stream.close()
+            self._nics.abort(stream)
 
 
 def smallest(fits: Callable[[int], bool], least: int, most: int, resolution: int) -> int | None:

@@ -12,13 +12,13 @@ def test_examples_in_the_docstrings_are_true():
 
 
 def test_every_point_has_a_name_of_its_own_and_the_quick_ones_are_few():
-    names = [point["name"] for point in points.points(run.EXPERIMENTS, quick=False)]
+    names = [point["name"] for point in points.points(run.STARTS, quick=False)]
     assert len(set(names)) == len(names)
-    assert len(points.points(run.EXPERIMENTS, quick=True)) <= 20
+    assert len(points.points(run.STARTS, quick=True)) <= 20
 
 
 def test_no_buffer_is_tried_that_is_smaller_than_the_ports_bucket_of_tokens():
-    for point in points.points(run.EXPERIMENTS, quick=False):
+    for point in points.points(run.STARTS, quick=False):
         least = point["search"]["least"] if "search" in point else point["buffer_bytes"]
         assert least > point.get("start", point)["port_bps"] / 8 * tcp.PORT_BURST_S
 

@@ -10,10 +10,10 @@ import time
 from typing import Any
 
 from mininet_tests.lab.saturation import IdleMeter
-from mininet_tests.papers.antony.line import SEND_BUFFER_BYTES, SO_SNDBUFFORCE, Nics
+from mininet_tests.papers.antony.line import SEND_BUFFER_BYTES, SO_RCVBUFFORCE, SO_SNDBUFFORCE, Nics
 from mininet_tests.site.tcp_flows import until
 
-SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35  # asm-generic/socket.h
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 ETH_P_IP = 0x0800  # linux/if_ether.h
 RECEIVE_BUFFER_BYTES = 1 << 28
 FRAME_HEADERS_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP

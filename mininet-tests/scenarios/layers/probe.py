@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from statistics import linear_regression
 
+from mininet_tests.probes.datagrams import at_rate
 from mininet_tests.probes.uncollected import uncollected
 from mininet_tests.scenarios.layers.site import RECEIVER, SENDER, LayersSite
 from mininet_tests.testing.eventually import eventually
@@ -19,7 +20,6 @@ SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # asm-generic/socket.h
 SUPER_PACKET_BYTES = 59_000  # of UDP; the kernel takes 65,507 at most, and 64 segments
 WINDOW_BYTES = 1 << 19  # a connection's, many times rate x delay: what it is too much stands before the bottleneck
 PORT = 5400
-BURST_EVERY_S = 0.002  # of the UDP flood
 TAKE_BYTES = 1 << 18
 LEAST_ARRIVALS = 30
 AT_LEAST_BYTES = 1 << 15  # taken of a connection at once: to wake up for each packet is a load of its own
@@ -124,23 +124,10 @@ def flood(site: LayersSite, frame_bps: int, *, single_packets: bool) -> Iterator
     if at_once > 1:
         sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=i", size_bytes))
     packets_per_s = frame_bps / 8 / framing.segment_bytes(Layer.FRAME) / at_once
-    ended = threading.Event()
-
-    def send() -> None:
-        packet, began_s, sent = bytes(size_bytes * at_once), time.monotonic(), 0
-        while not ended.wait(BURST_EVERY_S):
-            due = int((time.monotonic() - began_s) * packets_per_s)
-            while sent < due:
-                sender.send(packet)
-                sent += 1
-
-    sending = threading.Thread(target=send, name="flood", daemon=True)
-    sending.start()
     try:
-        yield ArrivalLog(receiver)
+        with at_rate(sender, bytes(size_bytes * at_once), packets_per_s):
+            yield ArrivalLog(receiver)
     finally:
-        ended.set()
-        sending.join()
         sender.close()
         receiver.close()
 

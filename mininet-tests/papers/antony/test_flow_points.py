@@ -1,0 +1,56 @@
+"""The points of Antony's later figures, and what is read off a flow; no lab is needed for this."""
+
+import doctest
+
+from mininet_tests.papers.antony import flow_points, flow_report
+from mininet_tests.papers.antony.flow_points import again_after_s, mean_mbps
+from mininet_tests.papers.antony.flow_points import flow_points as points
+from mininet_tests.papers.antony.flows import Flow
+from mininet_tests.papers.antony.points import BUFFER_BYTES, FIG2_PORT_BPS
+
+EVERY = [point for figure in flow_points.EXPERIMENTS for point in points(figure, quick=False)]
+
+
+def flow(mbps, *, flood=None, every_s=1.0):
+    """What is seen of a flow with a rate in each interval."""
+    arrived = [0]
+    for rate in mbps:
+        arrived.append(arrived[-1] + rate * 125_000 * every_s)
+    return {"arrived_bytes": arrived, "flow": {"every_s": every_s, "flood": flood}}
+
+
+def test_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(flow_points).failed == 0
+
+
+def test_every_point_is_a_flow_with_a_name_of_its_own_and_the_quick_ones_are_few():
+    assert len({point["name"] for point in EVERY}) == len(EVERY)
+    for point in EVERY:
+        assert Flow(**point["flow"]).payload_bps < FIG2_PORT_BPS
+    assert sum(len(points(figure, quick=True)) for figure in flow_points.EXPERIMENTS) <= 20
+
+
+def test_the_interface_overruns_the_port_in_every_figure_but_where_its_delay_is_long():
+    slow = [point["name"] for point in EVERY if point["flow"]["nic_bps"] <= FIG2_PORT_BPS]
+    assert slow
+    assert all(name.startswith("fig11-") for name in slow)
+    assert {point["flow"]["buffer_bytes"] for point in EVERY} == {BUFFER_BYTES}
+
+
+def test_a_mean_is_over_the_intervals_between_two_times():
+    seen = flow([100, 200, 300, 400])
+    assert mean_mbps(seen) == 250
+    assert mean_mbps(seen, 1, 3) == 250
+    assert mean_mbps(seen, 3) == 400
+
+
+def test_a_flow_is_as_before_in_the_first_interval_that_has_the_share_again():
+    flood = [4.0, 1.0, 800_000_000]
+    assert again_after_s(flow([0, 0, 100, 100, 5, 50, 94, 96, 100], flood=flood)) == 3
+    assert again_after_s(flow([0, 0, 100, 100, 5, 100], flood=flood)) == 1
+    assert again_after_s(flow([0, 0, 100, 100, 5, 50, 60], flood=flood)) is None
+
+
+def test_each_figure_has_a_report_and_aims():
+    assert {f"antony_{figure}" for figure in flow_points.EXPERIMENTS} == set(flow_report.AIMS)
+    assert set(flow_report.REPORTS) == set(flow_points.EXPERIMENTS)
