@@ -165,6 +165,8 @@ def sensitivity_cells(*, quick: bool) -> list[Cell]:
     cases: list[tuple[str, str, Cell]] = [
         ("shorter", "the path is 20% shorter than planned", {"rtt_ms": 144, "plan_rtt_ms": 180}),
         ("longer", "the path is 20% longer than planned", {"rtt_ms": 216, "plan_rtt_ms": 180}),
+        ("twice", "360 ms, planned for 180 (Freemon V.H)", {"rtt_ms": 360, "plan_rtt_ms": 180}),
+        ("loss-10", "10% of the packets are lost (Freemon V.D)", {"loss_percent": 10.0, "seed": seed(180, 10.0)}),
         ("runs-10", "losses in runs of 10", {"run_length": 10}),
         ("runs-100", "losses in runs of 100", {"run_length": 100}),
         ("jitter-1", "delays of 1 ms more or less, in order", {"jitter_ms": 1}),
