@@ -3,6 +3,7 @@
 import socket
 import struct
 import time
+from collections import Counter
 from typing import Any
 
 from mininet_tests.papers.antony.line import SO_RCVBUFFORCE, Nic
@@ -50,11 +51,11 @@ class SegmentTrace:
             number = int((at_ns - first_ns) / 1e6 / rtt_ms)
             rounds += [0] * (number + 1 - len(rounds))
             rounds[number] += 1
-        came = {number for _, number in at_receiver}
+        lost = Counter(number for _, number in at_port) - Counter(number for _, number in at_receiver)
         return {
             "segments_by_round": rounds,
             "at_port": [[(ns - first_ns) / 1e6, (n - first_number) % (1 << 32)] for ns, n in at_port[:MOST_SEGMENTS]],
-            "first_lost_ms": next(((ns - first_ns) / 1e6 for ns, n in at_port if n not in came), None),
+            "first_lost_ms": next(((ns - first_ns) / 1e6 for ns, n in at_port if n in lost), None),
         }
 
     def _segments(self, end: socket.socket) -> list[tuple[int, int]]:
