@@ -7,10 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 from controller.plan.bursts import MBIT
+from mininet_tests.papers.antony.flows import LONG_QUEUE
 from mininet_tests.papers.antony.points import BUFFER_BYTES, FIG2_PORT_BPS, FRAME_BYTES, GIGABIT
 
 RTT_MS = 96
-LONG_QUEUE, SHORT_QUEUE = 10_000, 100  # packets: one that never drops, and "the default queue length"
+SHORT_QUEUE = 100  # packets, "the default queue length"
 QUEUES = (4, 8, 16, 32, 64, 100, 300, 1_000)
 QUICK_QUEUES = (8, 1_000)
 EVENT = (15.0, 1.0, 800 * MBIT)  # "by sending approximately 800 Mbps UDP from another host to the receiver"
@@ -28,7 +29,7 @@ DELAYS_US = (0, 2, 4, 8, 20)  # before each packet, in the driver
 SOCKETS_MB = (2, 8, 16)
 LONG_S, BACKGROUND_BPS = 100.0, 35 * MBIT
 EXPERIMENTS = ("fig5", "fig8", "fig9", "fig11", "fig13")
-DILATION = 2
+DILATION = 3
 
 
 def flow_points(experiment: str, *, quick: bool) -> list[dict[str, Any]]:

@@ -27,6 +27,8 @@ FRAME_BYTES = FRAMING.segment_bytes(Layer.FRAME)
 DATAGRAM_BYTES = FRAMING.mtu_bytes - 28  # fills a frame: IPv4 20, UDP 8
 SINK_PORT = 5999
 PAUSE_S = 0.3
+LONG_QUEUE = 10_000  # packets: never full
+KERNEL_SEGMENTS = 65_535  # at once: the kernel's own choice; the interface cuts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Flow:
     Attributes:
         sender: ``headway``, or a congestion control of the kernel.
         nic_bps: the interface's rate, frames.
-        queue_packets: what the interface's queue holds: txqueuelen, which counts single packets here.
+        queue_packets: what its queue holds: txqueuelen. If that may be full, all that comes are single packets.
         port_bps: the port's rate, frames.
         buffer_bytes: the port's.
         rtt_ms: of the line.
@@ -140,7 +142,8 @@ class FlowRuns:
         line = self._site.line
         line.change(rtt_ms=flow.rtt_ms)
         self._nics.set_rate(2, flow.nic_bps, NIC_BURST_S)
-        line.sender.run("ip", "link", "set", nic.device, "gso_max_segs", "1")
+        segments = KERNEL_SEGMENTS if flow.queue_packets >= LONG_QUEUE else 1
+        line.sender.run("ip", "link", "set", nic.device, "gso_max_segs", str(segments))
         fifo = ("parent", "1:1", "pfifo", "limit", str(flow.queue_packets))
         line.sender.run("tc", "qdisc", "replace", "dev", nic.device, *fifo)
         self._nics.set_window(1, flow.first_segments)
