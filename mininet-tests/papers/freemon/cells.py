@@ -282,7 +282,8 @@ def dilation(cell: Cell) -> int:
         return SINGLE
     if cell["rate_bps"] > RATE_BPS:
         return WIDE
-    return FAST if cell.get("connections", 1) > 1 or cell["experiment"] == "load" or "program" in cell else USUAL
+    many = cell.get("connections", 1) > 1 or cell["experiment"] == "load" or "program" in cell
+    return FAST if many or cell["loss_percent"] > max(LOSSES_PERCENT) else USUAL
 
 
 def units(cell: Cell) -> float:
