@@ -185,7 +185,7 @@ EXPERIMENTS = (
     Experiment(
         "antony",
         Group.PAPER,
-        "bursts in small buffers at starts: Antony 2003, Freemon 2013; fig2, fig4, freemon, --quick",
+        "bursts in small buffers at starts, and flows: Antony 2003, Freemon 2013; fig2 to fig13, freemon, --quick",
         "papers.antony.run",
         Place.ITSELF,
         120,

@@ -5,7 +5,7 @@ from typing import Any
 
 from mininet_tests.lab.saturation import LEAST_IDLE_SHARE
 from mininet_tests.papers.antony.flow_points import again_after_s, mean_mbps, rates_mbps
-from mininet_tests.papers.antony.flows import HEADWAY, Flow
+from mininet_tests.papers.antony.flows import HEADWAY, TimedFlow
 from mininet_tests.testing.aims import Aim, above, at_least, at_most, equal, none_of, within
 
 LOST_AFTER_RTTS = 10  # "after 9 RTT a burst of 512 packets leave the PC; at 10 RTT this is doubled to 1024"
@@ -24,7 +24,7 @@ def reports(seen: list[dict[str, Any]]) -> dict[str, Report]:
 
 def _facts(part: list[dict[str, Any]]) -> Report:
     flow = next((one["flow"] for one in part if one["flow"]["sender"] == HEADWAY), part[0]["flow"])
-    return {"planned_mbps": Flow(**flow).payload_bps / 1e6, "idle_share": min(one["idle_share"] for one in part)}
+    return {"planned_mbps": TimedFlow(**flow).payload_bps / 1e6, "idle_share": min(one["idle_share"] for one in part)}
 
 
 def _one(seen: dict[str, Any], **more: Any) -> dict[str, Any]:

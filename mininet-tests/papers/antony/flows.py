@@ -32,7 +32,7 @@ KERNEL_SEGMENTS = 65_535  # at once: the kernel's own choice; the interface cuts
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class TimedFlow:
     """One connection by the first interface, for a while.
 
     Attributes:
@@ -110,7 +110,7 @@ class FlowRuns:
     def __init__(self, site: LongLineSite, nics: Nics) -> None:
         self._site, self._nics = site, nics
 
-    def seen(self, flow: Flow) -> dict[str, Any]:
+    def seen(self, flow: TimedFlow) -> dict[str, Any]:
         """Return what has come of a flow: payload arrived by the end of each interval, and what was lost where."""
         line, (nic, other) = self._site.line, self._nics.nics[:2]
         self._prepared(flow, nic)
@@ -138,7 +138,7 @@ class FlowRuns:
         until(time.monotonic() + 2 * flow.rtt_ms / 1000 + PAUSE_S)
         return seen | ({"trace": trace.seen(flow.rtt_ms)} if trace else {})
 
-    def _prepared(self, flow: Flow, nic: Nic) -> None:
+    def _prepared(self, flow: TimedFlow, nic: Nic) -> None:
         line = self._site.line
         line.change(rtt_ms=flow.rtt_ms)
         self._nics.set_rate(2, flow.nic_bps, NIC_BURST_S)
@@ -151,7 +151,7 @@ class FlowRuns:
         entries = [self._site.allocation(nic.port, flow.payload_bps, rtt_ms=flow.rtt_ms, local=True)]
         self._site.plan(*(entries if flow.sender == HEADWAY else []))
 
-    def _connected(self, flow: Flow) -> TcpStream:
+    def _connected(self, flow: TimedFlow) -> TcpStream:
         (stream,) = self._nics.connected(1, flow.socket_bytes)
         if flow.sender != HEADWAY:
             stream.sender.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, flow.sender.encode())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab.cells import EXIT_FAILED, EXIT_OK, asked, leave, tell
-from mininet_tests.papers.antony.flows import Flow, FlowRuns
+from mininet_tests.papers.antony.flows import FlowRuns, TimedFlow
 from mininet_tests.papers.antony.line import Nics
 from mininet_tests.papers.antony.tcp import Start, StartRuns, smallest_buffer
 from mininet_tests.papers.antony.udp import numbered
@@ -30,7 +30,7 @@ class Runs:
     def seen(self, point: dict[str, Any]) -> dict[str, Any]:
         """Return what a point has come to."""
         if "flow" in point:
-            return self._flows.seen(Flow(**point["flow"]))
+            return self._flows.seen(TimedFlow(**point["flow"]))
         if "start" not in point:
             rates_bps = point["nic_bps"], point["port_bps"]
             return numbered(self._nics, point["packets"], point["frame_bytes"], rates_bps, point["buffer_bytes"])

@@ -5,7 +5,7 @@ import doctest
 from mininet_tests.papers.antony import flow_points, flow_report
 from mininet_tests.papers.antony.flow_points import again_after_s, mean_mbps
 from mininet_tests.papers.antony.flow_points import flow_points as points
-from mininet_tests.papers.antony.flows import Flow
+from mininet_tests.papers.antony.flows import TimedFlow
 from mininet_tests.papers.antony.points import BUFFER_BYTES, FIG2_PORT_BPS
 
 EVERY = [point for figure in flow_points.EXPERIMENTS for point in points(figure, quick=False)]
@@ -26,7 +26,7 @@ def test_examples_in_the_docstrings_are_true():
 def test_every_point_is_a_flow_with_a_name_of_its_own_and_the_quick_ones_are_few():
     assert len({point["name"] for point in EVERY}) == len(EVERY)
     for point in EVERY:
-        assert Flow(**point["flow"]).payload_bps < FIG2_PORT_BPS
+        assert TimedFlow(**point["flow"]).payload_bps < FIG2_PORT_BPS
     assert sum(len(points(figure, quick=True)) for figure in flow_points.EXPERIMENTS) <= 20
 
 
