@@ -39,7 +39,7 @@ def test_one_object_does_all_on_an_older_kernel(series):
         "-k",
         CHOSEN,
     ]
-    options = "--kernel", series, "--dilation", "4", "--timeout", "600"
+    options = "--kernel", series, "--dilation", "4", "--timeout", "850"
     done = subprocess.run(commands.in_lab(*options, command=tests), check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " passed" in done.stdout

@@ -8,7 +8,7 @@ from mininet_tests.scenarios.drift.aims import OTHERS
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.long,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1200),
 ]
 
 
@@ -16,7 +16,7 @@ pytestmark = [
 def seen(tmp_path_factory):
     """What one run at 100 Mbit/s over 40 ms has seen."""
     folder = tmp_path_factory.mktemp("drift")
-    return played("scenarios.drift.run", folder, dilation=2, timeout_s=800, report="report.json")
+    return played("scenarios.drift.run", folder, dilation=2, timeout_s=1100, report="report.json")
 
 
 def test_what_is_broken_is_repaired_in_time_without_loss_and_all_else_is_left_alone(seen):

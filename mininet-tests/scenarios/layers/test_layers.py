@@ -18,7 +18,7 @@ pytestmark = [
 def report(tmp_path_factory):
     """One row for each layer, MTU, tag and kind of packet, and what all come to."""
     folder = tmp_path_factory.mktemp("layers")
-    return played("scenarios.layers.run", folder, dilation=3, timeout_s=1200, report="report.json")
+    return played("scenarios.layers.run", folder, dilation=3, timeout_s=2100, report="report.json")
 
 
 @pytest.mark.parametrize("layer", LAYERS)

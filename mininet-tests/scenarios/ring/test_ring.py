@@ -14,7 +14,7 @@ pytestmark = [
 def seen(tmp_path_factory):
     """What one run on the ring at 100 Mbit/s has seen."""
     return played(
-        "scenarios.ring.run", tmp_path_factory.mktemp("ring"), dilation=2, timeout_s=600, report="report.json"
+        "scenarios.ring.run", tmp_path_factory.mktemp("ring"), dilation=2, timeout_s=1100, report="report.json"
     )
 
 
