@@ -24,6 +24,7 @@ from topology.protocol import (
 
 DIALS_EVERY_S = 0.1
 TELLS_EVERY_S = 1.0
+LOOKS_EVERY_S = 0.05
 
 
 @dataclass(slots=True)
@@ -118,13 +119,33 @@ class PairAgent:
         return Applied(told.epoch)
 
 
+@dataclass(slots=True)
+class Lateness:
+    """How late the agents' thread was at most: what it hears by then is as late, whoever said it in time."""
+
+    worst_s: float = 0.0
+
+    async def watch(self) -> None:
+        """Look again and again."""
+        while True:
+            due_s = time.monotonic() + LOOKS_EVERY_S
+            await asyncio.sleep(LOOKS_EVERY_S)
+            self.worst_s = max(self.worst_s, time.monotonic() - due_s)
+
+    def taken(self) -> float:
+        """Return how late it was since this was asked last, s."""
+        found, self.worst_s = self.worst_s, 0.0
+        return found
+
+
 @contextlib.contextmanager
-def calling(agents: Sequence[PairAgent]) -> Iterator[None]:
+def calling(agents: Sequence[PairAgent]) -> Iterator[Lateness]:
     """Let agents call all controllers, in a thread, until the end."""
-    loop = asyncio.new_event_loop()
+    loop, late = asyncio.new_event_loop(), Lateness()
 
     async def stay() -> None:
-        await asyncio.gather(*(agent.stay(number) for agent in agents for number in range(len(agent.addresses))))
+        calls = (agent.stay(number) for agent in agents for number in range(len(agent.addresses)))
+        await asyncio.gather(late.watch(), *calls)
 
     calls = loop.create_task(stay())
 
@@ -135,7 +156,7 @@ def calling(agents: Sequence[PairAgent]) -> Iterator[None]:
     thread = threading.Thread(target=run, name="agents", daemon=True)
     thread.start()
     try:
-        yield
+        yield late
     finally:
         loop.call_soon_threadsafe(calls.cancel)
         thread.join(10)

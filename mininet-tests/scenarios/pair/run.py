@@ -90,7 +90,7 @@ def _in_the_end(site: PairSite) -> dict[str, Any]:
         "asked_twice": script.asked_twice(),
         "lost": sum(known not in listed for known in script.answered.values()),
         "done_twice": sum(known != again for _, known, again in ids) + len(listed) - len(set(script.answered.values())),
-        "fallbacks": sum(agent.fallbacks for agent in site.agents),
+        "fallbacks": site.fallbacks,
         "went_back": sum(agent.went_back for agent in site.agents),
     }
 

@@ -22,7 +22,7 @@ import httpx
 from controller.plan.wiring import port_links
 from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
-from mininet_tests.scenarios.pair.agents import PairAgent, calling
+from mininet_tests.scenarios.pair.agents import Lateness, PairAgent, calling
 from mininet_tests.scenarios.pair.asking import Script
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
@@ -57,6 +57,7 @@ class PairSite:
     machines: tuple[CabledMachine, CabledMachine]
     pair: tuple[Running, Running]
     agents: tuple[PairAgent, ...]
+    late: Lateness
     script: Script
 
     def said(self, one: Running) -> dict[str, Any]:
@@ -194,6 +195,7 @@ class PairSite:
             self.ovs.kill_switch()
             self.ovs.start_switch()
         self.script.asks()
+        fell_back, _ = self.fallbacks, self.late.taken()
         lost_s = time.monotonic()
         unanswered_s = self.unanswered_s(kind, one)
         back_s = time.monotonic()
@@ -206,8 +208,15 @@ class PairSite:
             "back_s": round(back_s - lost_s, 1),
             "settled_s": round(time.monotonic() - back_s, 1),
             "rules_put_again": 0 if kind == "restarted" else self.switches().younger_than(switches),
+            "fell_back": self.fallbacks - fell_back,
+            "agents_late_s": round(self.late.taken(), 3),
             "load": round(os.getloadavg()[0], 1),
         }
+
+    @property
+    def fallbacks(self) -> int:
+        """How often hosts have fallen back."""
+        return sum(agent.fallbacks for agent in self.agents)
 
     def switches(self) -> SwitchesSeen:
         """Return what the switches hold."""
@@ -284,8 +293,8 @@ def pair_site(folder: Path, agents: int) -> Iterator[PairSite]:
             ovs.vsctl("set", "controller", controller, "max_backoff=1000")
         addresses = tuple(listen["agents"] for listen in listens)
         hosts = tuple(PairAgent(host.name, addresses) for host in network.hosts if host.has_agent)
-        parts.enter_context(calling(hosts))
+        late = parts.enter_context(calling(hosts))
         ends = network.hosts[1].name, "archive"
         script = Script(tuple(one.url for one in pair), ends, int(time.time()) + DAY_S)
         (a, b), (machine_a, machine_b) = pair, of_pair
-        yield PairSite(network, ovs, postgres, database, (machine_a, machine_b), (a, b), hosts, script)
+        yield PairSite(network, ovs, postgres, database, (machine_a, machine_b), (a, b), hosts, late, script)
