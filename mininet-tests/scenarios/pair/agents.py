@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from hostagent.agent.agent import backoff_s
 from topology.protocol import (
     ATTACH_PATH,
     Allocation,
@@ -22,7 +24,6 @@ from topology.protocol import (
     to_bytes,
 )
 
-DIALS_EVERY_S = 0.1
 TELLS_EVERY_S = 1.0
 LOOKS_EVERY_S = 0.05
 
@@ -58,17 +59,24 @@ class PairAgent:
         """Return when an epoch above this one was obeyed first, of ``time.monotonic``; None if none was."""
         return min((at_s for known, at_s in tuple(self.obeyed_s.items()) if known > epoch), default=None)
 
+    def calls_all(self) -> bool:
+        """Return whether it has a stream to each controller."""
+        return len(self._streams) == len(self.addresses)
+
     async def stay(self, number: int) -> None:
-        """Call a controller, again and again, and tell it each second what is obeyed."""
+        """Call a controller, again and again as the real one does, and tell it each second what is obeyed."""
+        failures = 0
         while True:
+            failures += 1
             with contextlib.suppress(OSError, WebSocketException, EOFError, TimeoutError):
                 address = f"ws://{self.addresses[number]}{ATTACH_PATH}"
                 async with connect(
                     address, proxy=None, compression=None, open_timeout=2, close_timeout=0.1, ping_interval=None
                 ) as stream:
+                    failures = 0
                     await self._serve(number, stream)
             self._streams.pop(number, None)
-            await asyncio.sleep(DIALS_EVERY_S)
+            await asyncio.sleep(backoff_s(failures, random.random()))
 
     async def _serve(self, number: int, stream: ClientConnection) -> None:
         self._streams[number] = stream

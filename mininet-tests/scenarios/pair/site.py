@@ -69,7 +69,7 @@ class PairSite:
         return found
 
     def leader(self) -> Running | None:
-        """Return who leads with another one that stands by, when all agents obey it; None before that."""
+        """Return who leads with another one that stands by, when all agents obey it and call both; None before that."""
         leading = [(one, said) for one in self.pair if (said := self.said(one)).get("leading") and said["standbys"]]
         if len(leading) != 1:
             return None
@@ -77,7 +77,9 @@ class PairSite:
         number = self.pair.index(one)
         other = self.said(self.pair[1 - number])
         is_current = other.get("standing") == "standby" and other["lag_s"] < 1 and other["term"] == said["term"]
-        obey = all(agent.by == number and agent.epoch >= 2 * said["term"] - 1 for agent in self.agents)
+        obey = all(
+            agent.by == number and agent.calls_all() and agent.epoch >= 2 * said["term"] - 1 for agent in self.agents
+        )
         return one if is_current and obey and not _troubles(one) else None
 
     def settled(self) -> Running:
