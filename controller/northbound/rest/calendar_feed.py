@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -52,8 +53,9 @@ class CalendarFeed:
         program that cannot send a bearer token gives it as the password of HTTP's basic authentication.
         """
         wanted = query.value()
-        live = sorted((r for r in self._use_cases.reservations() if wanted.matches(r)), key=lambda r: r.start_us)
-        text = calendar_of(live[:MOST], self._network.name, str(request.base_url))
+        live = filter(wanted.matches, self._use_cases.reservations())
+        first = nsmallest(MOST, live, key=lambda r: r.start_us)  # to sort all would be one long turn of the interpreter
+        text = calendar_of(first, self._network.name, str(request.base_url))
         tag = f'"{hashlib.sha256(text).hexdigest()[:32]}"'
         headers = {"ETag": tag, "Cache-Control": "private, max-age=60"}
         if if_none_match is not None and _has(if_none_match, tag):
