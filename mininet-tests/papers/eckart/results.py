@@ -49,7 +49,7 @@ def transferred(cell: Cell) -> dict[str, Any]:
         "stored_s": file["stored_s"],
         "across_mbps": size_bits / file["across_s"] / 1e6,
         "again_segments": file["again_segments"],
-        "cpu_s_per_gbit": file["cpu_s"] / (size_bits / 1e9),
+        "cpu_s_per_gbit": file["cpu_s"] / (size_bits / 1e9) or None,  # 0: of a program that had ended it was not seen
         "background_mb": cell["background_bytes"] / 1e6,
         "background_of_the_rest": of_the_rest(cell, size_bits),
         "of_the_promise": of_the_promise(cell),
@@ -81,7 +81,7 @@ def columns(found: dict[str, Any]) -> dict[str, Any]:
         of_it = tables.setdefault(f"files by {row['who']}", {})
         of_it[f"{row['size_mb']:g} MB"] = [
             round(row["across_s"], 3), round(row["stored_s"], 3), round(row["background_of_the_rest"], 3),
-            row["again_segments"], round(row["cpu_s_per_gbit"], 3),
+            row["again_segments"], row["cpu_s_per_gbit"] and round(row["cpu_s_per_gbit"], 3),
         ]  # fmt: skip
     table = {
         f"{row['size_mb']:g} MB": [row[name] and round(row[name], 4) for name in TABLE_3] for row in found["table_3"]

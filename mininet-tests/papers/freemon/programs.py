@@ -228,10 +228,12 @@ def _running(place: LineNode, command: list[str], log: Path) -> Iterator[ServerU
     try:
         yield use
     finally:
-        early = process.poll()
-        process.terminate()
-        _, _, used = os.wait4(process.pid, 0) if early is None else (0, 0, None)
-        use.cpu_s = used.ru_utime + used.ru_stime if used else 0.0
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        early = os.waitstatus_to_exitcode(status) if ended else None
+        if not ended:
+            process.terminate()
+            _, _, used = os.wait4(process.pid, 0)
+        use.cpu_s = used.ru_utime + used.ru_stime
     if early:
         raise RuntimeError(f"{command[0]}: exit code {early}: {log.read_text(errors='replace').strip()}")
 
