@@ -146,6 +146,7 @@ class FlowRuns:
         line.sender.run("ip", "link", "set", nic.device, "gso_max_segs", str(segments))
         fifo = ("parent", "1:1", "pfifo", "limit", str(flow.queue_packets))
         line.sender.run("tc", "qdisc", "replace", "dev", nic.device, *fifo)
+        self._nics.set_window(2, None)  # the other host's route
         self._nics.set_window(1, flow.first_segments)
         line.narrow(flow.port_bps, flow.buffer_bytes, PORT_BURST_S)
         entries = [self._site.allocation(nic.port, flow.payload_bps, rtt_ms=flow.rtt_ms, local=True)]
