@@ -47,14 +47,14 @@ class InterfaceCable:
     def pull(self, ends: tuple[int, ...] = BOTH_ENDS) -> int:
         """Cut it at ends, 0 is its own; return when, before it was."""
         at_us = now_us()
-        dropped = f"ip saddr {self._address} drop; ip daddr {self._address} drop;"
-        chain = f"chain cut {{ type filter hook prerouting priority -400; {dropped} }}"
-        self._ruled(f"table inet headway-cut {{ {chain} }}", ends)
+        dropped = f"ip saddr {self._address} drop\nip daddr {self._address} drop"
+        chain = f"chain cut {{\ntype filter hook prerouting priority -400;\n{dropped}\n}}"
+        self._ruled(f"table inet headway-cut {{\n{chain}\n}}\n", ends)
         return at_us
 
     def plug(self) -> None:
         """Join it again, when both ends have been cut."""
-        self._ruled("delete table inet headway-cut", BOTH_ENDS)
+        self._ruled("delete table inet headway-cut\n", BOTH_ENDS)
 
     def _ruled(self, rules: str, ends: tuple[int, ...]) -> None:
         for end in ends:
