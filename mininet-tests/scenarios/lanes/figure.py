@@ -53,7 +53,7 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     columns = min(COLUMNS, count)
     figure, grid = plt.subplots(
         -(-count // columns), columns, figsize=(4.4 * columns, 3 * -(-count // columns)), dpi=110, sharey=True,
-        squeeze=False,
+        squeeze=False, layout="constrained",
     )  # fmt: skip
     for axes, (name, one) in zip(grid.flat, seen["runs"].items(), strict=False):
         _draw(axes, one, report["runs"][name])
@@ -62,7 +62,8 @@ def drawn(seen: dict[str, Any], report: dict[str, Any], path: Path) -> None:
     for row in grid:
         row[0].set_ylabel("payload received, Mbit/s")
     grid[0, -1].legend(fontsize=8, loc="lower right")
-    figure.tight_layout()
+    for axes in grid.flat[count:]:
+        axes.set_axis_off()
     figure.savefig(path)
     plt.close(figure)
 
@@ -78,7 +79,8 @@ def _draw(axes: Any, one: dict[str, Any], found: dict[str, Any]) -> None:
         tried_s = [
             (at_us - began_us) / 1e6 for at_us in tried_us(times_us, [counts[lane] for _, counts in one["received"]])
         ]
-        axes.plot(tried_s, [0] * len(tried_s), "x", color=COLOURS[lane], markersize=5, clip_on=False)
+        (tried,) = axes.plot(tried_s, [0] * len(tried_s), "x", color=COLOURS[lane], markersize=5, clip_on=False)
+        tried.set_in_layout(False)  # who is not clipped takes the whole figure there
     axes.axhline(sum(found["planned_payload_bps"].values()) / 1e6, color="black", linewidth=0.8, linestyle=":")
     if "died_us" in one:
         axes.axvline((one["died_us"] - began_us) / 1e6, color="black", linewidth=0.8)
