@@ -26,7 +26,8 @@ def fig5(report: dict[str, Any], path: Path) -> None:
     first_ms = next(one["first_lost_ms"] for one in report["points"] if one["sender"] == "reno")
     if first_ms is not None:
         axes.axvline(first_ms, color="black", linewidth=0.8, linestyle=":", label=f"first loss, {first_ms:.0f} ms")
-    axes.set(xlabel="ms after the first segment", ylabel="sequence number, MB", xlim=(0, None), ylim=(0, None))
+    slow_mb = max(number for one in report["points"] if one["sender"] == "reno" for _, number in one["at_port"]) / 1e6
+    axes.set(xlabel="ms after the first segment", ylabel="sequence number, MB", xlim=(0, None), ylim=(0, 1.2 * slow_mb))
     axes.set_title("Antony 2003, figure 5: slow start into a port of 622 Mbit/s with 0.5 MB, 96 ms")
     _saved(figure, [axes], path)
 
