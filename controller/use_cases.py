@@ -358,8 +358,8 @@ class UseCases:
         return self._now()
 
     def _ticked(self, now_us: int) -> Iterator[tuple[str, Tell]]:
-        """Do what is due; yield what was moved, and what tells of it."""
-        for moved in self._state.wished.ledger.tick(now_us):
+        """Do what is due, unless another leads, who does it; yield what was moved, and what tells of it."""
+        for moved in () if self._state.value.stands_by else self._state.wished.ledger.tick(now_us):
             if isinstance(moved, Reservation):
                 why = {"why": moved.reason} if moved.reason else {}
                 fields = {"reservation": moved.reservation_id} | why

@@ -9,10 +9,12 @@ import pytest
 from controller.plan.admission import Request
 from controller.plan.ledger import Created
 from controller.plan.lifecycle import ReservationState
-from controller.store import ChangeQuery, PastQuery, StoreFailed, StoreTaken
+from controller.state.guard import GuardedState
+from controller.store import ChangeQuery, PastQuery, Store, StoreFailed, StoreTaken
 from controller.store.verify import verified
-from controller.tests.fakes import START_US, FakeSite, image
+from controller.tests.fakes import START_US, FakeSite, image, value_of
 from controller.tests.terms_contract import led_since
+from controller.use_cases import UseCases
 from controller.work.recovery import Recovery
 from mininet_tests.testing.eventually import eventually
 from topology.protocol import FlowClass
@@ -272,6 +274,20 @@ def test_one_of_a_pair_that_another_one_has_followed_begins_anew_whoever_notices
     begun = []
     assert not Recovery(site.state, site.use_cases.saves, lambda: begun.append("anew")).step()
     assert begun == ["anew"]
+
+
+def test_who_stands_by_shows_a_hold_that_has_lapsed_and_leaves_its_end_to_who_leads(site):
+    hold(site).saved.result(5)
+    store = Store(site.store.url)
+    store.open_to_read()
+    state = GuardedState(site.state.site, site.clock.instant, 0, stands_by=True)
+    reads = UseCases(state, store)
+    reads.saves.read_anew()
+    site.clock.now_us += 3600 * S
+    assert reads.reservation("r").state is ReservationState.HELD
+    assert not value_of(state).reported.store_error
+    assert site.use_cases.reservation("r").state is ReservationState.EXPIRED
+    store.close()
 
 
 def test_the_lock_is_free_while_the_database_is_read_again(site):
