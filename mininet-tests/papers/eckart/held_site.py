@@ -48,6 +48,7 @@ ARCHIVE = {"name": "archive", "class": "background", "from": IMAGE_HOSTS[0], "to
 FIRST_PORT = 5101
 LOOK_S, FINE_S = 0.2, 0.002
 READY_S = 0.05  # from an announcement until its plan is in force: a promise allows for it
+HELD_WITHIN_S = 90.0  # a change soon after those of the cell before waits for 64 s at most
 FULL = 0.9  # of what is planned for the background
 MEASURED_BYTES = "250MB"
 SOCKETS = 16  # one has its memory back only when a datagram has left the line's port, and would send what that does
@@ -281,6 +282,12 @@ def killed(on: DiskSite, cell: Cell) -> Cell:
     began_us, looks = now_us(), list[Cell]()
     with _endless(on, cell["name"]) as stream:
         looks += _looks(on, began_us, 10)
+
+        def is_held() -> bool:
+            looks.append(_look(on, began_us))
+            return bool(looks[-1]["store"]["holds"])
+
+        eventually(is_held, within_s=HELD_WITHIN_S, what="the flow is held to the disk")
         agent = on.site.processes[f"agent-{RECEIVER}"]
         agent.kill()
         agent.wait()
