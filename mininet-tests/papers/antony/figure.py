@@ -39,7 +39,7 @@ def freemon(report: dict[str, Any], path: Path) -> None:
         axes.annotate(f" {printed} MB", (int(senders), printed), fontsize=8, color="grey")
     axes.set(xscale="log", yscale="log", xlabel="senders", ylabel="smallest buffer without loss, MB")
     axes.set_title("Freemon 2013, V.A: what a port of 1 Gbit/s needs when senders of 1 Gbit/s start at once")
-    _saved(figure, axes, path)
+    saved(figure, [axes], path)
 
 
 def antony_fig2(report: dict[str, Any], path: Path) -> None:
@@ -56,7 +56,7 @@ def antony_fig2(report: dict[str, Any], path: Path) -> None:
         f"Antony 2003, figure 2: first loss after {measured['passing']} packets, then one in "
         f"{1 / measured['share_lost_after_first']:.2f}; {measured['lost']} lost, eq. (1): {report['predicted']['lost']}"
     )
-    _saved(figure, axes, path)
+    saved(figure, [axes], path)
 
 
 def antony_fig4(report: dict[str, Any], path: Path) -> None:
@@ -92,10 +92,13 @@ def _axes() -> tuple[Any, Any]:
     return plt.subplots(figsize=SIZE, dpi=DPI)
 
 
-def _saved(figure: Any, axes: Any, path: Path) -> None:
+def saved(figure: Any, several: list[Any], path: Path) -> None:
+    """Write a picture of some axes, each with its legend below, and forget it."""
     from matplotlib import pyplot as plt
 
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=8, frameon=False)
+    for axes in several:
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=8, frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)

@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib as mpl
 
+from mininet_tests.papers.antony.figure import saved
 from mininet_tests.papers.antony.flow_points import EVENT
 
 mpl.use("Agg")
@@ -29,7 +30,7 @@ def fig5(report: dict[str, Any], path: Path) -> None:
     slow_mb = max(number for one in report["points"] if one["sender"] == "reno" for _, number in one["at_port"]) / 1e6
     axes.set(xlabel="ms after the first segment", ylabel="sequence number, MB", xlim=(0, None), ylim=(0, 1.2 * slow_mb))
     axes.set_title("Antony 2003, figure 5: slow start into a port of 622 Mbit/s with 0.5 MB, 96 ms")
-    _saved(figure, [axes], path)
+    saved(figure, [axes], path)
 
 
 def fig8(report: dict[str, Any], path: Path) -> None:
@@ -44,21 +45,19 @@ def fig8(report: dict[str, Any], path: Path) -> None:
     above.set(ylabel="Mbit/s in the first 5 s", ylim=(0, None))
     below.set(xscale="log", yscale="symlog", xlabel="the host's queue, packets", ylabel="dropped in the host")
     above.set_title("Antony 2003, figure 8: the length of the sending interface's queue")
-    _saved(figure, [above, below], path)
+    saved(figure, [above, below], path)
 
 
 def fig9(report: dict[str, Any], path: Path) -> None:
     """Draw the rate over time around the event, by case."""
     figure, axes = plt.subplots(figsize=(11, 5.8), dpi=DPI)
     for one in report["points"]:
-        times_s = [(number + 0.5) * one["every_s"] for number in range(len(one["rates_mbps"]))]
-        style = "--" if DASHED in one["case"] else "-"
-        axes.plot(times_s, one["rates_mbps"], style, color=COLOURS[one["sender"]], linewidth=1.2, label=one["case"])
+        _over_time(axes, one, one["case"], "--" if DASHED in one["case"] else "-")
     at_s, for_s, bps = EVENT
     axes.axvspan(at_s, at_s + for_s, color="black", alpha=0.12, label=f"{bps / 1e6:g} Mbit/s of UDP to the receiver")
     axes.set(xlabel="s", ylabel="payload, Mbit/s", xlim=(0, None), ylim=(0, None))
     axes.set_title("Antony 2003, figure 9: an event, and how flows recover")
-    _saved(figure, [axes], path)
+    saved(figure, [axes], path)
 
 
 def fig11(report: dict[str, Any], path: Path) -> None:
@@ -71,36 +70,31 @@ def fig11(report: dict[str, Any], path: Path) -> None:
             line = sorted((one[over], one["mean_mbps"]) for one in some if one[by] == value)
             unit = "MB" if by == "socket_mb" else "\N{GREEK SMALL LETTER MU}s"
             axes.plot(*zip(*line, strict=True), "o-", linewidth=1, label=f"reno, {value} {unit}")
-        axes.axhline(held["mean_mbps"], color=COLOURS["headway"], label="headway: nothing to tune")
+        axes.axhline(held["mean_mbps"], color="black", label="headway: nothing to tune")
     left.set(
         xlabel="delay before each packet, \N{GREEK SMALL LETTER MU}s", ylabel="Mbit/s in the first 5 s", ylim=(0, None)
     )
-    right.set(xlabel="socket buffers, MB", xscale="log")
+    right.set(xlabel="socket buffers, MB")
     left.set_title("Antony 2003, figure 11")
     right.set_title("figure 12")
-    _saved(figure, [left, right], path)
+    saved(figure, [left, right], path)
 
 
 def fig13(report: dict[str, Any], path: Path) -> None:
     """Draw the means of two seconds of long flows."""
     figure, axes = plt.subplots(figsize=(11, 5.8), dpi=DPI)
     for one in report["points"]:
-        times_s = [(number + 0.5) * one["every_s"] for number in range(len(one["rates_mbps"]))]
-        label = f"{one['sender']}: {one['mean_mbps']:.0f} Mbit/s in all"
-        axes.plot(times_s, one["rates_mbps"], color=COLOURS[one["sender"]], label=label)
+        _over_time(axes, one, f"{one['sender']}: {one['mean_mbps']:.0f} Mbit/s in all")
     axes.axhline(report["planned_mbps"], color="black", linewidth=0.8, linestyle=":", label="the plan")
     axes.set(xlabel="s", ylabel="payload, Mbit/s, means of 2 s", xlim=(0, None), ylim=(0, None))
     axes.set_title("Antony 2003, figure 13: a long flow beside 35 Mbit/s of others")
-    _saved(figure, [axes], path)
+    saved(figure, [axes], path)
 
 
-def _saved(figure: Any, several: list[Any], path: Path) -> None:
-    for axes in several:
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=8, frameon=False)
-    figure.tight_layout()
-    figure.savefig(path)
-    plt.close(figure)
+def _over_time(axes: Any, one: dict[str, Any], label: str, style: str = "-") -> None:
+    """Draw the rate of a flow in each interval at its middle."""
+    times_s = [(number + 0.5) * one["every_s"] for number in range(len(one["rates_mbps"]))]
+    axes.plot(times_s, one["rates_mbps"], style, color=COLOURS[one["sender"]], linewidth=1.2, label=label)
 
 
 DRAWN: dict[str, Callable[[dict[str, Any], Path], None]] = {
