@@ -51,7 +51,7 @@ def drawn(report: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, grid = plt.subplots(1, len(WHAT), figsize=(11, 3.6), dpi=110, sharey=True)
+    figure, grid = plt.subplots(1, len(WHAT), figsize=(11, 4.4), dpi=110, sharey=True)
     for axes, (key, label) in zip(grid, WHAT.items(), strict=True):
         for kind, colour in COLOURS.items():
             if kind not in report["kinds"]:
@@ -68,8 +68,8 @@ def drawn(report: dict[str, Any], path: Path) -> None:
         axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
         axes.set(xlabel=label, xlim=(0, None), ylim=(0, 101))
     grid[0].set_ylabel("of 100 rounds")
-    grid[1].legend(*grid[0].get_legend_handles_labels(), fontsize=8, frameon=False, loc="lower right")
-    figure.tight_layout()
+    figure.legend(*grid[0].get_legend_handles_labels(), fontsize=8, frameon=False, loc="lower center", ncol=4)
+    figure.tight_layout(rect=(0, 0.12, 1, 1))
     figure.savefig(path)
     plt.close(figure)
 
