@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What ``mininet-tests/run antony --quick`` has seen of starts, by experiment; other flows take half an hour."""
+    """What ``mininet-tests/run antony --quick`` has seen of starts, by experiment; other flows take hours."""
     folder = tmp_path_factory.mktemp("bursts")
     command = commands.module("papers.antony.run", *STARTS, "fig5", "--quick", "--out", str(folder))
     assert relayed("antony", command) == 0
