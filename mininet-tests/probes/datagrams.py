@@ -6,7 +6,15 @@ import threading
 import time
 from collections.abc import Iterator
 
+from topology.wire import IPV4_HEADER_BYTES, Framing
+
+UDP_HEADER_BYTES = 8  # RFC 768
 BURST_EVERY_S = 0.002  # what is due by then is sent at once
+
+
+def datagram_bytes(framing: Framing) -> int:
+    """Return the UDP payload that fills a frame as a full TCP segment does."""
+    return framing.mtu_bytes - IPV4_HEADER_BYTES - UDP_HEADER_BYTES
 
 
 @contextlib.contextmanager

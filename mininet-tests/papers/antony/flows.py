@@ -14,7 +14,7 @@ from typing import Any, Self
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.antony.line import Nic, Nics
 from mininet_tests.papers.antony.segments import SegmentTrace
-from mininet_tests.probes.datagrams import at_rate
+from mininet_tests.probes.datagrams import at_rate, datagram_bytes
 from mininet_tests.site.long_line_site import FRAMING, LongLineSite
 from mininet_tests.site.tcp_flows import TCP_CONGESTION, TcpStream, until
 from topology.wire import Layer, converted_bps
@@ -24,7 +24,6 @@ IDLE_EVERY_S = 0.5
 PORT_BURST_S = 0.00005
 NIC_BURST_S = 0.00002  # single packets: the interface is no faster than its rate for more than two of them
 FRAME_BYTES = FRAMING.segment_bytes(Layer.FRAME)
-DATAGRAM_BYTES = FRAMING.mtu_bytes - 28  # fills a frame: IPv4 20, UDP 8
 SINK_PORT = 5999
 PAUSE_S = 0.3
 LONG_QUEUE = 10_000  # packets: never full
@@ -95,7 +94,9 @@ class Flood:
             self._at_s = math.inf
         elif since_s >= self._at_s and not self._begun:
             self._begun = True
-            self._sending.enter_context(at_rate(self._sender, bytes(DATAGRAM_BYTES), self._bps / 8 / FRAME_BYTES))
+            self._sending.enter_context(
+                at_rate(self._sender, bytes(datagram_bytes(FRAMING)), self._bps / 8 / FRAME_BYTES)
+            )
 
     def __exit__(self, *_: object) -> None:
         """End."""

@@ -8,13 +8,12 @@ import time
 from collections.abc import Iterator
 from statistics import linear_regression
 
-from mininet_tests.probes.datagrams import at_rate
+from mininet_tests.probes.datagrams import UDP_HEADER_BYTES, at_rate, datagram_bytes
 from mininet_tests.probes.uncollected import uncollected
 from mininet_tests.scenarios.layers.site import RECEIVER, SENDER, LayersSite
 from mininet_tests.testing.eventually import eventually
 from topology.wire import ETHERNET_HEADER_BYTES, IPV4_HEADER_BYTES, Framing, Layer
 
-UDP_HEADER_BYTES = 8  # RFC 768
 UDP_SEGMENT = 103  # linux/udp.h: what is written at once leaves as one super-packet of segments of this size
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # asm-generic/socket.h
 SUPER_PACKET_BYTES = 59_000  # of UDP; the kernel takes 65,507 at most, and 64 segments
@@ -91,11 +90,6 @@ def connection(site: LayersSite) -> Iterator[ArrivalLog]:
         filling.join()
         sender.close()
         receiver.close()
-
-
-def datagram_bytes(framing: Framing) -> int:
-    """Return the UDP payload that fills a frame as a full TCP segment does."""
-    return framing.mtu_bytes - IPV4_HEADER_BYTES - UDP_HEADER_BYTES
 
 
 def segments_at_once(framing: Framing, *, single_packets: bool) -> int:

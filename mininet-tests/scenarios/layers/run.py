@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mininet_tests.lab.saturation import IdleMeter
+from mininet_tests.probes.datagrams import datagram_bytes
 from mininet_tests.scenarios.layers.aims import aims
-from mininet_tests.scenarios.layers.probe import charged_bytes, connection, datagram_bytes, flood, segments_at_once
+from mininet_tests.scenarios.layers.probe import charged_bytes, connection, flood, segments_at_once
 from mininet_tests.scenarios.layers.site import FLOW_CLASS, HOP, LINE_BPS, Bound, LayersSite, network, sites
 from mininet_tests.site.tcp_flows import SWITCH_S
 from mininet_tests.testing.aims import stated
