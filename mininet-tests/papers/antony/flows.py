@@ -14,6 +14,7 @@ from typing import Any, Self
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.antony.line import Nic, Nics
 from mininet_tests.papers.antony.segments import SegmentTrace
+from mininet_tests.papers.antony.tcp import PORT_BURST_S
 from mininet_tests.probes.datagrams import at_rate, datagram_bytes
 from mininet_tests.site.long_line_site import FRAMING, LongLineSite
 from mininet_tests.site.tcp_flows import TCP_CONGESTION, TcpStream, until
@@ -21,7 +22,6 @@ from topology.wire import Layer, converted_bps
 
 HEADWAY = "headway"
 IDLE_EVERY_S = 0.5
-PORT_BURST_S = 0.00005
 NIC_BURST_S = 0.00002  # single packets: the interface is no faster than its rate for more than two of them
 FRAME_BYTES = FRAMING.segment_bytes(Layer.FRAME)
 SINK_PORT = 5999

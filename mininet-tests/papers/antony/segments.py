@@ -6,13 +6,12 @@ import time
 from collections import Counter
 from typing import Any
 
-from mininet_tests.papers.antony.line import SO_RCVBUFFORCE, Nic
-from mininet_tests.papers.antony.udp import ETH_P_IP, RECEIVE_BUFFER_BYTES, SO_TIMESTAMPNS, STAMPS_AFTER_S
+from mininet_tests.papers.antony.line import Nic
+from mininet_tests.papers.antony.udp import STAMPS_AFTER_S, listening, stamped
 from mininet_tests.site.long_line import LongLine
 from mininet_tests.site.tcp_flows import until
 
-ETHERNET, LEAST_IP, LEAST_TCP = 14, 20, 20  # header bytes
-HEAD_BYTES = ETHERNET + LEAST_IP + LEAST_TCP  # without options of IP, which nobody sends here
+ETHERNET, LEAST_IP = 14, 20  # header bytes, without options of IP, which nobody sends here
 MOST_SEGMENTS = 40_000
 
 
@@ -28,14 +27,7 @@ class SegmentTrace:
         """
         self._port = nic.port
         places = ((line.near, f"lan{nic.number}"), (line.receiver, line.receiver.interface))
-        self._ends = []
-        for place, device in places:
-            end = place.inside(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)))
-            end.bind((device, ETH_P_IP))
-            end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
-            end.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-            end.setblocking(False)
-            self._ends.append(end)
+        self._ends = [listening(place, device) for place, device in places]
         until(time.monotonic() + STAMPS_AFTER_S)
 
     def seen(self, rtt_ms: float) -> dict[str, Any]:
@@ -61,17 +53,13 @@ class SegmentTrace:
     def _segments(self, end: socket.socket) -> list[tuple[int, int]]:
         """Return when each segment with payload came, Unix nanoseconds, and its sequence number; close the end."""
         found: list[tuple[int, int]] = []
-        while True:
-            try:
-                head, ancillary, _, _ = end.recvmsg(HEAD_BYTES, 256)
-            except BlockingIOError:
-                end.close()
-                return found
+        for at_ns, head in stamped(end):
             length, protocol = struct.unpack_from(">H", head, ETHERNET + 2)[0], head[ETHERNET + 9]
             if protocol != socket.IPPROTO_TCP:
                 continue
             port, _, number = struct.unpack_from(">HHI", head, ETHERNET + LEAST_IP)
             payload_bytes = length - LEAST_IP - (head[ETHERNET + LEAST_IP + 12] >> 4) * 4
             if port == self._port and payload_bytes:
-                seconds, nanoseconds = struct.unpack("=qq", ancillary[0][2])
-                found.append((seconds * 10**9 + nanoseconds, number))
+                found.append((at_ns, number))
+        end.close()
+        return found

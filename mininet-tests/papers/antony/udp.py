@@ -7,16 +7,19 @@ numbers say where.
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.antony.line import SEND_BUFFER_BYTES, SO_RCVBUFFORCE, SO_SNDBUFFORCE, Nics
+from mininet_tests.site.long_line import LineNode
 from mininet_tests.site.tcp_flows import until
 
 SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 ETH_P_IP = 0x0800  # linux/if_ether.h
 RECEIVE_BUFFER_BYTES = 1 << 28
 FRAME_HEADERS_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
+MOST_OF_A_PACKET_BYTES = 2048
 NUMBER = struct.Struct(">I")
 NUMBER_AT = {socket.AF_INET: 0, socket.AF_PACKET: FRAME_HEADERS_BYTES}
 NIC_BURST_S = PORT_BURST_S = 0.00001  # packets of the same size, one by one: neither is late
@@ -41,13 +44,10 @@ def numbered(
     nics.set_rate(1, rates_bps[0], NIC_BURST_S)
     nics.set_window(1, None)
     line.narrow(rates_bps[1], buffer_bytes, PORT_BURST_S)
-    port = line.near.inside(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)))
-    port.bind((f"lan{nic.number}", ETH_P_IP))
+    port = listening(line.near, f"lan{nic.number}")
     receiver = line.receiver.inside(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     receiver.bind((line.receiver.address, nic.port))
-    for end in (port, receiver):
-        end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
-        end.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    _stamp(receiver)
     sender = nics.bound(nic, socket.SOCK_DGRAM)
     sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
     sender.connect((line.receiver.address, nic.port))
@@ -70,15 +70,31 @@ def numbered(
     }
 
 
-def _arrivals(end: socket.socket) -> dict[int, int]:
-    """Return when each packet in a socket's queue came, by its number, Unix nanoseconds."""
+def listening(place: LineNode, device: str) -> socket.socket:
+    """Return a socket that has every IPv4 frame which comes to an interface from now on, for :func:`stamped`."""
+    end = place.inside(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)))
+    end.bind((device, ETH_P_IP))
+    _stamp(end)
+    return end
+
+
+def stamped(end: socket.socket) -> Iterator[tuple[int, bytes]]:
+    """Yield when each packet in a socket's queue came, Unix nanoseconds, and its beginning."""
     end.setblocking(False)
-    arrivals: dict[int, int] = {}
     while True:
         try:
-            data, ancillary, _, _ = end.recvmsg(2048, 256)
+            data, ancillary, _, _ = end.recvmsg(MOST_OF_A_PACKET_BYTES, 256)
         except BlockingIOError:
-            return arrivals
-        (number,) = NUMBER.unpack_from(data, NUMBER_AT[end.family])
+            return
         seconds, nanoseconds = struct.unpack("=qq", ancillary[0][2])
-        arrivals[number] = seconds * 10**9 + nanoseconds
+        yield seconds * 10**9 + nanoseconds, data
+
+
+def _stamp(end: socket.socket) -> None:
+    end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+    end.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+
+def _arrivals(end: socket.socket) -> dict[int, int]:
+    """Return when each packet in a socket's queue came, by its number, Unix nanoseconds."""
+    return {NUMBER.unpack_from(data, NUMBER_AT[end.family])[0]: at_ns for at_ns, data in stamped(end)}
