@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 
 ERROR, DONE = 2, 3  # linux/netlink.h NLMSG_ERROR, NLMSG_DONE
-_REQUEST, _ACK, _WHOLE_DUMP = 0x1, 0x4, 0x300
+_REQUEST, _ACK, _WHOLE_DUMP, _CREATE = 0x1, 0x4, 0x300, 0x400
 _HEADER = struct.Struct("=IHHII")
 _RECEIVE_BYTES = 1 << 18
 
@@ -40,13 +40,13 @@ class Netlink:
                     raise NetlinkRefused(-struct.unpack_from("=i", data)[0])
                 yield data
 
-    def change(self, kind: int, body: bytes) -> None:
-        """Make a change; return once the kernel has acknowledged it.
+    def change(self, kind: int, body: bytes, *, create: bool = False) -> None:
+        """Make a change, or with ``create`` something new; return once the kernel has acknowledged it.
 
         Raises:
             Refused: the kernel refused it.
         """
-        self._send(kind, _REQUEST | _ACK, body)
+        self._send(kind, _REQUEST | _ACK | (_CREATE if create else 0), body)
         _, data = next(_messages(self._socket.recv(_RECEIVE_BYTES)))
         (errno,) = struct.unpack_from("=i", data)
         if errno:

@@ -16,7 +16,7 @@ TCA_NETEM_PRNG_SEED = 14
 NETEM_QOPT_BYTES = 24  # struct tc_netem_qopt, before the attributes in TCA_OPTIONS
 TCA_HTB_PARMS, TCA_HTB_RATE64 = 1, 6
 HTB_RATE_AT = 8  # in struct tc_htb_opt: the rate of its first struct tc_ratespec
-_TCMSG = struct.Struct("=BxxxiIII")  # struct tcmsg: family, interface, handle, parent, info
+TCMSG = struct.Struct("=BxxxiIII")  # struct tcmsg: family, interface, handle, parent, info
 
 
 def seeded(device: str, seed: int) -> bool:
@@ -52,13 +52,13 @@ def htb_rates_bps(device: str) -> dict[int, int]:
         (rate,) = struct.unpack_from("=I", options[TCA_HTB_PARMS], HTB_RATE_AT)
         if TCA_HTB_RATE64 in options:  # from 2^32 bytes a second
             (rate,) = struct.unpack("=Q", options[TCA_HTB_RATE64])
-        rates[_TCMSG.unpack(header)[2] & 0xFFFF] = rate * 8
+        rates[TCMSG.unpack(header)[2] & 0xFFFF] = rate * 8
     return rates
 
 
 def _shown(rtnetlink: Netlink, kind: int, device: str) -> Iterator[tuple[bytes, dict[int, bytes]]]:
     """Yield (struct tcmsg, attributes) of each qdisc or class of a device."""
     index = socket.if_nametoindex(device)
-    for answer in rtnetlink.dump(kind, _TCMSG.pack(0, index, 0, 0, 0)):
-        if _TCMSG.unpack_from(answer)[1] == index:
-            yield answer[: _TCMSG.size], attributes(answer[_TCMSG.size :])
+    for answer in rtnetlink.dump(kind, TCMSG.pack(0, index, 0, 0, 0)):
+        if TCMSG.unpack_from(answer)[1] == index:
+            yield answer[: TCMSG.size], attributes(answer[TCMSG.size :])

@@ -46,6 +46,11 @@ class Nic:
         return f"{SUBNET}.{self.number}.1"
 
     @property
+    def gateway(self) -> str:
+        """The near end's address there."""
+        return f"{SUBNET}.{self.number}.254"
+
+    @property
     def port(self) -> int:
         """Where the sender listens on it."""
         return FIRST_PORT + self.number
@@ -54,13 +59,15 @@ class Nic:
 class Nics:
     """The interfaces, on a line that is there already."""
 
-    def __init__(self, line: LongLine, count: int) -> None:
+    def __init__(self, line: LongLine, count: int, *, single_packets: bool = True) -> None:
         """Add them.
 
         Args:
             line: the line; it takes them down with itself.
             count: how many.
+            single_packets: no super-packets on them.
         """
+        self._single_packets = single_packets
         self.line = line
         self.nics = [Nic(number) for number in range(1, count + 1)]
         line.sender.set(SENDER_SYSCTLS)
@@ -69,7 +76,7 @@ class Nics:
             self._add(nic)
 
     def _add(self, nic: Nic) -> None:
-        far_end, gateway = f"lan{nic.number}", f"{SUBNET}.{nic.number}.254"
+        far_end, gateway = f"lan{nic.number}", nic.gateway
         macs = [f"02:00:00:01:{nic.number:02x}:{end:02x}" for end in (1, 2)]
         peer = ("peer", far_end, "address", macs[1], "netns", "near")
         run("ip", "-n", "sender", "link", "add", nic.device, "address", macs[0], "type", "veth", *peer)
@@ -82,8 +89,9 @@ class Nics:
                 f"neighbour add {other} lladdr {mac} dev {device} nud permanent",
             )
             run("ip", "-n", place, "-batch", "-", text="\n".join(commands))
-            off = ("tso", "off", "gso", "off", "gro", "off")
-            run("ip", "netns", "exec", place, "ethtool", "-K", device, *off)
+            if self._single_packets:
+                off = ("tso", "off", "gso", "off", "gro", "off")
+                run("ip", "netns", "exec", place, "ethtool", "-K", device, *off)
 
     def set_rate(self, count: int, frame_bps: int, burst_s: float = BURST_S) -> None:
         """Give the first ``count`` interfaces a rate, counted in Ethernet frames."""
