@@ -269,6 +269,8 @@ FREEMON = {
         "worst_p95_over_limit_rtts": 1.9,
     },
     "figure2": {"1g": {"violations": 0}},
+    "figure3": {"sender connects": {"s": 2.6456, "paper_s": 2.65}},
+    "starts": {"starts-pause-10-4MB": {"way": "pause", "queue_dropped": 0}},
     "night": {"late": 0, "background_share_of_leftover": 0.995},
 }
 AGENT = {"cpu_over_cubic": {"1": 0.94, "100": 0.94}, "push_ms": {"p99_200": 16.2}}

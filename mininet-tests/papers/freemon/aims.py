@@ -5,6 +5,8 @@ from typing import Any
 from mininet_tests.papers.freemon.summary import AIMS_RTTS
 from mininet_tests.testing.aims import Aim, at_least, at_most, equal, none_of
 
+ROUNDED_S = 0.005  # as the paper prints it
+KEEP_BACK = ("headway", "htb", "pause")
 BACKGROUND_SHARE = 0.99  # of what images and database leave
 
 
@@ -25,6 +27,11 @@ def aims(summary: dict[str, Any]) -> dict[str, Aim]:
             worst = table[f"worst_{name}_over_limit_rtts"]
             if worst is not None:
                 found[f"table 2: worst {name} over the limit, round trips"] = at_most(worst, most)
+    for connection, one in (summary["figure3"] or {}).items():
+        found[f"figure 3, {connection}: confirmed by, s"] = at_most(one["s"], one["paper_s"] + ROUNDED_S)
+    for name, one in (summary["starts"] or {}).items():
+        if one["way"] in KEEP_BACK:
+            found[f"{name}: dropped at the port"] = none_of(one["queue_dropped"])
     for rate, both in (summary["figure2"] or {}).items():
         found[f"figure 2, {rate}: moments above the plan"] = none_of(both["violations"])
     if night := summary["night"]:

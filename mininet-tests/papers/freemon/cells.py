@@ -40,6 +40,9 @@ SITE_EXPERIMENTS = ("night", "both", "tools")
 TOOLS = ("iperf3", "nuttcp", "gridftp", "curl")
 NIGHT_IMAGES, CYCLE_US = 12, 17_000_000  # Freemon 2013 section I: an image every 17 seconds
 TEN_SENDERS = (2, 10)
+BIN_MS = 10  # of figure 3
+START_WAYS = ("headway", "htb", "pause", "window")  # what keeps senders that start at once from a port's buffer
+PORT_BYTES, DEEP_BYTES = 4_000_000, 30_000_000  # a port's buffer: some of a switch, and more than all windows
 MTUS_BYTES = (1500, 9000)
 QUICK_CORNER = (800, 1.0)
 CELLS_A_BOOT = 12  # a boot takes as long as a cell; labs side by side are to end together
@@ -53,6 +56,7 @@ def cells(*, quick: bool) -> list[Cell]:
         *load_cells(quick=quick),
         *sensitivity_cells(quick=quick),
         *ten_cells(quick=quick),
+        *([] if quick else [*figure3_cells(), *starts_cells()]),
         *([] if quick else site_cells()),
     ]
 
@@ -214,6 +218,43 @@ def ten_cell(mtu_bytes: int, senders: int, loss_percent: float) -> Cell:
     }
 
 
+def figure3_cells() -> list[Cell]:
+    """Return the transfer of figure 3: the first one of a cell of the tables, with the same losses, in bins of time."""
+    found = []
+    for connection in (CONNECTIONS[1], CONNECTIONS[0]):
+        cell = table_cell(PAPER_RTT_MS, PAPER_LOSS_PERCENT, connection, SEGMENTS, 1)
+        name = f"figure3-{connection.replace(' ', '-')}"
+        found.append(cell | {"name": name, "experiment": "figure3", "bin_ms": BIN_MS})
+    return found
+
+
+def starts_cells() -> list[Cell]:
+    """Return senders that start at once, each by an interface as fast as the port they meet at (Freemon V.A).
+
+    First all ways to keep them from a port of usual size, then the port that no way is needed for.
+    """
+    usual = [starts_cell(way, max(TEN_SENDERS), PORT_BYTES) for way in START_WAYS]
+    return usual + [starts_cell("window", senders, DEEP_BYTES) for senders in TEN_SENDERS]
+
+
+def starts_cell(way: str, senders: int, buffer_bytes: int) -> Cell:
+    """Return one start, without losses on the line."""
+    return {
+        "name": f"starts-{way}-{senders}-{buffer_bytes // 10**6}MB",
+        "experiment": "starts",
+        "rate_bps": RATE_BPS,
+        "size_bytes": IMAGE_SLICE_BYTES,
+        "way": way,
+        "senders": senders,
+        "buffer_bytes": buffer_bytes,
+        "rtt_ms": PAPER_RTT_MS,
+        "loss_percent": 0.0,
+        "loss_model": None,
+        "runs": 1,
+        "seed": seed(PAPER_RTT_MS, 0.0),
+    }
+
+
 def site_cells() -> list[Cell]:
     """Return what needs a whole site: a night of images, all classes at once, and people's tools."""
     path = {"rtt_ms": PAPER_RTT_MS, "loss_percent": PAPER_LOSS_PERCENT, "loss_model": SUPER_PACKETS}
@@ -282,7 +323,7 @@ def dilation(cell: Cell) -> int:
         return SINGLE
     if cell["rate_bps"] > RATE_BPS:
         return WIDE
-    many = cell.get("connections", 1) > 1 or cell["experiment"] == "load" or "program" in cell
+    many = cell.get("connections", 1) > 1 or cell["experiment"] in ("load", "starts") or "program" in cell
     return FAST if many or cell["loss_percent"] > max(LOSSES_PERCENT) else USUAL
 
 

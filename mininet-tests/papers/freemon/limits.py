@@ -10,6 +10,9 @@ from topology.wire import ETHERNET_HEADER_BYTES, ETHERNET_REST_BYTES, Framing, L
 IMAGE_SLICE_BYTES = 4102 * 65536  # section V.B: nuttcp -n 4102, in buffers of 64 KiB; printed as 268.8 MB
 RATE_BPS = 10**9
 UNSCALED_WINDOW_BYTES = 65_535
+FIGURE3_S = {"sender connects": 2.65, "reused": 2.47}  # section V.B: printed, and what it is without the first pause
+BOX_S = 2.30  # section V.D: how wide "the box" of figure 3 is, or less
+STARTS_BYTES = {2: 11_000_000, 10: 20_000_000}  # section V.A: the buffer that servers need, by their number
 LATENCIES_MS = (0, 50, 100, 150, 180, 200, 300, 400, 500, 600, 700, 800)
 RESOLUTION_S = 1e-5  # of the ideal sender's times
 SUPER_PACKETS, SEGMENTS = "super-packet", "packet"  # what a line loses at once: the loss models

@@ -21,6 +21,8 @@ from mininet_tests.lab.saturation import IdleMeter
 from mininet_tests.papers.freemon.guest import surroundings
 from mininet_tests.papers.freemon.limits import SEGMENTS, Way, way_of
 from mininet_tests.papers.freemon.programs import carried
+from mininet_tests.papers.freemon.starts import Starts
+from mininet_tests.papers.freemon.trace import binned, looking
 from mininet_tests.papers.freemon.transfers import WARM_BYTES, Lossy, TimedTransfer, opened, timed, warmed
 from mininet_tests.site.long_line_site import LongLineSite
 from mininet_tests.site.tcp_flows import SWITCH_S, TCP_CONGESTION, TcpStream, until
@@ -58,6 +60,7 @@ class Measuring:
         )
         self._line = Lossy(self._site)
         self._next_port = FIRST_PORT
+        self._starts: Starts | None = None  # until a cell needs it
 
     def seen(self, cell: Cell) -> Cell:
         """Return what a cell has come to."""
@@ -172,6 +175,25 @@ class Measuring:
         streams = [opened(self._site, port, 1)[0][0] for port in self._planned(way, cell["senders"])]
         return self._on(streams, cell, way)
 
+    def starts(self, cell: Cell, way: Way) -> list[Cell]:
+        """Return the transfers of several senders that start at once, each with its share's window.
+
+        Held by Headway they are paced to their shares; else a window may leave as fast as its interface sends.
+        """
+        starts = self._starts = self._starts or Starts(self._site)
+        share_bps = way.payload_bps // cell["senders"]
+        rate_bps = share_bps if cell["way"] == OURS else way.payload_bps
+        self._plan(way, dict.fromkeys(starts.ports(cell), rate_bps), local=True, window_bps=share_bps)
+        streams = starts.prepared(cell, way)
+        warmed(self._site, streams, WARM_BYTES, cell["rtt_ms"] / 1000)
+        seen = []
+        for number in range(cell["runs"]):
+            with starts.watched(cell) as watched:
+                one = self._lossy(streams, cell, way, number)
+            seen.append(one | watched)
+        self._site.close(streams)
+        return seen
+
     def _on(self, streams: list[TcpStream], cell: Cell, way: Way, warm_bytes: int = WARM_BYTES) -> list[Cell]:
         """Return a cell's transfers on connections that have been used."""
         warmed(self._site, streams, warm_bytes, cell["rtt_ms"] / 1000)
@@ -217,8 +239,23 @@ class Measuring:
             TimedTransfer(cell["size_bytes"], way.limit_s(cell["size_bytes"]), way.rtt_ms / 1000),
             self._site.fallbacks,
         )
+        if "bin_ms" in cell:
+            return self._traced(streams, cell, what)
         seen: Cell = timed(self._site, streams, what, quiet=quiet)
         return seen | {"fallback": self._site.fallbacks.in_a_run_since(before)}
+
+    def _traced(self, streams: list[TcpStream], cell: Cell, what: TimedTransfer) -> Cell:
+        """Return one transfer and how it went over time."""
+        before = self._site.fallbacks
+
+        def look() -> tuple[int, int, int]:
+            counts, readable = self._line.counts, sum(stream.received_bytes for stream in streams)
+            return counts["arriving_segments"] - counts["dropped_segments"], counts["dropped_segments"], readable
+
+        with looking(look) as looks:
+            seen: Cell = timed(self._site, streams, what)
+        seen["fallback"] = self._site.fallbacks.in_a_run_since(before)
+        return seen | binned(looks, seen["s"], cell["bin_ms"], cell["size_bytes"])
 
     def _planned(self, way: Way, count: int, ports_count: int = 1, *, local: bool = False) -> list[int]:
         """Return ports; the first ``count`` have equal parts of the rate, the others no plan.
@@ -233,12 +270,15 @@ class Measuring:
     def _plan_shares(self, way: Way, ports: dict[str, int], shares_ppm: dict[str, int]) -> None:
         self._plan(way, {ports[name]: way.payload_bps * ppm // PPM for name, ppm in shares_ppm.items()})
 
-    def _plan(self, way: Way, rates_bps: dict[int, int], *, local: bool = False) -> None:
-        """Bring a plan into force: each port with a rate, and the window that the controller's policy gives it."""
+    def _plan(self, way: Way, rates_bps: dict[int, int], *, local: bool = False, window_bps: int | None = None) -> None:
+        """Bring a plan into force: each port with a rate, and the window that the controller's policy gives it.
+
+        Or with ``window_bps`` the window that it gives for that rate.
+        """
         dest, rtt_us = ip_network(self._site.line.receiver.address), max(LEAST_RTT_US, round(way.rtt_ms * 1000))
         entries = []
         for port, rate_bps in rates_bps.items():
-            window = DEFAULT_POLICY.window_segments(rate_bps, rtt_us, way.framing.mss_bytes)
+            window = DEFAULT_POLICY.window_segments(window_bps or rate_bps, rtt_us, way.framing.mss_bytes)
             entry = Allocation(f"port{port}", FlowClass.URGENT, dest, rate_bps, window, tail=self._site.tail)
             entries.append(replace(entry, local_port=port) if local else replace(entry, dest_port=port))
         self._site.plan(*entries)
@@ -263,7 +303,9 @@ KINDS: dict[str, Callable[[Measuring, Cell, Way], list[Cell]]] = {
     "rivals": Measuring.rivals,
     "load": Measuring.load,
     "sensitivity": Measuring.table,
+    "figure3": Measuring.table,
     "ten": Measuring.ten,
+    "starts": Measuring.starts,
 }
 
 

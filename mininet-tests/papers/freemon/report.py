@@ -2,7 +2,7 @@
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from mininet_tests.papers.freemon.limits import (
 )
 from mininet_tests.papers.freemon.programs import PROGRAMS
 from mininet_tests.papers.freemon.prose import HEAD
+from mininet_tests.papers.freemon.section5 import FIGURE3_TITLE, STARTS_TITLE, Table, figure3_table, starts_table
 from mininet_tests.papers.freemon.summary import (
     AIMS_RTTS,
     Result,
@@ -54,7 +55,9 @@ def page(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> str:
     parts = [
         HEAD,
         *_tables(found, numbers),
+        _section(FIGURE3_TITLE, numbers["figure3"], figure3_table),
         _ten(numbers),
+        _section(STARTS_TITLE, numbers["starts"], starts_table),
         _figure2(numbers),
         _rivals(found),
         _loaded(found),
@@ -183,6 +186,13 @@ def _ten(numbers: dict[str, Any]) -> str:
             shown = ("-" if s is None else f"{s:.3f}" for s in times)
             rows.append([f"MTU {mtu_bytes}{what}", f"{limit_s:.3f}", *shown])
     return text + table(["", "limit", "no loss", "0.01% of the packets"], rows)
+
+
+def _section(title: str, numbers: dict[str, Any] | None, made: Callable[[dict[str, Any]], Table]) -> str:
+    if not numbers:
+        return f"{title}\n\nNot measured.\n"
+    text, head, rows = made(numbers)
+    return f"{title}\n\n{text}{table(head, rows)}"
 
 
 def _figure2(numbers: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from mininet_tests.papers.freemon.limits import (
     table2,
     way_of,
 )
+from mininet_tests.papers.freemon.section5 import figure3_numbers, starts_numbers
 
 AIMS_RTTS = (1.0, 2.0)  # median and 95% of the transfers above the limit, in round trips
 DEADLINE_S = 5.0  # Freemon 2013 section I
@@ -129,7 +130,9 @@ def summary(seen: Sequence[Cell], wanted: Sequence[Cell] = ()) -> dict[str, Any]
     parts: dict[str, Callable[[dict[str, Result]], dict[str, Any] | None]] = {
         "table1": _table1,
         "table2": _table2,
+        "figure3": lambda some: figure3_numbers(_cells(some, "figure3")),
         "ten_gbit": _ten,
+        "starts": lambda some: starts_numbers(_cells(some, "starts")),
         "figure2": _figure2,
         "rivals": _rivals,
         "night": _night,
@@ -247,6 +250,10 @@ def _ten(found: dict[str, Result]) -> dict[str, Any] | None:
     times = {key: max(medians.get(key, []), default=None) for way in ways for key in (f"{way}_s", f"{way}_loss_s")}
     both = (_figure2(found) or {}).get("10g")
     return {**times, "utilisation": both and both["utilisation"]} if medians or both else None
+
+
+def _cells(found: dict[str, Result], experiment: str) -> list[Cell]:
+    return [one.cell for one in found.values() if one.cell["experiment"] == experiment]
 
 
 def _figure2(found: dict[str, Result]) -> dict[str, Any] | None:
