@@ -23,6 +23,7 @@ from controller.security.said import SaidSeldom
 from controller.security.tls import Credentials, ServerTls
 from controller.southbound.agents.connection import AgentConnection
 from controller.southbound.agents.listening import listening, shown_peer
+from controller.southbound.agents.slices import in_slices
 from controller.southbound.agents.stream import REACTIONS, Reaction, StreamEvent, StreamState
 from topology.certificates import ENDING_DAYS
 from topology.protocol import (
@@ -98,6 +99,7 @@ class HostSessions:
 
     Without ``tls`` nobody is asked who he is: for the same machine, or for those who have said that they know.
     ``may_tell`` is looked at before each message to a host: while not, its lease runs out. None: it always may.
+    ``greeted`` is set when all that :meth:`lead` does is done.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class HostSessions:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agents", daemon=True)
         self._socket: socket.socket | None = None
+        self.greeted = threading.Event()
 
     def start(self, address: str) -> None:
         """Listen for agents at ``host:port``, or at ``unix:/path``, where TLS has no part.
@@ -164,18 +167,18 @@ class HostSessions:
                 self._loop.call_soon_threadsafe(self._deliver)
 
     def lead(self) -> None:
-        """Greet all agents anew: they have said to one that stood by what they act on, and it leads now.
+        """Greet all agents anew, soon: they have said to one that stood by what they act on, and it leads now.
 
         Whoever led before may have renewed that until just now.
         """
-        self._loop.call_soon_threadsafe(self._greet_anew)
+        in_slices(self._loop, self._sessions.values, self._greet_anew, self.greeted.set)
 
-    def _greet_anew(self) -> None:
-        for session in tuple(self._sessions.values()):
-            first = self._listener.host_up(replace(session.hello, lease_left_ms=self._lease_ms))
-            if first is not None:
-                session.epoch, session.message = first.epoch, to_bytes(first)
-                self._tell(session)
+    def _greet_anew(self, session: _Session) -> None:
+        is_here = session is self._sessions.get(session.host)  # it may have gone, or called again
+        first = self._listener.host_up(replace(session.hello, lease_left_ms=self._lease_ms)) if is_here else None
+        if first is not None:
+            session.epoch, session.message = first.epoch, to_bytes(first)
+            self._tell(session)
 
     def _deliver(self) -> None:
         """Send what waits."""

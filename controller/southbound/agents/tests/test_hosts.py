@@ -275,4 +275,5 @@ def test_who_begins_to_lead_greets_all_agents_anew_with_what_they_said_they_act_
         sessions.lead()
         told = partial(stream.recv, timeout=5, decode=False)
         eventually(lambda: parsed_allocations(told()).epoch == 14, within_s=5, what="it is greeted anew")
+        assert sessions.greeted.wait(5)
     assert [(one.host, one.epoch, one.lease_left_ms) for one in kept] == [("base20", 0, 0), ("base20", 40, LEASE_MS)]
