@@ -51,7 +51,7 @@ from controller.store import Store, StoreFailed, StoreTaken
 from controller.use_cases import UseCases
 from controller.work.clock_watch import ClockWatch, machine_clock
 from controller.work.convergence import Convergence
-from controller.work.leadership import Leadership
+from controller.work.leadership import FOLLOWED_S, LOOK_S, Leadership
 from controller.work.mending import Mending
 from controller.work.pair import Pair
 from controller.work.purchasing import Purchasing
@@ -62,6 +62,7 @@ from controller.work.timekeeper import Timekeeper
 from hostagent.agent.supervisor import Supervisor
 
 UP = "up; what is carried and what is not: /healthz"
+TELLS_S = 0.5  # who has let another lead tells who asks where that is, and hangs up on agents once they obey it
 CALM_S = 0.2  # after a take-over, agents and who has asked meanwhile come before all else that a leader does
 
 log = structlog.get_logger()
@@ -154,7 +155,7 @@ def _built(settings: ControllerSettings, store: Store, led: Leadership | None, *
     of_pair = () if led is None else (lambda: led.seen_term, led.may_decide)
     sessions = SwitchSessions(reports, store.term, ignored, *of_pair)
     repeating = None if led is None else Repeating(state, sessions, lambda: led.standing)
-    may_tell = None if repeating is None else repeating.may
+    may_tell = None if led is None or repeating is None else lambda host: not led.has_resigned and repeating.may(host)
     hosts = HostSessions(reports, settings.site.lease_ms, settings.tls, may_tell)
     writers = _queue_writers(settings, store.term)
     by_switch = {name: writers[remote] for name, remote in settings.ovsdb.items()}
@@ -261,6 +262,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
                 log.error("leader.does_not_lead", why=str(failure))  # noqa: TRY400 (the why is all there is)
                 begin_anew()
             stop.wait(CALM_S)
+            while not hosts.greeted.is_set() and not stop.wait(LOOK_S):
+                pass
         built.use_cases.saves.note(noted_configuration(settings.files))
         may_decide = (lambda: True) if led is None else led.may_decide
         for work, name in _leading(built, behind, settings, store, stop, may_decide):
@@ -277,6 +280,8 @@ def run(settings: ControllerSettings, *, trusts_wall: bool = False) -> int:
             led.resign()
             store.close()
             led.leave()
+            if led.left.wait(FOLLOWED_S) and led.others:
+                time.sleep(TELLS_S)
     log.info("controller.down", failed=stop.failed)
     if stop.again:
         begin_anew()

@@ -15,7 +15,7 @@ from controller.plan.leading import LeaderView, PairStanding
 
 EVENTS_PATH = "/v1/events"  # what happens, happens where it is led
 
-LOOK_S, LOOKS = 0.002, 500  # who is about to lead keeps a request for a second at most
+LOOK_S, LOOKS = 0.002, 500  # while nobody leads a request is kept for a second at most
 
 OF_A_PATH = "/:@!$&'()*+,;="  # what stands in a path as it is (RFC 3986, section 3.3), beside what quote leaves
 
@@ -53,13 +53,20 @@ class StandBy:
         await self._app(scope, receive, aged if leader.standing is PairStanding.STANDBY else send)
 
     async def _led(self, leader: LeaderView) -> LeaderView:
-        """Return who leads, once it is not that we have taken the row and are about to: that takes milliseconds."""
+        """Return who leads, once that is known: while leaders change it is nobody, for milliseconds."""
         for _ in range(LOOKS):
-            if leader.takes or leader.standing is not PairStanding.LEADER:
+            if not is_about_to_change(leader):
                 break
             await asyncio.sleep(LOOK_S)
             leader = self._leader()
         return leader
+
+
+def is_about_to_change(leader: LeaderView) -> bool:
+    """Return whether we have the leader's row and are about to lead, or know of nobody who has it."""
+    if leader.standing is PairStanding.LEADER:
+        return not leader.takes
+    return leader.standing is PairStanding.STANDBY and not leader.address
 
 
 def passed_on(leader: LeaderView, path: str) -> Response:

@@ -16,6 +16,7 @@ from controller.store.leader_row import LeaderRow, SeenLeader
 LOOK_S = 0.05  # how often who stands by looks at the row, unless it hears that the row was left
 OTHERS_S = 1.0  # how often it is looked who stands by
 ANSWERED_S = 1.0  # so long somebody waits who asks that
+FOLLOWED_S, FOLLOWS_S = 1.0, 0.005  # so long who has left the row waits for another one to take it, and looks so often
 
 _log = structlog.get_logger()
 
@@ -25,6 +26,7 @@ class Leadership:
 
     Attributes:
         led: set once we have taken the row.
+        left: set once we have left it, and another one has taken it, or seems not to.
         seen: what the row has said last; None before the first look.
         seen_us: when it was looked at or renewed last, elapsed time.
         may_take: whether the row may be taken: not before all is warm that a leader needs.
@@ -42,7 +44,7 @@ class Leadership:
         self._answers: deque[Future[tuple[str, ...]]] = deque()  # who waits to be told who stands by now
         self._looked_s = 0.0
         self.may_take = False
-        self.led = threading.Event()
+        self.led, self.left = threading.Event(), threading.Event()
         self.seen: SeenLeader | None = None
         self.seen_us = 0
         self.others: tuple[str, ...] = ()
@@ -61,6 +63,11 @@ class Leadership:
     def standing(self) -> PairStanding:
         """How we stand, now; one that has resigned decides nothing more, as one that stands by."""
         return PairStanding.STANDBY if self._resigned else self._leading.standing(self._elapsed_us())
+
+    @property
+    def has_resigned(self) -> bool:
+        """Whether we lead no more by our own will: hosts hear of the next one from now on."""
+        return self._resigned
 
     def may_decide(self) -> bool:
         """Return whether we lead, and nobody else can by now."""
@@ -90,6 +97,8 @@ class Leadership:
                     self._say(failure.why)
             else:
                 self._say("")
+            if self._leaves:
+                self._wait_for_another()
             if self._leaves or self.standing is PairStanding.DEPOSED:
                 return
             self._pause(begun_s)
@@ -112,6 +121,14 @@ class Leadership:
         """Let another take the row at once, by the thread's next act, which is its last."""
         self._leaves = True
         self._wakes.set()
+
+    def _wait_for_another(self) -> None:
+        """Wait until another one has taken the row that we have left: who asks us is told where that one is."""
+        until_s = time.monotonic() + (FOLLOWED_S if self.others else 0.0)
+        with contextlib.suppress(StoreFailed):
+            while self.look().term == self.term and time.monotonic() < until_s and not self._ends:
+                time.sleep(FOLLOWS_S)
+        self.left.set()
 
     def step(self) -> None:
         """Renew the row, or look at it and take it if it is over.

@@ -110,7 +110,7 @@ class Pair:
         leads = self._takes and standing is PairStanding.LEADER
         if seen is None:
             return LeaderView(standing, leads)
-        is_left = seen.is_over or led.term  # one that lets another lead must not name itself
+        is_left = seen.is_over or seen.term == led.term  # one that lets another lead must not name itself
         is_known = standing is not PairStanding.STANDBY or not is_left
         age_us = 0 if self._takes else now_us - self._current_us
         return LeaderView(

@@ -22,8 +22,12 @@ class AskedController:
     def __init__(self, site):
         self.site, self.view, self.left = site, STANDS_BY, 0
         self.there = ("ctl-b",)
-        behind = dependencies_of(site, leader=lambda: self.view, standbys=lambda: self.there, leave=self._leave)
+        self.before = []  # how it stands until then, the last of it first
+        behind = dependencies_of(site, leader=self._stands, standbys=lambda: self.there, leave=self._leave)
         self.client = TestClient(api(behind, all_may(lambda: datetime.now(UTC))), follow_redirects=False)
+
+    def _stands(self):
+        return self.before.pop() if self.before else self.view
 
     def _leave(self):
         self.left += 1
@@ -71,6 +75,19 @@ def test_while_nobody_leads_it_is_said_when_to_ask_again(asked):
         "/problems/no-leader",
         "1",
     )
+
+
+@pytest.mark.parametrize(
+    ("next_one", "status"),
+    [(LEADS, 201), (STANDS_BY, 307)],
+    ids=["it leads itself", "another one leads"],
+)
+def test_a_request_that_comes_while_nobody_leads_is_kept_until_it_is_known_who_does(asked, next_one, status):
+    nobody = replace(STANDS_BY, address="", holder="")
+    about_to = replace(LEADS, takes=False)
+    asked.before, asked.view = ([about_to] * 3 if next_one is LEADS else []) + [nobody] * 3, next_one
+    assert asked.client.post(MANY, json=NIGHT).status_code == status
+    assert not asked.before
 
 
 def test_a_leader_that_the_database_does_not_answer_decides_nothing(asked, site):
