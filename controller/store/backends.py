@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -40,6 +41,7 @@ _LEADS = text(f"""
         AND d.datname = current_database() AND l.pid <> pg_backend_pid() AND term = :term
     ) FROM {LEADER_TABLE}
 """)  # noqa: S608 (names of ours)
+_NO_TERM = -1  # under which nobody leads, and nobody is thrown out
 _SESSION = text("""
     SELECT set_config('lock_timeout', :busy_ms, false), set_config('statement_timeout', :statement_ms, false),
     set_config('tcp_keepalives_idle', :probe_s, false),
@@ -68,8 +70,12 @@ class Backend(Protocol):
             StoreTaken: another one leads the pair.
         """
 
-    def warm(self) -> None:
-        """Have most of a connection ready, so that :meth:`connect` takes no time; safe to call again."""
+    def warm(self, reads: Callable[[Connection], object] | None = None) -> None:
+        """Have most of a connection ready, so that :meth:`connect` takes no time; safe to call again.
+
+        Args:
+            reads: reads what will be read over it first, so that server and driver have looked up all they need for it.
+        """
 
     def snapshot(self) -> Connection:
         """Return a connection that only reads, as everything was at one moment, whoever has the database."""
@@ -84,6 +90,9 @@ class Backend(Protocol):
 
     def drop(self, connection: Connection) -> None:
         """Close a connection, which may be broken."""
+
+    def commit_soon(self, connection: Connection) -> None:
+        """Let the transaction under way be committed without waiting for the disk."""
 
     def release(self) -> None:
         """Let others have the database."""
@@ -157,7 +166,7 @@ class Sqlite:
             _keep_from_others(self._path)
         return self._engine.connect()
 
-    def warm(self) -> None:
+    def warm(self, reads: Callable[[Connection], object] | None = None) -> None:
         """See :meth:`Backend.warm`. A file is opened at once."""
 
     def snapshot(self) -> Connection:
@@ -187,6 +196,9 @@ class Sqlite:
         if self._path is not None:
             connection.invalidate()
         connection.close()
+
+    def commit_soon(self, connection: Connection) -> None:
+        """See :meth:`Backend.commit_soon`. A file has no pair that waits."""
 
     def release(self) -> None:
         """See :meth:`Backend.release`. The lock file stays: one that is removed could be locked twice."""
@@ -259,10 +271,20 @@ class Postgresql:
             raise
         return connection
 
-    def warm(self) -> None:
+    def warm(self, reads: Callable[[Connection], object] | None = None) -> None:
         """See :meth:`Backend.warm`. It is a session without the lock."""
-        if self._warm is None:
-            self._warm = self._session()
+        if self._warm is not None:
+            return
+        connection = self._session()
+        try:
+            if reads is not None:
+                with connection.begin():
+                    connection.execute(_LEADS, {"first": LOCK[0], "second": LOCK[1], "term": _NO_TERM})
+                reads(connection)
+        except BaseException:
+            self.drop(connection)
+            raise
+        self._warm = connection
 
     def _session(self) -> Connection:
         connection = self._engine.connect()
@@ -286,6 +308,10 @@ class Postgresql:
         """See :meth:`Backend.drop`."""
         connection.invalidate()
         connection.close()
+
+    def commit_soon(self, connection: Connection) -> None:
+        """See :meth:`Backend.commit_soon`."""
+        connection.execute(text("SET LOCAL synchronous_commit = off"))
 
     def release(self) -> None:
         """See :meth:`Backend.release`. The lock went with the connection."""

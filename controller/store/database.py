@@ -90,9 +90,10 @@ class Database:
         self._disconnect()
         self._connection = self._backend.snapshot()
         with self._connection.begin():
-            self.is_made = revision(self._connection) is not None
-        known_schemas()  # so that open() need not read them
-        self._backend.warm()
+            found = revision(self._connection)
+        self.is_made = found is not None
+        newest, _ = known_schemas()  # so that open() need not read them
+        self._backend.warm(_read_first if found == newest else None)
 
     def open(self, claimed: int = 0) -> None:
         """Connect, or connect again; be alone; bring the schema up to date; lead under a new term, or still ours.
@@ -116,6 +117,8 @@ class Database:
                 connection.execute(insert(META), {"key": WRITTEN_BY, "value": __version__})
             elif found != __version__:
                 connection.execute(update(META).where(META.c.key == WRITTEN_BY).values(value=__version__))
+            if self._claimed and change is None:  # whatever is written under the term later has it on the disk before
+                self._backend.commit_soon(connection)
             self._lead(known.get(TERM))
             self.saves = int(known.get(SAVES) or 0)
             self._number = max(self._number, highest(connection).number)
@@ -123,13 +126,13 @@ class Database:
         if change is not None:
             log.info("store.migrated", database=self.shown, from_schema=change.found, to_schema=change.made)
 
-    def _lead(self, text: str | None) -> None:
+    def _lead(self, kept: str | None) -> None:
         """Begin a term, if this is our first connection; otherwise make sure that ours is the last one still.
 
         Raises:
             StoreTaken: it is not.
         """
-        found = None if text is None else int(text)
+        found = None if kept is None else int(kept)
         if self.term and found != self.term:
             raise StoreTaken(self.shown, self.term, found or 0)
         if self._claimed and (found or 0) > self._claimed:
@@ -271,6 +274,17 @@ class Database:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._backend.drop(connection)
+
+
+def _read_first(connection: Connection) -> None:
+    """Read what :meth:`Database.open` and :meth:`Database.read` will, a row of each table."""
+    with connection.begin():
+        revision(connection)
+        connection.execute(_KNOWN)
+        highest(connection)
+        next_end(connection)
+        for table in (RESERVATIONS, ANNOUNCEMENTS, PURCHASES):
+            connection.execute(select(table).limit(1))
 
 
 def _text(maintenance: tuple[Maintenance, ...]) -> str:

@@ -284,3 +284,23 @@ def test_a_leader_that_resigns_decides_nothing_more_and_keeps_the_row_until_it_l
     assert (other.led.is_set(), other.may_decide()) == (True, True)
     for each in (one, other):
         each.close()
+
+
+def test_who_has_left_the_row_waits_until_another_one_has_it_or_for_nobody_if_none_stands_by(url):
+    two = [Leadership(LeaderRow(url, name, ""), elapsed_us, TTL_US) for name in "ab"]
+    threads = [threading.Thread(target=one.run, daemon=True) for one in two]
+    for one, thread in zip(two, threads, strict=True):
+        one.may_take = True
+        thread.start()
+        assert two[0].led.wait(ACK_S)
+    eventually(lambda: two[0].others == ("b",), within_s=ACK_S, what="the leader sees who stands by")
+    for number, holder in ((0, "b"), (1, "b")):
+        one = two[number]
+        one.resign()
+        one.leave()
+        assert one.left.wait(ACK_S)
+        assert one.has_resigned
+        assert (one.seen.holder, one.seen.term) == (holder, two[1].term)
+    for one, thread in zip(two, threads, strict=True):
+        thread.join(ACK_S)
+        one.close()
