@@ -81,8 +81,9 @@ class AuditRunner:
         return self._record.view(self._interval_s)
 
     def run(self) -> None:
-        """Audit until the state says stop."""
+        """Audit until the state says stop; a controller that has stood by until now begins as one that starts."""
         state = self._state
+        self._due_s = dict.fromkeys(self._due_s, self._now_s() + self._interval_s)
         while True:
             with state.changed:
                 while not state.stopping and not self.is_due():

@@ -49,6 +49,17 @@ def test_each_switch_is_audited_once_an_interval_with_what_it_should_hold():
     assert site.audits.view().audits == {"ls1": 1, "ch1": 1, "hosts": 1}
 
 
+def test_one_that_has_stood_by_until_now_audits_an_interval_later_as_one_that_starts():
+    site = ready_site()
+    site.clock.now_us += 3 * INTERVAL_US
+    assert is_due(site)
+    site.state.stop()
+    site.audits.run()  # it begins, and ends
+    assert not is_due(site)
+    site.clock.now_us += INTERVAL_US
+    assert is_due(site)
+
+
 def test_a_plan_that_left_the_queues_as_they_were_is_audited_too():
     site = ready_site()
     with site.state.changed:
