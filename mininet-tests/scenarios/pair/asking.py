@@ -3,9 +3,10 @@
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from headway import ApiProblem, Client, NoAnswer
 from headway.promises import ReservationIn
@@ -22,9 +23,39 @@ class CountingClient(Client):
         super().__init__(url)
         self.sent = Counter[str | None]()
 
+    @property
+    def answered_by(self) -> int:
+        """Which of the addresses has answered last."""
+        return self._at
+
     def _once(self, asked: Asked, at: int) -> Any:
         self.sent[asked.headers.get("Idempotency-Key")] += 1
         return super()._once(asked, at)
+
+
+class Answered(NamedTuple):
+    """When a request was answered, of ``time.monotonic``, and which of the addresses did."""
+
+    at_s: float
+    by: int
+
+
+def change_s(answers: Sequence[Answered]) -> float | None:
+    """Return the time from the last answer of one controller to the first one of the other, s; None if none changed.
+
+    >>> change_s([Answered(1.0, 0), Answered(1.25, 0), Answered(1.5, 1), Answered(2.5, 1)])
+    0.25
+    """
+    return next((later.at_s - sooner.at_s for sooner, later in pairwise(answers) if sooner.by != later.by), None)
+
+
+def longest_s(answers: Sequence[Answered]) -> float:
+    """Return the longest time from one answer to the next, s.
+
+    >>> longest_s([Answered(1.0, 0), Answered(1.25, 0), Answered(1.5, 1), Answered(2.5, 1)])
+    1.0
+    """
+    return max(later.at_s - sooner.at_s for sooner, later in pairwise(answers))
 
 
 @dataclass(slots=True)
@@ -49,8 +80,8 @@ class Script:
         """Make its client."""
         self._client = CountingClient(",".join(self.urls))
 
-    def asks(self) -> float:
-        """Make a reservation at whoever takes it; return when it was answered, of ``time.monotonic``."""
+    def asks(self) -> Answered:
+        """Make a reservation at whoever takes it."""
         key, ends_s = f"pair-{next(self._numbers)}", time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -59,7 +90,7 @@ class Script:
                 if time.monotonic() > ends_s:
                     raise
             else:
-                return time.monotonic()
+                return Answered(time.monotonic(), self._client.answered_by)
 
     def again(self, url: str, key: str) -> str:
         """Return which reservation a controller names for a key that was answered."""

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -23,7 +22,7 @@ from controller.plan.wiring import port_links
 from headway import ApiProblem, Client
 from mininet_tests.probes.switch_state import SwitchesSeen
 from mininet_tests.scenarios.pair.agents import Lateness, PairAgent, calling
-from mininet_tests.scenarios.pair.asking import Script
+from mininet_tests.scenarios.pair.asking import Answered, Script, change_s, longest_s
 from mininet_tests.site.machines import CabledMachine, forwards
 from mininet_tests.site.openvswitch import Directories, PrivateOvs
 from mininet_tests.site.postgresql import PrivatePostgres
@@ -153,15 +152,15 @@ class PairSite:
             each.start()
             self.settled()
 
-    def longest_s(self, each_s: float, happens: Callable[[], None]) -> float:
-        """Return the longest time from one answer to the next, of a script that asks while something happens, s."""
+    def answers(self, each_s: float, happens: Callable[[], None]) -> list[Answered]:
+        """Return the answers that a script has which asks while something happens."""
         ended = Event()
 
-        def asks() -> list[float]:
-            answered_s = [self.script.asks()]
+        def asks() -> list[Answered]:
+            answers = [self.script.asks()]
             while not ended.wait(each_s):
-                answered_s.append(self.script.asks())
-            return [*answered_s, self.script.asks()]
+                answers.append(self.script.asks())
+            return [*answers, self.script.asks()]
 
         with ThreadPoolExecutor(1) as thread:
             asking = thread.submit(asks)
@@ -169,25 +168,30 @@ class PairSite:
                 happens()
             finally:
                 ended.set()
-            answered_s = asking.result()
-        return max(later - sooner for sooner, later in pairwise(answered_s))
+            return asking.result()
 
-    def unanswered_s(self, kind: str, one: Running) -> float:
-        """Lose the leader in a way, and bring it back; return for how long nobody answered, s."""
+    def unanswered(self, kind: str, one: Running) -> dict[str, float]:
+        """Lose the leader in a way, and bring it back; return for how long nobody answered, s.
+
+        Of a planned hand-over that is from the last answer of one to the first of the other; how long one waited at
+        most for an answer until half a second later is beside it.
+        """
         if kind == "database":
             back_s = self.without_database(one)
-            return self.script.asks() - back_s
+            return {"unanswered_s": self.script.asks().at_s - back_s}
         if kind == "moved":
-            return self.longest_s(MOVED_EACH_S, partial(self.moves, one))
+            answers = self.answers(MOVED_EACH_S, partial(self.moves, one))
+            handed_over_s, slowest_s = change_s(answers), longest_s(answers)
+            return {"unanswered_s": slowest_s if handed_over_s is None else handed_over_s, "slowest_s": slowest_s}
         if kind == "upgraded":
-            return self.longest_s(UPGRADED_EACH_S, partial(self.upgrades, one))
+            return {"unanswered_s": longest_s(self.answers(UPGRADED_EACH_S, partial(self.upgrades, one)))}
         lost_s = time.monotonic()
         back = self.lose(kind, one)
-        found_s = self.script.asks() - lost_s
+        found_s = self.script.asks().at_s - lost_s
         for _ in range(5):
             self.script.asks()
         back()
-        return found_s
+        return {"unanswered_s": found_s}
 
     def round(self, kind: str) -> dict[str, Any]:
         """Lose the leader, and return how long who waited."""
@@ -199,13 +203,13 @@ class PairSite:
         self.script.asks()
         fell_back, _ = self.fallbacks, self.late.taken()
         lost_s = time.monotonic()
-        unanswered_s = self.unanswered_s(kind, one)
+        unanswered = self.unanswered(kind, one)
         back_s = time.monotonic()
         self.settled()
         obeyed = [agent.obeyed_after(before[agent.host]) or lost_s for agent in self.agents]
         return {
             "kind": kind,
-            "unanswered_s": round(unanswered_s, 3),
+            **{name: round(value, 3) for name, value in unanswered.items()},
             "obeyed_s": round(max(obeyed) - lost_s, 3),
             "back_s": round(back_s - lost_s, 1),
             "settled_s": round(time.monotonic() - back_s, 1),
