@@ -1,6 +1,7 @@
 """What the switches hold, as they say themselves, so that a rule put again can be told from one that stayed."""
 
 import re
+import shlex
 import subprocess
 import time
 from dataclasses import dataclass
@@ -85,11 +86,13 @@ def _asked(command: str, bridge: str) -> str:
     """Return what a switch answers.
 
     Raises:
-        subprocess.CalledProcessError: it does not.
+        RuntimeError: it does not; the text has what ovs-ofctl says of that.
     """
-    return subprocess.run(
-        ["ovs-ofctl", "-O", "OpenFlow13", command, bridge], check=True, capture_output=True, text=True, timeout=60
-    ).stdout
+    asked = ["ovs-ofctl", "-O", "OpenFlow13", command, bridge]
+    done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(asked)}: {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 def _said(*command: str) -> str:
